@@ -1,0 +1,123 @@
+//! The one error of the library: a kind that a caller can act on, what happened, and its cause.
+
+use std::fmt;
+use std::io;
+
+/// What every fallible function of this library returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, in a way a program can act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Somebody else holds what is needed: try again later, or end the holder.
+    Busy,
+    /// Two rows would have the same key in a unique index.
+    Unique,
+    /// There is no such row, table, field, index or file.
+    NotFound,
+    /// The id is in use already.
+    InUse,
+    /// An argument, a statement or a text is wrong; nothing was changed.
+    Invalid,
+    /// The file's schema isn't the program's.
+    SchemaMismatch,
+    /// The file isn't an Annals journal at all.
+    NotAJournal,
+    /// The file needs a newer version of Annals.
+    Unsupported,
+    /// The file is damaged: what it holds isn't what was written.
+    Corrupt,
+    /// Opening would have to recover, and the caller asked to refuse that.
+    NeedsRecovery,
+    /// The operating system said no; see the source.
+    Io,
+    /// The commit was written, but whether it is durable is not known: reopen and look.
+    UnknownOutcome,
+    /// An earlier failure made this handle unusable for writing: reopen the database.
+    Poisoned,
+}
+
+/// An error: its [kind](Error::kind), what happened, where, what to do, and the cause.
+///
+/// It is one pointer wide, so that a `Result` costs nothing where nothing goes wrong.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    source: Option<io::Error>,
+}
+
+impl Error {
+    /// Makes an error from a kind and a message that says what, where and what to do.
+    #[cold]
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { kind, message: message.into(), source: None }))
+    }
+
+    /// Makes an error of kind [`ErrorKind::Io`] from what was being done and the cause.
+    #[cold]
+    pub fn io(message: impl Into<String>, source: io::Error) -> Self {
+        Self::with_source(ErrorKind::Io, message, source)
+    }
+
+    /// Makes an error of any kind that was caused by the operating system.
+    #[cold]
+    pub fn with_source(kind: ErrorKind, message: impl Into<String>, source: io::Error) -> Self {
+        Self(Box::new(Inner { kind, message: message.into(), source: Some(source) }))
+    }
+
+    /// Makes an error of kind [`ErrorKind::Invalid`].
+    #[cold]
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
+    }
+
+    /// Makes an error of kind [`ErrorKind::Corrupt`].
+    #[cold]
+    pub fn corrupt(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Corrupt, message)
+    }
+
+    /// Tells what kind of error it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Puts where it happened in front of the message.
+    #[must_use]
+    pub fn within(mut self, place: impl fmt::Display) -> Self {
+        self.0.message = format!("{place}: {}", self.0.message);
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)?;
+        match &self.0.source {
+            Some(source) => write!(f, ": {source}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|source| source as _)
+    }
+}
+
+impl From<annals_schema::SchemaError> for Error {
+    fn from(error: annals_schema::SchemaError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}

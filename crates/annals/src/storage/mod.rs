@@ -1,0 +1,95 @@
+//! The only room that touches the machine: files, directories, locks, the clock and randomness.
+//!
+//! Everything else is a function of bytes and takes these traits as arguments, so that the same
+//! code runs on a real disk, in memory, and on a simulated disk that crashes.
+
+use std::fmt::Debug;
+use std::io;
+use std::sync::Arc;
+
+/// One open file, or something that behaves like one.
+///
+/// Reads see every completed write at once. Only what a completed [`flush`](Storage::flush) covers
+/// survives a power cut; anything later may survive wholly, partly, or not at all, in any order.
+/// All methods take `&self` and may be called from several threads.
+pub trait Storage: Send + Sync + Debug {
+    /// Gives the length in bytes.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Tells whether the length is 0.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Reads from `offset` into `buffer`; gives how many bytes were read: fewer than asked for only
+    /// at the end of the file (a short read in the middle is gone on with by the implementation).
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Writes all of `data` at `offset`, and makes the file longer if needed. On error any part of
+    /// it may have been written. (A short write of the operating system is gone on with by the
+    /// implementation; one that can't go on is an error.)
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()>;
+
+    /// Returns once everything written before the call, and the length, is on permanent storage
+    /// (`fdatasync`). After an error nothing is known of the unflushed writes, and trying again
+    /// proves nothing.
+    fn flush(&self) -> io::Result<()>;
+
+    /// Makes the file shorter, or longer with zeros.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// Tries to take the exclusive writer's lock of this file; gives whether it was taken. It ends
+    /// with the last handle of this `Storage`, or with the process. Two handles exclude each
+    /// other also within one process.
+    fn try_lock(&self) -> io::Result<bool>;
+
+    /// Tells whether the file is still the one that its name leads to.
+    fn is_linked(&self) -> io::Result<bool>;
+}
+
+/// What a file is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Only reading.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
+/// One directory, by whose names files are opened. Names have no path separators.
+///
+/// Changes of names survive a power cut only once [`flush`](Directory::flush) has returned.
+pub trait Directory: Send + Sync + Debug {
+    /// Opens an existing file; `NotFound` if there is none.
+    fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn Storage>>;
+
+    /// Creates a new, empty file for reading and writing; `AlreadyExists` if there is one.
+    fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>>;
+
+    /// Gives the file `from` the further name `to`; `AlreadyExists` if that name is taken.
+    fn link(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Renames, replacing what `to` named.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Removes a name.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Lists all names of files, sorted.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// Makes all changes of names so far survive a power cut (`fsync` of the directory).
+    fn flush(&self) -> io::Result<()>;
+
+    /// Describes a name in this directory as a person would write it (a path).
+    fn display(&self, name: &str) -> String;
+}
+
+/// Time and randomness.
+pub trait Clock: Send + Sync + Debug {
+    /// Gives the time in microseconds since 1970-01-01T00:00:00Z.
+    fn now(&self) -> i64;
+
+    /// Gives 64 random bits, fit to tell apart two attempts on any machine.
+    fn random(&self) -> u64;
+}

@@ -1,0 +1,1 @@
+//! The store: tables and indexes in memory, made of copy-on-write pages.
