@@ -6,12 +6,13 @@
 //! This crate knows nothing of files, and nothing of the runtime.
 
 mod model;
+mod time;
 mod types;
 mod value;
 
 pub use model::{
-    Command, Field, FieldNumber, Index, IndexNumber, RowId, Schema, SchemaError, Table,
-    TableNumber,
+    Command, Field, FieldNumber, Index, IndexNumber, RowId, Schema, SchemaError, Table, TableNumber,
 };
+pub use time::Timestamp;
 pub use types::Type;
 pub use value::{Value, ValueRef};

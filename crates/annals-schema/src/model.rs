@@ -295,8 +295,7 @@ impl Schema {
         {
             return Err(SchemaError::NoTable(*target));
         }
-        let table =
-            self.tables.get_mut(number.0 as usize).ok_or(SchemaError::NoTable(number))?;
+        let table = self.tables.get_mut(number.0 as usize).ok_or(SchemaError::NoTable(number))?;
         if table.field_named(name).is_some() {
             return Err(SchemaError::NameInUse(name.clone()));
         }
