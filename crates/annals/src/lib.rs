@@ -3,6 +3,7 @@
 mod db;
 mod error;
 pub mod event;
+pub mod journal;
 pub mod storage;
 pub mod store;
 
@@ -11,8 +12,9 @@ pub use annals_schema::{
     Type, Value, ValueRef,
 };
 pub use db::{
-    Commit, Committed, Database, Level, Options, Reader, Recovered, Recovery, Sink, Snapshot,
-    Transaction, scan,
+    Commit, Committed, Database, Inspection, Options, Reader, Sink, Snapshot, Transaction, inspect,
+    scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
+pub use journal::{Cut, Level, Point, Recovered, Recovery};
 pub use store::{Cell, IndexRows, IndexView, Row, Rows, TableView, View};
