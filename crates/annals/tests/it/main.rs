@@ -1,0 +1,6 @@
+//! The integration tests of the library.
+
+#![allow(clippy::unwrap_used, reason = "a test that unwraps an error fails, as it should")]
+
+mod crash_states;
+mod storage;
