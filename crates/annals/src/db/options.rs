@@ -180,9 +180,9 @@ impl Options {
 
 /// Splits a path into a directory and a name in it.
 pub(super) fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
-    let (directory, name) = FileDirectory::locate(path)
+    let (directory, name) = FileDirectory::split(path)
         .map_err(|error| Error::io(format!("{}: no path of a file", path.display()), error))?;
-    Ok((Arc::new(directory), name))
+    Ok((directory, name))
 }
 
 /// Gives a new database its schema, or compares.
