@@ -4,3 +4,4 @@
 
 mod crash_states;
 mod storage;
+mod tidy;
