@@ -69,6 +69,11 @@ fn parameters(fields: &[&Column<'_>]) -> Vec<String> {
     own.chain(fields.iter().map(|column| column.key_parameter())).collect()
 }
 
+fn generic(name: &str, fields: &[&Column<'_>]) -> String {
+    let named = fields.iter().any(|column| column.names_lifetime());
+    format!("{name}{}", if named { "<'k>" } else { "" })
+}
+
 fn keys(fields: &[&Column<'_>]) -> String {
     let arguments: Vec<_> = fields.iter().map(|column| column.key_argument()).collect();
     array(&arguments)
@@ -84,7 +89,7 @@ fn get(fields: &[&Column<'_>]) -> String {
     doc.extend(["", "# Errors", "The row can't be loaded."]);
     Function {
         doc: &doc,
-        name: "get",
+        name: &generic("get", fields),
         parameters: parameters(fields),
         gives: "::annals::Result<Option<Row<'a>>>",
         body: &format!("self.index.first({})", keys(fields)),
@@ -95,7 +100,7 @@ fn get(fields: &[&Column<'_>]) -> String {
 fn equal(name: &str, what: &str, fields: &[&Column<'_>]) -> String {
     Function {
         doc: &[&format!("Gives the rows with {what}, in the order of the index.")],
-        name,
+        name: &generic(name, fields),
         parameters: parameters(fields),
         gives: ROWS,
         body: &format!("self.index.equal({})", keys(fields)),

@@ -85,13 +85,18 @@ impl<'a> Column<'a> {
         if self.is_reference() { self.optional() } else { format!("{}.into()", self.name) }
     }
 
-    /// The parameter that takes a value to look for.
+    /// The parameter that takes a value to look for; see [`names_lifetime`](Self::names_lifetime).
     pub(super) fn key_parameter(&self) -> String {
         if self.field.nullable {
-            format!("{}: impl Into<Option<{}>>", self.name, self.plain)
+            format!("{}: impl Into<Option<{}>>", self.name, self.plain("'k "))
         } else {
             format!("{}: {}", self.name, self.plain)
         }
+    }
+
+    /// Tells whether that parameter names the lifetime `'k`: inside `impl` it can't be left out.
+    pub(super) fn names_lifetime(&self) -> bool {
+        self.field.nullable && self.is_borrowed()
     }
 
     /// The expression that makes a `ValueRef` of that parameter.

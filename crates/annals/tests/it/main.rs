@@ -1,0 +1,11 @@
+//! Tests of the library through its public API.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test that fails should panic, and say why"
+)]
+
+mod generated;
+mod typed;
