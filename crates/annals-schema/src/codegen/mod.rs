@@ -101,6 +101,17 @@ fn block(head: &str, items: &[String]) -> String {
     format!("{head} {{\n{}}}\n", indent(&join(items)))
 }
 
+/// Writes a call in the body of a function; if it is long, with an argument on each line.
+fn call(function: &str, arguments: &[String]) -> String {
+    let line = format!("{function}({})", arguments.join(", "));
+    let is_one_array = arguments.len() == 1 && line.contains("&[");
+    if is_one_array || (line.len() <= 88 && !line.contains('\n')) {
+        return line;
+    }
+    let lines: String = arguments.iter().map(|argument| indent(&format!("{argument},"))).collect();
+    format!("{function}(\n{lines})")
+}
+
 /// A function to be written.
 struct Function<'a> {
     /// What it does, one line an element.

@@ -2,7 +2,7 @@
 
 use super::names::{Names, TableNames, plain};
 use super::types::Column;
-use super::{Function, block, indent, index, join};
+use super::{Function, block, call, index, indent, join};
 use crate::{Schema, Table};
 
 /// The most fields whose values `insert` takes one by one.
@@ -219,7 +219,7 @@ fn insert(columns: &[Column<'_>], wide: bool) -> [String; 2] {
         name: "insert",
         parameters: without,
         gives: "::annals::Result<Id>",
-        body: &format!("self.0.insert({values})"),
+        body: &call("self.0.insert", &[values.clone()]),
     };
     let used =
         "The id is in use, a row has the same key in a unique index, or the journal can't be";
@@ -228,7 +228,7 @@ fn insert(columns: &[Column<'_>], wide: bool) -> [String; 2] {
         name: "insert_at",
         parameters: with_id,
         gives: "::annals::Result<()>",
-        body: &format!("self.0.insert_at(id, {values})"),
+        body: &call("self.0.insert_at", &["id".to_owned(), values]),
     };
     [first.write(), second.write()]
 }
@@ -236,7 +236,7 @@ fn insert(columns: &[Column<'_>], wide: bool) -> [String; 2] {
 /// Writes an array of values, on several lines if it is long.
 pub(super) fn array(arguments: &[String]) -> String {
     let line = format!("&[{}]", arguments.join(", "));
-    if line.len() <= 64 { line } else { format!("&[\n    {},\n]", arguments.join(",\n    ")) }
+    if line.len() <= 72 { line } else { format!("&[\n    {},\n]", arguments.join(",\n    ")) }
 }
 
 /// Writes the setter of a field.
@@ -252,7 +252,7 @@ fn setter(column: &Column<'_>) -> String {
         name: &format!("set_{}", plain(column.name)),
         parameters: vec!["&mut self".to_owned(), "id: Id".to_owned(), column.parameter()],
         gives: "::annals::Result<()>",
-        body: &format!("self.0.set(id, {}, {})", column.number(), column.argument()),
+        body: &call("self.0.set", &["id".to_owned(), column.number(), column.argument()]),
     }
     .write()
 }

@@ -31,7 +31,11 @@
     clippy::shadow_reuse,
     clippy::single_char_lifetime_names
 )]
-#![allow(clippy::cargo_common_metadata, clippy::multiple_crate_versions, reason = "the workspace's")]
+#![allow(
+    clippy::cargo_common_metadata,
+    clippy::multiple_crate_versions,
+    reason = "the workspace's"
+)]
 
 #[rustfmt::skip]
 #[path = "../../../annals-schema/tests/it/golden/collisions.rs"]
@@ -57,7 +61,7 @@ use std::mem::size_of;
 fn ids_take_eight_bytes_and_read_well() {
     assert_eq!(size_of::<tutorial::city::Id>(), 8, "an id is a number");
     let id = tutorial::city::Id::new(7);
-    assert_eq!(format!("{id} {id:?} {}", id.get()), "7 city::Id(7)", "as it would be written");
+    assert_eq!(format!("{id} {id:?} {}", id.get()), "7 city::Id(7) 7", "as it would be written");
     assert_eq!(tutorial::city::Id::from(annals::RowId::from(id)), id, "there and back");
     assert!(id < tutorial::city::Id::new(8), "ordered by number");
 }

@@ -8,4 +8,5 @@
 )]
 
 mod generated;
+mod generated_for_tests;
 mod typed;

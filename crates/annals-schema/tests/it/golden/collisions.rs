@@ -899,13 +899,7 @@ pub mod self_ {
             ___: &str,
             __: Option<&str>,
         ) -> ::annals::Result<Id> {
-            self.0.insert(&[
-                crate_.into(),
-                super_.into(),
-                Self_.into(),
-                ___.into(),
-                __.into(),
-            ])
+            self.0.insert(&[crate_.into(), super_.into(), Self_.into(), ___.into(), __.into()])
         }
 
         /// Inserts a row at a free id.
@@ -922,13 +916,10 @@ pub mod self_ {
             ___: &str,
             __: Option<&str>,
         ) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[
-                crate_.into(),
-                super_.into(),
-                Self_.into(),
-                ___.into(),
-                __.into(),
-            ])
+            self.0.insert_at(
+                id,
+                &[crate_.into(), super_.into(), Self_.into(), ___.into(), __.into()],
+            )
         }
 
         /// Sets the field `crate` of a row.
@@ -1463,13 +1454,16 @@ pub mod Database_ {
             id__: &str,
             id_: &str,
         ) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[
-                Row_.into(),
-                ::annals::typed::optional::<super::Database_::Id>(Writer_),
-                ::annals::typed::optional::<super::r#type::Id>(None_),
-                id__.into(),
-                id_.into(),
-            ])
+            self.0.insert_at(
+                id,
+                &[
+                    Row_.into(),
+                    ::annals::typed::optional::<super::Database_::Id>(Writer_),
+                    ::annals::typed::optional::<super::r#type::Id>(None_),
+                    id__.into(),
+                    id_.into(),
+                ],
+            )
         }
 
         /// Sets the field `Row` of a row.
@@ -1489,7 +1483,11 @@ pub mod Database_ {
             id: Id,
             Writer_: impl Into<Option<super::Database_::Id>>,
         ) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(1), ::annals::typed::optional::<super::Database_::Id>(Writer_))
+            self.0.set(
+                id,
+                ::annals::FieldNumber(1),
+                ::annals::typed::optional::<super::Database_::Id>(Writer_),
+            )
         }
 
         /// Sets the field `None` of a row.
@@ -1501,7 +1499,11 @@ pub mod Database_ {
             id: Id,
             None_: impl Into<Option<super::r#type::Id>>,
         ) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(2), ::annals::typed::optional::<super::r#type::Id>(None_))
+            self.0.set(
+                id,
+                ::annals::FieldNumber(2),
+                ::annals::typed::optional::<super::r#type::Id>(None_),
+            )
         }
 
         /// Sets the field `id` of a row.
@@ -1981,13 +1983,16 @@ pub mod comment___ {
             transaction: i32,
             row: i32,
         ) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[
-                text.into(),
-                find.into(),
-                delete.into(),
-                transaction.into(),
-                row.into(),
-            ])
+            self.0.insert_at(
+                id,
+                &[
+                    text.into(),
+                    find.into(),
+                    delete.into(),
+                    transaction.into(),
+                    row.into(),
+                ],
+            )
         }
 
         /// Sets the field `text` of a row.
@@ -2810,13 +2815,16 @@ pub mod annals {
             LOUD: &str,
             r#gen: impl Into<Option<super::annals::Id>>,
         ) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[
-                bounds.into(),
-                prefix.into(),
-                usageType.into(),
-                LOUD.into(),
-                ::annals::typed::optional::<super::annals::Id>(r#gen),
-            ])
+            self.0.insert_at(
+                id,
+                &[
+                    bounds.into(),
+                    prefix.into(),
+                    usageType.into(),
+                    LOUD.into(),
+                    ::annals::typed::optional::<super::annals::Id>(r#gen),
+                ],
+            )
         }
 
         /// Sets the field `bounds` of a row.
@@ -2860,7 +2868,11 @@ pub mod annals {
             id: Id,
             r#gen: impl Into<Option<super::annals::Id>>,
         ) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(4), ::annals::typed::optional::<super::annals::Id>(r#gen))
+            self.0.set(
+                id,
+                ::annals::FieldNumber(4),
+                ::annals::typed::optional::<super::annals::Id>(r#gen),
+            )
         }
 
         /// Gives the row with that id.

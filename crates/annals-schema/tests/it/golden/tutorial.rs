@@ -543,11 +543,14 @@ pub mod person {
             last_name: &str,
             home: impl Into<Option<super::city::Id>>,
         ) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[
-                first_name.into(),
-                last_name.into(),
-                ::annals::typed::optional::<super::city::Id>(home),
-            ])
+            self.0.insert_at(
+                id,
+                &[
+                    first_name.into(),
+                    last_name.into(),
+                    ::annals::typed::optional::<super::city::Id>(home),
+                ],
+            )
         }
 
         /// Sets the field `first_name` of a row.
@@ -575,7 +578,11 @@ pub mod person {
             id: Id,
             home: impl Into<Option<super::city::Id>>,
         ) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(2), ::annals::typed::optional::<super::city::Id>(home))
+            self.0.set(
+                id,
+                ::annals::FieldNumber(2),
+                ::annals::typed::optional::<super::city::Id>(home),
+            )
         }
 
         /// Gives the row with that id.

@@ -935,7 +935,11 @@ pub mod plain {
             id: Id,
             pointer: impl Into<Option<super::target::Id>>,
         ) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(14), ::annals::typed::optional::<super::target::Id>(pointer))
+            self.0.set(
+                id,
+                ::annals::FieldNumber(14),
+                ::annals::typed::optional::<super::target::Id>(pointer),
+            )
         }
 
         /// Gives the row with that id.
@@ -1596,7 +1600,11 @@ pub mod nullable {
             id: Id,
             pointer: impl Into<Option<super::target::Id>>,
         ) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(14), ::annals::typed::optional::<super::target::Id>(pointer))
+            self.0.set(
+                id,
+                ::annals::FieldNumber(14),
+                ::annals::typed::optional::<super::target::Id>(pointer),
+            )
         }
 
         /// Gives the row with that id.

@@ -413,13 +413,16 @@ pub mod countries {
             wikipedia_link: &str,
             keywords: &str,
         ) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[
-                code.into(),
-                name.into(),
-                continent.into(),
-                wikipedia_link.into(),
-                keywords.into(),
-            ])
+            self.0.insert_at(
+                id,
+                &[
+                    code.into(),
+                    name.into(),
+                    continent.into(),
+                    wikipedia_link.into(),
+                    keywords.into(),
+                ],
+            )
         }
 
         /// Sets the field `code` of a row.
