@@ -17,6 +17,12 @@ use proc_macro::{TokenStream, TokenTree};
 ///
 /// let database = tutorial::Database::open("tutorial.annals")?;
 /// ```
+///
+/// A file that isn't there, or isn't right, is an error when compiling:
+///
+/// ```compile_fail
+/// annals_macros::schema!("nowhere.schema");
+/// ```
 #[proc_macro]
 pub fn schema(input: TokenStream) -> TokenStream {
     let code = expand(input).unwrap_or_else(|message| format!("compile_error!({message:?});"));
@@ -79,4 +85,20 @@ fn unquote(text: &str) -> Option<String> {
         }
     }
     Some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unquote;
+
+    #[test]
+    fn string_literals_of_every_kind() {
+        assert_eq!(unquote(r#""a.schema""#).as_deref(), Some("a.schema"));
+        assert_eq!(unquote(r#""a\\b\"c""#).as_deref(), Some("a\\b\"c"));
+        assert_eq!(unquote("r\"a\\b\"").as_deref(), Some("a\\b"));
+        assert_eq!(unquote("r#\"a\"#").as_deref(), Some("a"));
+        assert_eq!(unquote(r#""a\n""#), None);
+        assert_eq!(unquote("b\"a\""), None);
+        assert_eq!(unquote("5"), None);
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::names::{Names, TableNames, plain};
 use super::types::Column;
-use super::{Function, block, call, index, indent, join};
+use super::{Function, block, call, indent, index, join};
 use crate::{Schema, Table};
 
 /// The most fields whose values `insert` takes one by one.
@@ -219,7 +219,7 @@ fn insert(columns: &[Column<'_>], wide: bool) -> [String; 2] {
         name: "insert",
         parameters: without,
         gives: "::annals::Result<Id>",
-        body: &call("self.0.insert", &[values.clone()]),
+        body: &call("self.0.insert", std::slice::from_ref(&values)),
     };
     let used =
         "The id is in use, a row has the same key in a unique index, or the journal can't be";
