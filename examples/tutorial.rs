@@ -7,12 +7,12 @@ fn main() -> annals::Result<()> {
     let path = std::env::temp_dir().join(format!("tutorial-{}.annals", std::process::id()));
     let db = tutorial::Database::open(&path)?;
 
-    let lille = db.write(|tx| {
+    let lille = db.write(|tx| -> annals::Result<_> {
         let lille = tx.city().insert("Lille")?;
         let remi = tx.person().insert("Rémi", "Coulom", lille)?;
         tx.person().set_last_name(remi, "Coulom-Martin")?;
         tx.comment("first residents")?;
-        annals::Result::Ok(lille)
+        Ok(lille)
     })?; // durable here; an error would have rolled everything back
 
     let refused = db.write(|tx| tx.city().insert("Lille"));

@@ -48,6 +48,11 @@ fn column<'t, T: Column<'t>>(fields: &'t dyn Fields, name: &str) -> Result<T, An
     T::read(text).map_err(|error| format!("column {name}: {error}").into())
 }
 
+/// Tells whether a column's text is this value.
+fn same<'t, T: Column<'t>>(value: T, fields: &'t dyn Fields, name: &str) -> Result<bool, Anything> {
+    Ok(value == column(fields, name)?)
+}
+
 /// Writes the functions of one table: how its rows are inserted, set and compared with text.
 macro_rules! table {
     ($table:ident, $how:ident, { $($name:literal => $field:ident, $set:ident;)* }) => {
@@ -84,7 +89,7 @@ macro_rules! table {
                 row: &Row<'_>,
                 fields: &dyn Fields,
             ) -> Result<Option<&'static str>, Anything> {
-                $(if row.$field() != column(fields, $name)? {
+                $(if !same(row.$field(), fields, $name)? {
                     return Ok(Some($name));
                 })*
                 Ok(None)
