@@ -3,7 +3,7 @@
 //! ```text
 //! cell:  | length u32 | up to 12 bytes                                 |
 //!        | length u32 | first 4 bytes | page u32     | offset u32      |   in a heap page
-//!        | length u32 | first 4 bytes | number u32   | LARGE or PINNED |   longer than a page
+//!        | length u32 | first 4 bytes | number u32   | LARGE or PINNED |   a long value
 //! entry: | slot u64 | length u32 | bytes |                                in a heap page
 //! ```
 //!
@@ -12,8 +12,8 @@
 //!    is gone leads nowhere: `clear` is called before a slot is given back.
 //! 2. Entries are appended to the tail page only. Behind the last entry of a page is a length of 0,
 //!    or less room than an entry's head: what a rolled back transaction left there is never read.
-//! 3. `dead` counts the bytes of dead entries for each heap page. A page other than the tail is
-//!    rewritten as soon as more than half of it is dead.
+//! 3. `dead` counts for each heap page the bytes of dead entries and, but in the tail, the unused
+//!    ones. A page other than the tail is rewritten as soon as more than half of it is dead.
 //! 4. A large value has one owner, one cell; but a pinned one, a default, is never freed.
 //! 5. The bytes of a column of strings came from `&str`, whole: they are UTF-8.
 
@@ -27,8 +27,9 @@ use super::page::{Epoch, PAGE};
 const INLINE: usize = 12;
 /// The head of an entry in a heap page.
 const HEAD: usize = 12;
-/// The longest value that goes into a heap page that it shares with others.
-const LONGEST: usize = PAGE - HEAD;
+/// The longest value that goes into a heap page with others. A longer one has memory of its own, so
+/// that at most a quarter of a page stays empty at its end.
+const LONGEST: usize = PAGE / 4 - HEAD;
 
 /// The largest value, in bytes: 1 GiB.
 pub(super) const MAX_LEN: usize = 1 << 30;
@@ -158,10 +159,7 @@ impl Strings {
                 Arc::make_mut(&mut self.free_large).push(number);
             }
             _ => {
-                let page = number as usize;
-                let dead = u32::from_le_bytes(self.dead.get(page)) + word(HEAD) + word_at(&cell, 0);
-                self.dead.set(page, dead.to_le_bytes(), false, epoch);
-                self.rewrite_if_dead(number, epoch);
+                self.bury(number, HEAD + word_at(&cell, 0) as usize, epoch);
             }
         }
     }
@@ -188,7 +186,8 @@ impl Strings {
             return cell_to(value, number, LARGE);
         }
         let size = HEAD + value.len();
-        if size > PAGE - self.tail_used {
+        // Beginning a page may move values from the last one into it.
+        while size > PAGE - self.tail_used {
             self.begin_page(epoch);
         }
         let (page, offset) = (self.tail as usize, self.tail_used);
@@ -203,14 +202,22 @@ impl Strings {
     }
 
     fn begin_page(&mut self, epoch: &Epoch) {
-        let full = self.tail;
+        let (full, unused) = (self.tail, PAGE - self.tail_used);
         self.tail = take(&mut self.free_pages, &mut self.pages_end);
         self.heap.add(self.tail as usize, epoch);
         self.dead.set(self.tail as usize, [0; 4], false, epoch);
         self.tail_used = 0;
         if full != NO_PAGE {
-            self.rewrite_if_dead(full, epoch);
+            self.bury(full, unused, epoch);
         }
+    }
+
+    /// Counts bytes of a page as dead.
+    fn bury(&mut self, number: u32, bytes: usize, epoch: &Epoch) {
+        let page = number as usize;
+        let dead = u32::from_le_bytes(self.dead.get(page)) + word(bytes);
+        self.dead.set(page, dead.to_le_bytes(), false, epoch);
+        self.rewrite_if_dead(number, epoch);
     }
 
     /// Moves what is alive in a page to the tail, if more than half of the page is dead.

@@ -198,7 +198,8 @@ impl<'a> Node<'a> {
             Ordering::Greater => return Err(high),
             Ordering::Equal => {}
         }
-        let head = head_of(key, prefix);
+        // Heads know nothing of what lies behind the limit.
+        let head = head_of(key.get(..LIMIT).unwrap_or(key), prefix);
         while low < high {
             let middle = low.midpoint(high);
             let order = self.slot(middle).0.cmp(&head);
