@@ -9,7 +9,7 @@ use annals_schema::Schema;
 use super::database::{Database, Setup};
 use super::reader::Reader;
 use super::scan::Replay;
-use crate::journal::{self, Checkpoints, Level, Recovery, Survey};
+use crate::journal::{self, Checkpoints, Level, Mistake, Recovery, Survey, is_made};
 use crate::storage::{Access, Clock, Directory, FileDirectory, Storage, SystemClock};
 use crate::{Error, ErrorKind, Result};
 
@@ -114,6 +114,12 @@ impl Options {
         let mut replay = Replay::default();
         let survey = Survey::make(&*storage, &shown, |frame| replay.frame(frame, &shown))?;
         let settled = journal::settle(&*storage, &*directory, name, &survey, self.recovery)?;
+        if survey.end == survey.head.start() && !is_made(Mistake::NameNotFlushed) {
+            // Nothing was committed yet, so nobody may have made sure of the name.
+            directory
+                .flush()
+                .map_err(|error| Error::io(format!("{shown}: can't flush its directory"), error))?;
+        }
         let (store, view) = replay.finish();
         let checkpoints = Arc::new(Checkpoints::new(
             storage,

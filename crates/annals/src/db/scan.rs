@@ -7,7 +7,7 @@ use annals_schema::{Schema, Timestamp};
 
 use super::options::{cannot_open, locate};
 use crate::event::{self, Event};
-use crate::journal::{Frame, FrameReader, Level, Survey, Verdict};
+use crate::journal::{Frame, FrameReader, Level, Mistake, Survey, Verdict, is_made};
 use crate::storage::{Access, Directory, Storage};
 use crate::store::{Store, View};
 use crate::{Error, Result};
@@ -160,7 +160,7 @@ impl Replay {
 
     /// Gives the store as of the last commit.
     pub(super) fn finish(mut self) -> (Store, Arc<View>) {
-        if self.open {
+        if self.open && !is_made(Mistake::UncommittedApplied) {
             self.store.rollback();
         }
         let view = self.store.commit();

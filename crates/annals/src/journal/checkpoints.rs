@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::format::{Live, Point, Slot};
 use super::head;
+use super::mistakes::{Mistake, is_made};
 use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
 
@@ -133,7 +134,9 @@ impl Checkpoints {
                 Ok(())
             }
             Err(error) => {
-                self.poison(&format!("a flush failed: {error}"));
+                if !is_made(Mistake::FailedFlushForgotten) {
+                    self.poison(&format!("a flush failed: {error}"));
+                }
                 Err(Error::io(format!("{}: can't flush the journal", self.name), error))
             }
         }
@@ -203,7 +206,9 @@ impl Checkpoints {
         head::write_slot(&*self.storage, slots.next, slot, self.header)
             .map_err(|error| Error::io(format!("{}: can't write a slot", self.name), error))?;
         slots.point = slot.point;
-        slots.next = 1 - slots.next;
+        if !is_made(Mistake::SameSlotAgain) {
+            slots.next = 1 - slots.next;
+        }
         slots.written_at = self.flushes_begun.load(Ordering::SeqCst);
         Ok(())
     }
@@ -262,8 +267,12 @@ impl Checkpoints {
         let io = |error| Error::io(format!("{}: can't cut the journal", self.name), error);
         let point = self.acknowledged();
         let len = self.storage.len().map_err(io)?;
-        zero(&*self.storage, point.position, dirty_to.min(len)).map_err(io)?;
-        self.flush()?;
+        if !is_made(Mistake::RollbackNotZeroed) {
+            zero(&*self.storage, point.position, dirty_to.min(len)).map_err(io)?;
+        }
+        if !is_made(Mistake::RollbackNotFlushed) {
+            self.flush()?;
+        }
         self.note_durable(point);
         for _ in 0..2 {
             let slot = Slot { point, zeroed_to: self.zeroed_to.load(Ordering::Acquire) };

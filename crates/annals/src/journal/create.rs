@@ -1,10 +1,13 @@
-//! Creation: a journal appears under its name only when it is whole and durable.
+//! Creation: a journal appears under its name only when its content is whole and durable.
 //!
 //! ```text
 //! 1. create NAME.new-ID, lock it, write the head, flush
-//! 2. link it as NAME (fails if somebody was faster), flush the directory
+//! 2. link it as NAME (fails if somebody was faster)
 //! 3. remove NAME.new-ID
 //! ```
+//!
+//! The directory is flushed by whoever opens a journal that has no transaction yet: then the name
+//! is durable before the first commit also if the creator came to its end before it got there.
 
 use std::io;
 use std::sync::Arc;
@@ -53,7 +56,6 @@ fn write_and_link(
     storage.write_at(0, &head::new_head(header))?;
     storage.flush()?;
     directory.link(temporary, name)?;
-    directory.flush()?;
     directory.remove(temporary)?;
     Ok(storage)
 }

@@ -54,6 +54,12 @@ impl Head {
         self.slots.into_iter().flatten().max_by_key(|slot| slot.point.position)
     }
 
+    /// Gives the slot that may be torn: the one that doesn't reach farthest, or isn't whole.
+    pub(crate) fn older_slot(&self) -> usize {
+        let [first, second] = self.slots.map(|slot| slot.map(|slot| slot.point.position));
+        usize::from(first > second)
+    }
+
     /// Writes the header where a copy of it is damaged.
     pub(crate) fn repair_headers(&self, storage: &dyn Storage) -> std::io::Result<()> {
         for (at, damaged) in HEADERS_AT.into_iter().zip(self.damaged_headers) {

@@ -3,7 +3,7 @@
 //! In reading order: `format` and `frame` are the bytes; `head` is the first 16 KiB; `reader`
 //! follows the chain; `survey` judges what it finds; `recover` makes it fit to be written;
 //! `create` makes a new one; `checkpoints` knows how far it is flushed; `writer` commits. This
-//! room doesn't know the store.
+//! room doesn't know the store. (`mistakes` is for tests only.)
 #![deny(clippy::indexing_slicing)]
 
 mod checkpoints;
@@ -11,6 +11,8 @@ mod create;
 pub mod format;
 mod frame;
 mod head;
+#[doc(hidden)]
+pub mod mistakes;
 mod reader;
 mod recover;
 mod survey;
@@ -18,7 +20,8 @@ mod writer;
 
 pub(crate) use checkpoints::{Checkpoints, lock};
 pub(crate) use create::create;
-pub(crate) use head::{Head, holder};
+pub(crate) use head::holder;
+pub(crate) use mistakes::{Mistake, is_made};
 pub(crate) use reader::{Frame, FrameReader};
 pub(crate) use recover::settle;
 pub(crate) use survey::{Survey, Verdict};

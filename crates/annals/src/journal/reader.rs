@@ -29,6 +29,8 @@ pub(crate) struct FrameReader<'s> {
 /// A verified frame.
 pub(crate) struct Frame<'r> {
     pub(crate) header: FrameHeader,
+    /// All of it.
+    pub(crate) bytes: &'r [u8],
     pub(crate) payload: &'r [u8],
     /// Its chain: the previous chain of the next frame.
     pub(crate) chain: u64,
@@ -70,8 +72,9 @@ impl<'s> FrameReader<'s> {
             self.txid = header.txid;
         }
         let end = self.position;
-        let payload = frame::payload(self.bytes(at, header.frame_len()), &header);
-        Ok(Some(Frame { header, payload, chain, end }))
+        let bytes = self.bytes(at, header.frame_len());
+        let payload = frame::payload(bytes, &header);
+        Ok(Some(Frame { header, bytes, payload, chain, end }))
     }
 
     /// Reads the header of a frame at any position, if it verifies by itself.
@@ -111,9 +114,10 @@ impl<'s> FrameReader<'s> {
     pub(crate) fn next_magic(&mut self, from: u64) -> io::Result<Option<u64>> {
         let mut at = from.next_multiple_of(format::FRAME_ALIGN);
         while at < self.len {
-            let len = (self.len - at).min(WINDOW as u64);
-            self.fill(at, len)?;
-            let bytes = self.bytes(at, len);
+            // What is in the window is looked at first: reading anew from each place would make a
+            // long tail of small frames cost its square.
+            self.fill(at, format::FRAME_ALIGN)?;
+            let bytes = self.rest(at);
             if bytes.is_empty() {
                 break;
             }
@@ -122,7 +126,7 @@ impl<'s> FrameReader<'s> {
             if let Some(place) = found {
                 return Ok(Some(at + (place * step) as u64));
             }
-            at += len;
+            at += bytes.len() as u64;
         }
         Ok(None)
     }
@@ -133,6 +137,12 @@ impl<'s> FrameReader<'s> {
         let len = usize::try_from(len).ok();
         let range = start.zip(len).and_then(|(start, len)| Some(start..start.checked_add(len)?));
         range.and_then(|range| self.window.get(range)).unwrap_or_default()
+    }
+
+    /// Gives all bytes from `at` on that are in the window.
+    fn rest(&self, at: u64) -> &[u8] {
+        let start = at.checked_sub(self.window_at).and_then(|start| usize::try_from(start).ok());
+        start.and_then(|start| self.window.get(start..)).unwrap_or_default()
     }
 
     /// Brings bytes into the window, as far as the file goes.

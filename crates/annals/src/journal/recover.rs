@@ -6,17 +6,19 @@
 //! ```text
 //! 1. save the tail beside the file, flush it and its directory   (only if a commit may lie in it)
 //! 2. rewrite what was accepted beyond the slot                   (the page cache may show more than
-//! 3. zero everything behind the cut                               the disk holds, also as zeros)
+//! 3. zero everything behind the cut, set the length               the disk holds, also as zeros)
 //! 4. flush
-//! 5. write slot A; flush; write slot B; flush                    (one of them is whole at any time)
+//! 5. write the older slot; flush; write the other; flush         (one of them is whole at any time)
 //! ```
 //!
 //! Before 4 has returned, a crash leaves the same journal to recover, with the same outcome or with
 //! less of a tail that was never known to be durable.
 
 use super::checkpoints::zero;
-use super::format::Slot;
+use super::format::{Point, Slot};
 use super::head;
+use super::mistakes::{Mistake, is_made};
+use super::reader::FrameReader;
 use super::survey::{Survey, Verdict};
 use crate::storage::{Directory, Storage};
 use crate::{Error, ErrorKind, Result};
@@ -88,10 +90,14 @@ pub(crate) fn settle(
     if survey.verdict() == Verdict::Damaged {
         return Err(survey.damage(&shown));
     }
+    let io = |error| Error::io(format!("{shown}: can't recover the journal"), error);
+    let next_slot = survey.head.older_slot();
     if survey.is_closed() {
-        let newest = |slot: Option<Slot>| slot.map(|slot| slot.point) == Some(survey.end);
-        let next_slot = usize::from(newest(survey.head.slots[0]));
+        // Written again, so that the first flush covers it, and it is whole when the other slot is
+        // written: the flush at the end of the last session may have failed.
         let zeroed_to = survey.end.position;
+        let slot = Slot { point: survey.end, zeroed_to };
+        head::write_slot(storage, 1 - next_slot, &slot, survey.head.hash).map_err(io)?;
         return Ok(Settled { recovered: Recovered::default(), zeroed_to, next_slot });
     }
     if survey.verdict() == Verdict::Tail && recovery == Recovery::Refuse {
@@ -101,27 +107,32 @@ pub(crate) fn settle(
     if survey.verdict() == Verdict::Tail {
         recovered.cut = Some(save_tail(storage, directory, name, survey)?);
     }
-    let io = |error| Error::io(format!("{shown}: can't recover the journal"), error);
     let zeroed_to = make_durable(storage, survey).map_err(io)?;
     describe(&mut recovered, survey);
-    Ok(Settled { recovered, zeroed_to, next_slot: 0 })
+    Ok(Settled { recovered, zeroed_to, next_slot })
 }
 
 /// Steps 2 to 5. Gives how far zeros follow the end.
 fn make_durable(storage: &dyn Storage, survey: &Survey) -> std::io::Result<u64> {
     let end = survey.end;
-    let from = survey.head.newest_slot().map_or(super::format::FRAMES_AT, |s| s.point.position);
-    rewrite(storage, from, end.position)?;
+    if !is_made(Mistake::AcceptedNotRewritten) {
+        let from = survey.head.newest_slot().map_or(survey.head.start(), |slot| slot.point);
+        rewrite(storage, from, end)?;
+    }
     let claimed = survey.head.slots.iter().flatten().map(|slot| slot.zeroed_to).max();
     let last = last_nonzero(storage, survey)?;
     let zeroed_to = claimed.unwrap_or(0).min(survey.len).max(last).max(end.position);
-    zero(storage, end.position, zeroed_to)?;
-    if survey.len > zeroed_to {
+    if !is_made(Mistake::TailNotZeroed) {
+        zero(storage, end.position, zeroed_to)?;
+        // Also where it is that long already: a flush that failed may have lost the length.
         storage.set_len(zeroed_to)?;
     }
     survey.head.repair_headers(storage)?;
-    storage.flush()?;
-    for which in 0..2 {
+    if !is_made(Mistake::RecoveryNotFlushed) {
+        storage.flush()?;
+    }
+    let older = survey.head.older_slot();
+    for which in [older, 1 - older] {
         let slot = Slot { point: end, zeroed_to };
         head::write_slot(storage, which, &slot, survey.head.hash)?;
         storage.flush()?;
@@ -129,15 +140,24 @@ fn make_durable(storage: &dyn Storage, survey: &Survey) -> std::io::Result<u64> 
     Ok(zeroed_to)
 }
 
-/// Writes the same bytes again, so that the next flush covers them.
-fn rewrite(storage: &dyn Storage, mut from: u64, to: u64) -> std::io::Result<()> {
-    let mut bytes = Vec::new();
-    while from < to {
-        read_step(storage, from, to, &mut bytes)?;
-        storage.write_at(from, &bytes)?;
-        from += bytes.len() as u64;
+/// Writes the same frames again, so that the next flush covers them. What is written was verified
+/// after it was read: a disk that reads wrongly once must not make that permanent.
+fn rewrite(storage: &dyn Storage, from: Point, to: Point) -> std::io::Result<()> {
+    let mut reader = FrameReader::new(storage, from, to.position);
+    let (mut at, mut bytes) = (from.position, Vec::new());
+    while let Some(frame) = reader.next()? {
+        bytes.extend_from_slice(frame.bytes);
+        if bytes.len() as u64 >= COPY_STEP || frame.end == to.position {
+            storage.write_at(at, &bytes)?;
+            at = frame.end;
+            bytes.clear();
+        }
     }
-    Ok(())
+    if at == to.position {
+        return Ok(());
+    }
+    let message = format!("what verified at position {at} a moment ago doesn't any more");
+    Err(std::io::Error::new(std::io::ErrorKind::InvalidData, message))
 }
 
 /// Finds the end of the last byte that is not zero behind the journal's end.

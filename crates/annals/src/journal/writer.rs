@@ -14,6 +14,7 @@ use annals_schema::{RowId, Schema, Table, ValueRef};
 use super::checkpoints::Checkpoints;
 use super::format::{FLAG_EXPLICIT_TIME, FRAME_HEADER_LEN, KIND_COMMIT, KIND_DATA, Point};
 use super::frame::{self, FrameHeader, Level};
+use super::mistakes::{Mistake, is_made};
 use crate::event::{Encoder, Event};
 use crate::storage::Clock;
 use crate::{Error, ErrorKind, Result};
@@ -126,7 +127,12 @@ impl Writer {
             Err(error) => return Err(self.commit_failed(error, txid)),
         };
         let point = Point { position: self.written, txid, chain };
+        if is_made(Mistake::SlotBeforeFlush) {
+            self.checkpoints.acknowledge(point, true)?;
+            self.checkpoints.advance_slot()?;
+        }
         if level.is_durable()
+            && !is_made(Mistake::CommitNotFlushed)
             && let Err(error) = self.checkpoints.flush()
         {
             return Err(unknown_outcome(point, &error));
@@ -190,7 +196,10 @@ impl Writer {
             txid: self.checkpoints.acknowledged().txid + 1,
             position: self.written,
             previous: self.chain,
-            durable: self.checkpoints.durable().position,
+            durable: match is_made(Mistake::UnflushedClaimed) {
+                true => self.checkpoints.acknowledged().position,
+                false => self.checkpoints.durable().position,
+            },
             nonce: self.nonce,
             time: time.micros,
         };

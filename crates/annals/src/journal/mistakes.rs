@@ -1,0 +1,76 @@
+//! Deliberate mistakes in commit and recovery, so that tests can show that each would be found.
+//!
+//! Without the feature `testing` none can be made: [`is_made`] is then a constant, and costs
+//! nothing. `docs/crash.md` lists what each breaks and which test finds it.
+
+/// A mistake in commit or recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mistake {
+    /// A `Checksummed` commit is acknowledged without a flush.
+    CommitNotFlushed,
+    /// The slot is written before the flush that covers what it claims.
+    SlotBeforeFlush,
+    /// Frames claim what was written, not what was flushed, to be durable.
+    UnflushedClaimed,
+    /// Slots are not used in turn, so that a crash can tear the only one.
+    SameSlotAgain,
+    /// The handle goes on after a flush failed, and tries it again.
+    FailedFlushForgotten,
+    /// A frame is accepted without its chain.
+    TornFrameAccepted,
+    /// Replay keeps the events of a transaction that has no commit frame.
+    UncommittedApplied,
+    /// Recovery trusts that what it reads is on the disk.
+    AcceptedNotRewritten,
+    /// Recovery leaves the tail where it is.
+    TailNotZeroed,
+    /// Recovery writes the slots before it has flushed what they claim.
+    RecoveryNotFlushed,
+    /// A rollback leaves the frames that were written already.
+    RollbackNotZeroed,
+    /// A rollback writes the slots before it has flushed what they claim.
+    RollbackNotFlushed,
+    /// A new journal's name is not flushed.
+    NameNotFlushed,
+}
+
+impl Mistake {
+    /// All mistakes.
+    pub const ALL: [Self; 13] = [
+        Self::CommitNotFlushed,
+        Self::SlotBeforeFlush,
+        Self::UnflushedClaimed,
+        Self::SameSlotAgain,
+        Self::FailedFlushForgotten,
+        Self::TornFrameAccepted,
+        Self::UncommittedApplied,
+        Self::AcceptedNotRewritten,
+        Self::TailNotZeroed,
+        Self::RecoveryNotFlushed,
+        Self::RollbackNotZeroed,
+        Self::RollbackNotFlushed,
+        Self::NameNotFlushed,
+    ];
+}
+
+#[cfg(feature = "testing")]
+thread_local!(static MADE: std::cell::Cell<Option<Mistake>> = const { std::cell::Cell::new(None) });
+
+/// Lets this thread make a mistake from now on, or none.
+#[cfg(feature = "testing")]
+pub fn make(mistake: Option<Mistake>) {
+    MADE.set(mistake);
+}
+
+/// Tells whether this mistake is to be made.
+#[cfg(feature = "testing")]
+pub(crate) fn is_made(mistake: Mistake) -> bool {
+    MADE.get() == Some(mistake)
+}
+
+/// Tells whether this mistake is to be made: never.
+#[cfg(not(feature = "testing"))]
+pub(crate) const fn is_made(_: Mistake) -> bool {
+    false
+}
