@@ -18,6 +18,10 @@ use proc_macro::{TokenStream, TokenTree};
 /// let database = tutorial::Database::open("tutorial.annals")?;
 /// ```
 ///
+/// Names stay as they are in the schema if they can: keywords become raw identifiers; `self`,
+/// `super`, `crate`, `Self`, `_`, and names that generated code uses itself, like a field `id`, get
+/// `_` appended.
+///
 /// A file that isn't there, or isn't right, is an error when compiling:
 ///
 /// ```compile_fail

@@ -212,10 +212,9 @@ fn insert(columns: &[Column<'_>], wide: bool) -> [String; 2] {
     let mut without = vec!["&mut self".to_owned()];
     with_id.extend(parameters.iter().cloned());
     without.extend(parameters);
-    let errors = ["", "# Errors"];
     let unique = "A row has the same key in a unique index, or the journal can't be written.";
     let first = Function {
-        doc: &["Inserts a row with the table's next id.", errors[0], errors[1], unique],
+        doc: &["Inserts a row with the table's next id.", "", "# Errors", unique],
         name: "insert",
         parameters: without,
         gives: "::annals::Result<Id>",
@@ -224,7 +223,7 @@ fn insert(columns: &[Column<'_>], wide: bool) -> [String; 2] {
     let used =
         "The id is in use, a row has the same key in a unique index, or the journal can't be";
     let second = Function {
-        doc: &["Inserts a row at a free id.", errors[0], errors[1], used, "written."],
+        doc: &["Inserts a row at a free id.", "", "# Errors", used, "written."],
         name: "insert_at",
         parameters: with_id,
         gives: "::annals::Result<()>",

@@ -14,6 +14,8 @@ use crate::{IndexView, Result, View};
 /// Generated code puts lookups with the right types in front of the untyped ones here.
 pub struct Index<'a, R> {
     index: IndexView<'a>,
+    /// Whether the first field may be null.
+    nullable: bool,
     kind: PhantomData<fn() -> R>,
 }
 
@@ -31,7 +33,11 @@ impl<'a, R: Record> Index<'a, R> {
             _ => schema.index_named(name).map_or(number, |index| index.number),
         };
         let index = view.index(number).expect("opening compared the indexes with the program's");
-        Self { index, kind: PhantomData }
+        let first = schema
+            .index(number)
+            .and_then(|index| schema.table(index.table)?.field(*index.fields.first()?));
+        let nullable = first.is_some_and(|field| field.nullable);
+        Self { index, nullable, kind: PhantomData }
     }
 
     /// Gives all rows in the order of the index, from either end.
@@ -68,8 +74,9 @@ impl<'a, R: Record> Index<'a, R> {
         let lower = match bounds.start_bound() {
             Bound::Included(&value) => Bound::Included(value.into()),
             Bound::Excluded(&value) => Bound::Excluded(value.into()),
-            // Null comes first in every index, and a field that can't be null has none to skip.
-            Bound::Unbounded => Bound::Excluded(ValueRef::Null),
+            // Null comes before all values.
+            Bound::Unbounded if self.nullable => Bound::Excluded(ValueRef::Null),
+            Bound::Unbounded => Bound::Unbounded,
         };
         let upper = match bounds.end_bound() {
             Bound::Included(&value) => Bound::Included(value.into()),
