@@ -9,7 +9,7 @@ use annals_schema::Schema;
 use super::database::{Database, Setup};
 use super::reader::Reader;
 use super::scan::Replay;
-use crate::journal::{self, Checkpoints, Level, Mistake, Recovery, Survey, is_made};
+use crate::journal::{self, Checkpoints, Level, Recovery, Survey};
 use crate::storage::{Access, Clock, Directory, FileDirectory, Storage, SystemClock};
 use crate::{Error, ErrorKind, Result};
 
@@ -109,13 +109,13 @@ impl Options {
         name: &str,
         clock: Arc<dyn Clock>,
     ) -> Result<Database> {
-        let storage = self.acquire(&*directory, name, &*clock)?;
+        let (storage, is_new) = self.acquire(&*directory, name, &*clock)?;
         let shown = directory.display(name);
         let mut replay = Replay::default();
         let survey = Survey::make(&*storage, &shown, |frame| replay.frame(frame, &shown))?;
         let settled = journal::settle(&*storage, &*directory, name, &survey, self.recovery)?;
-        if survey.end == survey.head.start() && !is_made(Mistake::NameNotFlushed) {
-            // Nothing was committed yet, so nobody may have made sure of the name.
+        if !is_new && survey.end == survey.head.start() {
+            // Whoever created it may have died before its name was durable.
             directory
                 .flush()
                 .map_err(|error| Error::io(format!("{shown}: can't flush its directory"), error))?;
@@ -150,19 +150,19 @@ impl Options {
         Reader::open(&*directory, &name)
     }
 
-    /// Opens or creates the file and takes the writer's lock.
+    /// Opens or creates the file and takes the writer's lock. Tells whether it was created.
     fn acquire(
         &self,
         directory: &dyn Directory,
         name: &str,
         clock: &dyn Clock,
-    ) -> Result<Arc<dyn Storage>> {
+    ) -> Result<(Arc<dyn Storage>, bool)> {
         for _ in 0..TRIES {
             let storage = match directory.open(name, Access::Write) {
                 Ok(storage) => storage,
                 Err(error) if error.kind() == io::ErrorKind::NotFound && self.create => {
                     match journal::create(directory, name, clock)? {
-                        Some(storage) => return Ok(storage),
+                        Some(storage) => return Ok((storage, true)),
                         None => continue,
                     }
                 }
@@ -174,7 +174,7 @@ impl Options {
                 return Err(busy(&shown, journal::holder(&*storage)));
             }
             if storage.is_linked().map_err(io)? {
-                return Ok(storage);
+                return Ok((storage, false));
             }
         }
         Err(Error::new(

@@ -3,17 +3,18 @@
 //! ```text
 //! 1. create NAME.new-ID, lock it, write the head, flush
 //! 2. link it as NAME (fails if somebody was faster)
-//! 3. remove NAME.new-ID
+//! 3. remove NAME.new-ID, flush the directory; if that fails, remove NAME: a later flush proves nothing
 //! ```
 //!
-//! The directory is flushed by whoever opens a journal that has no transaction yet: then the name
-//! is durable before the first commit also if the creator came to its end before it got there.
+//! Whoever opens a journal that has no transaction yet flushes the directory too: then the name is
+//! durable before the first commit also if the creator came to its end before step 3.
 
 use std::io;
 use std::sync::Arc;
 
 use super::format::{Header, VERSION};
 use super::head;
+use super::mistakes::{Mistake, is_made};
 use crate::storage::{Clock, Directory, Storage};
 use crate::{Error, Result};
 
@@ -56,8 +57,19 @@ fn write_and_link(
     storage.write_at(0, &head::new_head(header))?;
     storage.flush()?;
     directory.link(temporary, name)?;
-    directory.remove(temporary)?;
+    // Should it stay, it is in nobody's way.
+    let _ = directory.remove(temporary);
+    if let Err(error) = flush_name(directory) {
+        // Nothing is in the journal yet, and the next one makes its name anew.
+        let _ = directory.remove(name);
+        return Err(error);
+    }
     Ok(storage)
+}
+
+/// Makes the names in a directory durable.
+fn flush_name(directory: &dyn Directory) -> io::Result<()> {
+    if is_made(Mistake::NameNotFlushed) { Ok(()) } else { directory.flush() }
 }
 
 fn new_header(clock: &dyn Clock) -> Header {

@@ -1,0 +1,254 @@
+//! Exploration: what may be on the disk after a crash is opened, judged, written to, and crashed
+//! again.
+//!
+//! Every state has a *place*, such as `mixed-7/power@23/r5/again@4/e2`: workload and seed, the
+//! operation of the crash, the state of the disk (`e`: all are tried, this is number 2; `r`: random,
+//! drawn from the place itself), the operation of the crash after that opening began, and so on.
+//! `ANNALS_TEST_CRASH=place` repeats just that.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use annals::Level;
+use annals::journal::format::hash;
+use annals::storage::simulated::{CrashStates, Fault, Rng, SimulatedDisk};
+
+use super::history::{Checked, History};
+use super::judge;
+use super::workload::{Step, named};
+use super::world::{End, Errors, Stop, World};
+
+/// How much is explored.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    /// Up to so many states all are tried; of more than that, `samples`. The second number of each
+    /// is for a crash after a crash.
+    pub(super) few: [u128; 2],
+    pub(super) samples: [u64; 2],
+    /// In so many of 1000 states the power goes off again at every operation of their opening.
+    pub(super) again: u64,
+    /// One of so many operations gets each kind of fault.
+    pub(super) faults: u64,
+}
+
+pub(super) struct Explorer {
+    pub(super) effort: Effort,
+    only: Option<String>,
+    states: AtomicU64,
+}
+
+/// Makes the disk of one state, as often as it is needed.
+type Make<'a> = &'a dyn Fn() -> SimulatedDisk;
+
+impl Explorer {
+    pub(super) fn new(effort: Effort) -> Self {
+        let only = std::env::var("ANNALS_TEST_CRASH").ok().map(|place| place + "/");
+        Self { effort, only, states: AtomicU64::new(0) }
+    }
+
+    /// Gives how many states were opened.
+    pub(super) fn states(&self) -> u64 {
+        self.states.load(Ordering::Relaxed)
+    }
+
+    /// Counts what another one explored.
+    pub(super) fn add(&self, other: &Self) {
+        self.states.fetch_add(other.states(), Ordering::Relaxed);
+    }
+
+    /// Cuts the power at every operation of a workload.
+    pub(super) fn power(&self, workload: &str) -> Checked {
+        for operation in 0..=count(workload)? {
+            let place = format!("{workload}/power@{operation}");
+            if !self.is_wanted(&place) {
+                continue;
+            }
+            let (world, _) = run(workload, Errors::AreFatal, |disk| disk.crash_at(operation))
+                .map_err(|text| format!("{place}: {text}"))?;
+            self.every_state(&place, &world.disk.crash_states(), &world.history, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Kills the process at every operation of a workload: what it wrote stays in the page cache,
+    /// and all that was acknowledged must be there. Then the power goes off in the next opening.
+    pub(super) fn kill(&self, workload: &str) -> Checked {
+        for operation in 0..=count(workload)? {
+            let place = format!("{workload}/kill@{operation}");
+            if !self.is_wanted(&place) {
+                continue;
+            }
+            let killed = || {
+                run(workload, Errors::AreFatal, |disk| disk.fail_from(operation, Fault::Io))
+                    .map(|(mut world, _)| {
+                        world.database = None;
+                        world.disk.clear_plan();
+                        (world.disk, world.history)
+                    })
+                    .map_err(|text| format!("{place}: {text}"))
+            };
+            let (_, history) = killed()?;
+            let at_least = history.acknowledged();
+            self.state(&place, &|| killed().unwrap().0, &history, at_least, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Lets operations of a workload fail in every way; the program goes on, and then the power
+    /// goes off.
+    pub(super) fn faults(&self, workload: &str) -> Checked {
+        let total = count(workload)?;
+        let kinds = [
+            Fault::Io,
+            Fault::NoSpace,
+            Fault::FlushLoses,
+            Fault::ShortWrite { bytes: 8 },
+            Fault::ShortWrite { bytes: 600 },
+            Fault::SplitWrite { bytes: 100 },
+        ];
+        for operation in (0..total).filter(|at| (at + total) % self.effort.faults == 0) {
+            for (kind, fault) in kinds.into_iter().enumerate() {
+                for later in [1, 3, 8, u64::MAX / 2] {
+                    let place = format!("{workload}/fault@{operation}-{kind}/power@{later}");
+                    if !self.is_wanted(&place) {
+                        continue;
+                    }
+                    let plan = |disk: &SimulatedDisk| {
+                        disk.fail_at(operation, fault);
+                        disk.crash_at(operation + later);
+                    };
+                    let (world, _) = run(workload, Errors::AreFaults, plan)
+                        .map_err(|text| format!("{place}: {text}"))?;
+                    self.every_state(&place, &world.disk.crash_states(), &world.history, 1)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes through all that a power cut may leave, or a sample of it.
+    pub(super) fn every_state(
+        &self,
+        place: &str,
+        states: &CrashStates,
+        history: &History,
+        depth: usize,
+    ) -> Checked {
+        let (few, samples) = (self.effort.few[depth], self.effort.samples[depth]);
+        if let Some(count) = states.count().filter(|count| *count <= few) {
+            return (0..count).try_for_each(|number| {
+                let place = format!("{place}/e{number}");
+                self.state(&place, &|| states.state(number), history, history.durable, depth)
+            });
+        }
+        (0..samples).try_for_each(|number| {
+            let place = format!("{place}/r{number}");
+            let make = || match number {
+                0 => states.newest(),
+                1 => states.all_but_last(),
+                2 => states.oldest(),
+                _ => states.random(&mut Rng::new(hash(place.as_bytes()))),
+            };
+            self.state(&place, &make, history, history.durable, depth)
+        })
+    }
+
+    /// Opens one state, judges it, goes on; and, for some, does it again with another power cut.
+    fn state(
+        &self,
+        place: &str,
+        make: Make<'_>,
+        history: &History,
+        at_least: usize,
+        depth: usize,
+    ) -> Checked {
+        if !self.is_wanted(place) {
+            return Ok(());
+        }
+        self.states.fetch_add(1, Ordering::Relaxed);
+        let disk = make();
+        let before = disk.operations();
+        let looked = catch_unwind(AssertUnwindSafe(|| look(&disk, history, at_least)));
+        let opening = looked
+            .unwrap_or_else(|_| Err("panicked".to_owned()))
+            .map_err(|text| format!("{place}: {text}\n{}", disk.transcript()))?;
+        let is_chosen = hash(place.as_bytes()) % 1000 < self.effort.again || self.only.is_some();
+        if depth > 0 || !is_chosen {
+            return Ok(());
+        }
+        let goes_on = (disk.operations() - before).min(opening + 8);
+        for operation in 0..goes_on {
+            let place = format!("{place}/again@{operation}");
+            if !self.is_wanted(&place) {
+                continue;
+            }
+            let disk = make();
+            disk.crash_at(before + operation);
+            let mut world = World::new(disk, 1, history.clone(), Errors::AreFatal);
+            if let Err(Stop::Broken(text)) = world.open(at_least).and_then(|()| go_on(&mut world)) {
+                return Err(format!("{place}: {text}"));
+            }
+            self.every_state(&place, &world.disk.crash_states(), &world.history, 1)?;
+        }
+        Ok(())
+    }
+
+    fn is_wanted(&self, place: &str) -> bool {
+        let place = format!("{place}/");
+        let only = self.only.as_ref();
+        only.is_none_or(|only| only.starts_with(&place) || place.starts_with(only.as_str()))
+    }
+}
+
+/// Runs a workload on a new disk for which something is planned.
+pub(super) fn run(
+    workload: &str,
+    errors: Errors,
+    plan: impl FnOnce(&SimulatedDisk),
+) -> Checked<(World, End)> {
+    let disk = SimulatedDisk::new(hash(workload.as_bytes()));
+    plan(&disk);
+    let mut world = World::new(disk, hash(workload.as_bytes()), History::new(), errors);
+    let end = catch_unwind(AssertUnwindSafe(|| world.run(&named(workload))));
+    match end {
+        Ok(end) => Ok((world, end?)),
+        Err(_) => Err("panicked".to_owned()),
+    }
+}
+
+/// Gives how many operations a workload has when nothing goes wrong.
+fn count(workload: &str) -> Checked<u64> {
+    let (world, end) = run(workload, Errors::AreFatal, |_| ())?;
+    assert_eq!(end, End::Finished, "nothing went wrong");
+    Ok(world.disk.operations())
+}
+
+/// Opens, judges, goes on. Gives how many operations the opening took.
+fn look(disk: &SimulatedDisk, history: &History, at_least: usize) -> Checked<u64> {
+    let before = judge::before(disk, history)?;
+    let mut world = World::new(disk.clone(), 1, history.clone(), Errors::AreFatal);
+    let started = disk.operations();
+    let finish = |stop| match stop {
+        Stop::Broken(text) => text,
+        Stop::Died => "died, though the power is on".to_owned(),
+    };
+    world.open(at_least).map_err(finish)?;
+    let opening = disk.operations() - started;
+    judge::opened(disk, &before, world.database())?;
+    go_on(&mut world).map_err(|stop| format!("going on: {}", finish(stop)))?;
+    Ok(opening)
+}
+
+/// Writes some more, closes and opens.
+fn go_on(world: &mut World) -> Result<(), Stop> {
+    if world.database().read().schema().tables().is_empty() {
+        world.step(Step::Define(Level::Soft))?;
+    }
+    world.step(Step::Write { rows: 1, level: Level::Soft })?;
+    world.step(Step::Write { rows: 2, level: Level::Checksummed })?;
+    world.step(Step::Rest)?;
+    world.step(Step::Reopen)?;
+    judge::closed(&world.disk)
+        .and_then(|()| judge::only_zeros_follow(&world.disk, world.database()))
+        .map_err(Stop::Broken)
+}

@@ -1,0 +1,96 @@
+//! What a database must, may and must not hold after a crash.
+
+use annals::journal::format::hash;
+use annals::{Database, ValueRef, View};
+
+/// What a test gives when a promise is broken: a text that says which.
+pub(super) type Checked<T = ()> = Result<T, String>;
+
+/// One state of the database, by a hash of all it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct State(u64);
+
+impl State {
+    /// Takes everything into account: schema, next ids, rows.
+    pub(super) fn of(view: &View) -> Self {
+        let mut text = Vec::from(view.schema().to_text());
+        for table in view.schema().tables() {
+            let rows = view.table(table.number).unwrap();
+            text.extend(format!("{} {};", rows.next_id(), rows.len()).bytes());
+            for row in rows.rows() {
+                let row = row.unwrap();
+                text.extend(row.id().0.to_le_bytes());
+                for field in &table.fields {
+                    match row.value(field.number) {
+                        ValueRef::String(long) if long.len() > 100 => {
+                            text.extend(hash(long.as_bytes()).to_le_bytes());
+                        }
+                        value => text.extend(format!("{value:?},").bytes()),
+                    }
+                }
+            }
+        }
+        Self(hash(&text))
+    }
+}
+
+/// All states there were, and how much of that is promised.
+#[derive(Clone, Debug)]
+pub(super) struct History {
+    /// The state after each transaction that was acknowledged; the place is the txid.
+    states: Vec<State>,
+    /// The last transaction that was acknowledged as durable, or that an opening showed.
+    pub(super) durable: usize,
+    /// The state after a commit whose outcome nobody was told.
+    pub(super) in_flight: Option<State>,
+    /// Whether an opening ever returned: from then on the file must exist.
+    pub(super) opened: bool,
+}
+
+impl History {
+    pub(super) fn new() -> Self {
+        let empty = State::of(annals::store::Store::new().view());
+        Self { states: vec![empty], durable: 0, in_flight: None, opened: false }
+    }
+
+    /// Gives the txid of the last acknowledged transaction.
+    pub(super) fn acknowledged(&self) -> usize {
+        self.states.len() - 1
+    }
+
+    pub(super) fn newest(&self) -> State {
+        self.states[self.acknowledged()]
+    }
+
+    pub(super) fn acknowledge(&mut self, state: State, is_durable: bool) {
+        self.states.push(state);
+        if is_durable {
+            self.durable = self.acknowledged();
+        }
+    }
+
+    /// Checks what an opening shows: one of the states from `at_least` on, whole. That is the
+    /// history from now on, and it is durable.
+    pub(super) fn opened(&mut self, database: &Database, at_least: usize) -> Checked {
+        let snapshot = database.read();
+        snapshot.check().map_err(|error| format!("the store isn't consistent: {error}"))?;
+        let txid = usize::try_from(snapshot.txid()).unwrap();
+        self.states.extend(self.in_flight.take());
+        if txid < at_least || txid > self.acknowledged() {
+            let upto = self.acknowledged();
+            return Err(format!("shows transaction {txid}, but {at_least} to {upto} is promised"));
+        }
+        self.states.truncate(txid + 1);
+        self.durable = txid;
+        self.opened = true;
+        self.shows_the_newest(&snapshot)
+    }
+
+    /// Checks that a view is the newest state.
+    pub(super) fn shows_the_newest(&self, view: &View) -> Checked {
+        if State::of(view) == self.newest() {
+            return Ok(());
+        }
+        Err(format!("is not the state after transaction {}", self.acknowledged()))
+    }
+}

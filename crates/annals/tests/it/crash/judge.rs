@@ -1,0 +1,77 @@
+//! What must be true of the file before and after an opening.
+
+use annals::storage::simulated::SimulatedDisk;
+use annals::{Database, Inspection, inspect_in};
+
+use super::history::{Checked, History};
+use super::world::NAME;
+
+/// A file as the crash left it.
+pub(super) struct Before {
+    /// None if there is no file (yet).
+    found: Option<(Vec<u8>, Inspection)>,
+}
+
+/// Looks at the file that a crash left.
+pub(super) fn before(disk: &SimulatedDisk, history: &History) -> Checked<Before> {
+    let Some(content) = disk.content(NAME) else {
+        let is_missing = history.opened;
+        return if is_missing {
+            Err("the file is gone".to_owned())
+        } else {
+            Ok(Before { found: None })
+        };
+    };
+    let inspection = inspect_in(disk, NAME).map_err(|error| format!("inspecting: {error:?}"))?;
+    if inspection.slots.iter().all(Option::is_none) {
+        return Err("neither slot is whole".to_owned());
+    }
+    Ok(Before { found: Some((content, inspection)) })
+}
+
+/// Judges the file and the report after an opening with `Recovery::Checked`.
+pub(super) fn opened(disk: &SimulatedDisk, before: &Before, database: &Database) -> Checked {
+    only_zeros_follow(disk, database)?;
+    let Some((content, inspection)) = &before.found else { return Ok(()) };
+    let end = usize::try_from(inspection.end.position).unwrap();
+    let last = content.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1).max(end);
+    let cut = database.recovered().cut.as_ref();
+    if last == end {
+        return match cut {
+            None => Ok(()),
+            Some(cut) => Err(format!("nothing was there to be cut, but it reports {cut:?}")),
+        };
+    }
+    let Some(cut) = cut else { return Err(format!("{} bytes cut in silence", last - end)) };
+    let is_right = cut.position == end as u64
+        && cut.txid == inspection.end.txid
+        && cut.bytes == (last - end) as u64
+        && cut.uncommitted_frames == inspection.uncommitted_frames
+        && cut.may_have_been_acknowledged == inspection.tail.is_some()
+        && !database.recovered().findings.is_empty();
+    if !is_right {
+        return Err(format!("cut {end}..{last}, but it reports {cut:?}"));
+    }
+    let saved = cut.saved_as.as_ref().map(|name| name.strip_prefix("simulated:").unwrap());
+    let saved = saved.map(|name| disk.content(name).unwrap_or_default());
+    if saved.as_deref() != inspection.tail.map(|_| &content[end..last]) {
+        return Err(format!("the tail {end}..{last} isn't saved as it was: {cut:?}"));
+    }
+    Ok(())
+}
+
+/// Checks that only zeros follow the last commit.
+pub(super) fn only_zeros_follow(disk: &SimulatedDisk, database: &Database) -> Checked {
+    let end = usize::try_from(database.read().point().position).unwrap();
+    let content = disk.content(NAME).unwrap_or_default();
+    match content.iter().skip(end).position(|byte| *byte != 0) {
+        None => Ok(()),
+        Some(at) => Err(format!("byte {} behind the end at {end} is not zero", end + at)),
+    }
+}
+
+/// Checks that a file was closed properly before it was opened again.
+pub(super) fn closed(disk: &SimulatedDisk) -> Checked {
+    let inspection = inspect_in(disk, NAME).map_err(|error| format!("inspecting: {error:?}"))?;
+    if inspection.closed { Ok(()) } else { Err(format!("not closed properly: {inspection:?}")) }
+}

@@ -1,0 +1,283 @@
+//! A database on a simulated disk, with the history of what it promised.
+
+use std::sync::Arc;
+
+use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk, is_power_off};
+use annals::storage::{Clock, Directory};
+use annals::{
+    Command, Database, Error, ErrorKind, FieldNumber, Level, Options, RowId, TableNumber,
+    Transaction, Type, Value, ValueRef,
+};
+
+use super::history::{Checked, History, State};
+use super::workload::Step;
+
+pub(super) const NAME: &str = "journal";
+const TABLE: TableNumber = TableNumber(0);
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// All steps were done.
+    Finished,
+    /// The power went off, or the process was killed.
+    Died,
+}
+
+/// What an error means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Errors {
+    /// The end: of the power, or of the process.
+    AreFatal,
+    /// A fault of the disk, after which the program goes on.
+    AreFaults,
+}
+
+/// A step that ended the run, or broke a promise.
+pub(super) enum Stop {
+    Died,
+    Broken(String),
+}
+
+impl From<String> for Stop {
+    fn from(text: String) -> Self {
+        Self::Broken(text)
+    }
+}
+
+pub(super) struct World {
+    pub(super) disk: SimulatedDisk,
+    clock: Arc<SimulatedClock>,
+    pub(super) database: Option<Database>,
+    pub(super) history: History,
+    errors: Errors,
+    rng: Rng,
+}
+
+impl World {
+    pub(super) fn new(disk: SimulatedDisk, seed: u64, history: History, errors: Errors) -> Self {
+        let clock = Arc::new(SimulatedClock::new(seed));
+        Self { disk, clock, database: None, history, errors, rng: Rng::new(seed) }
+    }
+
+    /// Opens the database, whatever it holds.
+    pub(super) fn try_open(&self) -> annals::Result<Database> {
+        let directory: Arc<dyn Directory> = Arc::new(self.disk.clone());
+        let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
+        Options::new().background(false).open_in(directory, NAME, clock)
+    }
+
+    /// Opens the database; all since `at_least` must be there.
+    pub(super) fn open(&mut self, at_least: usize) -> Result<(), Stop> {
+        self.database = None;
+        let opened = match self.try_open() {
+            Err(error) if self.errors == Errors::AreFaults && !is_power_off(&error) => {
+                self.try_open()
+            }
+            opened => opened,
+        };
+        let database = opened.map_err(|error| self.stop("opening", &error))?;
+        self.history.opened(&database, at_least)?;
+        self.database = Some(database);
+        Ok(())
+    }
+
+    /// Does all steps, from the first opening on.
+    pub(super) fn run(&mut self, steps: &[Step]) -> Checked<End> {
+        let mut all = || {
+            self.open(0)?;
+            steps.iter().try_for_each(|step| self.step(*step))
+        };
+        match all() {
+            Ok(()) => Ok(End::Finished),
+            Err(Stop::Died) => Ok(End::Died),
+            Err(Stop::Broken(text)) => Err(text),
+        }
+    }
+
+    pub(super) fn step(&mut self, step: Step) -> Result<(), Stop> {
+        match step {
+            Step::Define(level) => self.transaction(Some(level), define),
+            Step::Write { rows, level } => {
+                self.transaction(Some(level), |tx, rng| write(tx, rng, rows))
+            }
+            Step::RollBack { rows } => self.transaction(None, |tx, rng| write(tx, rng, rows)),
+            Step::Stream(level) => self.transaction(Some(level), stream),
+            Step::StreamBack => self.transaction(None, stream),
+            Step::Empty(level) => self.transaction(Some(level), |_, _| Ok(())),
+            Step::Rest => {
+                let rested = self.database().rest();
+                self.shrug("resting", rested)
+            }
+            Step::Reopen => {
+                let closed = self.database.take().unwrap().close();
+                if closed.is_ok() {
+                    self.history.durable = self.history.acknowledged();
+                }
+                self.shrug("closing", closed)?;
+                self.open(self.history.acknowledged())
+            }
+        }
+    }
+
+    pub(super) fn database(&self) -> &Database {
+        self.database.as_ref().unwrap()
+    }
+
+    /// Tells what an error means: the end, or a broken promise.
+    fn stop(&self, doing: &str, error: &Error) -> Stop {
+        if is_power_off(error) || (self.errors == Errors::AreFatal && is_fault(error)) {
+            return Stop::Died;
+        }
+        Stop::Broken(format!("{doing}: {error:?}"))
+    }
+
+    /// Takes an error for a fault that is of no consequence, unless errors are fatal.
+    fn shrug(&mut self, doing: &str, result: annals::Result<()>) -> Result<(), Stop> {
+        match result {
+            Ok(()) => Ok(()),
+            Err(error) if self.errors == Errors::AreFaults && !is_power_off(&error) => {
+                self.go_on(doing, &error)
+            }
+            Err(error) => Err(self.stop(doing, &error)),
+        }
+    }
+
+    /// Goes on after a fault: nothing acknowledged is gone; a poisoned handle is opened again.
+    fn go_on(&mut self, doing: &str, error: &Error) -> Result<(), Stop> {
+        if !matches!(error.kind(), ErrorKind::Io | ErrorKind::UnknownOutcome | ErrorKind::Poisoned)
+        {
+            return Err(Stop::Broken(format!("{doing}: an error of the wrong kind: {error:?}")));
+        }
+        let Some(database) = &self.database else { return Ok(()) };
+        self.history.shows_the_newest(&database.read())?;
+        let usable = database.begin().map(drop);
+        let unknown = error.kind() == ErrorKind::UnknownOutcome;
+        match usable {
+            Ok(()) if unknown => Err(Stop::Broken("an unknown outcome didn't poison".to_owned())),
+            Ok(()) => Ok(()),
+            Err(error) if is_power_off(&error) => Err(Stop::Died),
+            Err(error) if error.kind() == ErrorKind::Poisoned => {
+                self.open(self.history.acknowledged())
+            }
+            Err(error) => {
+                // The remains of a transaction could not be cut. The fault is over now.
+                let again = self.database().begin().map(drop);
+                match again {
+                    Ok(()) => Ok(()),
+                    Err(again) if again.kind() == ErrorKind::Poisoned => {
+                        self.open(self.history.acknowledged())
+                    }
+                    Err(again) => Err(self.stop(&format!("beginning after {error}"), &again)),
+                }
+            }
+        }
+    }
+
+    /// Runs a transaction, which is rolled back if there is no level.
+    fn transaction(
+        &mut self,
+        level: Option<Level>,
+        change: impl Fn(&mut Transaction<'_>, &mut Rng) -> annals::Result<()>,
+    ) -> Result<(), Stop> {
+        let Self { database, rng, .. } = self;
+        let mut after = None;
+        let mut is_empty = false;
+        let mut run = || -> annals::Result<()> {
+            let mut tx = database.as_ref().unwrap().begin()?;
+            change(&mut tx, rng)?;
+            let Some(level) = level else { return tx.rollback() };
+            tx.set_level(level);
+            is_empty = tx.is_empty();
+            after = Some(State::of(tx.view()));
+            tx.commit().map(drop)
+        };
+        let done = run();
+        match (done, after, level) {
+            (Ok(()), Some(after), Some(level)) if !is_empty => {
+                self.history.acknowledge(after, level.is_durable());
+            }
+            (Ok(()), _, Some(level)) if level.is_durable() => {
+                self.history.durable = self.history.acknowledged();
+            }
+            (Ok(()), ..) => {}
+            (Err(error), after, _) => {
+                let unknown = error.kind() == ErrorKind::UnknownOutcome;
+                if !is_empty && (unknown || self.errors == Errors::AreFatal || is_power_off(&error))
+                {
+                    self.history.in_flight = after;
+                }
+                self.shrug("a transaction", Err(error))?;
+            }
+        }
+        let now = self.database().read();
+        self.history.shows_the_newest(&now).map_err(Stop::Broken)
+    }
+}
+
+/// Tells whether an error comes from a fault of the disk, by its words or as its consequence.
+fn is_fault(error: &Error) -> bool {
+    error.to_string().contains("(simulated)")
+}
+
+fn define(tx: &mut Transaction<'_>, _: &mut Rng) -> annals::Result<()> {
+    let fields = tx.view().schema().table(TABLE).map(|table| table.fields.len());
+    let add = |name: String, ty, nullable, default| Command::AddField {
+        table: TABLE,
+        name,
+        ty,
+        nullable,
+        default,
+    };
+    if let Some(fields) = fields {
+        let default = Some(Value::Int64(7));
+        return tx.apply_command(&add(format!("more{fields}"), Type::Int64, true, default));
+    }
+    tx.apply_command(&Command::CreateTable { name: "item".to_owned() })?;
+    tx.apply_command(&add("name".to_owned(), Type::String, false, None))?;
+    tx.apply_command(&add("number".to_owned(), Type::Int64, true, None))?;
+    tx.apply_command(&Command::CreateIndex {
+        name: "by_number".to_owned(),
+        table: TABLE,
+        fields: vec![FieldNumber(1)],
+        unique: false,
+    })
+}
+
+/// Inserts, updates and deletes rows, with values that no other transaction has.
+fn write(tx: &mut Transaction<'_>, rng: &mut Rng, rows: u64) -> annals::Result<()> {
+    for _ in 0..rows {
+        let next = tx.view().table(TABLE)?.next_id();
+        let id = RowId(rng.below(next.max(1)));
+        let is_there = tx.view().table(TABLE)?.contains(id);
+        let name = format!("{:016x}{}", rng.number(), "x".repeat(rng.index(30)));
+        match rng.below(8) {
+            0 if is_there => tx.delete(TABLE, id)?,
+            1 | 2 if is_there => tx.update(TABLE, id, FieldNumber(0), ValueRef::String(&name))?,
+            3 => tx.comment(&name)?,
+            _ => {
+                insert(tx, &name)?;
+            }
+        }
+    }
+    // At least one change that makes the state another.
+    insert(tx, &format!("{:016x}", rng.number()))
+}
+
+fn insert(tx: &mut Transaction<'_>, name: &str) -> annals::Result<()> {
+    let table = tx.view().schema().table(TABLE).cloned();
+    let fields = table.map_or(0, |table| table.fields.len());
+    let mut values = vec![ValueRef::Int64(i64::try_from(name.len()).unwrap()); fields];
+    values[0] = ValueRef::String(name);
+    tx.insert(TABLE, &values).map(drop)
+}
+
+/// Writes a bit more than two data frames.
+fn stream(tx: &mut Transaction<'_>, rng: &mut Rng) -> annals::Result<()> {
+    for _ in 0..9 {
+        let letter = char::from(b'a' + u8::try_from(rng.below(26)).unwrap());
+        let long = format!("{:016x}{}", rng.number(), letter.to_string().repeat(250_000));
+        insert(tx, &long)?;
+    }
+    Ok(())
+}
