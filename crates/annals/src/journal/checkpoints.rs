@@ -206,9 +206,7 @@ impl Checkpoints {
         head::write_slot(&*self.storage, slots.next, slot, self.header)
             .map_err(|error| Error::io(format!("{}: can't write a slot", self.name), error))?;
         slots.point = slot.point;
-        if !is_made(Mistake::SameSlotAgain) {
-            slots.next = 1 - slots.next;
-        }
+        slots.next = 1 - slots.next;
         slots.written_at = self.flushes_begun.load(Ordering::SeqCst);
         Ok(())
     }

@@ -13,8 +13,8 @@ pub enum Mistake {
     SlotBeforeFlush,
     /// Frames claim what was written, not what was flushed, to be durable.
     UnflushedClaimed,
-    /// Slots are not used in turn, so that a crash can tear the only one.
-    SameSlotAgain,
+    /// Recovery writes both slots without a flush between them, so that a crash can tear both.
+    SlotsAtOnce,
     /// The handle goes on after a flush failed, and tries it again.
     FailedFlushForgotten,
     /// A frame is accepted without its chain.
@@ -41,7 +41,7 @@ impl Mistake {
         Self::CommitNotFlushed,
         Self::SlotBeforeFlush,
         Self::UnflushedClaimed,
-        Self::SameSlotAgain,
+        Self::SlotsAtOnce,
         Self::FailedFlushForgotten,
         Self::TornFrameAccepted,
         Self::UncommittedApplied,

@@ -25,8 +25,9 @@ pub(super) struct Effort {
     /// is for a crash after a crash.
     pub(super) few: [u128; 2],
     pub(super) samples: [u64; 2],
-    /// In so many of 1000 states the power goes off again at every operation of their opening.
-    pub(super) again: u64,
+    /// In so many of 1000 states the power goes off again at every operation of their opening. The
+    /// second number is for those after a killed process.
+    pub(super) again: [u64; 2],
     /// One of so many operations gets each kind of fault.
     pub(super) faults: u64,
 }
@@ -89,7 +90,11 @@ impl Explorer {
             };
             let (_, history) = killed()?;
             let at_least = history.acknowledged();
-            self.state(&place, &|| killed().unwrap().0, &history, at_least, 0)?;
+            let make: Make<'_> = &|| killed().unwrap().0;
+            let operations = self.state(&place, make, &history, at_least)?;
+            if self.is_chosen(&place, self.effort.again[1]) {
+                self.again(&place, make, &history, (at_least, operations))?;
+            }
         }
         Ok(())
     }
@@ -135,35 +140,41 @@ impl Explorer {
         depth: usize,
     ) -> Checked {
         let (few, samples) = (self.effort.few[depth], self.effort.samples[depth]);
+        let state = |place: String, make: Make<'_>| {
+            let operations = self.state(&place, make, history, history.durable)?;
+            if depth > 0 || !self.is_chosen(&place, self.effort.again[0]) {
+                return Ok(());
+            }
+            self.again(&place, make, history, (history.durable, operations))
+        };
         if let Some(count) = states.count().filter(|count| *count <= few) {
             return (0..count).try_for_each(|number| {
-                let place = format!("{place}/e{number}");
-                self.state(&place, &|| states.state(number), history, history.durable, depth)
+                state(format!("{place}/e{number}"), &|| states.state(number))
             });
         }
         (0..samples).try_for_each(|number| {
             let place = format!("{place}/r{number}");
             let make = || match number {
-                0 => states.newest(),
-                1 => states.all_but_last(),
-                2 => states.oldest(),
+                0 => states.oldest(),
+                2 => states.all_but_last(),
+                4 => states.newest(),
                 _ => states.random(&mut Rng::new(hash(place.as_bytes()))),
             };
-            self.state(&place, &make, history, history.durable, depth)
+            state(place.clone(), &make)
         })
     }
 
-    /// Opens one state, judges it, goes on; and, for some, does it again with another power cut.
+    /// Opens one state, judges it, goes on. Gives how many operations there were, up to a few behind
+    /// the opening.
     fn state(
         &self,
         place: &str,
         make: Make<'_>,
         history: &History,
         at_least: usize,
-        depth: usize,
-    ) -> Checked {
+    ) -> Checked<u64> {
         if !self.is_wanted(place) {
-            return Ok(());
+            return Ok(0);
         }
         self.states.fetch_add(1, Ordering::Relaxed);
         let disk = make();
@@ -172,18 +183,24 @@ impl Explorer {
         let opening = looked
             .unwrap_or_else(|_| Err("panicked".to_owned()))
             .map_err(|text| format!("{place}: {text}\n{}", disk.transcript()))?;
-        let is_chosen = hash(place.as_bytes()) % 1000 < self.effort.again || self.only.is_some();
-        if depth > 0 || !is_chosen {
-            return Ok(());
-        }
-        let goes_on = (disk.operations() - before).min(opening + 8);
-        for operation in 0..goes_on {
+        Ok((disk.operations() - before).min(opening + 8))
+    }
+
+    /// Opens the same state again and again; each time the power goes off one operation later.
+    fn again(
+        &self,
+        place: &str,
+        make: Make<'_>,
+        history: &History,
+        (at_least, operations): (usize, u64),
+    ) -> Checked {
+        for operation in 0..operations {
             let place = format!("{place}/again@{operation}");
             if !self.is_wanted(&place) {
                 continue;
             }
             let disk = make();
-            disk.crash_at(before + operation);
+            disk.crash_at(disk.operations() + operation);
             let mut world = World::new(disk, 1, history.clone(), Errors::AreFatal);
             if let Err(Stop::Broken(text)) = world.open(at_least).and_then(|()| go_on(&mut world)) {
                 return Err(format!("{place}: {text}"));
@@ -191,6 +208,11 @@ impl Explorer {
             self.every_state(&place, &world.disk.crash_states(), &world.history, 1)?;
         }
         Ok(())
+    }
+
+    /// Tells whether something is done at a place that is done only at so many of 1000.
+    fn is_chosen(&self, place: &str, share: u64) -> bool {
+        hash(place.as_bytes()) % 1000 < share || self.only.is_some()
     }
 
     fn is_wanted(&self, place: &str) -> bool {
@@ -241,9 +263,6 @@ fn look(disk: &SimulatedDisk, history: &History, at_least: usize) -> Checked<u64
 
 /// Writes some more, closes and opens.
 fn go_on(world: &mut World) -> Result<(), Stop> {
-    if world.database().read().schema().tables().is_empty() {
-        world.step(Step::Define(Level::Soft))?;
-    }
     world.step(Step::Write { rows: 1, level: Level::Soft })?;
     world.step(Step::Write { rows: 2, level: Level::Checksummed })?;
     world.step(Step::Rest)?;

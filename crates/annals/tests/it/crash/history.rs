@@ -45,12 +45,14 @@ pub(super) struct History {
     pub(super) in_flight: Option<State>,
     /// Whether an opening ever returned: from then on the file must exist.
     pub(super) opened: bool,
+    /// A position that a slot on the disk must reach: recovery or a close flushed one there.
+    pub(super) hard: u64,
 }
 
 impl History {
     pub(super) fn new() -> Self {
         let empty = State::of(annals::store::Store::new().view());
-        Self { states: vec![empty], durable: 0, in_flight: None, opened: false }
+        Self { states: vec![empty], durable: 0, in_flight: None, opened: false, hard: 0 }
     }
 
     /// Gives the txid of the last acknowledged transaction.
@@ -83,6 +85,9 @@ impl History {
         self.states.truncate(txid + 1);
         self.durable = txid;
         self.opened = true;
+        if database.recovered().unclean {
+            self.hard = snapshot.point().position;
+        }
         self.shows_the_newest(&snapshot)
     }
 

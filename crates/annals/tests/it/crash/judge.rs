@@ -23,8 +23,13 @@ pub(super) fn before(disk: &SimulatedDisk, history: &History) -> Checked<Before>
         };
     };
     let inspection = inspect_in(disk, NAME).map_err(|error| format!("inspecting: {error:?}"))?;
-    if inspection.slots.iter().all(Option::is_none) {
-        return Err("neither slot is whole".to_owned());
+    let slots = inspection.slots.iter().flatten().map(|slot| slot.point.position);
+    match slots.max() {
+        None => return Err("neither slot is whole".to_owned()),
+        Some(newest) if newest < history.hard => {
+            return Err(format!("no slot reaches {}, as one did before", history.hard));
+        }
+        Some(_) => {}
     }
     Ok(Before { found: Some((content, inspection)) })
 }

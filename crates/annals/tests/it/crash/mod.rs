@@ -19,8 +19,8 @@ use std::io::Write;
 use explore::{Effort, Explorer};
 use history::Checked;
 
-const DEFAULT: Effort = Effort { few: [64, 8], samples: [16, 4], again: 15, faults: 2 };
-const FULL: Effort = Effort { few: [1024, 64], samples: [128, 16], again: 100, faults: 1 };
+const DEFAULT: Effort = Effort { few: [64, 8], samples: [16, 4], again: [15, 300], faults: 2 };
+const FULL: Effort = Effort { few: [1024, 64], samples: [128, 16], again: [100, 1000], faults: 1 };
 
 fn is_full() -> bool {
     std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full")
@@ -46,12 +46,12 @@ fn explore(
 
 #[test]
 fn power_cut_at_every_operation() {
-    explore("power cuts", "mixed", (12, 200), Explorer::power);
+    explore("power cuts", "mixed", (80, 1000), Explorer::power);
 }
 
 #[test]
 fn process_killed_at_every_operation() {
-    explore("kills", "mixed", (12, 200), Explorer::kill);
+    explore("kills", "mixed", (40, 500), Explorer::kill);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn power_cut_in_long_transactions() {
         let lower = |number: u64| if is_full() { number } else { number / 4 };
         let samples = explorer.effort.samples.map(lower);
         let few = [4; 2];
-        let light = Explorer::new(Effort { samples, few, again: 1, ..explorer.effort });
+        let light = Explorer::new(Effort { samples, few, again: [1, 30], ..explorer.effort });
         light.power(workload).and_then(|()| light.kill(workload))?;
         explorer.add(&light);
         Ok(())
@@ -70,5 +70,5 @@ fn power_cut_in_long_transactions() {
 
 #[test]
 fn every_operation_fails_in_every_way() {
-    explore("faults", "mixed", (6, 100), Explorer::faults);
+    explore("faults", "mixed", (20, 200), Explorer::faults);
 }

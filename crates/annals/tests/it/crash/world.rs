@@ -110,8 +110,10 @@ impl World {
                 self.shrug("resting", rested)
             }
             Step::Reopen => {
+                let end = self.database().read().point().position;
                 let closed = self.database.take().unwrap().close();
                 if closed.is_ok() {
+                    self.history.hard = end;
                     self.history.durable = self.history.acknowledged();
                 }
                 self.shrug("closing", closed)?;
@@ -244,8 +246,14 @@ fn define(tx: &mut Transaction<'_>, _: &mut Rng) -> annals::Result<()> {
     })
 }
 
+/// Makes the table if a fault, or a crash, was in the way of the first definition.
+fn define_first(tx: &mut Transaction<'_>, rng: &mut Rng) -> annals::Result<()> {
+    if tx.view().schema().tables().is_empty() { define(tx, rng) } else { Ok(()) }
+}
+
 /// Inserts, updates and deletes rows, with values that no other transaction has.
 fn write(tx: &mut Transaction<'_>, rng: &mut Rng, rows: u64) -> annals::Result<()> {
+    define_first(tx, rng)?;
     for _ in 0..rows {
         let next = tx.view().table(TABLE)?.next_id();
         let id = RowId(rng.below(next.max(1)));
@@ -274,6 +282,7 @@ fn insert(tx: &mut Transaction<'_>, name: &str) -> annals::Result<()> {
 
 /// Writes a bit more than two data frames.
 fn stream(tx: &mut Transaction<'_>, rng: &mut Rng) -> annals::Result<()> {
+    define_first(tx, rng)?;
     for _ in 0..9 {
         let letter = char::from(b'a' + u8::try_from(rng.below(26)).unwrap());
         let long = format!("{:016x}{}", rng.number(), letter.to_string().repeat(250_000));
