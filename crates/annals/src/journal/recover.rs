@@ -96,8 +96,10 @@ pub(crate) fn settle(
         // Written again, the same bytes, so that the first flush covers it, and it is whole when the
         // other slot is written: the flush at the end of the last session may have failed.
         let zeroed_to = survey.end.position;
-        let slot = survey.head.newest_slot().unwrap_or(Slot { point: survey.end, zeroed_to });
-        head::write_slot(storage, 1 - next_slot, &slot, survey.head.hash).map_err(io)?;
+        let newest = survey.head.newest_slot();
+        if let Some(slot) = newest.filter(|slot| slot.point != survey.head.start()) {
+            head::write_slot(storage, 1 - next_slot, &slot, survey.head.hash).map_err(io)?;
+        }
         return Ok(Settled { recovered: Recovered::default(), zeroed_to, next_slot });
     }
     if survey.verdict() == Verdict::Tail && recovery == Recovery::Refuse {

@@ -14,4 +14,5 @@ mod generated_for_tests;
 mod storage;
 mod store_model;
 mod tidy;
+mod transcripts;
 mod typed;

@@ -12,6 +12,16 @@ pub(super) struct Before {
     found: Option<(Vec<u8>, Inspection)>,
 }
 
+impl Before {
+    /// Gives where what follows the last commit begins and ends, if anything does.
+    pub(super) fn tail(&self) -> Option<(usize, usize)> {
+        let (content, inspection) = self.found.as_ref()?;
+        let end = usize::try_from(inspection.end.position).unwrap();
+        let last = content.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
+        (last > end).then_some((end, last))
+    }
+}
+
 /// Looks at the file that a crash left.
 pub(super) fn before(disk: &SimulatedDisk, history: &History) -> Checked<Before> {
     let Some(content) = disk.content(NAME) else {
@@ -38,15 +48,13 @@ pub(super) fn before(disk: &SimulatedDisk, history: &History) -> Checked<Before>
 pub(super) fn opened(disk: &SimulatedDisk, before: &Before, database: &Database) -> Checked {
     only_zeros_follow(disk, database)?;
     let Some((content, inspection)) = &before.found else { return Ok(()) };
-    let end = usize::try_from(inspection.end.position).unwrap();
-    let last = content.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1).max(end);
     let cut = database.recovered().cut.as_ref();
-    if last == end {
+    let Some((end, last)) = before.tail() else {
         return match cut {
             None => Ok(()),
             Some(cut) => Err(format!("nothing was there to be cut, but it reports {cut:?}")),
         };
-    }
+    };
     let Some(cut) = cut else { return Err(format!("{} bytes cut in silence", last - end)) };
     let is_right = cut.position == end as u64
         && cut.txid == inspection.end.txid

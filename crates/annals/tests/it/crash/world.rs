@@ -217,6 +217,24 @@ impl World {
     }
 }
 
+/// Writes rows in one transaction; gives the state after it, if it came to its commit.
+pub(super) fn change(
+    world: &mut World,
+    rows: u64,
+    level: Level,
+) -> (annals::Result<()>, Option<State>) {
+    let World { database, rng, .. } = world;
+    let mut after = None;
+    let mut run = || -> annals::Result<()> {
+        let mut tx = database.as_ref().unwrap().begin()?;
+        tx.set_level(level);
+        write(&mut tx, rng, rows)?;
+        after = Some(State::of(tx.view()));
+        tx.commit().map(drop)
+    };
+    (run(), after)
+}
+
 /// Tells whether an error comes from a fault of the disk, by its words or as its consequence.
 fn is_fault(error: &Error) -> bool {
     error.to_string().contains("(simulated)")

@@ -1,0 +1,174 @@
+//! Golden transcripts: what each thing costs in file operations, one line for each.
+//!
+//! `UPDATE=1 cargo test -p annals transcripts` rewrites `transcripts.txt`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
+use annals::{
+    Command, Database, FieldNumber, Level, Options, Result, RowId, TableNumber, Transaction, Type,
+    ValueRef,
+};
+
+const TABLE: TableNumber = TableNumber(0);
+
+/// A disk, and a text that tells what was done to it.
+struct Story {
+    disk: SimulatedDisk,
+    text: String,
+}
+
+impl Story {
+    fn new() -> Self {
+        Self { disk: SimulatedDisk::new(1), text: String::new() }
+    }
+
+    /// Does something, and tells the operations that it took.
+    fn tell<T>(&mut self, what: &str, act: impl FnOnce() -> T) -> T {
+        self.disk.clear_transcript();
+        let value = act();
+        let operations = self.disk.transcript();
+        let operations = if operations.is_empty() { "nothing\n" } else { &operations };
+        write!(self.text, "# {what}\n{operations}\n").unwrap();
+        value
+    }
+
+    /// Ends the process: what it wrote stays, nothing more is written.
+    fn kill(&self, database: Database) {
+        self.disk.fail_from(self.disk.operations(), Fault::Io);
+        drop(database);
+        self.disk.clear_plan();
+    }
+}
+
+fn define(tx: &mut Transaction<'_>) -> Result<()> {
+    tx.apply_command(&Command::CreateTable { name: "item".to_owned() })?;
+    tx.apply_command(&Command::AddField {
+        table: TABLE,
+        name: "name".to_owned(),
+        ty: Type::String,
+        nullable: false,
+        default: None,
+    })
+}
+
+fn insert(tx: &mut Transaction<'_>, name: &str) -> Result<RowId> {
+    tx.insert(TABLE, &[ValueRef::String(name)])
+}
+
+fn commit(database: &Database, level: Level) {
+    let committed = database.write(|tx| -> Result<()> {
+        tx.set_level(level);
+        insert(tx, "apple").map(drop)
+    });
+    committed.unwrap();
+}
+
+/// Writes more than one data frame, and doesn't commit.
+fn stream(database: &Database) -> Transaction<'_> {
+    let mut tx = database.begin().unwrap();
+    for _ in 0..12 {
+        insert(&mut tx, &"long".repeat(25_000)).unwrap();
+    }
+    tx
+}
+
+fn tell_commits(story: &mut Story) {
+    let disk = story.disk.clone();
+    let database = story.tell("creation", || open(&disk));
+    story.tell("the schema, checksummed", || database.write(define).unwrap());
+    story.tell("a small commit, checksummed", || commit(&database, Level::Checksummed));
+    story.tell("a small commit, soft", || commit(&database, Level::Soft));
+    story.tell("rest: space ahead, live block, slot", || database.rest().unwrap());
+    story.tell("a checksummed commit into that space", || commit(&database, Level::Checksummed));
+    story.tell("a soft one", || commit(&database, Level::Soft));
+    story.tell("an empty commit, soft", || {
+        database.write(|tx| -> Result<()> { Ok(tx.set_level(Level::Soft)) }).unwrap();
+    });
+    story.tell("an empty commit, checksummed, with a soft one before it", || {
+        database.write(|_| -> Result<()> { Ok(()) }).unwrap();
+    });
+    story.tell("an empty commit, checksummed, with nothing to make durable", || {
+        database.write(|_| -> Result<()> { Ok(()) }).unwrap();
+    });
+    story.tell("rest", || database.rest().unwrap());
+    story.tell("rest again", || database.rest().unwrap());
+    story.tell("a small transaction, rolled back", || {
+        let mut tx = database.begin().unwrap();
+        tx.update(TABLE, RowId(0), FieldNumber(0), ValueRef::String("pear")).unwrap();
+        tx.rollback().unwrap();
+    });
+    story.tell("closing", || database.close().unwrap());
+}
+
+fn open(disk: &SimulatedDisk) -> Database {
+    let clock = Arc::new(SimulatedClock::new(1));
+    Options::new().background(false).open_in(Arc::new(disk.clone()), "journal", clock).unwrap()
+}
+
+fn tell_openings(story: &mut Story) {
+    let disk = story.disk.clone();
+    let open = || open(&disk);
+    let database = story.tell("opening after a clean close", open);
+    story.tell("closing at once", || database.close().unwrap());
+    let database = open();
+    commit(&database, Level::Soft);
+    story.kill(database);
+    let database = story.tell("opening after the process died behind a soft commit", open);
+    story.tell("a long transaction: two data frames and a commit frame", || {
+        let mut tx = stream(&database);
+        for _ in 0..12 {
+            insert(&mut tx, &"long".repeat(25_000)).unwrap();
+        }
+        tx.commit().unwrap();
+    });
+    story.tell("a long transaction, rolled back", || stream(&database).rollback().unwrap());
+    let tx = stream(&database);
+    story.disk.fail_from(story.disk.operations(), Fault::Io);
+    drop(tx);
+    story.kill(database);
+    let database = story.tell("opening after the process died in a long transaction", open);
+    database.close().unwrap();
+    let end = story.disk.content("journal").unwrap().len() as u64;
+    damage(&story.disk, end);
+    let database = story.tell("opening with a tail that doesn't verify", open);
+    story.tell("closing", || database.close().unwrap());
+}
+
+/// Puts bytes behind the end that are no frame, and that no flush ever covered.
+fn damage(disk: &SimulatedDisk, end: u64) {
+    use annals::storage::{Access, Directory};
+    disk.open("journal", Access::Write).unwrap().write_at(end, b"what is this?").unwrap();
+}
+
+#[test]
+fn each_thing_costs_what_it_costs() {
+    let mut story = Story::new();
+    tell_commits(&mut story);
+    tell_openings(&mut story);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/transcripts.txt");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, &story.text).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(story.text, expected, "UPDATE=1 rewrites {}", path.display());
+}
+
+#[test]
+fn a_durable_commit_is_one_write_and_one_flush_and_a_soft_one_is_one_write() {
+    let story = Story::new();
+    let database = open(&story.disk);
+    database.write(define).unwrap();
+    for (level, costs) in [(Level::Checksummed, [1, 1]), (Level::Soft, [1, 0])] {
+        for _ in 0..20 {
+            story.disk.clear_transcript();
+            commit(&database, level);
+            let transcript = story.disk.transcript();
+            let count = |word| transcript.lines().filter(|line| line.starts_with(word)).count();
+            assert_eq!([count("write"), count("flush")], costs, "{transcript}");
+            assert_eq!(transcript.lines().count(), costs.iter().sum::<usize>(), "{transcript}");
+        }
+    }
+}
