@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use annals::event::Event;
 use annals::store::{Store, Uniqueness};
 use annals::{
     Command, ErrorKind, FieldNumber, IndexNumber, RowId, Schema, TableNumber, Type, Value,
