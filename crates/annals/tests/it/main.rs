@@ -5,4 +5,5 @@
     reason = "a test may fail by panicking, and say what it was doing"
 )]
 
+mod store_cases;
 mod store_model;
