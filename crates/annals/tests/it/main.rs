@@ -12,5 +12,6 @@ mod generated;
 mod generated_for_tests;
 mod storage;
 mod store_model;
+mod store_rules;
 mod tidy;
 mod typed;
