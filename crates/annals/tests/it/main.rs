@@ -11,7 +11,7 @@ mod crash_states;
 mod generated;
 mod generated_for_tests;
 mod storage;
+mod store_cases;
 mod store_model;
-mod store_rules;
 mod tidy;
 mod typed;
