@@ -1,5 +1,9 @@
 //! Events: the one description of a change, which every consumer of the journal takes.
 
+mod text;
+
+pub use text::Script;
+
 use annals_schema::{Command, FieldNumber, RowId, TableNumber, ValueRef};
 
 /// One logical change.
