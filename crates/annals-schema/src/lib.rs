@@ -1,18 +1,34 @@
 //! The schema language of Annals.
 //!
 //! In reading order: [`Type`] and [`Value`] are what a field holds; [`Schema`] is the model, a log
-//! of [`Command`]s and the tables they build.
+//! of [`Command`]s and the tables they build; [`tokenize`] splits a line of text, [`parse_value`]
+//! and [`write_value`] are the text form of values; [`parse`] reads a schema file,
+//! [`parse_command`] one line of it; [`Schema::to_text`] writes it; [`first_difference`] compares
+//! two schemas; [`generate`] and [`generate_module`] write the typed API of a schema.
 //!
 //! This crate knows nothing of files, and nothing of the runtime.
 
+mod codegen;
+mod diagnostics;
+mod difference;
+mod lexer;
+mod literal;
 mod model;
+mod parser;
+mod text;
 mod time;
 mod types;
 mod value;
 
+pub use codegen::{generate, generate_module, module_name};
+pub use diagnostics::{Diagnostic, render_all};
+pub use difference::{Difference, first_difference};
+pub use lexer::{LexError, Token, tokenize};
+pub use literal::{parse_value, write_value};
 pub use model::{
     Command, Field, FieldNumber, Index, IndexNumber, RowId, Schema, SchemaError, Table, TableNumber,
 };
-pub use time::Timestamp;
+pub use parser::{SchemaFile, parse, parse_command};
+pub use time::{Timestamp, TimestampError};
 pub use types::Type;
 pub use value::{Value, ValueRef};

@@ -260,70 +260,70 @@ impl Schema {
     }
 
     /// Applies one command; on error the schema is as it was.
+    ///
+    /// # Errors
+    /// Those of [`check`](Self::check).
     pub fn apply(&mut self, command: Command) -> Result<(), SchemaError> {
-        match &command {
-            Command::CreateTable { name } => self.create_table(name)?,
-            Command::AddField { table, .. } => {
-                let table = *table;
-                self.add_field(table, &command)?;
+        self.check(&command)?;
+        match command.clone() {
+            Command::CreateTable { name } => {
+                let number = TableNumber(next_number(self.tables.len()));
+                self.tables.push(Table { number, name, fields: Vec::new() });
+            }
+            Command::AddField { table: number, name, ty, nullable, default } => {
+                if let Some(table) = self.tables.get_mut(number.0 as usize) {
+                    table.fields.push(new_field(table, name, ty, nullable, default));
+                }
             }
             Command::CreateIndex { name, table, fields, unique } => {
-                self.create_index(name, *table, fields, *unique)?;
+                let number = IndexNumber(next_number(self.indexes.len()));
+                self.indexes.push(Index { number, name, table, fields, unique });
             }
         }
         self.commands.push(command);
         Ok(())
     }
 
-    fn create_table(&mut self, name: &str) -> Result<(), SchemaError> {
-        check_name(name)?;
-        if self.table_named(name).is_some() {
-            return Err(SchemaError::NameInUse(name.to_owned()));
+    /// Tells whether a command can be applied.
+    ///
+    /// # Errors
+    /// A name that is none, or in use; a table or field that isn't there; a default that the field
+    /// can't hold; an index of no field, or of one field twice.
+    pub fn check(&self, command: &Command) -> Result<(), SchemaError> {
+        match command {
+            Command::CreateTable { name } => {
+                check_name(name)?;
+                check_unused(name, self.table_named(name).is_some())
+            }
+            Command::AddField { table, name, ty, nullable, default } => {
+                check_name(name)?;
+                if let Type::Reference(target) = ty {
+                    self.table(*target).ok_or(SchemaError::NoTable(*target))?;
+                }
+                let owner = self.table(*table).ok_or(SchemaError::NoTable(*table))?;
+                check_unused(name, owner.field_named(name).is_some())?;
+                let field = new_field(owner, name.clone(), *ty, *nullable, default.clone());
+                match default {
+                    Some(value) if !field.accepts(value.as_ref()) => {
+                        Err(SchemaError::BadDefault(name.clone()))
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Command::CreateIndex { name, table, fields, .. } => {
+                self.check_index(name, *table, fields)
+            }
         }
-        let number = TableNumber(next_number(self.tables.len()));
-        self.tables.push(Table { number, name: name.to_owned(), fields: Vec::new() });
-        Ok(())
     }
 
-    fn add_field(&mut self, number: TableNumber, command: &Command) -> Result<(), SchemaError> {
-        let Command::AddField { name, ty, nullable, default, .. } = command else {
-            return Ok(());
-        };
-        check_name(name)?;
-        if let Type::Reference(target) = ty
-            && self.table(*target).is_none()
-        {
-            return Err(SchemaError::NoTable(*target));
-        }
-        let table = self.tables.get_mut(number.0 as usize).ok_or(SchemaError::NoTable(number))?;
-        if table.field_named(name).is_some() {
-            return Err(SchemaError::NameInUse(name.clone()));
-        }
-        let field = Field {
-            number: FieldNumber(next_number(table.fields.len())),
-            name: name.clone(),
-            ty: *ty,
-            nullable: *nullable || matches!(ty, Type::Reference(_)),
-            default: default.clone(),
-        };
-        if default.as_ref().is_some_and(|value| !field.accepts(value.as_ref())) {
-            return Err(SchemaError::BadDefault(name.clone()));
-        }
-        table.fields.push(field);
-        Ok(())
-    }
-
-    fn create_index(
-        &mut self,
+    fn check_index(
+        &self,
         name: &str,
         table: TableNumber,
         fields: &[FieldNumber],
-        unique: bool,
     ) -> Result<(), SchemaError> {
         check_name(name)?;
-        if self.index_named(name).is_some() {
-            return Err(SchemaError::NameInUse(name.to_owned()));
-        }
+        check_unused(name, self.index_named(name).is_some())?;
         let owner = self.table(table).ok_or(SchemaError::NoTable(table))?;
         for (place, &field) in fields.iter().enumerate() {
             owner.field(field).ok_or(SchemaError::NoField(table, field))?;
@@ -334,9 +334,6 @@ impl Schema {
         if fields.is_empty() {
             return Err(SchemaError::BadIndex(name.to_owned()));
         }
-        let number = IndexNumber(next_number(self.indexes.len()));
-        let (name, fields) = (name.to_owned(), fields.to_vec());
-        self.indexes.push(Index { number, name, table, fields, unique });
         Ok(())
     }
 }
@@ -357,6 +354,22 @@ impl Table {
 
 fn next_number(len: usize) -> u32 {
     u32::try_from(len).expect("a schema has fewer than 2^32 tables, fields and indexes")
+}
+
+fn new_field(
+    table: &Table,
+    name: String,
+    ty: Type,
+    nullable: bool,
+    default: Option<Value>,
+) -> Field {
+    let number = FieldNumber(next_number(table.fields.len()));
+    let nullable = nullable || matches!(ty, Type::Reference(_));
+    Field { number, name, ty, nullable, default }
+}
+
+fn check_unused(name: &str, used: bool) -> Result<(), SchemaError> {
+    if used { Err(SchemaError::NameInUse(name.to_owned())) } else { Ok(()) }
 }
 
 fn check_name(name: &str) -> Result<(), SchemaError> {

@@ -1,5 +1,223 @@
-//! Points in time.
+//! Points in time, and their text form.
+//!
+//! Dates are counted in the proleptic Gregorian calendar with Howard Hinnant's algorithms
+//! `days_from_civil` and `civil_from_days`: years begin in March there, so that the leap day is the
+//! last day of a year, and everything repeats after an era of 400 years.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
+const SECONDS_PER_DAY: i64 = 86_400;
+const DAYS_PER_ERA: i64 = 146_097;
+/// Days from 0000-03-01, where the first era begins, to 1970-01-01.
+const EPOCH_IN_ERAS: i64 = 719_468;
 
 /// A point in time: microseconds since 1970-01-01T00:00:00Z.
+///
+/// Its text form is that of RFC 3339 in UTC, and `@MICROSECONDS` for years outside 0 to 9999.
+///
+/// ```
+/// use annals_schema::Timestamp;
+///
+/// let time: Timestamp = "2021-11-02T22:10:25+01:00".parse().unwrap();
+/// assert_eq!(time.to_string(), "2021-11-02T21:10:25Z");
+/// assert_eq!(Timestamp(1_500_000).to_string(), "1970-01-01T00:00:01.5Z");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub i64);
+
+/// A text that is no point in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimestampError(String);
+
+impl fmt::Display for TimestampError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "`{}` is not a timestamp: write 2021-11-02T22:10:25Z, with at most six digits of a \
+             second, or @ and the microseconds since 1970",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for TimestampError {}
+
+impl Timestamp {
+    /// Makes a point in time from whole seconds since 1970-01-01T00:00:00Z; the nearest there is
+    /// if it is too far away (292,000 years).
+    #[must_use]
+    pub const fn from_seconds(seconds: i64) -> Self {
+        Self(seconds.saturating_mul(MICROSECONDS_PER_SECOND))
+    }
+
+    /// Gives the whole seconds since 1970-01-01T00:00:00Z, rounded down.
+    #[must_use]
+    pub const fn seconds(self) -> i64 {
+        self.0.div_euclid(MICROSECONDS_PER_SECOND)
+    }
+
+    /// Gives the microseconds since 1970-01-01T00:00:00Z.
+    #[must_use]
+    pub const fn microseconds(self) -> i64 {
+        self.0
+    }
+
+    /// Gives the microseconds behind [`seconds`](Self::seconds): 0 to 999,999.
+    #[must_use]
+    pub const fn subsecond_microseconds(self) -> i64 {
+        self.0.rem_euclid(MICROSECONDS_PER_SECOND)
+    }
+}
+
+impl From<SystemTime> for Timestamp {
+    /// Rounds down to microseconds; the nearest there is if the time is too far away.
+    fn from(time: SystemTime) -> Self {
+        match time.duration_since(UNIX_EPOCH) {
+            Ok(after) => Self(i64::try_from(after.as_micros()).unwrap_or(i64::MAX)),
+            Err(error) => {
+                let before = error.duration().as_nanos().div_ceil(1000);
+                Self(i64::try_from(before).map_or(i64::MIN, |before| -before))
+            }
+        }
+    }
+}
+
+impl TryFrom<Timestamp> for SystemTime {
+    type Error = TimestampError;
+
+    /// Fails if the operating system can't count so far.
+    fn try_from(time: Timestamp) -> Result<Self, TimestampError> {
+        let distance = Duration::from_micros(time.0.unsigned_abs());
+        let there = if time.0 < 0 {
+            UNIX_EPOCH.checked_sub(distance)
+        } else {
+            UNIX_EPOCH.checked_add(distance)
+        };
+        there.ok_or_else(|| TimestampError(time.to_string()))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.seconds();
+        let (year, month, day) = civil_from_days(seconds.div_euclid(SECONDS_PER_DAY));
+        if !(0..=9999).contains(&year) {
+            return write!(f, "@{}", self.0);
+        }
+        let second = seconds.rem_euclid(SECONDS_PER_DAY);
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
+        let fraction = self.subsecond_microseconds();
+        if fraction != 0 {
+            write!(f, ".{}", format!("{fraction:06}").trim_end_matches('0'))?;
+        }
+        f.write_str("Z")
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = TimestampError;
+
+    /// Understands RFC 3339, in UTC or with an offset, and `@MICROSECONDS`.
+    fn from_str(text: &str) -> Result<Self, TimestampError> {
+        let time = match text.strip_prefix('@') {
+            Some(number) => number.parse().ok(),
+            None => parse_rfc3339(text.as_bytes()),
+        };
+        time.map(Self).ok_or_else(|| TimestampError(text.to_owned()))
+    }
+}
+
+fn parse_rfc3339(text: &[u8]) -> Option<i64> {
+    let (date, rest) = text.split_at_checked(19)?;
+    let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
+    if marks.iter().any(|&(place, mark)| date.get(place) != Some(&mark)) {
+        return None;
+    }
+    let part = |start: usize, end: usize| digits(date.get(start..end)?);
+    let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
+    let (hour, minute, second) = (part(11, 13)?, part(14, 16)?, part(17, 19)?);
+    if !(1..=12).contains(&month) || !(1..=days_in_month(year, month)).contains(&day) {
+        return None;
+    }
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let (fraction, zone) = parse_fraction(rest)?;
+    let offset = parse_offset(zone)?;
+    let days = days_from_civil(year, month, day);
+    let seconds = days * SECONDS_PER_DAY + hour * 3600 + minute * 60 + second - offset;
+    Some(seconds * MICROSECONDS_PER_SECOND + fraction)
+}
+
+/// Reads `.ffffff` if it is there; gives microseconds and what follows.
+fn parse_fraction(text: &[u8]) -> Option<(i64, &[u8])> {
+    let Some(text) = text.strip_prefix(b".") else {
+        return Some((0, text));
+    };
+    let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if !(1..=6).contains(&count) {
+        return None;
+    }
+    let (fraction, rest) = text.split_at_checked(count)?;
+    let missing = u32::try_from(6 - count).ok()?;
+    Some((digits(fraction)? * 10_i64.pow(missing), rest))
+}
+
+/// Reads `Z` or `+hh:mm`; gives seconds east of Greenwich.
+fn parse_offset(text: &[u8]) -> Option<i64> {
+    match text {
+        [b'Z'] => Some(0),
+        [sign @ (b'+' | b'-'), h1, h0, b':', m1, m0] => {
+            let (hours, minutes) = (digits(&[*h1, *h0])?, digits(&[*m1, *m0])?);
+            let offset = hours * 3600 + minutes * 60;
+            let valid = hours <= 23 && minutes <= 59;
+            valid.then_some(if *sign == b'-' { -offset } else { offset })
+        }
+        _ => None,
+    }
+}
+
+fn digits(text: &[u8]) -> Option<i64> {
+    text.iter().try_fold(0, |number, byte| {
+        byte.is_ascii_digit().then(|| number * 10 + i64::from(byte - b'0'))
+    })
+}
+
+fn days_in_month(year: i64, month: i64) -> i64 {
+    match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        _ => 31,
+    }
+}
+
+/// Howard Hinnant's `days_from_civil`: days from 1970-01-01 to a date.
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let month_from_march = (month + 9) % 12;
+    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * DAYS_PER_ERA + day_of_era - EPOCH_IN_ERAS
+}
+
+/// Howard Hinnant's `civil_from_days`: year, month and day, so many days from 1970-01-01.
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let days = days + EPOCH_IN_ERAS;
+    let era = days.div_euclid(DAYS_PER_ERA);
+    let day_of_era = days.rem_euclid(DAYS_PER_ERA);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month, day)
+}

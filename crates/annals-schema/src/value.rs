@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::RowId;
+use crate::{RowId, Timestamp};
 
 /// A value of a field, owned.
 #[derive(Clone, Debug)]
@@ -100,6 +100,47 @@ impl Value {
             Self::Timestamp(v) => ValueRef::Timestamp(*v),
             Self::Reference(v) => ValueRef::Reference(*v),
         }
+    }
+}
+
+/// Makes a `ValueRef` of a Rust value by putting it into its variant.
+macro_rules! from_rust {
+    ($($rust:ty => $variant:ident),+ $(,)?) => {$(
+        impl<'a> From<$rust> for ValueRef<'a> {
+            fn from(value: $rust) -> Self {
+                Self::$variant(value)
+            }
+        }
+    )+};
+}
+
+from_rust! {
+    bool => Bool,
+    i8 => Int8,
+    i16 => Int16,
+    i32 => Int32,
+    i64 => Int64,
+    u8 => UInt8,
+    u16 => UInt16,
+    u32 => UInt32,
+    u64 => UInt64,
+    f32 => Float32,
+    f64 => Float64,
+    &'a str => String,
+    &'a [u8] => Bytes,
+    RowId => Reference,
+}
+
+impl From<Timestamp> for ValueRef<'_> {
+    fn from(value: Timestamp) -> Self {
+        Self::Timestamp(value.0)
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for ValueRef<'_> {
+    /// `None` is null.
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
     }
 }
 

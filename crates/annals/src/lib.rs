@@ -3,16 +3,20 @@
 mod db;
 mod error;
 pub mod event;
+pub mod journal;
 pub mod storage;
 pub mod store;
+pub mod typed;
 
+pub use annals_macros::schema;
 pub use annals_schema::{
     Command, Field, FieldNumber, Index, IndexNumber, RowId, Schema, Table, TableNumber, Timestamp,
     Type, Value, ValueRef,
 };
 pub use db::{
-    Commit, Committed, Database, Level, Options, Reader, Recovered, Recovery, Sink, Snapshot,
-    Transaction, scan,
+    Commit, Committed, Database, Inspection, Options, Reader, Sink, Snapshot, Transaction, inspect,
+    scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
+pub use journal::{Cut, Level, Point, Recovered, Recovery};
 pub use store::{Cell, IndexRows, IndexView, Row, Rows, TableView, View};

@@ -1,4 +1,15 @@
 //! Events: the one description of a change, which every consumer of the journal takes.
+//!
+//! One [`Event`] type, one encoder, one decoder. This room knows nothing of files.
+#![deny(clippy::indexing_slicing)]
+
+mod compact;
+mod decode;
+mod encode;
+pub(crate) mod opcode;
+
+pub(crate) use decode::decode;
+pub(crate) use encode::Encoder;
 
 mod text;
 

@@ -3,9 +3,21 @@
 //! Everything else is a function of bytes and takes these traits as arguments, so that the same
 //! code runs on a real disk, in memory, and on a simulated disk that crashes.
 
+mod clock;
+mod file;
+mod lock;
+mod memory;
+mod positioned;
+#[cfg(any(test, feature = "testing"))]
+pub mod simulated;
+
 use std::fmt::Debug;
 use std::io;
 use std::sync::Arc;
+
+pub use clock::SystemClock;
+pub use file::FileDirectory;
+pub use memory::MemoryDirectory;
 
 /// One open file, or something that behaves like one.
 ///
@@ -92,4 +104,24 @@ pub trait Clock: Send + Sync + Debug {
 
     /// Gives 64 random bits, fit to tell apart two attempts on any machine.
     fn random(&self) -> u64;
+}
+
+/// Refuses what can't be the name of a file in one directory on any system.
+fn check_name(name: &str) -> io::Result<()> {
+    if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\', '\0']) {
+        let message = format!("`{name}` isn't a name of a file inside one directory");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    Ok(())
+}
+
+/// Refuses to change a file that was opened for reading only.
+fn check_writable(access: Access) -> io::Result<()> {
+    match access {
+        Access::Write => Ok(()),
+        Access::Read => Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "the file was opened for reading only",
+        )),
+    }
 }

@@ -1,0 +1,178 @@
+//! Mistakes in a schema's text: where, what, and what to do.
+
+use std::fmt::{self, Write};
+
+use crate::{LexError, Token};
+
+/// A mistake in a schema's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The line, counted from 1; 0 until [`at`](Self::at) says it.
+    pub line: usize,
+    /// Where the offending text begins in its line, in characters, counted from 1.
+    pub column: usize,
+    /// How many characters of the line are wrong.
+    pub length: usize,
+    /// The offending text; empty where something is missing.
+    pub text: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// The whole line; empty until [`at`](Self::at) says it.
+    pub source: String,
+}
+
+impl Diagnostic {
+    /// Says that a token is wrong.
+    pub(crate) fn new(token: &Token<'_>, message: impl Into<String>) -> Self {
+        Self {
+            line: 0,
+            column: token.column,
+            length: token.length,
+            text: token.text.clone().into_owned(),
+            message: message.into(),
+            hint: None,
+            source: String::new(),
+        }
+    }
+
+    /// Says that something is missing behind the last of these tokens.
+    pub(crate) fn missing(tokens: &[Token<'_>], what: &str, usage: &str) -> Self {
+        let column = tokens.last().map_or(1, |last| last.column + last.length + 1);
+        Self {
+            line: 0,
+            column,
+            length: 1,
+            text: String::new(),
+            message: format!("{what} is missing"),
+            hint: Some(format!("write `{usage}`")),
+            source: String::new(),
+        }
+    }
+
+    pub(crate) fn lexical(error: LexError, line: &str) -> Self {
+        let text = line.chars().skip(error.column - 1).take(error.length).collect();
+        Self {
+            line: 0,
+            column: error.column,
+            length: error.length,
+            text,
+            message: error.message,
+            hint: Some(error.hint),
+            source: String::new(),
+        }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Says in which line the mistake is, and what that line says.
+    #[must_use]
+    pub fn at(mut self, line: usize, source: &str) -> Self {
+        self.line = line;
+        source.trim_end().clone_into(&mut self.source);
+        self
+    }
+
+    /// Draws the mistake as the Rust compiler does: message, place, line, caret and help.
+    #[must_use]
+    pub fn render(&self, file: &str) -> String {
+        let number = self.line.to_string();
+        let margin = " ".repeat(number.len());
+        // Tabs stay tabs, so that the caret stands below its text at any tab width.
+        let blank = |c| if c == '\t' { '\t' } else { ' ' };
+        let indent: String = self
+            .source
+            .chars()
+            .map(blank)
+            .chain(std::iter::repeat(' '))
+            .take(self.column.saturating_sub(1))
+            .collect();
+        let mut text = format!(
+            "error: {}\n{margin}--> {file}:{number}:{}\n{margin} |\n{number} | {}\n{margin} | {indent}{}",
+            self.message,
+            self.column,
+            self.source,
+            "^".repeat(self.length.max(1)),
+        );
+        if let Some(hint) = &self.hint {
+            let _infallible = write!(text, "\n{margin} = help: {hint}");
+        }
+        text
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    /// Writes one line: place, message and hint.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line > 0 {
+            write!(f, "line {}, ", self.line)?;
+        }
+        write!(f, "column {}: {}", self.column, self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "; {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Diagnostic {}
+
+/// Draws all mistakes of a file, one below the other.
+#[must_use]
+pub fn render_all(diagnostics: &[Diagnostic], file: &str) -> String {
+    diagnostics.iter().map(|diagnostic| diagnostic.render(file)).collect::<Vec<_>>().join("\n\n")
+}
+
+/// Suggests the name nearest to a wrong one, or lists those there are.
+pub(crate) fn suggest<'n>(
+    wrong: &str,
+    what: &str,
+    names: impl Iterator<Item = &'n str> + Clone,
+) -> String {
+    if let Some(near) = nearest(wrong, names.clone()) {
+        return format!("did you mean `{near}`?");
+    }
+    let list: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+    if list.is_empty() {
+        format!("there is no {what} yet")
+    } else {
+        format!("there is {}", list.join(", "))
+    }
+}
+
+/// Finds the name with the smallest edit distance, if that is small enough to be a slip.
+pub(crate) fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let limit = (wrong.chars().count() / 3).max(1);
+    names
+        .map(|name| (edit_distance(&wrong.to_lowercase(), &name.to_lowercase()), name))
+        .filter(|&(distance, _)| distance <= limit)
+        .min_by_key(|&(distance, _)| distance)
+        .map(|(_, name)| name)
+}
+
+/// Counts the characters to insert, delete, replace or swap with their neighbour (the optimal
+/// string alignment distance).
+fn edit_distance(from: &str, to: &str) -> usize {
+    let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.iter().enumerate() {
+        let mut next = vec![i + 1];
+        for (j, b) in to.iter().enumerate() {
+            let cell = |row: &[usize], place: usize| row.get(place).copied().unwrap_or(usize::MAX);
+            let replaced = cell(&row, j) + usize::from(a != b);
+            let mut best = replaced.min(cell(&row, j + 1) + 1).min(cell(&next, j) + 1);
+            let swapped = i > 0 && j > 0 && from.get(i - 1) == Some(b) && to.get(j - 1) == Some(a);
+            if swapped {
+                best = best.min(cell(&before, j - 1) + 1);
+            }
+            next.push(best);
+        }
+        before = std::mem::replace(&mut row, next);
+    }
+    row.last().copied().unwrap_or(0)
+}

@@ -1,0 +1,189 @@
+//! The text form of values, in both directions.
+
+use std::fmt::{self, Write};
+use std::str::FromStr;
+
+use crate::{RowId, Timestamp, Token, Type, Value, ValueRef};
+
+/// Reads a value of a type from a token. The word `null` is [`Value::Null`] for every type: whether
+/// a field may be null is for [`Field::accepts`](crate::Field::accepts) to say.
+///
+/// # Errors
+/// A sentence that says what the token isn't, and what to write instead.
+pub fn parse_value(ty: Type, token: &Token<'_>) -> Result<Value, String> {
+    let text = token.text.as_ref();
+    if token.is("null") {
+        return Ok(Value::Null);
+    }
+    if token.quoted && ty != Type::String {
+        return Err(format!("a string is not {}: {}", article(ty), expectation(ty)));
+    }
+    let value = match ty {
+        Type::Bool => parse_bool(text).map(Value::Bool),
+        Type::Int8 => text.parse().ok().map(Value::Int8),
+        Type::Int16 => text.parse().ok().map(Value::Int16),
+        Type::Int32 => text.parse().ok().map(Value::Int32),
+        Type::Int64 => text.parse().ok().map(Value::Int64),
+        Type::UInt8 => text.parse().ok().map(Value::UInt8),
+        Type::UInt16 => text.parse().ok().map(Value::UInt16),
+        Type::UInt32 => text.parse().ok().map(Value::UInt32),
+        Type::UInt64 => text.parse().ok().map(Value::UInt64),
+        Type::Float32 => parse_float::<f32>(text, f32::is_finite).map(Value::Float32),
+        Type::Float64 => parse_float::<f64>(text, f64::is_finite).map(Value::Float64),
+        Type::String => Some(Value::String(text.to_owned())),
+        Type::Bytes => parse_bytes(text).map(Value::Bytes),
+        Type::Timestamp => text.parse().ok().map(|Timestamp(time)| Value::Timestamp(time)),
+        Type::Reference(_) => parse_reference(text),
+    };
+    value.ok_or_else(|| format!("`{}` is not {}: {}", shorten(text), article(ty), expectation(ty)))
+}
+
+fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "true" | "1" => Some(true),
+        "false" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+fn parse_float<F: FromStr + Copy>(text: &str, is_finite: fn(F) -> bool) -> Option<F> {
+    if matches!(text, "inf" | "-inf" | "nan") {
+        return text.parse().ok();
+    }
+    // The standard parser knows other words, and takes 1e999 for infinity.
+    let number = text.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
+    let value = if number { text.parse().ok()? } else { return None };
+    is_finite(value).then_some(value)
+}
+
+fn parse_bytes(text: &str) -> Option<Vec<u8>> {
+    let digits = text.strip_prefix("0x")?.as_bytes();
+    let (pairs, []) = digits.as_chunks::<2>() else {
+        return None;
+    };
+    let digit = |c: u8| char::from(c).to_digit(16);
+    let byte = |&[high, low]: &[u8; 2]| u8::try_from(digit(high)? * 16 + digit(low)?).ok();
+    pairs.iter().map(byte).collect()
+}
+
+fn parse_reference(text: &str) -> Option<Value> {
+    if text == "-1" {
+        return Some(Value::Null);
+    }
+    let id = RowId(text.parse().ok()?);
+    (id <= RowId::MAX).then_some(Value::Reference(id))
+}
+
+/// Keeps a message readable when the offending text is long.
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}..", text.get(..end).unwrap_or("")),
+        None => text.to_owned(),
+    }
+}
+
+/// Gives the type's name with its article.
+fn article(ty: Type) -> String {
+    match ty {
+        Type::Bytes => "bytes".to_owned(),
+        Type::Reference(_) => "a reference".to_owned(),
+        Type::Int8 | Type::Int16 | Type::Int32 | Type::Int64 => format!("an {}", ty.name()),
+        _ => format!("a {}", ty.name()),
+    }
+}
+
+/// Says what a value of the type is written like.
+fn expectation(ty: Type) -> String {
+    match ty {
+        Type::Bool => "use true or false".to_owned(),
+        Type::Int8 => format!("use {} to {}", i8::MIN, i8::MAX),
+        Type::Int16 => format!("use {} to {}", i16::MIN, i16::MAX),
+        Type::Int32 => format!("use {} to {}", i32::MIN, i32::MAX),
+        Type::Int64 => format!("use {} to {}", i64::MIN, i64::MAX),
+        Type::UInt8 => format!("use 0 to {}", u8::MAX),
+        Type::UInt16 => format!("use 0 to {}", u16::MAX),
+        Type::UInt32 => format!("use 0 to {}", u32::MAX),
+        Type::UInt64 => format!("use 0 to {}", u64::MAX),
+        Type::Float32 => "use a number like 1.5 or 1e-9, at most 3.4e38, or inf, -inf, nan".into(),
+        Type::Float64 => "use a number like 1.5 or 1e-9, at most 1.7e308, or inf, -inf, nan".into(),
+        Type::String => "use quotes".to_owned(),
+        Type::Bytes => "use 0x and pairs of hexadecimal digits, like 0x00ff".to_owned(),
+        Type::Timestamp => {
+            "write 2021-11-02T22:10:25Z, with at most six digits of a second, or @ and the \
+             microseconds since 1970"
+                .to_owned()
+        }
+        Type::Reference(_) => {
+            format!("use the id of a row, 0 to {}, or null", RowId::MAX.0)
+        }
+    }
+}
+
+/// Writes a value as [`parse_value`] reads it, always on one line.
+///
+/// # Errors
+/// Only those of `out`.
+pub fn write_value(out: &mut impl Write, value: ValueRef<'_>) -> fmt::Result {
+    match value {
+        ValueRef::Null => out.write_str("null"),
+        ValueRef::Bool(v) => write!(out, "{v}"),
+        ValueRef::Int8(v) => write!(out, "{v}"),
+        ValueRef::Int16(v) => write!(out, "{v}"),
+        ValueRef::Int32(v) => write!(out, "{v}"),
+        ValueRef::Int64(v) => write!(out, "{v}"),
+        ValueRef::UInt8(v) => write!(out, "{v}"),
+        ValueRef::UInt16(v) => write!(out, "{v}"),
+        ValueRef::UInt32(v) => write!(out, "{v}"),
+        ValueRef::UInt64(v) => write!(out, "{v}"),
+        ValueRef::Float32(v) if v.is_nan() => out.write_str("nan"),
+        ValueRef::Float32(v) if is_plain(f64::from(v)) => write!(out, "{v}"),
+        ValueRef::Float32(v) => write!(out, "{v:e}"),
+        ValueRef::Float64(v) if v.is_nan() => out.write_str("nan"),
+        ValueRef::Float64(v) if is_plain(v) => write!(out, "{v}"),
+        ValueRef::Float64(v) => write!(out, "{v:e}"),
+        ValueRef::String(v) => write_string(out, v),
+        ValueRef::Bytes(v) => {
+            out.write_str("0x")?;
+            v.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+        }
+        ValueRef::Timestamp(v) => write!(out, "{}", Timestamp(v)),
+        ValueRef::Reference(v) => write!(out, "{}", v.0),
+    }
+}
+
+/// Tells whether a float is written without an exponent.
+fn is_plain(v: f64) -> bool {
+    v == 0.0 || (1e-7..1e21).contains(&v.abs()) || v.is_infinite()
+}
+
+/// Writes a string in quotes. Whatever could move the rest of the line is escaped.
+fn write_string(out: &mut impl Write, text: &str) -> fmt::Result {
+    out.write_char('"')?;
+    for c in text.chars() {
+        match c {
+            '"' => out.write_str("\\\"")?,
+            '\\' => out.write_str("\\\\")?,
+            '\n' => out.write_str("\\n")?,
+            '\t' => out.write_str("\\t")?,
+            '\r' => out.write_str("\\r")?,
+            '\0'..='\x1f' | '\x7f' => write!(out, "\\{:03o}", u32::from(c))?,
+            '\u{80}'..='\u{9f}' | '\u{2028}' | '\u{2029}' => {
+                write!(out, "\\u{{{:x}}}", u32::from(c))?
+            }
+            _ => out.write_char(c)?,
+        }
+    }
+    out.write_char('"')
+}
+
+impl fmt::Display for ValueRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_value(f, *self)
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_value(f, self.as_ref())
+    }
+}

@@ -1,0 +1,191 @@
+//! The handle of an open database.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+
+use super::keeper::Keeper;
+use super::options::Options;
+use super::snapshot::{Published, Snapshot};
+use super::transaction::Transaction;
+use crate::journal::{Checkpoints, Level, Point, Recovered, Writer, lock};
+use crate::store::{Store, View};
+use crate::{Error, ErrorKind, Result};
+
+/// A database, open for reading and writing.
+///
+/// It is `Send` and `Sync`: share it by reference or in an `Arc`. There is one writer at a time, and
+/// any number of readers, who never wait. Dropping it closes it, and drops the errors of that;
+/// [`Database::close`] gives them.
+#[derive(Debug)]
+pub struct Database {
+    published: ArcSwap<Published>,
+    writing: Mutex<Writing>,
+    /// The thread that has a transaction open, as [`this_thread`] names it; 0: none.
+    owner: AtomicUsize,
+    checkpoints: Arc<Checkpoints>,
+    keeper: Option<Keeper>,
+    recovered: Recovered,
+    level: Level,
+    closed: bool,
+}
+
+/// What only the writer touches.
+#[derive(Debug)]
+pub(super) struct Writing {
+    pub(super) writer: Writer,
+    pub(super) store: Store,
+}
+
+/// What an open database is made of.
+pub(super) struct Setup {
+    pub(super) writer: Writer,
+    pub(super) checkpoints: Arc<Checkpoints>,
+    pub(super) store: Store,
+    pub(super) view: Arc<View>,
+    pub(super) recovered: Recovered,
+    pub(super) level: Level,
+    pub(super) background: bool,
+}
+
+impl Database {
+    pub(super) fn new(setup: Setup) -> Self {
+        let point = setup.checkpoints.acknowledged();
+        let keeper = setup.background.then(|| Keeper::new(Arc::clone(&setup.checkpoints)));
+        Self {
+            published: ArcSwap::from_pointee(Published { view: setup.view, point }),
+            writing: Mutex::new(Writing { writer: setup.writer, store: setup.store }),
+            owner: AtomicUsize::new(0),
+            checkpoints: setup.checkpoints,
+            keeper,
+            recovered: setup.recovered,
+            level: setup.level,
+            closed: false,
+        }
+    }
+
+    /// Opens or creates a database with the default [`Options`].
+    ///
+    /// # Errors
+    /// See [`Options::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Options::new().open(path)
+    }
+
+    /// Gives a snapshot of the last commit. Never waits; costs one reference count.
+    #[must_use]
+    pub fn read(&self) -> Snapshot {
+        Snapshot::new(self.published.load_full())
+    }
+
+    /// Begins a transaction; waits until the one before has ended.
+    ///
+    /// # Errors
+    /// `Invalid` in a thread that has a transaction open already (it would wait for itself);
+    /// `Poisoned` after a failed flush; `Io` if the remains of a failed transaction can't be cut.
+    pub fn begin(&self) -> Result<Transaction<'_>> {
+        let me = this_thread();
+        if self.owner.load(Ordering::Relaxed) == me {
+            return Err(Error::invalid(
+                "this thread has a transaction open already: use that one, or end it first \
+                 (transactions don't nest)",
+            ));
+        }
+        let mut writing = lock(&self.writing);
+        writing.writer.begin()?;
+        self.owner.store(me, Ordering::Relaxed);
+        Ok(Transaction::new(self, writing, self.level))
+    }
+
+    /// Runs `change` in a transaction and commits it, at the level of the [`Options`] or the one
+    /// that `change` sets. An `Err` rolls everything back.
+    ///
+    /// # Errors
+    /// What `change` returns; else see [`Transaction::commit`] and [`Database::begin`].
+    pub fn write<T, E: From<Error>>(
+        &self,
+        change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut transaction = self.begin()?;
+        let value = change(&mut transaction)?;
+        transaction.commit()?;
+        Ok(value)
+    }
+
+    /// Tells what opening found and did.
+    #[must_use]
+    pub const fn recovered(&self) -> &Recovered {
+        &self.recovered
+    }
+
+    /// Makes a hard checkpoint, gives back the space that was filled ahead, and closes. The next
+    /// opening then has nothing to recover. Snapshots stay valid.
+    ///
+    /// # Errors
+    /// `Poisoned` or `Io`: what was acknowledged as durable is durable even so.
+    pub fn close(mut self) -> Result<()> {
+        self.close_once()
+    }
+
+    /// Does at once what happens in the background after a while without commits.
+    ///
+    /// # Errors
+    /// As the background work would meet: `Poisoned` or `Io`.
+    #[cfg(feature = "testing")]
+    pub fn rest(&self) -> Result<()> {
+        self.checkpoints.prefill()?;
+        self.checkpoints.tell()?;
+        self.checkpoints.advance_slot()
+    }
+
+    pub(super) fn checkpoints(&self) -> &Checkpoints {
+        &self.checkpoints
+    }
+
+    /// Makes a commit visible.
+    pub(super) fn publish(&self, view: Arc<View>, point: Point) {
+        self.published.store(Arc::new(Published { view, point }));
+        if let Some(keeper) = &self.keeper {
+            keeper.wake();
+        }
+    }
+
+    /// Lets the next transaction begin.
+    pub(super) fn disown(&self) {
+        self.owner.store(0, Ordering::Relaxed);
+    }
+
+    fn close_once(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.closed, true) {
+            return Ok(());
+        }
+        if let Some(keeper) = self.keeper.take() {
+            keeper.stop();
+        }
+        let mut writing = lock(&self.writing);
+        let taken_back = writing.writer.rollback();
+        match self.checkpoints.check_usable() {
+            Err(error) => {
+                // Tells the next one to open that the last flush failed; no matter if it can't.
+                let _ = self.checkpoints.tell();
+                Err(Error::new(ErrorKind::Poisoned, error.to_string()))
+            }
+            Ok(()) => taken_back.and_then(|()| self.checkpoints.close()),
+        }
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // Nobody is there to hear of an error, and nothing acknowledged as durable depends on it.
+        let _ = self.close_once();
+    }
+}
+
+/// Gives a number that no other thread has now, and that isn't 0.
+fn this_thread() -> usize {
+    thread_local!(static PLACE: u8 = const { 0 });
+    PLACE.with(|place| std::ptr::from_ref(place).addr())
+}

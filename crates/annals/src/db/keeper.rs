@@ -1,0 +1,101 @@
+//! The keeper: a thread that does ahead and afterwards what no commit should wait for.
+//!
+//! Every 10 ms while there are commits it fills space with zeros and tells other processes how far
+//! the journal is; after 100 ms without one it advances a slot; after a second it sleeps until the
+//! next commit wakes it. It never fails a commit: its errors that matter are latched.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::journal::{Checkpoints, lock};
+
+const ROUND: Duration = Duration::from_millis(10);
+const ROUNDS_UNTIL_IDLE: u32 = 10;
+const ROUNDS_UNTIL_ASLEEP: u32 = 100;
+
+/// The handle of the thread, which starts at the first commit.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    shared: Arc<Shared>,
+    thread: OnceLock<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    checkpoints: Arc<Checkpoints>,
+    asleep: AtomicBool,
+    stopping: Mutex<bool>,
+    signal: Condvar,
+}
+
+impl Keeper {
+    pub(super) fn new(checkpoints: Arc<Checkpoints>) -> Self {
+        let shared = Shared {
+            checkpoints,
+            asleep: AtomicBool::new(false),
+            stopping: Mutex::new(false),
+            signal: Condvar::new(),
+        };
+        Self { shared: Arc::new(shared), thread: OnceLock::new() }
+    }
+
+    /// Notes that there was a commit. A few nanoseconds, unless the thread sleeps.
+    pub(super) fn wake(&self) {
+        self.thread.get_or_init(|| {
+            let shared = Arc::clone(&self.shared);
+            // Without the thread everything still works; commits only find less space ahead.
+            std::thread::Builder::new().name("annals".to_owned()).spawn(move || shared.run()).ok()
+        });
+        if self.shared.asleep.load(Ordering::Acquire) {
+            let _stopping = lock(&self.shared.stopping);
+            self.shared.signal.notify_one();
+        }
+    }
+
+    /// Ends the thread, once it has finished what it does.
+    pub(super) fn stop(mut self) {
+        *lock(&self.shared.stopping) = true;
+        self.shared.signal.notify_one();
+        if let Some(Some(thread)) = self.thread.take() {
+            // It can't have panicked with anything half done: every step stands alone.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        let (mut idle_rounds, mut seen) = (0, self.checkpoints.acknowledged());
+        while self.wait(idle_rounds) {
+            let now = self.checkpoints.acknowledged();
+            idle_rounds = if now == seen { idle_rounds + 1 } else { 0 };
+            seen = now;
+            // A failed flush is latched and met by the next commit; the rest is tried again.
+            let _ = self.checkpoints.prefill();
+            let _ = self.checkpoints.tell();
+            if idle_rounds == ROUNDS_UNTIL_IDLE {
+                let _ = self.checkpoints.advance_slot();
+            }
+        }
+    }
+
+    /// Waits for the next round; `false` if there is none.
+    fn wait(&self, idle_rounds: u32) -> bool {
+        let stopping = lock(&self.stopping);
+        if *stopping {
+            return false;
+        }
+        let stopping = if idle_rounds < ROUNDS_UNTIL_ASLEEP {
+            let waited = self.signal.wait_timeout(stopping, ROUND);
+            waited.unwrap_or_else(PoisonError::into_inner).0
+        } else {
+            self.asleep.store(true, Ordering::Release);
+            let waited = self.signal.wait(stopping);
+            self.asleep.store(false, Ordering::Release);
+            waited.unwrap_or_else(PoisonError::into_inner)
+        };
+        !*stopping
+    }
+}

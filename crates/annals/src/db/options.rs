@@ -1,0 +1,228 @@
+//! How a database is opened.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use annals_schema::Schema;
+
+use super::database::{Database, Setup};
+use super::reader::Reader;
+use super::scan::Replay;
+use crate::journal::{self, Checkpoints, Level, Recovery, Survey};
+use crate::storage::{Access, Clock, Directory, FileDirectory, Storage, SystemClock};
+use crate::{Error, ErrorKind, Result};
+
+/// How to open a database: the commit level, what to do after an unclean end, and whether to create
+/// what is missing.
+#[derive(Clone, Debug)]
+pub struct Options {
+    level: Level,
+    recovery: Recovery,
+    create: bool,
+    background: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// How often opening starts over when the file changes under its hands.
+const TRIES: usize = 100;
+
+impl Options {
+    /// Gives the defaults: commits at [`Level::Checksummed`], [`Recovery::Checked`], create if
+    /// missing, work in the background.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            level: Level::Checksummed,
+            recovery: Recovery::Checked,
+            create: true,
+            background: true,
+        }
+    }
+
+    /// Sets the level of commits that don't say another.
+    #[must_use]
+    pub const fn level(mut self, level: Level) -> Self {
+        self.level = level;
+        self
+    }
+
+    /// Sets what to do with a journal that wasn't closed properly.
+    #[must_use]
+    pub const fn recovery(mut self, recovery: Recovery) -> Self {
+        self.recovery = recovery;
+        self
+    }
+
+    /// Sets whether a missing file is created, or an error.
+    #[must_use]
+    pub const fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// Sets whether a thread zero-fills space ahead and advances the checkpoints on disk while
+    /// nobody waits. Without it, nothing happens but what the caller asks for.
+    #[must_use]
+    pub const fn background(mut self, background: bool) -> Self {
+        self.background = background;
+        self
+    }
+
+    /// Opens or creates a database for reading and writing, whatever its schema.
+    ///
+    /// Cost: reads the journal once.
+    ///
+    /// # Errors
+    /// `Busy`, naming the process that has it open; `NotFound`; `NotAJournal`; `Unsupported`;
+    /// `Corrupt` if something is missing that was durable; `NeedsRecovery` with
+    /// [`Recovery::Refuse`]; `Io`. The file is then as it was.
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Database> {
+        let (directory, name) = locate(path.as_ref())?;
+        self.open_in(directory, &name, Arc::new(SystemClock))
+    }
+
+    /// Opens or creates a database that has just this schema; a new one gets it in its first
+    /// transaction.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; `SchemaMismatch` if the file's schema is another, with the first line
+    /// that differs.
+    pub fn open_schema(&self, path: impl AsRef<Path>, schema: &Schema) -> Result<Database> {
+        let database = self.open(&path)?;
+        adopt(&database, schema).map_err(|error| error.within(path.as_ref().display()))?;
+        Ok(database)
+    }
+
+    /// Opens a database in any directory, with any clock.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_in(
+        &self,
+        directory: Arc<dyn Directory>,
+        name: &str,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Database> {
+        let storage = self.acquire(&*directory, name, &*clock)?;
+        let shown = directory.display(name);
+        let mut replay = Replay::default();
+        let survey = Survey::make(&*storage, &shown, |frame| replay.frame(frame, &shown))?;
+        let settled = journal::settle(&*storage, &*directory, name, &survey, self.recovery)?;
+        let (store, view) = replay.finish();
+        let checkpoints = Arc::new(Checkpoints::new(
+            storage,
+            &shown,
+            (survey.head.hash, std::process::id()),
+            survey.end,
+            (settled.zeroed_to, settled.next_slot),
+        ));
+        checkpoints.tell()?;
+        Ok(Database::new(Setup {
+            writer: journal::Writer::new(Arc::clone(&checkpoints), clock, survey.last_clock_time),
+            checkpoints,
+            store,
+            view,
+            recovered: settled.recovered,
+            level: self.level,
+            background: self.background,
+        }))
+    }
+
+    /// Opens an existing database for reading only: takes no lock and writes nothing. What is being
+    /// written meanwhile is not seen.
+    ///
+    /// # Errors
+    /// As [`Self::open`], except that nothing is busy and nothing needs recovery.
+    pub fn open_read_only(&self, path: impl AsRef<Path>) -> Result<Reader> {
+        let (directory, name) = locate(path.as_ref())?;
+        Reader::open(&*directory, &name)
+    }
+
+    /// Opens or creates the file and takes the writer's lock.
+    fn acquire(
+        &self,
+        directory: &dyn Directory,
+        name: &str,
+        clock: &dyn Clock,
+    ) -> Result<Arc<dyn Storage>> {
+        for _ in 0..TRIES {
+            let storage = match directory.open(name, Access::Write) {
+                Ok(storage) => storage,
+                Err(error) if error.kind() == io::ErrorKind::NotFound && self.create => {
+                    match journal::create(directory, name, clock)? {
+                        Some(storage) => return Ok(storage),
+                        None => continue,
+                    }
+                }
+                Err(error) => return Err(cannot_open(&directory.display(name), error)),
+            };
+            let shown = directory.display(name);
+            let io = |error| Error::io(format!("{shown}: can't lock it"), error);
+            if !storage.try_lock().map_err(io)? {
+                return Err(busy(&shown, journal::holder(&*storage)));
+            }
+            if storage.is_linked().map_err(io)? {
+                return Ok(storage);
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Busy,
+            format!("{}: it is replaced again and again; try later", directory.display(name)),
+        ))
+    }
+}
+
+/// Splits a path into a directory and a name in it.
+pub(super) fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
+    let (directory, name) = FileDirectory::split(path)
+        .map_err(|error| Error::io(format!("{}: no path of a file", path.display()), error))?;
+    Ok((directory, name))
+}
+
+/// Gives a new database its schema, or compares.
+fn adopt(database: &Database, schema: &Schema) -> Result<()> {
+    let found = Arc::clone(database.read().schema());
+    if found.commands().is_empty() && !schema.commands().is_empty() {
+        return database.write(|tx| {
+            tx.set_level(Level::Checksummed);
+            schema.commands().iter().try_for_each(|command| tx.apply_command(command))
+        });
+    }
+    match annals_schema::first_difference(&found, schema) {
+        None => Ok(()),
+        Some(difference) => Err(Error::new(ErrorKind::SchemaMismatch, difference.to_string())),
+    }
+}
+
+/// Explains why an existing file can't be opened.
+pub(super) fn cannot_open(shown: &str, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => Error::with_source(
+            ErrorKind::NotFound,
+            format!("{shown}: there is no such file"),
+            error,
+        ),
+        io::ErrorKind::PermissionDenied => Error::io(
+            format!("{shown}: no permission to open it; ask its owner, or open it read-only"),
+            error,
+        ),
+        _ => Error::io(format!("{shown}: can't open it"), error),
+    }
+}
+
+fn busy(shown: &str, holder: Option<u32>) -> Error {
+    let who = match holder {
+        Some(pid) if pid == std::process::id() => {
+            format!("this process (pid {pid}) has it open already; share that handle")
+        }
+        Some(pid) => format!("process {pid} has it open for writing; end it, or open read-only"),
+        None => "another process is just opening or closing it; try again".to_owned(),
+    };
+    Error::new(ErrorKind::Busy, format!("{shown}: {who}"))
+}

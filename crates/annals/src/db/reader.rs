@@ -1,0 +1,35 @@
+//! Reading a database without being able to write it.
+
+use std::sync::Arc;
+
+use super::scan::{Replay, open_to_read, survey_moving};
+use super::snapshot::{Published, Snapshot};
+use crate::Result;
+use crate::storage::Directory;
+
+/// A database opened for reading only, as of its last commit when it was opened.
+#[derive(Debug)]
+pub struct Reader {
+    published: Arc<Published>,
+}
+
+impl Reader {
+    /// Opens for reading only in any directory; see
+    /// [`Options::open_read_only`](crate::Options::open_read_only).
+    ///
+    /// # Errors
+    /// `NotFound`, `NotAJournal`, `Unsupported`, `Corrupt`, `Io`.
+    pub fn open(directory: &dyn Directory, name: &str) -> Result<Self> {
+        let (storage, shown) = open_to_read(directory, name)?;
+        let mut replay = Replay::default();
+        let survey = survey_moving(&*storage, &shown, |frame| replay.frame(frame, &shown))?;
+        let (_, view) = replay.finish();
+        Ok(Self { published: Arc::new(Published { view, point: survey.end }) })
+    }
+
+    /// Gives the state as of the last commit.
+    #[must_use]
+    pub fn read(&self) -> Snapshot {
+        Snapshot::new(Arc::clone(&self.published))
+    }
+}

@@ -1,0 +1,169 @@
+//! Replay and scan: the two ways to read a journal from its beginning.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use annals_schema::{Schema, Timestamp};
+
+use super::options::{cannot_open, locate};
+use crate::event::{self, Event};
+use crate::journal::{Frame, FrameReader, Level, Survey, Verdict};
+use crate::storage::{Access, Directory, Storage};
+use crate::store::{Store, View};
+use crate::{Error, Result};
+
+/// One committed transaction of the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// Its number.
+    pub txid: u64,
+    /// The end of its commit frame, in bytes.
+    pub position: u64,
+    /// Its level.
+    pub level: Level,
+    /// Its time.
+    pub time: Timestamp,
+    /// Whether the time was given by the program rather than by the clock.
+    pub explicit_time: bool,
+    /// The chain: one number that stands for the whole history up to here.
+    pub chain: u64,
+}
+
+/// Takes what happened in a journal, in order.
+pub trait Sink {
+    /// Takes an event. `schema` is the one after it.
+    ///
+    /// # Errors
+    /// Any error ends the scan.
+    fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()>;
+
+    /// Takes the end of a transaction: the events since the last one are committed.
+    ///
+    /// # Errors
+    /// Any error ends the scan.
+    fn commit(&mut self, schema: &Schema, committed: &Committed) -> Result<()>;
+}
+
+/// Reads the whole history of a journal file into a sink, in memory that doesn't grow with it.
+/// Takes no lock and writes nothing. What didn't commit is not shown.
+///
+/// Cost: reads the file twice, since a transaction is only shown once it is known to commit.
+///
+/// # Errors
+/// `NotFound`, `NotAJournal`, `Unsupported`, `Corrupt`, `Io`; and what the sink returns.
+pub fn scan(path: impl AsRef<Path>, sink: &mut impl Sink) -> Result<()> {
+    let (directory, name) = locate(path.as_ref())?;
+    scan_in(&*directory, &name, sink)
+}
+
+/// As [`scan`], in any directory.
+///
+/// # Errors
+/// As [`scan`].
+pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> Result<()> {
+    let (storage, shown) = open_to_read(directory, name)?;
+    let survey = survey_moving(&*storage, &shown, |_| Ok(()))?;
+    let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
+    let mut reader = FrameReader::new(&*storage, survey.head.start(), survey.end.position);
+    let mut schema = Schema::default();
+    while let Some(frame) = reader.next().map_err(io)? {
+        event::decode(frame.payload, &mut schema, &mut |schema, event| sink.event(schema, event))
+            .map_err(|error| error.within(place(&shown, &frame)))?;
+        if let Some(committed) = committed(&frame) {
+            sink.commit(&schema, &committed)?;
+        }
+    }
+    Ok(())
+}
+
+fn committed(frame: &Frame<'_>) -> Option<Committed> {
+    let header = &frame.header;
+    let level = Level::of_code(header.level)?;
+    header.is_commit().then_some(Committed {
+        txid: header.txid,
+        position: frame.end,
+        level,
+        time: Timestamp(header.time),
+        explicit_time: header.has_explicit_time(),
+        chain: frame.chain,
+    })
+}
+
+fn place(shown: &str, frame: &Frame<'_>) -> String {
+    format!("{shown}: frame at position {}", frame.header.position)
+}
+
+/// Opens a file for reading.
+pub(super) fn open_to_read(
+    directory: &dyn Directory,
+    name: &str,
+) -> Result<(Arc<dyn Storage>, String)> {
+    let shown = directory.display(name);
+    let storage = directory.open(name, Access::Read).map_err(|error| cannot_open(&shown, error))?;
+    Ok((storage, shown))
+}
+
+/// How often a file that seems damaged is looked at again, in case it was being written.
+const LOOKS: usize = 3;
+
+/// Surveys a file that another process may be writing: what looks like damage only counts if it is
+/// still there, the same, at the next look. `visit` is called for every frame at each look, from
+/// the first one on; a visitor that keeps anything must start over at the first frame.
+pub(super) fn survey_moving(
+    storage: &dyn Storage,
+    shown: &str,
+    mut visit: impl FnMut(&Frame<'_>) -> Result<()>,
+) -> Result<Survey> {
+    let mut survey = Survey::make(storage, shown, &mut visit)?;
+    for _ in 0..LOOKS {
+        if survey.verdict() != Verdict::Damaged {
+            break;
+        }
+        let again = Survey::make(storage, shown, &mut visit)?;
+        let same = again.verified_to == survey.verified_to && again.hard == survey.hard;
+        survey = again;
+        if same {
+            break;
+        }
+    }
+    match survey.verdict() {
+        Verdict::Damaged => Err(survey.damage(shown)),
+        _ => Ok(survey),
+    }
+}
+
+/// Builds the store from verified frames.
+///
+/// A transaction of one frame is committed when it is seen, so it needs no undoing. Before the
+/// first data frame of a longer one the store is committed, so that it can be rolled back to there.
+#[derive(Debug, Default)]
+pub(super) struct Replay {
+    store: Store,
+    schema: Schema,
+    open: bool,
+}
+
+impl Replay {
+    /// Applies the events of one frame.
+    pub(super) fn frame(&mut self, frame: &Frame<'_>, shown: &str) -> Result<()> {
+        if frame.header.position == crate::journal::format::FRAMES_AT {
+            *self = Self::default();
+        }
+        if !frame.header.is_commit() && !self.open {
+            self.store.commit();
+        }
+        self.open = !frame.header.is_commit();
+        let Self { store, schema, .. } = self;
+        event::decode(frame.payload, schema, &mut |_, event| store.apply(event))
+            .map_err(|error| error.within(place(shown, frame)))
+    }
+
+    /// Gives the store as of the last commit.
+    pub(super) fn finish(mut self) -> (Store, Arc<View>) {
+        if self.open {
+            self.store.rollback();
+        }
+        let view = self.store.commit();
+        (self.store, view)
+    }
+}

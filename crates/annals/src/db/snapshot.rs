@@ -1,0 +1,47 @@
+//! Snapshots: what was committed, for as long as somebody looks at it.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::journal::Point;
+use crate::store::View;
+
+/// A view and the place in the journal that it stands for.
+#[derive(Debug)]
+pub(super) struct Published {
+    pub(super) view: Arc<View>,
+    pub(super) point: Point,
+}
+
+/// An immutable, consistent view of the database as of one transaction. Cheap to clone; it keeps the
+/// pages alive that later transactions replace.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    published: Arc<Published>,
+}
+
+impl Snapshot {
+    pub(super) const fn new(published: Arc<Published>) -> Self {
+        Self { published }
+    }
+
+    /// Gives the number of the last transaction that it sees; 0 if there was none.
+    #[must_use]
+    pub fn txid(&self) -> u64 {
+        self.published.point.txid
+    }
+
+    /// Gives where that transaction ends in the journal: position, number and chain.
+    #[must_use]
+    pub fn point(&self) -> Point {
+        self.published.point
+    }
+}
+
+impl Deref for Snapshot {
+    type Target = View;
+
+    fn deref(&self) -> &View {
+        &self.published.view
+    }
+}

@@ -1,0 +1,255 @@
+//! Transactions: each change is written once, to the store and to the journal.
+
+use std::sync::MutexGuard;
+
+use annals_schema::{Command, FieldNumber, RowId, TableNumber, Timestamp, ValueRef};
+
+use super::database::{Database, Writing};
+use crate::event::Event;
+use crate::journal::Level;
+use crate::store::{Uniqueness, View};
+use crate::{Error, Result};
+
+/// What a commit gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// The transaction's number.
+    pub txid: u64,
+    /// The end of its commit frame in the journal, in bytes.
+    pub position: u64,
+    /// The level that it reached.
+    pub level: Level,
+}
+
+/// A set of changes that applies wholly or not at all. Dropped without
+/// [`commit`](Transaction::commit), it is rolled back.
+///
+/// A statement that fails has changed nothing, and the transaction can go on; except after an `Io`
+/// error of the journal, when all that is left is to roll back.
+#[derive(Debug)]
+pub struct Transaction<'db> {
+    database: &'db Database,
+    writing: MutexGuard<'db, Writing>,
+    level: Level,
+    time: Option<Timestamp>,
+    /// Whether the journal failed: store and journal may differ until both are rolled back.
+    broken: bool,
+    committed: bool,
+}
+
+impl<'db> Transaction<'db> {
+    pub(super) const fn new(
+        database: &'db Database,
+        writing: MutexGuard<'db, Writing>,
+        level: Level,
+    ) -> Self {
+        Self { database, writing, level, time: None, broken: false, committed: false }
+    }
+
+    /// Gives what this transaction sees: the last commit and its own changes.
+    #[must_use]
+    pub fn view(&self) -> &View {
+        self.writing.store.view()
+    }
+
+    /// Applies a command of the schema language.
+    ///
+    /// # Errors
+    /// `Invalid` if it doesn't fit the schema; `Unique` if rows contradict a new unique index.
+    pub fn apply_command(&mut self, command: &Command) -> Result<()> {
+        self.usable()?;
+        self.writing.store.apply_command(command)?;
+        self.note(&Event::Schema(command))
+    }
+
+    /// Inserts a row with the table's next id, which no row ever had.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table; `Invalid`: values that don't fit the fields; `Unique`: a key that
+    /// another row has (at once, not at commit).
+    #[inline]
+    pub fn insert(&mut self, table: TableNumber, values: &[ValueRef<'_>]) -> Result<RowId> {
+        let id = self.view().table(table)?.next_id();
+        if id > RowId::MAX.0 {
+            return Err(Error::invalid("the table has given out its last id"));
+        }
+        self.insert_row(table, RowId(id), values, Uniqueness::AtOnce)?;
+        Ok(RowId(id))
+    }
+
+    /// Inserts a row at an id that no row has now.
+    ///
+    /// # Errors
+    /// As [`Self::insert`]; `InUse`: a row has that id.
+    pub fn insert_at(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        values: &[ValueRef<'_>],
+    ) -> Result<()> {
+        self.insert_row(table, id, values, Uniqueness::AtOnce)
+    }
+
+    /// Inserts a row of zero values (0, false, empty; null where that is allowed) at a free id, as
+    /// joedb's `insert_into` does. Unique keys are checked at commit.
+    ///
+    /// # Errors
+    /// As [`Self::insert_at`].
+    pub fn insert_zero(&mut self, table: TableNumber, id: RowId) -> Result<()> {
+        let schema = std::sync::Arc::clone(self.view().schema());
+        let fields = schema.table(table).map(|table| table.fields.as_slice()).unwrap_or_default();
+        let zeros: Vec<_> = fields.iter().map(annals_schema::Field::zero_value).collect();
+        let values: Vec<_> = zeros.iter().map(annals_schema::Value::as_ref).collect();
+        self.insert_row(table, id, &values, Uniqueness::AtCommit)
+    }
+
+    #[inline]
+    fn insert_row(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        values: &[ValueRef<'_>],
+        uniqueness: Uniqueness,
+    ) -> Result<()> {
+        self.usable()?;
+        let Writing { writer, store } = &mut *self.writing;
+        store.insert(table, id, values, uniqueness)?;
+        if let Some(description) = store.view().schema().table(table) {
+            let noted = writer.insert(description, id, values);
+            self.broken = noted.is_err();
+            return noted;
+        }
+        Ok(())
+    }
+
+    /// Sets one field of one row. Unique keys are checked at commit, so that two rows can swap
+    /// values.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table, row or field; `Invalid`: a value that doesn't fit the field.
+    pub fn update(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        field: FieldNumber,
+        value: ValueRef<'_>,
+    ) -> Result<()> {
+        self.usable()?;
+        self.writing.store.update(table, id, field, value)?;
+        self.note(&Event::Update { table, id, field, value })
+    }
+
+    /// Deletes a row.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table or row.
+    pub fn delete(&mut self, table: TableNumber, id: RowId) -> Result<()> {
+        self.usable()?;
+        self.writing.store.delete(table, id)?;
+        self.note(&Event::Delete { table, id })
+    }
+
+    /// Notes a comment in the journal.
+    ///
+    /// # Errors
+    /// `Io` if the journal can't be written.
+    pub fn comment(&mut self, text: &str) -> Result<()> {
+        self.usable()?;
+        self.note(&Event::Comment(text))
+    }
+
+    /// Notes a time in the journal, in seconds since 1970-01-01T00:00:00Z, as joedb's `timestamp`
+    /// does. (Each commit has a time of its own; see [`Self::set_time`].)
+    ///
+    /// # Errors
+    /// `Io` if the journal can't be written.
+    pub fn timestamp(&mut self, seconds: i64) -> Result<()> {
+        self.usable()?;
+        self.note(&Event::Timestamp(seconds))
+    }
+
+    /// Sets the level of this transaction's commit.
+    pub const fn set_level(&mut self, level: Level) {
+        self.level = level;
+    }
+
+    /// Sets the time of the commit, any value, instead of the clock's.
+    pub const fn set_time(&mut self, time: Timestamp) {
+        self.time = Some(time);
+    }
+
+    /// Tells whether nothing was changed or noted yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.writing.writer.is_empty()
+    }
+
+    /// Commits. When this returns `Ok`, the changes are visible, and the level's promise holds. A
+    /// transaction without events writes nothing and is not counted; at a durable level it makes
+    /// everything before it durable.
+    ///
+    /// # Errors
+    /// `Unique` if two rows have the same key in a unique index; `Io` if the journal can't be
+    /// written: in both cases everything is rolled back. `UnknownOutcome` if the flush failed: the
+    /// database must be reopened to see whether the transaction is there.
+    pub fn commit(mut self) -> Result<Commit> {
+        self.usable()?;
+        let (level, checkpoints) = (self.level, self.database.checkpoints());
+        if self.is_empty() {
+            if level.is_durable() {
+                checkpoints.harden()?;
+            }
+            let end = checkpoints.acknowledged();
+            return Ok(Commit { txid: end.txid, position: end.position, level });
+        }
+        self.writing.store.check_unique()?;
+        let time = self.time.map(|time| time.0);
+        let point = self.writing.writer.commit(level, time)?;
+        self.committed = true;
+        let view = self.writing.store.commit();
+        self.database.publish(view, point);
+        Ok(Commit { txid: point.txid, position: point.position, level })
+    }
+
+    /// Rolls back: nothing of the transaction remains.
+    ///
+    /// # Errors
+    /// `Io` if frames that were already written can't be cut off; the next transaction tries again
+    /// before it begins. The changes are gone in any case.
+    pub fn rollback(mut self) -> Result<()> {
+        self.undo()
+    }
+
+    fn undo(&mut self) -> Result<()> {
+        self.committed = true;
+        self.writing.store.rollback();
+        self.writing.writer.rollback()
+    }
+
+    /// Writes an event to the journal, after the store took it.
+    fn note(&mut self, event: &Event<'_>) -> Result<()> {
+        let Writing { writer, store } = &mut *self.writing;
+        let noted = writer.event(store.view().schema(), event);
+        self.broken = noted.is_err();
+        noted
+    }
+
+    fn usable(&self) -> Result<()> {
+        if !self.broken {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "the journal couldn't be written in this transaction: roll it back and start again",
+        ))
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if !self.committed {
+            // If the cut fails, the next transaction tries it again before it begins.
+            let _ = self.undo();
+        }
+        self.database.disown();
+    }
+}

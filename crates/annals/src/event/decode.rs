@@ -1,0 +1,277 @@
+//! The decoder: bytes to events. It trusts nothing: every length is checked before use.
+
+use annals_schema::{
+    Command, FieldNumber, RowId, Schema, Table, TableNumber, Type, Value, ValueRef,
+};
+
+use super::encode::has_null_bit;
+use super::{Event, compact, opcode};
+use crate::{Error, Result};
+
+/// Why bytes are no event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed(pub(crate) &'static str);
+
+impl From<Malformed> for Error {
+    fn from(malformed: Malformed) -> Self {
+        Self::corrupt(format!("the journal holds an event that makes no sense: {}", malformed.0))
+    }
+}
+
+/// Decodes the events of one frame, in order. `schema` is the one before the frame; it is brought
+/// up with each schema event before `sink` sees that event.
+pub(crate) fn decode(
+    payload: &[u8],
+    schema: &mut Schema,
+    sink: &mut impl FnMut(&Schema, &Event<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut decoder = Decoder { input: payload, table: None, last_id: None };
+    let mut values = Vec::new();
+    while let Some((&code, rest)) = decoder.input.split_first() {
+        decoder.input = rest;
+        match code {
+            opcode::CREATE_TABLE | opcode::ADD_FIELD | opcode::CREATE_INDEX => {
+                let command = decoder.command(code, schema)?;
+                schema.apply(command.clone()).map_err(|error| Error::corrupt(error.to_string()))?;
+                sink(schema, &Event::Schema(&command))?;
+            }
+            opcode::INSERT | opcode::APPEND => {
+                let (table, id) = decoder.row(code, schema, &mut values)?;
+                sink(schema, &Event::Insert { table, id, values: &values })?;
+            }
+            opcode::FIRST_ESSENTIAL.. => {
+                return Err(Error::new(
+                    crate::ErrorKind::Unsupported,
+                    format!(
+                        "the journal holds an event of kind {code:#04x}, which only a newer version understands"
+                    ),
+                ));
+            }
+            opcode::FIRST_IGNORABLE.. => {
+                decoder.bytes()?;
+            }
+            _ => {
+                if let Some(event) = decoder.small(code, schema)? {
+                    sink(schema, &event)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Decoder<'p> {
+    input: &'p [u8],
+    table: Option<TableNumber>,
+    last_id: Option<RowId>,
+}
+
+impl<'p> Decoder<'p> {
+    /// Decodes an event that isn't a row's or the schema's; `None` if it only sets the context.
+    fn small(&mut self, code: u8, schema: &Schema) -> Result<Option<Event<'p>>, Malformed> {
+        Ok(Some(match code {
+            opcode::TABLE => {
+                self.table = Some(TableNumber(self.number()?));
+                self.last_id = None;
+                return Ok(None);
+            }
+            opcode::UPDATE
+            | opcode::UPDATE_SAME
+            | opcode::UPDATE_NULL
+            | opcode::UPDATE_SAME_NULL => self.update(code, schema)?,
+            opcode::DELETE => {
+                let table = self.table(schema)?.number;
+                Event::Delete { table, id: self.id()? }
+            }
+            opcode::COMMENT => Event::Comment(self.text()?),
+            opcode::TIMESTAMP => Event::Timestamp(compact::take_signed(&mut self.input)?),
+            _ => return Err(Malformed("its code is unknown")),
+        }))
+    }
+
+    fn row(
+        &mut self,
+        code: u8,
+        schema: &Schema,
+        values: &mut Vec<ValueRef<'p>>,
+    ) -> Result<(TableNumber, RowId), Malformed> {
+        let table = self.table(schema)?;
+        let id = match (code, self.last_id) {
+            (opcode::INSERT, _) => self.id()?,
+            (_, Some(last)) if last < RowId::MAX => RowId(last.0 + 1),
+            _ => return Err(Malformed("an appended row follows no row")),
+        };
+        self.last_id = Some(id);
+        values.clear();
+        let nullable = table.fields.iter().filter(|field| has_null_bit(field)).count();
+        let mut bitmap = self.slice(nullable.div_ceil(8))?.iter();
+        let (mut byte, mut left) = (0u8, 0);
+        for field in &table.fields {
+            if has_null_bit(field) {
+                if left == 0 {
+                    byte = bitmap.next().copied().unwrap_or(0);
+                    left = 8;
+                }
+                let null = byte & 1 == 1;
+                byte >>= 1;
+                left -= 1;
+                if null {
+                    values.push(ValueRef::Null);
+                    continue;
+                }
+            }
+            values.push(self.value(field.ty)?);
+        }
+        Ok((table.number, id))
+    }
+
+    fn update(&mut self, code: u8, schema: &Schema) -> Result<Event<'p>, Malformed> {
+        let table = self.table(schema)?;
+        let id = match code {
+            opcode::UPDATE | opcode::UPDATE_NULL => self.id()?,
+            _ => self.last_id.ok_or(Malformed("an update of the same row follows no row"))?,
+        };
+        self.last_id = Some(id);
+        let number = FieldNumber(self.number()?);
+        let field = table.field(number).ok_or(Malformed("it names a field that isn't there"))?;
+        let value = match code {
+            opcode::UPDATE | opcode::UPDATE_SAME => self.value(field.ty)?,
+            _ if has_null_bit(field) => ValueRef::Null,
+            _ => return Err(Malformed("it makes a field null that can't be null")),
+        };
+        Ok(Event::Update { table: table.number, id, field: number, value })
+    }
+
+    fn command(&mut self, code: u8, schema: &Schema) -> Result<Command, Malformed> {
+        match code {
+            opcode::CREATE_TABLE => Ok(Command::CreateTable { name: self.text()?.to_owned() }),
+            opcode::ADD_FIELD => self.add_field(schema),
+            _ => self.create_index(),
+        }
+    }
+
+    fn add_field(&mut self, schema: &Schema) -> Result<Command, Malformed> {
+        let table = TableNumber(self.number()?);
+        schema.table(table).ok_or(Malformed("it names a table that isn't there"))?;
+        let name = self.text()?.to_owned();
+        let ty = self.ty()?;
+        let flags = self.byte()?;
+        if flags & !(opcode::FIELD_NULLABLE | opcode::FIELD_DEFAULT | opcode::FIELD_DEFAULT_NULL)
+            != 0
+        {
+            return Err(Malformed("a field has flags that are unknown"));
+        }
+        let default = match (flags & opcode::FIELD_DEFAULT, flags & opcode::FIELD_DEFAULT_NULL) {
+            (0, _) => None,
+            (_, 0) => Some(self.value(ty)?.to_value()),
+            _ => Some(Value::Null),
+        };
+        let nullable = flags & opcode::FIELD_NULLABLE != 0;
+        Ok(Command::AddField { table, name, ty, nullable, default })
+    }
+
+    fn create_index(&mut self) -> Result<Command, Malformed> {
+        let name = self.text()?.to_owned();
+        let table = TableNumber(self.number()?);
+        let unique = match self.byte()? {
+            0 => false,
+            1 => true,
+            _ => return Err(Malformed("an index has flags that are unknown")),
+        };
+        let count = compact::take(&mut self.input)?;
+        let mut fields = Vec::new();
+        for _ in 0..count {
+            fields.push(FieldNumber(self.number()?));
+            if self.byte()? != 0 {
+                return Err(Malformed("a column of an index has options that are unknown"));
+            }
+        }
+        Ok(Command::CreateIndex { name, table, fields, unique })
+    }
+
+    fn ty(&mut self) -> Result<Type, Malformed> {
+        let code = self.byte()?;
+        let target = match code {
+            opcode::REFERENCE => Some(TableNumber(self.number()?)),
+            _ => None,
+        };
+        opcode::to_type(code, target).ok_or(Malformed("a field has a type that is unknown"))
+    }
+
+    fn table<'s>(&self, schema: &'s Schema) -> Result<&'s Table, Malformed> {
+        let number = self.table.ok_or(Malformed("it names no table"))?;
+        schema.table(number).ok_or(Malformed("it names a table that isn't there"))
+    }
+
+    fn value(&mut self, ty: Type) -> Result<ValueRef<'p>, Malformed> {
+        Ok(match ty {
+            Type::Bool => match self.byte()? {
+                0 => ValueRef::Bool(false),
+                1 => ValueRef::Bool(true),
+                _ => return Err(Malformed("a bool is neither 0 nor 1")),
+            },
+            Type::Int8 => ValueRef::Int8(self.byte()?.cast_signed()),
+            Type::UInt8 => ValueRef::UInt8(self.byte()?),
+            Type::Int16 => ValueRef::Int16(self.signed()?),
+            Type::Int32 => ValueRef::Int32(self.signed()?),
+            Type::Int64 => ValueRef::Int64(self.signed()?),
+            Type::Timestamp => ValueRef::Timestamp(self.signed()?),
+            Type::UInt16 => ValueRef::UInt16(self.number()?),
+            Type::UInt32 => ValueRef::UInt32(self.number()?),
+            Type::UInt64 => ValueRef::UInt64(self.number()?),
+            Type::Float32 => ValueRef::Float32(f32::from_le_bytes(self.array()?)),
+            Type::Float64 => ValueRef::Float64(f64::from_le_bytes(self.array()?)),
+            Type::String => ValueRef::String(self.text()?),
+            Type::Bytes => ValueRef::Bytes(self.bytes()?),
+            Type::Reference(_) => match compact::take(&mut self.input)? {
+                0 => ValueRef::Null,
+                next if next - 1 <= RowId::MAX.0 => ValueRef::Reference(RowId(next - 1)),
+                _ => return Err(Malformed("a reference is out of range")),
+            },
+        })
+    }
+
+    fn id(&mut self) -> Result<RowId, Malformed> {
+        match compact::take(&mut self.input)? {
+            id if id <= RowId::MAX.0 => Ok(RowId(id)),
+            _ => Err(Malformed("the id of a row is out of range")),
+        }
+    }
+
+    fn number<T: TryFrom<u64>>(&mut self) -> Result<T, Malformed> {
+        T::try_from(compact::take(&mut self.input)?)
+            .map_err(|_| Malformed("a number is out of range"))
+    }
+
+    fn signed<T: TryFrom<i64>>(&mut self) -> Result<T, Malformed> {
+        T::try_from(compact::take_signed(&mut self.input)?)
+            .map_err(|_| Malformed("a number is out of range"))
+    }
+
+    fn text(&mut self) -> Result<&'p str, Malformed> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| Malformed("a text is not UTF-8"))
+    }
+
+    fn bytes(&mut self) -> Result<&'p [u8], Malformed> {
+        let len = self.number()?;
+        self.slice(len)
+    }
+
+    fn slice(&mut self, len: usize) -> Result<&'p [u8], Malformed> {
+        let (taken, rest) =
+            self.input.split_at_checked(len).ok_or(Malformed("it ends too early"))?;
+        self.input = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let (taken, rest) = self.input.split_first_chunk().ok_or(Malformed("it ends too early"))?;
+        self.input = rest;
+        Ok(*taken)
+    }
+
+    fn byte(&mut self) -> Result<u8, Malformed> {
+        let [byte] = self.array()?;
+        Ok(byte)
+    }
+}

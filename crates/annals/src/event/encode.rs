@@ -1,0 +1,224 @@
+//! The encoder: events to bytes.
+//!
+//! Invariant: the context (current table, last id) starts empty in every frame, so that each frame
+//! decodes alone; `decode` keeps the same context by the same rules.
+
+use annals_schema::{
+    Command, Field, FieldNumber, RowId, Schema, Table, TableNumber, Type, ValueRef,
+};
+
+use super::{Event, compact, opcode};
+
+/// Encodes the events of one frame after another.
+#[derive(Debug, Default)]
+pub(crate) struct Encoder {
+    table: Option<TableNumber>,
+    last_id: Option<RowId>,
+}
+
+impl Encoder {
+    /// Forgets the context: a new frame begins.
+    pub(crate) fn start_frame(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Appends one event. `schema` is the one before the event.
+    pub(crate) fn encode(&mut self, schema: &Schema, event: &Event<'_>, out: &mut Vec<u8>) {
+        match *event {
+            Event::Schema(command) => encode_command(command, out),
+            Event::Insert { table, id, values } => {
+                if let Some(description) = schema.table(table) {
+                    self.insert(description, id, values, out);
+                }
+            }
+            Event::Update { table, id, field, value } => {
+                let ty = schema.table(table).and_then(|t| t.field(field)).map(|f| f.ty);
+                if let Some(ty) = ty {
+                    self.update(table, id, (field, ty), value, out);
+                }
+            }
+            Event::Delete { table, id } => {
+                self.switch(table, out);
+                out.push(opcode::DELETE);
+                compact::put(out, id.0);
+            }
+            Event::Comment(text) => {
+                out.push(opcode::COMMENT);
+                put_bytes(out, text.as_bytes());
+            }
+            Event::Timestamp(seconds) => {
+                out.push(opcode::TIMESTAMP);
+                compact::put_signed(out, seconds);
+            }
+        }
+    }
+
+    /// Appends an insert: the hot path of bulk loading, so it takes the table as it is at hand.
+    #[inline]
+    pub(crate) fn insert(
+        &mut self,
+        table: &Table,
+        id: RowId,
+        values: &[ValueRef<'_>],
+        out: &mut Vec<u8>,
+    ) {
+        self.switch(table.number, out);
+        if self.last_id.is_some_and(|last| last.0 + 1 == id.0) {
+            out.push(opcode::APPEND);
+        } else {
+            out.push(opcode::INSERT);
+            compact::put(out, id.0);
+        }
+        self.last_id = Some(id);
+        put_row(table, values, out);
+    }
+
+    fn update(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        (field, ty): (FieldNumber, Type),
+        value: ValueRef<'_>,
+        out: &mut Vec<u8>,
+    ) {
+        self.switch(table, out);
+        let same_row = self.last_id == Some(id);
+        let null = matches!(value, ValueRef::Null) && !matches!(ty, Type::Reference(_));
+        out.push(match (same_row, null) {
+            (false, false) => opcode::UPDATE,
+            (false, true) => opcode::UPDATE_NULL,
+            (true, false) => opcode::UPDATE_SAME,
+            (true, true) => opcode::UPDATE_SAME_NULL,
+        });
+        if !same_row {
+            compact::put(out, id.0);
+        }
+        compact::put(out, u64::from(field.0));
+        if !null {
+            put_value(out, value);
+        }
+        self.last_id = Some(id);
+    }
+
+    /// Names the table, unless the last event was on it too.
+    #[inline]
+    fn switch(&mut self, table: TableNumber, out: &mut Vec<u8>) {
+        if self.table != Some(table) {
+            out.push(opcode::TABLE);
+            compact::put(out, u64::from(table.0));
+            self.table = Some(table);
+            self.last_id = None;
+        }
+    }
+}
+
+/// Tells whether a field has a bit in the null bitmap of a row. A reference carries its null itself.
+pub(super) const fn has_null_bit(field: &Field) -> bool {
+    field.nullable && !matches!(field.ty, Type::Reference(_))
+}
+
+/// Appends the fields of a row: the null bitmap of the fields that have one, then the values that
+/// are not null.
+#[inline]
+fn put_row(table: &Table, values: &[ValueRef<'_>], out: &mut Vec<u8>) {
+    let nullable = table.fields.iter().filter(|field| has_null_bit(field)).count();
+    if nullable > 0 {
+        put_null_bitmap(table, values, out);
+    }
+    for (field, &value) in table.fields.iter().zip(values) {
+        if !(has_null_bit(field) && matches!(value, ValueRef::Null)) {
+            put_value(out, value);
+        }
+    }
+}
+
+fn put_null_bitmap(table: &Table, values: &[ValueRef<'_>], out: &mut Vec<u8>) {
+    let (mut byte, mut bits) = (0u8, 0);
+    for (_, value) in table.fields.iter().zip(values).filter(|(field, _)| has_null_bit(field)) {
+        byte |= u8::from(matches!(value, ValueRef::Null)) << bits;
+        bits += 1;
+        if bits == 8 {
+            out.push(byte);
+            (byte, bits) = (0, 0);
+        }
+    }
+    if bits > 0 {
+        out.push(byte);
+    }
+}
+
+/// Appends one value. Its type is that of its field, so it isn't written. Null is only written for
+/// references.
+#[inline]
+pub(super) fn put_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
+    match value {
+        ValueRef::Null => out.push(1), // compact 0: the reference that leads nowhere
+        ValueRef::Bool(v) => out.push(u8::from(v)),
+        ValueRef::Int8(v) => out.extend_from_slice(&v.to_le_bytes()),
+        ValueRef::UInt8(v) => out.push(v),
+        ValueRef::Int16(v) => compact::put_signed(out, i64::from(v)),
+        ValueRef::Int32(v) => compact::put_signed(out, i64::from(v)),
+        ValueRef::Int64(v) | ValueRef::Timestamp(v) => compact::put_signed(out, v),
+        ValueRef::UInt16(v) => compact::put(out, u64::from(v)),
+        ValueRef::UInt32(v) => compact::put(out, u64::from(v)),
+        ValueRef::UInt64(v) => compact::put(out, v),
+        ValueRef::Float32(v) => out.extend_from_slice(&v.to_le_bytes()),
+        ValueRef::Float64(v) => out.extend_from_slice(&v.to_le_bytes()),
+        ValueRef::String(v) => put_bytes(out, v.as_bytes()),
+        ValueRef::Bytes(v) => put_bytes(out, v),
+        ValueRef::Reference(id) => compact::put(out, id.0 + 1),
+    }
+}
+
+#[inline]
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    compact::put(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Appends a command of the schema language.
+fn encode_command(command: &Command, out: &mut Vec<u8>) {
+    match command {
+        Command::CreateTable { name } => {
+            out.push(opcode::CREATE_TABLE);
+            put_bytes(out, name.as_bytes());
+        }
+        Command::AddField { table, name, ty, nullable, default } => {
+            out.push(opcode::ADD_FIELD);
+            compact::put(out, u64::from(table.0));
+            put_bytes(out, name.as_bytes());
+            put_type(out, *ty);
+            let null_default = matches!(default, Some(annals_schema::Value::Null));
+            out.push(
+                flag(*nullable, opcode::FIELD_NULLABLE)
+                    | flag(default.is_some(), opcode::FIELD_DEFAULT)
+                    | flag(null_default, opcode::FIELD_DEFAULT_NULL),
+            );
+            if let Some(value) = default.as_ref().filter(|_| !null_default) {
+                put_value(out, value.as_ref());
+            }
+        }
+        Command::CreateIndex { name, table, fields, unique } => {
+            out.push(opcode::CREATE_INDEX);
+            put_bytes(out, name.as_bytes());
+            compact::put(out, u64::from(table.0));
+            out.push(u8::from(*unique));
+            compact::put(out, fields.len() as u64);
+            for field in fields {
+                compact::put(out, u64::from(field.0));
+                out.push(0); // options of this column, reserved
+            }
+        }
+    }
+}
+
+const fn flag(set: bool, bit: u8) -> u8 {
+    if set { bit } else { 0 }
+}
+
+fn put_type(out: &mut Vec<u8>, ty: Type) {
+    out.push(opcode::of_type(ty));
+    if let Type::Reference(target) = ty {
+        compact::put(out, u64::from(target.0));
+    }
+}

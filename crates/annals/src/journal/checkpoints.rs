@@ -1,0 +1,310 @@
+//! Checkpoints: how far the journal is written, acknowledged and flushed; slots, live block, space.
+//!
+//! Invariants
+//! 1. `durable` only grows, and only after a flush returned that began when the frames up to it
+//!    were written.
+//! 2. A slot is written only with a point at or before `durable`; and only after a flush covered
+//!    the last write of the other slot. So one slot on permanent storage is always whole.
+//! 3. Nothing but zeros was ever written at or behind `zeroed_to`.
+//! 4. After a flush failed, `poison` is set for good: no further frame, slot or flush.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::format::{Live, Point, Slot};
+use super::head;
+use crate::storage::Storage;
+use crate::{Error, ErrorKind, Result};
+
+/// How much space is filled with zeros ahead at a time: larger steps make later small writes
+/// dearer (see `docs/decisions`).
+const PREFILL_STEP: u64 = 64 << 10;
+/// Zeros are written ahead when less than this is left.
+const PREFILL_LOW: u64 = 32 << 10;
+/// A slot is at most about this many flushed bytes behind.
+const SLOT_LAG: u64 = 1 << 20;
+
+/// What the writer and the keeper share.
+#[derive(Debug)]
+pub(crate) struct Checkpoints {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) name: String,
+    header: u64,
+    pid: u32,
+    progress: Mutex<Progress>,
+    slots: Mutex<Slots>,
+    /// Held while zeros are written behind `zeroed_to`, or while that is moved.
+    space: Mutex<()>,
+    zeroed_to: AtomicU64,
+    flushes_begun: AtomicU64,
+    flushes_done: AtomicU64,
+    poison: OnceLock<String>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    acknowledged: Point,
+    durable: Point,
+    /// What the live block on disk says.
+    told: Option<Live>,
+    /// Whether a durable commit was asked for since the last prefill.
+    flushing: bool,
+    commits: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slots {
+    point: Point,
+    /// The one to be written next.
+    next: usize,
+    /// How many flushes had begun when the last one was written.
+    written_at: u64,
+}
+
+impl Checkpoints {
+    /// Begins at a point that is durable and that both slots, or the slot other than `next`, tell.
+    pub(crate) fn new(
+        storage: Arc<dyn Storage>,
+        name: &str,
+        (header, pid): (u64, u32),
+        point: Point,
+        (zeroed_to, next): (u64, usize),
+    ) -> Self {
+        let progress = Progress {
+            acknowledged: point,
+            durable: point,
+            told: None,
+            flushing: false,
+            commits: 0,
+        };
+        Self {
+            storage,
+            name: name.to_owned(),
+            header,
+            pid,
+            progress: Mutex::new(progress),
+            slots: Mutex::new(Slots { point, next, written_at: 0 }),
+            space: Mutex::new(()),
+            zeroed_to: AtomicU64::new(zeroed_to),
+            flushes_begun: AtomicU64::new(1),
+            flushes_done: AtomicU64::new(1),
+            poison: OnceLock::new(),
+        }
+    }
+
+    /// Gives the last acknowledged point.
+    pub(crate) fn acknowledged(&self) -> Point {
+        lock(&self.progress).acknowledged
+    }
+
+    /// Gives how far the journal is known to be flushed.
+    pub(crate) fn durable(&self) -> Point {
+        lock(&self.progress).durable
+    }
+
+    /// Fails if an earlier flush failed.
+    pub(crate) fn check_usable(&self) -> Result<()> {
+        match self.poison.get() {
+            None => Ok(()),
+            Some(cause) => Err(Error::new(
+                ErrorKind::Poisoned,
+                format!(
+                    "{}: an earlier failure made this handle read-only ({cause}): reopen the \
+                     database, which recovers it",
+                    self.name
+                ),
+            )),
+        }
+    }
+
+    /// Makes every later write an error.
+    pub(crate) fn poison(&self, cause: &str) {
+        self.poison.get_or_init(|| cause.to_owned());
+    }
+
+    /// Flushes everything written before the call. A failure is final: the kernel may have
+    /// dropped the pages, and a second try would prove nothing.
+    pub(crate) fn flush(&self) -> Result<()> {
+        self.check_usable()?;
+        let number = self.flushes_begun.fetch_add(1, Ordering::SeqCst) + 1;
+        match self.storage.flush() {
+            Ok(()) => {
+                self.flushes_done.fetch_max(number, Ordering::SeqCst);
+                Ok(())
+            }
+            Err(error) => {
+                self.poison(&format!("a flush failed: {error}"));
+                Err(Error::io(format!("{}: can't flush the journal", self.name), error))
+            }
+        }
+    }
+
+    /// Writes frames at `position`, having made sure that no zeros can land on them.
+    pub(crate) fn write_frames(&self, position: u64, bytes: &[u8]) -> std::io::Result<()> {
+        let end = position + bytes.len() as u64;
+        if end > self.zeroed_to.load(Ordering::Acquire) {
+            let _space = lock(&self.space);
+            self.zeroed_to.fetch_max(end, Ordering::AcqRel);
+        }
+        self.storage.write_at(position, bytes)
+    }
+
+    /// Notes that a commit is acknowledged, durable or not, and advances a slot that lags.
+    pub(crate) fn acknowledge(&self, point: Point, durable: bool) -> Result<()> {
+        {
+            let mut progress = lock(&self.progress);
+            progress.acknowledged = point;
+            progress.commits += 1;
+            if durable {
+                progress.durable = point;
+                progress.flushing = true;
+            }
+        }
+        if durable && point.position - lock(&self.slots).point.position >= SLOT_LAG {
+            self.advance_slot()?;
+        }
+        Ok(())
+    }
+
+    /// Makes a hard checkpoint of all that is acknowledged: one flush, and nothing if it is one.
+    pub(crate) fn harden(&self) -> Result<()> {
+        let progress = *lock(&self.progress);
+        if progress.durable != progress.acknowledged {
+            self.flush()?;
+            self.note_durable(progress.acknowledged);
+        }
+        Ok(())
+    }
+
+    fn note_durable(&self, point: Point) {
+        let mut progress = lock(&self.progress);
+        if point.position > progress.durable.position {
+            progress.durable = point;
+        }
+    }
+
+    /// Writes the durable point into the older slot, unless a slot has it.
+    pub(crate) fn advance_slot(&self) -> Result<()> {
+        let mut slots = lock(&self.slots);
+        let point = self.durable();
+        if slots.point == point {
+            return Ok(());
+        }
+        if self.flushes_done.load(Ordering::SeqCst) <= slots.written_at {
+            self.flush()?; // the other slot must be whole before this one may be torn
+        }
+        self.check_usable()?;
+        let slot = Slot { point, zeroed_to: self.zeroed_to.load(Ordering::Acquire) };
+        self.write_slot(&mut slots, &slot)
+    }
+
+    /// Writes the slot whose turn it is.
+    fn write_slot(&self, slots: &mut Slots, slot: &Slot) -> Result<()> {
+        head::write_slot(&*self.storage, slots.next, slot, self.header)
+            .map_err(|error| Error::io(format!("{}: can't write a slot", self.name), error))?;
+        slots.point = slot.point;
+        slots.next = 1 - slots.next;
+        slots.written_at = self.flushes_begun.load(Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Fills space ahead with zeros, so that small commits needn't make the file grow. Failures
+    /// are of no consequence: the commit that needs the space will meet them.
+    pub(crate) fn prefill(&self) -> Result<()> {
+        let progress = *lock(&self.progress);
+        let end = progress.acknowledged.position;
+        if progress.commits < 2 || self.zeroed_to.load(Ordering::Acquire) >= end + PREFILL_LOW {
+            return Ok(());
+        }
+        self.check_usable()?;
+        let space = lock(&self.space);
+        let from = self.zeroed_to.load(Ordering::Acquire);
+        let step = PREFILL_STEP - from % PREFILL_STEP;
+        let zeros = vec![0; usize::try_from(step).unwrap_or_default()];
+        let written = self.storage.write_at(from, &zeros);
+        if written.is_ok() {
+            self.zeroed_to.fetch_max(from + step, Ordering::AcqRel);
+        }
+        drop(space);
+        if written.is_ok() && progress.flushing {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Tells other processes how far the journal is, if that changed.
+    pub(crate) fn tell(&self) -> Result<()> {
+        let mut progress = lock(&self.progress);
+        let live = Live {
+            pid: self.pid,
+            soft: progress.acknowledged,
+            hard: progress.durable.position,
+            suspect: self.poison.get().is_some(),
+        };
+        self.tell_exactly(&mut progress, live)
+    }
+
+    fn tell_exactly(&self, progress: &mut Progress, live: Live) -> Result<()> {
+        if progress.told == Some(live) {
+            return Ok(());
+        }
+        head::write_live(&*self.storage, &live).map_err(|error| {
+            Error::io(format!("{}: can't write the live block", self.name), error)
+        })?;
+        progress.told = Some(live);
+        Ok(())
+    }
+
+    /// Cuts the journal back to the last acknowledged point: all behind it, up to `dirty_to`, is
+    /// zeroed and flushed, then both slots tell it, before anything else may be written.
+    pub(crate) fn cut(&self, dirty_to: u64) -> Result<()> {
+        self.check_usable()?;
+        let io = |error| Error::io(format!("{}: can't cut the journal", self.name), error);
+        let point = self.acknowledged();
+        let len = self.storage.len().map_err(io)?;
+        zero(&*self.storage, point.position, dirty_to.min(len)).map_err(io)?;
+        self.flush()?;
+        self.note_durable(point);
+        for _ in 0..2 {
+            let slot = Slot { point, zeroed_to: self.zeroed_to.load(Ordering::Acquire) };
+            self.write_slot(&mut lock(&self.slots), &slot)?;
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Ends properly: a hard checkpoint, space given back, a slot at the end.
+    pub(crate) fn close(&self) -> Result<()> {
+        self.harden()?;
+        let point = self.acknowledged();
+        let io = |error| Error::io(format!("{}: can't close the journal", self.name), error);
+        let trimmed = self.storage.len().map_err(io)? != point.position;
+        if trimmed {
+            self.storage.set_len(point.position).map_err(io)?;
+            self.zeroed_to.store(point.position, Ordering::Release);
+        }
+        self.advance_slot()?;
+        let mut progress = lock(&self.progress);
+        let live = Live { pid: 0, soft: point, hard: point.position, suspect: false };
+        self.tell_exactly(&mut progress, live)?;
+        drop(progress);
+        self.flush()
+    }
+}
+
+/// Writes zeros from `from` to `to`.
+pub(super) fn zero(storage: &dyn Storage, mut from: u64, to: u64) -> std::io::Result<()> {
+    const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    while from < to {
+        let step = (to - from).min(ZEROS.len() as u64);
+        let zeros = usize::try_from(step).ok().and_then(|step| ZEROS.get(..step));
+        storage.write_at(from, zeros.unwrap_or(&ZEROS))?;
+        from += step;
+    }
+    Ok(())
+}
+
+/// Takes a lock whose data is consistent even if a holder panicked.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,272 @@
+//! The bytes of a journal: where things are and what they look like. `docs/format.md` says the
+//! same in words, and a test compares the two.
+//!
+//! All numbers are little-endian. Nothing read here is believed before its checksum agrees.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The version of the format that this library writes.
+pub const VERSION: u32 = 1;
+/// How a journal begins: not text, and damaged by anything that converts line ends.
+pub const MAGIC: [u8; 8] = *b"\x89ANNALS\n";
+/// How each copy of a hard slot begins.
+pub const SLOT_MAGIC: [u8; 4] = *b"SLOT";
+/// How each copy of the live block's content begins.
+pub const LIVE_MAGIC: [u8; 4] = *b"LIVE";
+/// How each frame begins: with a byte that is no UTF-8.
+pub const FRAME_MAGIC: [u8; 4] = *b"\xF5ANF";
+
+/// Where the header is.
+pub const HEADER_AT: u64 = 0;
+/// Length of the header.
+pub const HEADER_LEN: usize = 256;
+/// Where the two slot blocks are. Each begins with a copy of the header.
+pub const SLOT_AT: [u64; 2] = [4096, 8192];
+/// Where the live block is.
+pub const LIVE_AT: u64 = 12288;
+/// Where, in a slot block, the two copies of the slot are: each in a sector of its own.
+pub const SLOT_COPY_AT: [u64; 2] = [512, 1024];
+/// Where, in the live block, its two copies are.
+pub const LIVE_COPY_AT: [u64; 2] = [0, 512];
+/// Length of a copy of a slot, and of the live block's content.
+pub const COPY_LEN: usize = 64;
+/// Where the first frame is.
+pub const FRAMES_AT: u64 = 16384;
+
+/// Length of a frame's header.
+pub const FRAME_HEADER_LEN: usize = 72;
+/// Length of the chain at a frame's end.
+pub const CHAIN_LEN: usize = 8;
+/// Frames begin at multiples of this.
+pub const FRAME_ALIGN: u64 = 8;
+
+/// A data frame: events of a transaction that goes on.
+pub const KIND_DATA: u8 = 1;
+/// A commit frame: the last events of a transaction, which it commits.
+pub const KIND_COMMIT: u8 = 2;
+/// A seal frame: the segment ends here; the payload names the next one.
+pub const KIND_SEAL: u8 = 3;
+/// A kind with this bit may be skipped by a reader that doesn't know it.
+pub const KIND_IGNORABLE: u8 = 0x80;
+/// Flag: the commit time was given by the program.
+pub const FLAG_EXPLICIT_TIME: u16 = 1;
+/// Flag, reserved: the payload is compressed.
+pub const FLAG_COMPRESSED: u16 = 2;
+/// Flag, reserved: the payload is encrypted.
+pub const FLAG_ENCRYPTED: u16 = 4;
+
+const _: () = assert!(HEADER_LEN as u64 <= SLOT_COPY_AT[0]);
+const _: () = assert!(SLOT_COPY_AT[1] - SLOT_COPY_AT[0] >= 512 && COPY_LEN <= 512);
+const _: () = assert!(LIVE_COPY_AT[1] - LIVE_COPY_AT[0] >= 512);
+const _: () = assert!(SLOT_AT[1] - SLOT_AT[0] == 4096 && LIVE_AT - SLOT_AT[1] == 4096);
+const _: () = assert!(FRAMES_AT - LIVE_AT == 4096 && FRAMES_AT.is_multiple_of(FRAME_ALIGN));
+const _: () = assert!((FRAME_HEADER_LEN as u64).is_multiple_of(FRAME_ALIGN));
+
+/// The hash that all checksums and chains are made with: XXH3, 64 bits, seed 0.
+#[must_use]
+pub fn hash(bytes: &[u8]) -> u64 {
+    xxh3_64(bytes)
+}
+
+/// Reads fixed-width numbers from a buffer whose length was checked by its type.
+pub(super) struct Fields<'b, const N: usize>(pub(super) &'b [u8; N]);
+
+impl<const N: usize> Fields<'_, N> {
+    pub(super) fn array<const W: usize>(&self, at: usize) -> [u8; W] {
+        self.0.get(at..at + W).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; W])
+    }
+    pub(super) fn u16(&self, at: usize) -> u16 {
+        u16::from_le_bytes(self.array(at))
+    }
+    pub(super) fn u32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.array(at))
+    }
+    pub(super) fn u64(&self, at: usize) -> u64 {
+        u64::from_le_bytes(self.array(at))
+    }
+    /// The hash of everything before `at`, which stands at `at` where nothing is damaged.
+    pub(super) fn checked(&self, at: usize) -> bool {
+        self.0.get(..at).is_some_and(|bytes| hash(bytes) == self.u64(at))
+    }
+}
+
+/// Writes fixed-width numbers into a buffer.
+pub(super) struct Layout<const N: usize>(pub(super) [u8; N]);
+
+impl<const N: usize> Layout<N> {
+    pub(super) fn put<const W: usize>(&mut self, at: usize, bytes: [u8; W]) {
+        if let Some(to) = self.0.get_mut(at..at + W) {
+            to.copy_from_slice(&bytes);
+        }
+    }
+    /// Puts the hash of everything before `at` at `at`.
+    pub(super) fn seal(&mut self, at: usize) {
+        let sum = self.0.get(..at).map_or(0, hash);
+        self.put(at, sum.to_le_bytes());
+    }
+}
+
+/// The header of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The format's version.
+    pub version: u32,
+    /// Features that a reader and a writer may ignore.
+    pub compatible: u64,
+    /// Features that only a reader may ignore.
+    pub read_only_compatible: u64,
+    /// Features that nobody may ignore.
+    pub incompatible: u64,
+    /// The journal's random id, the same in all its segments.
+    pub journal_id: [u8; 16],
+    /// The segment's number, from 0.
+    pub segment: u64,
+    /// The txid of the segment's first transaction.
+    pub first_txid: u64,
+    /// The chain at the end of the previous segment; 0 in the first.
+    pub previous_chain: u64,
+    /// When the segment was created, in microseconds since 1970.
+    pub created: i64,
+}
+
+impl Header {
+    const SUM_AT: usize = HEADER_LEN - 8;
+
+    /// Gives the bytes of the header.
+    #[must_use]
+    pub fn encode(&self) -> [u8; HEADER_LEN] {
+        let mut to = Layout([0; HEADER_LEN]);
+        to.put(0, MAGIC);
+        to.put(8, self.version.to_le_bytes());
+        to.put(12, 256u32.to_le_bytes());
+        to.put(16, self.compatible.to_le_bytes());
+        to.put(24, self.read_only_compatible.to_le_bytes());
+        to.put(32, self.incompatible.to_le_bytes());
+        to.put(40, self.journal_id);
+        to.put(56, self.segment.to_le_bytes());
+        to.put(64, self.first_txid.to_le_bytes());
+        to.put(72, self.previous_chain.to_le_bytes());
+        to.put(80, self.created.to_le_bytes());
+        to.seal(Self::SUM_AT);
+        to.0
+    }
+
+    /// Reads a header; `None` if the bytes are none, or damaged.
+    #[must_use]
+    pub fn decode(bytes: &[u8; HEADER_LEN]) -> Option<Self> {
+        let from = Fields(bytes);
+        (from.array(0) == MAGIC && from.checked(Self::SUM_AT)).then(|| Self {
+            version: from.u32(8),
+            compatible: from.u64(16),
+            read_only_compatible: from.u64(24),
+            incompatible: from.u64(32),
+            journal_id: from.array(40),
+            segment: from.u64(56),
+            first_txid: from.u64(64),
+            previous_chain: from.u64(72),
+            created: i64::from_le_bytes(from.array(80)),
+        })
+    }
+
+    /// Gives the hash of the header: the previous chain of the segment's first frame.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        hash(&self.encode())
+    }
+}
+
+/// A place between two transactions: all before it is one history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// The journal position, in bytes from the segment's start.
+    pub position: u64,
+    /// The last transaction before it.
+    pub txid: u64,
+    /// The chain of that transaction's commit frame.
+    pub chain: u64,
+}
+
+/// What a hard slot says: all up to its point is on permanent storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// How far the journal is known to be flushed.
+    pub point: Point,
+    /// How far the space behind it was filled with zeros.
+    pub zeroed_to: u64,
+}
+
+impl Slot {
+    const SUM_AT: usize = COPY_LEN - 8;
+
+    /// Gives the bytes of one copy. `header` is the hash of the segment's header.
+    #[must_use]
+    pub fn encode(&self, header: u64) -> [u8; COPY_LEN] {
+        let mut to = Layout([0; COPY_LEN]);
+        to.put(0, SLOT_MAGIC);
+        to.put(8, self.point.position.to_le_bytes());
+        to.put(16, self.point.txid.to_le_bytes());
+        to.put(24, self.point.chain.to_le_bytes());
+        to.put(32, self.zeroed_to.to_le_bytes());
+        to.put(40, header.to_le_bytes());
+        to.seal(Self::SUM_AT);
+        to.0
+    }
+
+    /// Reads one copy; `None` if it is none of this segment, or damaged.
+    #[must_use]
+    pub fn decode(bytes: &[u8; COPY_LEN], header: u64) -> Option<Self> {
+        let from = Fields(bytes);
+        let valid = from.array(0) == SLOT_MAGIC
+            && from.checked(Self::SUM_AT)
+            && from.u64(40) == header
+            && from.u64(8) >= FRAMES_AT;
+        valid.then(|| Self {
+            point: Point { position: from.u64(8), txid: from.u64(16), chain: from.u64(24) },
+            zeroed_to: from.u64(32),
+        })
+    }
+}
+
+/// What the live block says to other processes. Recovery never believes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// The process that writes; 0 when it closed.
+    pub pid: u32,
+    /// The last acknowledged transaction: the soft checkpoint.
+    pub soft: Point,
+    /// How far the journal is known to be flushed: the hard checkpoint.
+    pub hard: u64,
+    /// Whether a flush failed: whoever writes next must recover first.
+    pub suspect: bool,
+}
+
+impl Live {
+    const SUM_AT: usize = COPY_LEN - 8;
+
+    /// Gives the bytes of one copy.
+    #[must_use]
+    pub fn encode(&self) -> [u8; COPY_LEN] {
+        let mut to = Layout([0; COPY_LEN]);
+        to.put(0, LIVE_MAGIC);
+        to.put(4, self.pid.to_le_bytes());
+        to.put(8, self.soft.position.to_le_bytes());
+        to.put(16, self.hard.to_le_bytes());
+        to.put(24, self.soft.txid.to_le_bytes());
+        to.put(32, self.soft.chain.to_le_bytes());
+        to.put(40, u32::from(self.suspect).to_le_bytes());
+        to.seal(Self::SUM_AT);
+        to.0
+    }
+
+    /// Reads one copy; `None` if it is damaged or was never written.
+    #[must_use]
+    pub fn decode(bytes: &[u8; COPY_LEN]) -> Option<Self> {
+        let from = Fields(bytes);
+        (from.array(0) == LIVE_MAGIC && from.checked(Self::SUM_AT)).then(|| Self {
+            pid: from.u32(4),
+            soft: Point { position: from.u64(8), txid: from.u64(24), chain: from.u64(32) },
+            hard: from.u64(16),
+            suspect: from.u32(40) & 1 == 1,
+        })
+    }
+}

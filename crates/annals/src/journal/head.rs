@@ -1,0 +1,208 @@
+//! The head of a journal file: header, slots and live block, in the first 16 KiB.
+
+use super::format::{
+    self, COPY_LEN, FRAMES_AT, HEADER_AT, HEADER_LEN, Header, LIVE_AT, LIVE_COPY_AT, Live, Point,
+    SLOT_AT, SLOT_COPY_AT, Slot,
+};
+use crate::storage::Storage;
+use crate::{Error, ErrorKind, Result};
+
+/// What the first 16 KiB of a journal say, as far as their checksums agree.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    pub(crate) header: Header,
+    /// The hash of the header.
+    pub(crate) hash: u64,
+    /// Which of the three copies of the header are damaged: block 0 and the two slot blocks.
+    pub(crate) damaged_headers: [bool; 3],
+    /// The two hard slots; `None` where its two copies don't agree.
+    pub(crate) slots: [Option<Slot>; 2],
+    /// The live block, if one of its copies verifies.
+    pub(crate) live: Option<Live>,
+}
+
+/// Where the three copies of the header are.
+const HEADERS_AT: [u64; 3] = [HEADER_AT, SLOT_AT[0], SLOT_AT[1]];
+
+impl Head {
+    /// Reads the head of an existing file. `name` is for messages.
+    pub(crate) fn read(storage: &dyn Storage, name: &str) -> Result<Self> {
+        let read = |at| read_array::<HEADER_LEN>(storage, at, name);
+        let copies = [read(HEADERS_AT[0])?, read(HEADERS_AT[1])?, read(HEADERS_AT[2])?];
+        let decoded = copies.each_ref().map(|bytes| bytes.as_ref().and_then(Header::decode));
+        let Some(header) = decoded.iter().flatten().next().copied() else {
+            return Err(no_header(storage, name, copies[0].as_ref()));
+        };
+        refuse_newer(&header, name)?;
+        let hash = header.hash();
+        let damaged_headers = decoded.map(|copy| copy != Some(header));
+        let mut slots = [None; 2];
+        for (slot, block) in slots.iter_mut().zip(SLOT_AT) {
+            *slot = read_slot(storage, block, hash, name)?;
+        }
+        let live = read_live(storage, name)?;
+        Ok(Self { header, hash, damaged_headers, slots, live })
+    }
+
+    /// Gives the point before the first frame.
+    pub(crate) const fn start(&self) -> Point {
+        Point { position: FRAMES_AT, txid: self.header.first_txid - 1, chain: self.hash }
+    }
+
+    /// Gives the slot that reaches farthest.
+    pub(crate) fn newest_slot(&self) -> Option<Slot> {
+        self.slots.into_iter().flatten().max_by_key(|slot| slot.point.position)
+    }
+
+    /// Writes the header where a copy of it is damaged.
+    pub(crate) fn repair_headers(&self, storage: &dyn Storage) -> std::io::Result<()> {
+        for (at, damaged) in HEADERS_AT.into_iter().zip(self.damaged_headers) {
+            if damaged {
+                storage.write_at(at, &self.header.encode())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gives the whole head of a new journal.
+pub(crate) fn new_head(header: &Header) -> Vec<u8> {
+    let mut head = vec![0; usize::try_from(FRAMES_AT).unwrap_or_default()];
+    let hash = header.hash();
+    let point = Point { position: FRAMES_AT, txid: header.first_txid - 1, chain: hash };
+    let slot = Slot { point, zeroed_to: FRAMES_AT }.encode(hash);
+    let mut put = |at: u64, bytes: &[u8]| {
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        if let Some(to) = at.checked_add(bytes.len()).and_then(|end| head.get_mut(at..end)) {
+            to.copy_from_slice(bytes);
+        }
+    };
+    HEADERS_AT.into_iter().for_each(|at| put(at, &header.encode()));
+    for block in SLOT_AT {
+        SLOT_COPY_AT.into_iter().for_each(|copy| put(block + copy, &slot));
+    }
+    head
+}
+
+/// Writes one slot, both copies: allowed only behind the flush that covers its point.
+pub(crate) fn write_slot(
+    storage: &dyn Storage,
+    which: usize,
+    slot: &Slot,
+    header: u64,
+) -> std::io::Result<()> {
+    let block = SLOT_AT.get(which).copied().unwrap_or(SLOT_AT[0]);
+    storage.write_at(block + SLOT_COPY_AT[0], &two_copies(&slot.encode(header)))
+}
+
+/// Writes the live block, both copies.
+pub(crate) fn write_live(storage: &dyn Storage, live: &Live) -> std::io::Result<()> {
+    storage.write_at(LIVE_AT + LIVE_COPY_AT[0], &two_copies(&live.encode()))
+}
+
+/// Lays two copies 512 bytes apart, so that one write puts each in a sector of its own.
+fn two_copies(copy: &[u8; COPY_LEN]) -> [u8; 512 + COPY_LEN] {
+    let mut both = [0; 512 + COPY_LEN];
+    for (to, from) in both.iter_mut().zip(copy) {
+        *to = *from;
+    }
+    for (to, from) in both.iter_mut().skip(512).zip(copy) {
+        *to = *from;
+    }
+    both
+}
+
+fn read_slot(storage: &dyn Storage, block: u64, hash: u64, name: &str) -> Result<Option<Slot>> {
+    let read = |copy| read_array::<COPY_LEN>(storage, block + copy, name);
+    let copies = [read(SLOT_COPY_AT[0])?, read(SLOT_COPY_AT[1])?];
+    let [first, second] = copies.map(|bytes| bytes.and_then(|bytes| Slot::decode(&bytes, hash)));
+    Ok(first.filter(|_| first == second))
+}
+
+fn read_live(storage: &dyn Storage, name: &str) -> Result<Option<Live>> {
+    for copy in LIVE_COPY_AT {
+        let bytes = read_array::<COPY_LEN>(storage, LIVE_AT + copy, name)?;
+        if let Some(live) = bytes.as_ref().and_then(Live::decode) {
+            return Ok(Some(live));
+        }
+    }
+    Ok(None)
+}
+
+/// Gives the pid that the live block names, if it names one.
+pub(crate) fn holder(storage: &dyn Storage) -> Option<u32> {
+    read_live(storage, "").ok().flatten().map(|live| live.pid).filter(|&pid| pid != 0)
+}
+
+/// Reads a fixed number of bytes; `None` if the file ends before.
+fn read_array<const N: usize>(
+    storage: &dyn Storage,
+    at: u64,
+    name: &str,
+) -> Result<Option<[u8; N]>> {
+    let mut bytes = [0; N];
+    let read = storage
+        .read_at(at, &mut bytes)
+        .map_err(|error| Error::io(format!("{name}: can't read at {at}"), error))?;
+    Ok((read == N).then_some(bytes))
+}
+
+fn no_header(storage: &dyn Storage, name: &str, first: Option<&[u8; HEADER_LEN]>) -> Error {
+    let len = storage.len().unwrap_or_default();
+    if len == 0 {
+        return Error::new(
+            ErrorKind::NotAJournal,
+            format!(
+                "{name}: the file is empty (0 bytes), so it is no journal; if nothing else \
+                 belongs here, remove it, and a new database can be created"
+            ),
+        );
+    }
+    if first.is_some_and(|bytes| bytes.starts_with(&format::MAGIC)) {
+        return Error::corrupt(format!(
+            "{name}: damaged: no copy of the journal's header verifies ({len} bytes in all); \
+             restore the file from a backup"
+        ));
+    }
+    if len < FRAMES_AT && first.is_none() {
+        return Error::new(
+            ErrorKind::NotAJournal,
+            format!("{name}: not an Annals journal: only {len} bytes long"),
+        );
+    }
+    Error::new(ErrorKind::NotAJournal, format!("{name}: not an Annals journal"))
+}
+
+fn refuse_newer(header: &Header, name: &str) -> Result<()> {
+    if header.version > format::VERSION || header.incompatible != 0 {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "{name}: made by a newer version of Annals (format {}, features {:#x}); this \
+                 program reads format {}: use a newer program",
+                header.version,
+                header.incompatible,
+                format::VERSION
+            ),
+        ));
+    }
+    if header.version == 0 || header.first_txid == 0 {
+        return Err(Error::corrupt(format!("{name}: damaged: the header makes no sense")));
+    }
+    Ok(())
+}
+
+/// Refuses to write a journal with features that only a reader may ignore.
+pub(crate) fn refuse_writing(header: &Header, name: &str) -> Result<()> {
+    if header.read_only_compatible == 0 {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Unsupported,
+        format!(
+            "{name}: has features {:#x} that this version can only read: open it read-only, or \
+             use a newer program",
+            header.read_only_compatible
+        ),
+    ))
+}

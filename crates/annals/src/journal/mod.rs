@@ -1,0 +1,29 @@
+//! The journal: the append-only file that is the truth.
+//!
+//! In reading order: `format` and `frame` are the bytes; `head` is the first 16 KiB; `reader`
+//! follows the chain; `survey` judges what it finds; `recover` makes it fit to be written;
+//! `create` makes a new one; `checkpoints` knows how far it is flushed; `writer` commits. This
+//! room doesn't know the store.
+#![deny(clippy::indexing_slicing)]
+
+mod checkpoints;
+mod create;
+pub mod format;
+mod frame;
+mod head;
+mod reader;
+mod recover;
+mod survey;
+mod writer;
+
+pub(crate) use checkpoints::{Checkpoints, lock};
+pub(crate) use create::create;
+pub(crate) use head::{Head, holder};
+pub(crate) use reader::{Frame, FrameReader};
+pub(crate) use recover::settle;
+pub(crate) use survey::{Survey, Verdict};
+pub(crate) use writer::Writer;
+
+pub use format::Point;
+pub use frame::Level;
+pub use recover::{Cut, Recovered, Recovery};

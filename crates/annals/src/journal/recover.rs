@@ -1,0 +1,286 @@
+//! Recovery: makes a journal that wasn't closed properly fit to be written again.
+//!
+//! The order is what matters, since a crash may come between any two steps and may lose any part of
+//! what isn't flushed:
+//!
+//! ```text
+//! 1. save the tail beside the file, flush it and its directory   (only if a commit may lie in it)
+//! 2. rewrite what was accepted beyond the slot                   (the page cache may show more than
+//! 3. zero everything behind the cut                               the disk holds, also as zeros)
+//! 4. flush
+//! 5. write slot A; flush; write slot B; flush                    (one of them is whole at any time)
+//! ```
+//!
+//! Before 4 has returned, a crash leaves the same journal to recover, with the same outcome or with
+//! less of a tail that was never known to be durable.
+
+use super::checkpoints::zero;
+use super::format::Slot;
+use super::head;
+use super::survey::{Survey, Verdict};
+use crate::storage::{Directory, Storage};
+use crate::{Error, ErrorKind, Result};
+
+/// What opening does with a journal whose end isn't in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Recovery {
+    /// Saves beside the file what was never known to be durable and may hold a commit, cuts it off,
+    /// opens, and reports it. Refuses if something is missing that was durable.
+    #[default]
+    Checked,
+    /// Refuses to open for writing if anything would have to be cut.
+    Refuse,
+}
+
+/// What opening found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Whether the journal had not been closed properly.
+    pub unclean: bool,
+    /// What was cut off, if anything was.
+    pub cut: Option<Cut>,
+    /// A sentence for each thing worth telling a person; empty if there is none.
+    pub findings: Vec<String>,
+}
+
+/// What recovery cut off a journal's end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The position of the cut: the end of the last transaction that is whole.
+    pub position: u64,
+    /// The number of that transaction.
+    pub txid: u64,
+    /// How many bytes followed.
+    pub bytes: u64,
+    /// How many data frames of a transaction that never committed were among them.
+    pub uncommitted_frames: u64,
+    /// Whether a transaction may be lost that had been acknowledged at a level that promises less
+    /// than permanence, or by a disk that broke its promise.
+    pub may_have_been_acknowledged: bool,
+    /// The file beside the journal that has the bytes; `None` if no commit can lie in them, or if
+    /// there was no space for it.
+    pub saved_as: Option<String>,
+}
+
+/// A tail is saved up to this length.
+const SAVE_AT_MOST: u64 = 64 << 20;
+const COPY_STEP: u64 = 1 << 20;
+
+/// Where things are when recovery is done.
+pub(crate) struct Settled {
+    pub(crate) recovered: Recovered,
+    /// How far zeros follow the end.
+    pub(crate) zeroed_to: u64,
+    /// The slot to be written next.
+    pub(crate) next_slot: usize,
+}
+
+/// Makes the journal fit to be written, or refuses.
+pub(crate) fn settle(
+    storage: &dyn Storage,
+    directory: &dyn Directory,
+    name: &str,
+    survey: &Survey,
+    recovery: Recovery,
+) -> Result<Settled> {
+    let shown = directory.display(name);
+    head::refuse_writing(&survey.head.header, &shown)?;
+    if survey.verdict() == Verdict::Damaged {
+        return Err(survey.damage(&shown));
+    }
+    if survey.is_closed() {
+        let newest = |slot: Option<Slot>| slot.map(|slot| slot.point) == Some(survey.end);
+        let next_slot = usize::from(newest(survey.head.slots[0]));
+        let zeroed_to = survey.end.position;
+        return Ok(Settled { recovered: Recovered::default(), zeroed_to, next_slot });
+    }
+    if survey.verdict() == Verdict::Tail && recovery == Recovery::Refuse {
+        return Err(refusal(&shown, survey));
+    }
+    let mut recovered = Recovered { unclean: true, ..Recovered::default() };
+    if survey.verdict() == Verdict::Tail {
+        recovered.cut = Some(save_tail(storage, directory, name, survey)?);
+    }
+    let io = |error| Error::io(format!("{shown}: can't recover the journal"), error);
+    let zeroed_to = make_durable(storage, survey).map_err(io)?;
+    describe(&mut recovered, survey);
+    Ok(Settled { recovered, zeroed_to, next_slot: 0 })
+}
+
+/// Steps 2 to 5. Gives how far zeros follow the end.
+fn make_durable(storage: &dyn Storage, survey: &Survey) -> std::io::Result<u64> {
+    let end = survey.end;
+    let from = survey.head.newest_slot().map_or(super::format::FRAMES_AT, |s| s.point.position);
+    rewrite(storage, from, end.position)?;
+    let claimed = survey.head.slots.iter().flatten().map(|slot| slot.zeroed_to).max();
+    let last = last_nonzero(storage, survey)?;
+    let zeroed_to = claimed.unwrap_or(0).min(survey.len).max(last).max(end.position);
+    zero(storage, end.position, zeroed_to)?;
+    if survey.len > zeroed_to {
+        storage.set_len(zeroed_to)?;
+    }
+    survey.head.repair_headers(storage)?;
+    storage.flush()?;
+    for which in 0..2 {
+        let slot = Slot { point: end, zeroed_to };
+        head::write_slot(storage, which, &slot, survey.head.hash)?;
+        storage.flush()?;
+    }
+    Ok(zeroed_to)
+}
+
+/// Writes the same bytes again, so that the next flush covers them.
+fn rewrite(storage: &dyn Storage, mut from: u64, to: u64) -> std::io::Result<()> {
+    let mut bytes = Vec::new();
+    while from < to {
+        read_step(storage, from, to, &mut bytes)?;
+        storage.write_at(from, &bytes)?;
+        from += bytes.len() as u64;
+    }
+    Ok(())
+}
+
+/// Finds the end of the last byte that is not zero behind the journal's end.
+fn last_nonzero(storage: &dyn Storage, survey: &Survey) -> std::io::Result<u64> {
+    let (mut at, mut last) = (survey.end.position, survey.end.position);
+    let mut bytes = Vec::new();
+    while at < survey.len {
+        read_step(storage, at, survey.len, &mut bytes)?;
+        if let Some(place) = bytes.iter().rposition(|&byte| byte != 0) {
+            last = at + place as u64 + 1;
+        }
+        at += bytes.len() as u64;
+    }
+    Ok(last)
+}
+
+/// Reads the next step of a range; an error if the file ended before.
+fn read_step(
+    storage: &dyn Storage,
+    from: u64,
+    to: u64,
+    bytes: &mut Vec<u8>,
+) -> std::io::Result<()> {
+    let step = usize::try_from((to - from).min(COPY_STEP)).map_err(std::io::Error::other)?;
+    bytes.resize(step, 0);
+    match storage.read_at(from, bytes)? {
+        read if read == step => Ok(()),
+        _ => Err(std::io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// Step 1. Having no space for the copy is no reason not to open: it is reported.
+fn save_tail(
+    storage: &dyn Storage,
+    directory: &dyn Directory,
+    name: &str,
+    survey: &Survey,
+) -> Result<Cut> {
+    let shown = directory.display(name);
+    let io = |error| Error::io(format!("{shown}: can't save the tail before cutting it"), error);
+    let last = last_nonzero(storage, survey).map_err(io)?;
+    let mut cut = Cut {
+        position: survey.end.position,
+        txid: survey.end.txid,
+        bytes: last - survey.end.position,
+        uncommitted_frames: survey.uncommitted_frames,
+        may_have_been_acknowledged: survey.tail.is_some(),
+        saved_as: None,
+    };
+    if survey.tail.is_none() {
+        return Ok(cut);
+    }
+    let copied = copy_tail(storage, directory, name, survey, last);
+    match copied {
+        Ok(saved_as) => cut.saved_as = Some(directory.display(&saved_as)),
+        Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {}
+        Err(error) => return Err(io(error)),
+    }
+    Ok(cut)
+}
+
+/// Copies what follows the end into a new file, and makes it durable.
+fn copy_tail(
+    storage: &dyn Storage,
+    directory: &dyn Directory,
+    name: &str,
+    survey: &Survey,
+    to: u64,
+) -> std::io::Result<String> {
+    let base = format!("{name}.tail-{}-{:016x}", survey.end.txid, survey.end.chain);
+    let (saved_as, copy) = create_unused(directory, &base)?;
+    let copied = (|| {
+        let (mut at, start) = (survey.end.position, survey.end.position);
+        let to = to.min(start + SAVE_AT_MOST);
+        let mut bytes = Vec::new();
+        while at < to {
+            read_step(storage, at, to, &mut bytes)?;
+            copy.write_at(at - start, &bytes)?;
+            at += bytes.len() as u64;
+        }
+        copy.flush()?;
+        directory.flush()
+    })();
+    if copied.is_err() {
+        // Half a copy would only mislead; the error of writing it is what matters.
+        let _ = directory.remove(&saved_as);
+    }
+    copied.map(|()| saved_as)
+}
+
+/// Creates a file under a name that no earlier recovery used: an earlier copy may hold more.
+fn create_unused(
+    directory: &dyn Directory,
+    base: &str,
+) -> std::io::Result<(String, std::sync::Arc<dyn Storage>)> {
+    for attempt in 1.. {
+        let name = if attempt == 1 { base.to_owned() } else { format!("{base}-{attempt}") };
+        match directory.create(&name) {
+            Ok(file) => return Ok((name, file)),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(std::io::ErrorKind::AlreadyExists.into())
+}
+
+/// Says in sentences what was done.
+fn describe(recovered: &mut Recovered, survey: &Survey) {
+    let Some(cut) = &recovered.cut else { return };
+    let mut text = format!(
+        "cut {} bytes behind transaction {} at position {}: they were never known to be durable",
+        cut.bytes, cut.txid, cut.position
+    );
+    if cut.uncommitted_frames > 0 {
+        let frames = cut.uncommitted_frames;
+        text += &format!("; {frames} data frames of a transaction that never committed");
+    }
+    if let Some(tail) = survey.tail {
+        text += &format!(
+            "; bytes from position {} on do not verify, {} frames behind them do by themselves; a \
+             transaction there may have been acknowledged",
+            survey.verified_to.max(tail.first),
+            tail.frames
+        );
+        text += &match &cut.saved_as {
+            Some(file) => format!("; saved as {file}"),
+            None => "; not saved, for want of space".to_owned(),
+        };
+    }
+    recovered.findings.push(text);
+}
+
+fn refusal(name: &str, survey: &Survey) -> Error {
+    let message = format!(
+        "{name}: was not closed properly: the last whole transaction, {}, ends at position {}, but \
+         more follows up to {} ({} data frames without a commit, {} frames that verify by \
+         themselves), which was never known to be durable. Nothing was changed; open it with \
+         Recovery::Checked to save and cut that (`annals shell` does)",
+        survey.end.txid,
+        survey.end.position,
+        survey.len,
+        survey.uncommitted_frames,
+        survey.tail.map_or(0, |tail| tail.frames)
+    );
+    Error::new(ErrorKind::NeedsRecovery, message)
+}

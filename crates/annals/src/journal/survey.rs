@@ -1,0 +1,178 @@
+//! The survey of a journal: what verifies, what was known to be durable, and what lies behind.
+//!
+//! Words: C is the end of the last commit that the chain reaches; B the first position that
+//! doesn't verify; K the farthest position that was known to be flushed, as the hard slots and the
+//! durable positions in all frames that verify tell. C <= B. The journal is damaged if C < K.
+
+use super::format::{FRAMES_AT, Point};
+use super::head::Head;
+use super::reader::{Frame, FrameReader};
+use crate::storage::Storage;
+use crate::{Error, ErrorKind, Result};
+
+/// What a journal holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Survey {
+    pub(crate) head: Head,
+    /// The length of the file.
+    pub(crate) len: u64,
+    /// C: the end of the last commit.
+    pub(crate) end: Point,
+    /// The last commit time that came from a clock.
+    pub(crate) last_clock_time: i64,
+    /// B: the first position that doesn't verify.
+    pub(crate) verified_to: u64,
+    /// How many data frames between C and B belong to a transaction that didn't commit.
+    pub(crate) uncommitted_frames: u64,
+    /// K: how far the journal was known to be flushed.
+    pub(crate) hard: u64,
+    /// What is behind B, if it isn't all zeros.
+    pub(crate) tail: Option<Tail>,
+}
+
+/// Bytes behind the first position that doesn't verify.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tail {
+    /// The first byte that is not zero.
+    pub(crate) first: u64,
+    /// Frames there that verify by themselves.
+    pub(crate) frames: u64,
+    /// The largest txid of those.
+    pub(crate) last_txid: u64,
+    /// The end of the last of those.
+    pub(crate) last_end: u64,
+}
+
+/// What a survey amounts to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Only zeros follow the last commit.
+    Whole,
+    /// Something follows that never was known to be durable.
+    Tail,
+    /// Something that was durable doesn't verify any more.
+    Damaged,
+}
+
+impl Survey {
+    /// Follows the chain from the start and looks at all that is behind. `visit` sees each verified
+    /// frame in order, also those of a transaction that then doesn't commit.
+    pub(crate) fn make(
+        storage: &dyn Storage,
+        name: &str,
+        mut visit: impl FnMut(&Frame<'_>) -> Result<()>,
+    ) -> Result<Self> {
+        let io = |error| Error::io(format!("{name}: can't read the journal"), error);
+        let head = Head::read(storage, name)?;
+        let len = storage.len().map_err(io)?;
+        let mut reader = FrameReader::new(storage, head.start(), len);
+        let mut survey = Self {
+            end: head.start(),
+            last_clock_time: i64::MIN,
+            verified_to: FRAMES_AT,
+            uncommitted_frames: 0,
+            hard: head.slots.iter().flatten().map(|s| s.point.position).max().unwrap_or(FRAMES_AT),
+            tail: None,
+            len,
+            head,
+        };
+        while let Some(frame) = reader.next().map_err(io)? {
+            survey.take(&frame, name)?;
+            visit(&frame)?;
+        }
+        survey.verified_to = reader.position();
+        survey.look_ahead(&mut reader).map_err(io)?;
+        Ok(survey)
+    }
+
+    /// Takes one verified frame into account.
+    fn take(&mut self, frame: &Frame<'_>, name: &str) -> Result<()> {
+        let header = &frame.header;
+        if let Some(unknown) = header.unknown() {
+            let message = format!(
+                "{name}: holds {unknown} at position {}, which only a newer version of Annals \
+                 understands: use a newer program",
+                header.position
+            );
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        self.hard = self.hard.max(header.durable);
+        if !header.is_commit() {
+            self.uncommitted_frames += 1;
+            return Ok(());
+        }
+        self.uncommitted_frames = 0;
+        self.end = Point { position: frame.end, txid: header.txid, chain: frame.chain };
+        if !header.has_explicit_time() {
+            self.last_clock_time = self.last_clock_time.max(header.time);
+        }
+        for slot in self.head.slots.iter().flatten() {
+            if slot.point.position == self.end.position && slot.point != self.end {
+                return Err(Error::corrupt(format!(
+                    "{name}: damaged: the slot and the frames at position {} belong to different \
+                     histories; restore the file from a backup",
+                    self.end.position
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks behind B, to the end, for bytes that are not zero and frames that verify alone.
+    fn look_ahead(&mut self, reader: &mut FrameReader<'_>) -> std::io::Result<()> {
+        let Some(first) = reader.first_nonzero(self.verified_to)? else { return Ok(()) };
+        let mut tail = Tail { first, last_txid: self.end.txid, ..Tail::default() };
+        let mut at = self.verified_to;
+        while let Some(place) = reader.next_magic(at)? {
+            at = place + 1;
+            let Some(header) = reader.header_at(place)? else { continue };
+            if reader.verify_at(&header)?.is_none() {
+                continue;
+            }
+            self.hard = self.hard.max(header.durable);
+            at = place + header.frame_len();
+            tail.frames += 1;
+            tail.last_txid = tail.last_txid.max(header.txid);
+            tail.last_end = at;
+        }
+        self.tail = Some(tail);
+        Ok(())
+    }
+
+    /// Judges by DESIGN's table: whole, a tail, or damage.
+    pub(crate) fn verdict(&self) -> Verdict {
+        if self.end.position < self.hard {
+            Verdict::Damaged
+        } else if self.tail.is_some() || self.uncommitted_frames > 0 {
+            Verdict::Tail
+        } else {
+            Verdict::Whole
+        }
+    }
+
+    /// Tells whether the journal was closed properly: a slot reaches its end, and nothing follows.
+    pub(crate) fn is_closed(&self) -> bool {
+        let at_end = |slot: super::format::Slot| slot.point == self.end;
+        self.head.slots.into_iter().flatten().any(at_end)
+            && self.len == self.end.position
+            && self.head.damaged_headers == [false; 3]
+    }
+
+    /// Describes the damage, with what is lost.
+    pub(crate) fn damage(&self, name: &str) -> Error {
+        let slot_txid = self.head.newest_slot().map_or(0, |slot| slot.point.txid);
+        let last = self.tail.map_or(0, |tail| tail.last_txid).max(slot_txid);
+        let lost = if last > self.end.txid {
+            format!("transactions {} to {last} can't be read", self.end.txid + 1)
+        } else {
+            format!("what followed transaction {} can't be read", self.end.txid)
+        };
+        Error::corrupt(format!(
+            "{name}: damaged at position {}: all up to position {} had reached permanent storage, \
+             but from there on it does not verify (the file has {} bytes); {lost}, transactions up \
+             to {} are whole. The file was not changed: restore it from a backup, or copy it \
+             before anything else",
+            self.verified_to, self.hard, self.len, self.end.txid
+        ))
+    }
+}

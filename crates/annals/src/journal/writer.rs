@@ -1,0 +1,246 @@
+//! The writer: turns the events of one transaction into frames, and commits or takes them back.
+//!
+//! Invariants
+//! 1. `written >= checkpoints.acknowledged().position`; between transactions they are equal, and
+//!    nothing but zeros is behind, unless `dirty_to` says so.
+//! 2. A transaction whose frames could not be written, or not be taken back, leaves `dirty_to`
+//!    behind the acknowledged point; the next transaction begins with the cut.
+//! 3. A frame's nonce belongs to one attempt of one transaction.
+
+use std::sync::Arc;
+
+use annals_schema::{RowId, Schema, Table, ValueRef};
+
+use super::checkpoints::Checkpoints;
+use super::format::{FLAG_EXPLICIT_TIME, FRAME_HEADER_LEN, KIND_COMMIT, KIND_DATA, Point};
+use super::frame::{self, FrameHeader, Level};
+use crate::event::{Encoder, Event};
+use crate::storage::Clock;
+use crate::{Error, ErrorKind, Result};
+
+/// A data frame is written when the events of a transaction take this much.
+const FRAME_TARGET: usize = 1 << 20;
+
+/// Writes transactions, one after another.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    checkpoints: Arc<Checkpoints>,
+    clock: Arc<dyn Clock>,
+    encoder: Encoder,
+    /// The frame being filled: room for its header, then events.
+    frame: Vec<u8>,
+    /// Where the next frame goes, and the chain it follows.
+    written: u64,
+    chain: u64,
+    nonce: u64,
+    /// The end of what may not be zero behind the acknowledged point.
+    dirty_to: u64,
+    last_clock_time: i64,
+}
+
+/// When a transaction was committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CommitTime {
+    pub(crate) micros: i64,
+    pub(crate) explicit: bool,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        checkpoints: Arc<Checkpoints>,
+        clock: Arc<dyn Clock>,
+        last_clock_time: i64,
+    ) -> Self {
+        let Point { position, chain, .. } = checkpoints.acknowledged();
+        let nonce = clock.random();
+        Self {
+            checkpoints,
+            clock,
+            encoder: Encoder::default(),
+            frame: vec![0; FRAME_HEADER_LEN],
+            written: position,
+            chain,
+            nonce,
+            dirty_to: position,
+            last_clock_time,
+        }
+    }
+
+    /// Makes ready for a transaction; takes back first what an earlier one left.
+    pub(crate) fn begin(&mut self) -> Result<()> {
+        self.checkpoints.check_usable()?;
+        self.take_back()?;
+        self.nonce = next_nonce(self.nonce);
+        self.start_frame();
+        Ok(())
+    }
+
+    /// Tells whether the transaction has no events.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.frame.len() == FRAME_HEADER_LEN
+            && self.written == self.checkpoints.acknowledged().position
+    }
+
+    /// Adds an event. `schema` is the one before it. If this fails, the transaction can only be
+    /// rolled back.
+    pub(crate) fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
+        self.encoder.encode(schema, event, &mut self.frame);
+        self.stream()
+    }
+
+    /// Adds an insert: as [`Self::event`], without looking the table up.
+    #[inline]
+    pub(crate) fn insert(
+        &mut self,
+        table: &Table,
+        id: RowId,
+        values: &[ValueRef<'_>],
+    ) -> Result<()> {
+        self.encoder.insert(table, id, values, &mut self.frame);
+        self.stream()
+    }
+
+    /// Writes a data frame once there is enough for one.
+    #[inline]
+    fn stream(&mut self) -> Result<()> {
+        if self.frame.len() < FRAME_TARGET {
+            return Ok(());
+        }
+        self.write_frame(KIND_DATA, Level::Soft, CommitTime { micros: 0, explicit: false })
+            .map(|_| ())
+    }
+
+    /// Commits: the recipe of each level. Gives the point behind the commit.
+    ///
+    /// | crash                          | `Soft`                    | `Checksummed`          |
+    /// |--------------------------------|---------------------------|------------------------|
+    /// | before the frame is whole      | not there: never verifies | the same               |
+    /// | frame whole, not flushed       | there if it reached the disk, with all before it    |
+    /// | behind the flush               | (no flush)                | there                  |
+    pub(crate) fn commit(&mut self, level: Level, time: Option<i64>) -> Result<Point> {
+        self.checkpoints.check_usable()?;
+        let time = self.commit_time(time);
+        let txid = self.checkpoints.acknowledged().txid + 1;
+        let chain = match self.write_frame(KIND_COMMIT, level, time) {
+            Ok(chain) => chain,
+            Err(error) => return Err(self.commit_failed(error, txid)),
+        };
+        let point = Point { position: self.written, txid, chain };
+        if level.is_durable()
+            && let Err(error) = self.checkpoints.flush()
+        {
+            return Err(unknown_outcome(point, &error));
+        }
+        // A slot that can't be written now is written later: the commit stands without it.
+        let _ = self.checkpoints.acknowledge(point, level.is_durable());
+        self.dirty_to = self.written;
+        if !time.explicit {
+            self.last_clock_time = time.micros;
+        }
+        Ok(point)
+    }
+
+    /// Drops the transaction: what was written of it is cut off, durably.
+    pub(crate) fn rollback(&mut self) -> Result<()> {
+        self.start_frame();
+        self.take_back()
+    }
+
+    /// A commit frame that could not be written must not be found by a later recovery.
+    fn commit_failed(&mut self, error: Error, txid: u64) -> Error {
+        match self.rollback() {
+            Ok(()) => error.within(format!("transaction {txid} is rolled back")),
+            Err(cut) => {
+                self.checkpoints.poison(&cut.to_string());
+                Error::new(
+                    ErrorKind::UnknownOutcome,
+                    format!(
+                        "transaction {txid} failed ({error}), and taking it back failed too \
+                         ({cut}): reopen the database to see whether it is there"
+                    ),
+                )
+            }
+        }
+    }
+
+    /// Cuts off what is behind the acknowledged point.
+    fn take_back(&mut self) -> Result<()> {
+        let point = self.checkpoints.acknowledged();
+        if self.dirty_to > point.position {
+            self.checkpoints.cut(self.dirty_to)?;
+        }
+        self.dirty_to = point.position;
+        self.written = point.position;
+        self.chain = point.chain;
+        Ok(())
+    }
+
+    /// Writes the frame that was filled, and starts the next. Gives its chain.
+    fn write_frame(&mut self, kind: u8, level: Level, time: CommitTime) -> Result<u64> {
+        let Ok(length) = u32::try_from(self.frame.len() - FRAME_HEADER_LEN) else {
+            return Err(Error::invalid(
+                "one row of more than 4 GiB can't be written: split it over several rows",
+            ));
+        };
+        let header = FrameHeader {
+            kind,
+            level: level.code(),
+            flags: if time.explicit { FLAG_EXPLICIT_TIME } else { 0 },
+            length,
+            txid: self.checkpoints.acknowledged().txid + 1,
+            position: self.written,
+            previous: self.chain,
+            durable: self.checkpoints.durable().position,
+            nonce: self.nonce,
+            time: time.micros,
+        };
+        let chain = frame::finish(&mut self.frame, &header);
+        self.dirty_to = self.written + self.frame.len() as u64;
+        self.checkpoints.write_frames(self.written, &self.frame).map_err(|error| {
+            Error::io(
+                format!(
+                    "{}: can't write {} bytes at position {}",
+                    self.checkpoints.name,
+                    self.frame.len(),
+                    self.written
+                ),
+                error,
+            )
+        })?;
+        self.written = self.dirty_to;
+        self.chain = chain;
+        self.start_frame();
+        Ok(chain)
+    }
+
+    fn start_frame(&mut self) {
+        self.frame.truncate(FRAME_HEADER_LEN);
+        self.frame.shrink_to(4 * FRAME_TARGET);
+        self.encoder.start_frame();
+    }
+
+    fn commit_time(&self, explicit: Option<i64>) -> CommitTime {
+        match explicit {
+            Some(micros) => CommitTime { micros, explicit: true },
+            None => {
+                CommitTime { micros: self.clock.now().max(self.last_clock_time), explicit: false }
+            }
+        }
+    }
+}
+
+/// Gives the next of a sequence of nonces that begins at a random one (a step of SplitMix64).
+const fn next_nonce(nonce: u64) -> u64 {
+    nonce.wrapping_add(0x9E37_79B9_7F4A_7C15)
+}
+
+fn unknown_outcome(point: Point, error: &Error) -> Error {
+    Error::new(
+        ErrorKind::UnknownOutcome,
+        format!(
+            "transaction {} (chain {:016x}) was written, but whether it is durable is not known \
+             ({error}): reopen the database, and see whether it is there",
+            point.txid, point.chain
+        ),
+    )
+}

@@ -1,0 +1,282 @@
+//! Real files in a real directory.
+
+#![allow(clippy::disallowed_methods, reason = "this is where files are opened")]
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::{Access, Directory, Storage, check_name, check_writable, lock, positioned};
+
+/// A directory of the file system.
+#[derive(Debug)]
+pub struct FileDirectory {
+    /// As it was given, for messages.
+    shown: PathBuf,
+    /// The absolute path, so that a later change of the working directory changes nothing.
+    path: PathBuf,
+}
+
+impl FileDirectory {
+    /// Makes a handle of the directory at `path`, which need not exist until it is used.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        let mut shown: PathBuf = path.into();
+        if shown.as_os_str().is_empty() {
+            shown.push(".");
+        }
+        // This fails only where there is no working directory; then the path is as good as any.
+        let path = std::path::absolute(&shown).unwrap_or_else(|_| shown.clone());
+        Self { shown, path }
+    }
+
+    /// Splits the path of a file into its directory and its name there.
+    ///
+    /// A symbolic link is followed to the file itself first, so that what is made beside it, and
+    /// its locks, belong to the directory where the file really is, whatever it was called by.
+    /// The file need not exist; a link that leads nowhere is an error (`NotFound`), and so is a
+    /// path whose last part isn't a name in UTF-8 (`InvalidInput`).
+    pub fn split(path: impl AsRef<Path>) -> io::Result<(Arc<dyn Directory>, String)> {
+        let given = path.as_ref();
+        let is_link = fs::symlink_metadata(given).is_ok_and(|metadata| metadata.is_symlink());
+        let real = if is_link {
+            let explain = |error: io::Error| {
+                let message =
+                    format!("the symbolic link {} can't be followed: {error}", given.display());
+                io::Error::new(error.kind(), message)
+            };
+            fs::canonicalize(given).map_err(explain)?
+        } else {
+            given.to_owned()
+        };
+        let name = real.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
+            let message = format!("{} doesn't end with a file's name in UTF-8", given.display());
+            io::Error::new(io::ErrorKind::InvalidInput, message)
+        })?;
+        let directory = Self::new(real.parent().unwrap_or(Path::new("")));
+        Ok((Arc::new(directory), name.to_owned()))
+    }
+
+    fn path_of(&self, name: &str) -> io::Result<PathBuf> {
+        check_name(name)?;
+        Ok(self.path.join(name))
+    }
+}
+
+impl Directory for FileDirectory {
+    fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn Storage>> {
+        let path = self.path_of(name)?;
+        // Opening a pipe would wait for its other end, and a directory can be "opened" too.
+        let metadata = fs::metadata(&path)?;
+        if metadata.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if !metadata.is_file() {
+            let message = format!("{} isn't a regular file", self.display(name));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let file = OpenOptions::new().read(true).write(access == Access::Write).open(&path)?;
+        Ok(Arc::new(OpenFile { file, path, access, locked_by: AtomicU32::new(NOBODY) }))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
+        let path = self.path_of(name)?;
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+        let locked_by = AtomicU32::new(NOBODY);
+        Ok(Arc::new(OpenFile { file, path, access: Access::Write, locked_by }))
+    }
+
+    fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::hard_link(self.path_of(from)?, self.path_of(to)?)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path_of(from)?, self.path_of(to)?)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path_of(name)?)
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            // Through the path, for a link to a file is as good as a file. One that was removed
+            // meanwhile, or leads nowhere, isn't there.
+            let is_file = fs::metadata(entry.path()).is_ok_and(|metadata| metadata.is_file());
+            // A name that isn't UTF-8 can't be given to `open`, and isn't one of ours.
+            if let (true, Ok(name)) = (is_file, entry.file_name().into_string()) {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    #[cfg(unix)]
+    fn flush(&self) -> io::Result<()> {
+        match File::open(&self.path)?.sync_all() {
+            // `EINVAL`: a file system that doesn't know how to flush a directory.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            result => result,
+        }
+    }
+
+    /// Does nothing: a directory can't be opened here, and the system keeps names in a journal.
+    #[cfg(not(unix))]
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn display(&self, name: &str) -> String {
+        // Somebody who wrote `x` doesn't want to read `./x`.
+        let parent = if self.shown == Path::new(".") { Path::new("") } else { &self.shown };
+        parent.join(name).display().to_string()
+    }
+}
+
+/// Stands for no process; it is never the number of one that runs programs.
+const NOBODY: u32 = 0;
+
+/// An open file of the file system.
+#[derive(Debug)]
+struct OpenFile {
+    file: File,
+    path: PathBuf,
+    access: Access,
+    /// The process that took the lock through this handle.
+    locked_by: AtomicU32,
+}
+
+impl Storage for OpenFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        positioned::read(&self.file, offset, buffer)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        check_writable(self.access)?;
+        positioned::write(&self.file, offset, data)
+    }
+
+    /// `fdatasync`, which covers the length too (on Apple's systems `F_FULLFSYNC`: there `fsync`
+    /// stops at the drive's cache).
+    fn flush(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        check_writable(self.access)?;
+        self.file.set_len(len)
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        check_writable(self.access)?;
+        let taken = lock::try_lock(&self.file)?;
+        if taken {
+            self.locked_by.store(std::process::id(), Ordering::Relaxed);
+        }
+        Ok(taken)
+    }
+
+    #[cfg(unix)]
+    fn is_linked(&self) -> io::Result<bool> {
+        use std::os::unix::fs::MetadataExt;
+        let here = self.file.metadata()?;
+        match fs::metadata(&self.path) {
+            Ok(there) => Ok((here.dev(), here.ino()) == (there.dev(), there.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The standard library can't compare files here yet: tells whether the name still leads to
+    /// some file.
+    #[cfg(not(unix))]
+    fn is_linked(&self) -> io::Result<bool> {
+        self.path.try_exists()
+    }
+}
+
+impl Drop for OpenFile {
+    /// Lets go of the lock at once, though closing the file would do so too: a child that this
+    /// process is just starting has the file open until it runs its program, and would hold the
+    /// lock until then. A forked child, on the other hand, must not free its parent's lock.
+    fn drop(&mut self) {
+        if self.locked_by.load(Ordering::Relaxed) == std::process::id() {
+            // Nobody could act on an error here, and the end of the file frees the lock anyway.
+            let _ = lock::unlock(&self.file);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_split_into_directory_and_name() {
+        let (directory, name) = FileDirectory::split("some/where/file.annals").unwrap();
+        assert_eq!(name, "file.annals");
+        assert_eq!(directory.display("other"), "some/where/other");
+        let (directory, name) = FileDirectory::split("file.annals").unwrap();
+        assert_eq!(directory.display(&name), "file.annals");
+        for bad in ["", "/", "..", "a/.."] {
+            let error = FileDirectory::split(bad).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{bad:?}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_symbolic_link_is_resolved_to_the_directory_of_the_file() {
+        let root = tempfile::tempdir().unwrap();
+        let real = root.path().join("real");
+        fs::create_dir(&real).unwrap();
+        fs::write(real.join("file"), b"x").unwrap();
+        let link = root.path().join("link");
+        std::os::unix::fs::symlink("real/file", &link).unwrap();
+
+        let (directory, name) = FileDirectory::split(&link).unwrap();
+        assert_eq!(name, "file");
+        directory.create("beside").unwrap();
+        assert!(real.join("beside").exists());
+
+        fs::remove_file(real.join("file")).unwrap();
+        let error = FileDirectory::split(&link).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(error.to_string().contains("symbolic link"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_regular_files_are_opened_and_listed() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("folder")).unwrap();
+        fs::write(root.path().join("b"), b"").unwrap();
+        fs::write(root.path().join("a"), b"").unwrap();
+        std::os::unix::fs::symlink("nowhere", root.path().join("dangling")).unwrap();
+        std::os::unix::fs::symlink("/dev/null", root.path().join("null")).unwrap();
+        let directory = FileDirectory::new(root.path());
+        assert_eq!(directory.list().unwrap(), ["a", "b"]);
+        let kind = |name| directory.open(name, Access::Read).unwrap_err().kind();
+        assert_eq!(kind("folder"), io::ErrorKind::IsADirectory);
+        assert_eq!(kind("null"), io::ErrorKind::InvalidInput);
+        assert_eq!(kind("dangling"), io::ErrorKind::NotFound);
+        assert_eq!(kind("folder/../a"), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn a_missing_directory_is_not_found() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = FileDirectory::new(root.path().join("missing"));
+        assert_eq!(directory.create("x").unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(directory.list().unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(directory.flush().unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

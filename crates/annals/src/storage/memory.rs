@@ -1,0 +1,220 @@
+//! Files in memory, for temporary databases and for tests.
+//!
+//! They end with the last handle of their directory and of themselves.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{Access, Directory, Storage, check_name, check_writable};
+
+type Names = BTreeMap<String, Arc<MemoryFile>>;
+
+/// A directory in memory. A clone is another handle of the same directory.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryDirectory {
+    names: Arc<Mutex<Names>>,
+}
+
+/// What a name leads to.
+#[derive(Debug, Default)]
+struct MemoryFile {
+    bytes: Mutex<Vec<u8>>,
+    locked: AtomicBool,
+}
+
+/// One handle of a file.
+#[derive(Debug)]
+struct Handle {
+    file: Arc<MemoryFile>,
+    directory: MemoryDirectory,
+    name: String,
+    access: Access,
+    holds_lock: AtomicBool,
+}
+
+impl MemoryDirectory {
+    /// Makes an empty directory.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn names(&self) -> MutexGuard<'_, Names> {
+        // A map is whole after each of its methods, even if another thread panicked.
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn handle(&self, file: Arc<MemoryFile>, name: &str, access: Access) -> Arc<dyn Storage> {
+        let (directory, name) = (self.clone(), name.to_owned());
+        Arc::new(Handle { file, directory, name, access, holds_lock: AtomicBool::new(false) })
+    }
+}
+
+impl Directory for MemoryDirectory {
+    fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn Storage>> {
+        check_name(name)?;
+        let file = self.names().get(name).map(Arc::clone).ok_or(io::ErrorKind::NotFound)?;
+        Ok(self.handle(file, name, access))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
+        check_name(name)?;
+        let mut names = self.names();
+        if names.contains_key(name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let file = Arc::new(MemoryFile::default());
+        names.insert(name.to_owned(), Arc::clone(&file));
+        Ok(self.handle(file, name, Access::Write))
+    }
+
+    fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        check_name(from)?;
+        check_name(to)?;
+        let mut names = self.names();
+        let file = names.get(from).map(Arc::clone).ok_or(io::ErrorKind::NotFound)?;
+        if names.contains_key(to) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        names.insert(to.to_owned(), file);
+        Ok(())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        check_name(from)?;
+        check_name(to)?;
+        let mut names = self.names();
+        let file = names.get(from).map(Arc::clone).ok_or(io::ErrorKind::NotFound)?;
+        // As POSIX has it: two names of one file stay what they are.
+        if names.get(to).is_some_and(|other| Arc::ptr_eq(&file, other)) {
+            return Ok(());
+        }
+        names.remove(from);
+        names.insert(to.to_owned(), file);
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        check_name(name)?;
+        self.names().remove(name).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        Ok(self.names().keys().cloned().collect())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn display(&self, name: &str) -> String {
+        format!("memory:{name}")
+    }
+}
+
+impl Handle {
+    fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.file.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Storage for Handle {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.bytes().len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.bytes();
+        let rest = usize::try_from(offset).ok().and_then(|from| bytes.get(from..));
+        let rest = rest.unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        check_writable(self.access)?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let from = usize::try_from(offset).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        let end = from.checked_add(data.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+        let mut bytes = self.bytes();
+        if end > bytes.len() {
+            resize(&mut bytes, end)?;
+        }
+        bytes[from..end].copy_from_slice(data);
+        Ok(())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        check_writable(self.access)?;
+        let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        resize(&mut self.bytes(), len)
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        check_writable(self.access)?;
+        if self.holds_lock.load(Ordering::Acquire) {
+            return Ok(true);
+        }
+        let taken = !self.file.locked.swap(true, Ordering::AcqRel);
+        if taken {
+            self.holds_lock.store(true, Ordering::Release);
+        }
+        Ok(taken)
+    }
+
+    fn is_linked(&self) -> io::Result<bool> {
+        let names = self.directory.names();
+        Ok(names.get(&self.name).is_some_and(|file| Arc::ptr_eq(file, &self.file)))
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.holds_lock.load(Ordering::Acquire) {
+            self.file.locked.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// Sets the length; a lack of memory is an error, as a full disk is, not the end of the program.
+fn resize(bytes: &mut Vec<u8>, len: usize) -> io::Result<()> {
+    if bytes.try_reserve(len.saturating_sub(bytes.len())).is_err() {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
+    bytes.resize(len, 0);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absurd_sizes_are_errors() {
+        let file = MemoryDirectory::new().create("x").unwrap();
+        assert!(file.set_len(u64::MAX).is_err());
+        assert!(file.write_at(u64::MAX, b"x").is_err());
+        assert_eq!(file.read_at(u64::MAX, &mut [0; 4]).unwrap(), 0);
+        assert_eq!(file.len().unwrap(), 0);
+    }
+
+    #[test]
+    fn a_file_outlives_its_name() {
+        let directory = MemoryDirectory::new();
+        let file = directory.create("x").unwrap();
+        file.write_at(0, b"still").unwrap();
+        directory.remove("x").unwrap();
+        let mut buffer = [0; 5];
+        assert_eq!(file.read_at(0, &mut buffer).unwrap(), 5);
+        assert_eq!(&buffer, b"still");
+    }
+}

@@ -1,0 +1,257 @@
+//! The simulated disk as a directory, and the controls of the simulation.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::crash::CrashStates;
+use super::fact::Fact;
+use super::file::SimulatedFile;
+use super::inode::Inode;
+use super::machine::Machine;
+use super::plan::{Fault, ReadFault};
+use crate::storage::{Access, Directory, Storage, check_name};
+
+/// A simulated disk with one directory; a clone is another handle of the same disk.
+///
+/// *Operations* are what changes something: writes, changes of length, flushes, and changes of
+/// names. They are counted from 0, and each has one line in the transcript. (A crash at anything
+/// else leaves nothing that a crash at the next operation doesn't leave as well.) Operations that
+/// fail by themselves, because a name is missing or taken, aren't counted. Reads have a count of
+/// their own.
+#[derive(Clone)]
+pub struct SimulatedDisk {
+    machine: Arc<Mutex<Machine>>,
+}
+
+impl SimulatedDisk {
+    /// Makes an empty disk on which nothing goes wrong. The seed determines all that is random.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self::from_machine(Machine::new(seed, BTreeMap::new(), BTreeMap::new()))
+    }
+
+    pub(super) fn from_machine(machine: Machine) -> Self {
+        Self { machine: Arc::new(Mutex::new(machine)) }
+    }
+
+    pub(super) fn machine(&self) -> MutexGuard<'_, Machine> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the seed.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.machine().seed
+    }
+
+    /// Gives how many operations there have been: the number that the next one has.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.machine().operations
+    }
+
+    /// Gives how many reads there have been: the number that the next one has.
+    #[must_use]
+    pub fn reads(&self) -> u64 {
+        self.machine().reads
+    }
+
+    /// Gives what has happened, one line for each operation, such as `write journal 512..1024`.
+    #[must_use]
+    pub fn transcript(&self) -> String {
+        let mut text = self.machine().transcript.join("\n");
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Forgets the transcript, but not the count of operations: what follows is what is looked at.
+    pub fn clear_transcript(&self) {
+        self.machine().transcript.clear();
+    }
+
+    /// Lets the power go off at an operation: it fails, as everything after it does, with an error
+    /// that [`is_power_off`](super::is_power_off) knows. Unless it is a flush, it was issued, so it
+    /// may have happened, wholly or in part.
+    pub fn crash_at(&self, operation: u64) {
+        self.machine().plan.crash_at = Some(operation);
+    }
+
+    /// Lets the power go off now.
+    pub fn crash(&self) {
+        self.machine().is_off = true;
+    }
+
+    /// Tells whether the power is off.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        self.machine().is_off
+    }
+
+    /// Lets one operation fail.
+    pub fn fail_at(&self, operation: u64, fault: Fault) {
+        self.machine().plan.add(operation, fault);
+    }
+
+    /// Lets an operation and all after it fail.
+    pub fn fail_from(&self, operation: u64, fault: Fault) {
+        self.machine().plan.add_from(operation, fault);
+    }
+
+    /// Lets one read fail.
+    pub fn fail_read_at(&self, read: u64, fault: ReadFault) {
+        self.machine().plan.add_read(read, fault);
+    }
+
+    /// Gives up all plans: faults, a crash and a limit of space that are still to come.
+    pub fn clear_plan(&self) {
+        self.machine().plan.clear();
+    }
+
+    /// Lets all files together have at most this many bytes, in whole sectors. A write that doesn't
+    /// fit is written as far as it does. Files without name and handle take no space.
+    pub fn limit_space(&self, bytes: u64) {
+        self.machine().plan.space = Some(bytes);
+    }
+
+    /// Ends the limit of space.
+    pub fn free_space(&self) {
+        self.machine().plan.space = None;
+    }
+
+    /// Gives all that may be on the disk if the power goes off now, or went off before.
+    #[must_use]
+    pub fn crash_states(&self) -> CrashStates {
+        CrashStates::new(&self.machine(), false)
+    }
+
+    /// As [`crash_states`](Self::crash_states), but a sector that was being written may also hold
+    /// garbage: the disk doesn't write sectors wholly or not at all.
+    #[must_use]
+    pub fn crash_states_with_garbage(&self) -> CrashStates {
+        CrashStates::new(&self.machine(), true)
+    }
+
+    /// Gives the whole content of a file as reads see it, also when the power is off; none if there
+    /// is no file of that name.
+    #[must_use]
+    pub fn content(&self, name: &str) -> Option<Vec<u8>> {
+        let machine = self.machine();
+        let inode = (*machine.names.get(name)?.newest())?;
+        let inode = machine.inodes.get(&inode)?;
+        let mut content = vec![0; usize::try_from(inode.len()).ok()?];
+        inode.read(0, &mut content);
+        Some(content)
+    }
+
+    /// Puts a file on the disk, flushed with its name, in place of any other of that name: for
+    /// tests that start from a file or damage one. It isn't an operation.
+    ///
+    /// # Errors
+    /// If the content is larger than any simulated file may be.
+    pub fn install(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        check_name(name)?;
+        let mut inode = Inode::new();
+        inode.write(0, 0, content)?;
+        inode.flush();
+        let mut machine = self.machine();
+        let number = machine.add_inode(inode);
+        machine.names.insert(name.to_owned(), Fact::flushed(Some(number)));
+        Ok(())
+    }
+
+    fn handle(&self, inode: u64, name: &str, access: Access) -> Arc<dyn Storage> {
+        let handle = self.machine().new_handle(inode);
+        Arc::new(SimulatedFile { disk: self.clone(), inode, name: name.to_owned(), access, handle })
+    }
+}
+
+impl fmt::Debug for SimulatedDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let machine = self.machine();
+        f.debug_struct("SimulatedDisk")
+            .field("seed", &machine.seed)
+            .field("operations", &machine.operations)
+            .field("is_off", &machine.is_off)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Directory for SimulatedDisk {
+    fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn Storage>> {
+        check_name(name)?;
+        let inode = self.machine().lookup(name)?;
+        Ok(self.handle(inode, name, access))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
+        check_name(name)?;
+        let mut machine = self.machine();
+        machine.check_free(name)?;
+        let inode = machine.change(format!("create {name}"), |machine, at| {
+            let inode = machine.add_inode(Inode::new());
+            machine.bind(at, name, Some(inode));
+            inode
+        })?;
+        drop(machine);
+        Ok(self.handle(inode, name, Access::Write))
+    }
+
+    fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        check_name(from)?;
+        check_name(to)?;
+        let mut machine = self.machine();
+        let inode = machine.lookup(from)?;
+        machine.check_free(to)?;
+        machine.change(format!("link {from} {to}"), |machine, at| {
+            machine.bind(at, to, Some(inode));
+            inode
+        })?;
+        Ok(())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        check_name(from)?;
+        check_name(to)?;
+        let mut machine = self.machine();
+        let inode = machine.lookup(from)?;
+        machine.change(format!("rename {from} {to}"), |machine, at| {
+            // As POSIX has it: two names of one file stay what they are.
+            if !machine.leads_to(to, inode) {
+                machine.bind(at, to, Some(inode));
+                machine.bind(at, from, None);
+            }
+            inode
+        })?;
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        check_name(name)?;
+        let mut machine = self.machine();
+        let inode = machine.lookup(name)?;
+        machine.change(format!("remove {name}"), |machine, at| {
+            machine.bind(at, name, None);
+            inode
+        })?;
+        Ok(())
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let machine = self.machine();
+        machine.check_power()?;
+        let bound = machine.names.iter().filter(|(_, binding)| binding.newest().is_some());
+        Ok(bound.map(|(name, _)| name.clone()).collect())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.machine().flush_directory()
+    }
+
+    fn display(&self, name: &str) -> String {
+        format!("simulated:{name}")
+    }
+}

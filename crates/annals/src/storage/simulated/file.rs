@@ -1,0 +1,67 @@
+//! A handle of a file on the simulated disk.
+
+use std::io;
+
+use super::SimulatedDisk;
+use crate::storage::{Access, Storage, check_writable};
+
+/// One handle; the lock belongs to it.
+#[derive(Debug)]
+pub(super) struct SimulatedFile {
+    pub(super) disk: SimulatedDisk,
+    pub(super) inode: u64,
+    pub(super) name: String,
+    pub(super) access: Access,
+    pub(super) handle: u64,
+}
+
+impl Storage for SimulatedFile {
+    fn len(&self) -> io::Result<u64> {
+        let mut machine = self.disk.machine();
+        machine.check_power()?;
+        Ok(machine.inode(self.inode)?.len())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.disk.machine().read(self.inode, offset, buffer)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        check_writable(self.access)?;
+        self.disk.machine().write(self.inode, &self.name, offset, data)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.disk.machine().flush(self.inode, &self.name)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        check_writable(self.access)?;
+        self.disk.machine().set_len(self.inode, &self.name, len)
+    }
+
+    fn try_lock(&self) -> io::Result<bool> {
+        check_writable(self.access)?;
+        let mut machine = self.disk.machine();
+        machine.check_power()?;
+        let lock = &mut machine.inode(self.inode)?.lock;
+        Ok(*lock.get_or_insert(self.handle) == self.handle)
+    }
+
+    fn is_linked(&self) -> io::Result<bool> {
+        let machine = self.disk.machine();
+        machine.check_power()?;
+        Ok(machine.leads_to(&self.name, self.inode))
+    }
+}
+
+impl Drop for SimulatedFile {
+    fn drop(&mut self) {
+        if let Ok(inode) = self.disk.machine().inode(self.inode) {
+            inode.handles -= 1;
+            if inode.lock == Some(self.handle) {
+                inode.lock = None;
+            }
+        }
+    }
+}

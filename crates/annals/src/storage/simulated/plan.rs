@@ -1,0 +1,129 @@
+//! What is to go wrong, and when.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+
+/// How an operation that changes something fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// An input/output error; nothing happens. What a flush should have covered may still be
+    /// covered by a later one.
+    Io,
+    /// No space is left; nothing happens. (From a flush, as file systems that allocate late give
+    /// it, it loses data like [`FlushLoses`](Self::FlushLoses).)
+    NoSpace,
+    /// A write of only the first `bytes`, then an input/output error. Other operations fail as with
+    /// [`Io`](Self::Io).
+    ShortWrite {
+        /// How many bytes are written.
+        bytes: usize,
+    },
+    /// A write in two parts, the second of which goes on from `bytes`: it succeeds, but a crash may
+    /// leave the first part alone, even inside one sector. Other operations just succeed.
+    SplitWrite {
+        /// How many bytes the first part has.
+        bytes: usize,
+    },
+    /// A flush that fails and drops what it should have covered: it may be on the disk or not, and
+    /// no later flush covers it. Other operations fail as with [`Io`](Self::Io).
+    FlushLoses,
+}
+
+/// How a read goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadFault {
+    /// An input/output error.
+    Io,
+    /// One bit, chosen by the seed, is wrong in what is read; the disk itself stays as it is.
+    BitFlip,
+}
+
+/// All that is to go wrong.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Plan {
+    pub(super) crash_at: Option<u64>,
+    faults: BTreeMap<u64, Fault>,
+    fault_from: Option<(u64, Fault)>,
+    read_faults: BTreeMap<u64, ReadFault>,
+    /// How many bytes the disk holds.
+    pub(super) space: Option<u64>,
+}
+
+impl Plan {
+    pub(super) fn add(&mut self, operation: u64, fault: Fault) {
+        self.faults.insert(operation, fault);
+    }
+
+    pub(super) fn add_from(&mut self, operation: u64, fault: Fault) {
+        self.fault_from = Some((operation, fault));
+    }
+
+    pub(super) fn add_read(&mut self, read: u64, fault: ReadFault) {
+        self.read_faults.insert(read, fault);
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(super) fn fault_at(&self, operation: u64) -> Option<Fault> {
+        let lasting = self.fault_from.filter(|(from, _)| operation >= *from);
+        self.faults.get(&operation).copied().or(lasting.map(|(_, fault)| fault))
+    }
+
+    pub(super) fn read_fault_at(&self, read: u64) -> Option<ReadFault> {
+        self.read_faults.get(&read).copied()
+    }
+}
+
+/// The cause of every error once the power is off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PowerOff;
+
+impl fmt::Display for PowerOff {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the power is off (simulated)")
+    }
+}
+
+impl std::error::Error for PowerOff {}
+
+/// Tells whether an error, or one of its causes, is that the simulated power is off.
+#[must_use]
+pub fn is_power_off(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        if error.is::<PowerOff>() || inner.is_some_and(|inner| inner.is::<PowerOff>()) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+pub(super) fn power_off() -> io::Error {
+    io::Error::other(PowerOff)
+}
+
+pub(super) fn input_output() -> io::Error {
+    io::Error::other("input/output error (simulated)")
+}
+
+pub(super) fn no_space() -> io::Error {
+    io::Error::new(io::ErrorKind::StorageFull, "no space left on the disk (simulated)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_power_cut_is_known_through_the_library_s_error() {
+        let error = crate::Error::io("flushing the journal", power_off());
+        assert!(is_power_off(&error));
+        assert!(is_power_off(&power_off()));
+        assert!(!is_power_off(&crate::Error::io("flushing the journal", input_output())));
+    }
+}
