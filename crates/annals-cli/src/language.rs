@@ -3,28 +3,41 @@
 use std::path::Path;
 
 use annals::{Error, Field, Level, Result, RowId, Schema, Table, Timestamp, Value, ValueRef};
-use annals_schema::Token;
+use annals_schema::{SchemaFile, Token};
 
 use crate::files;
 
 /// Reads and checks a schema file; the error has all its mistakes, one below the other.
-pub(crate) fn read_schema(path: &Path) -> Result<Schema> {
+pub(crate) fn read_schema(path: &Path) -> Result<SchemaFile> {
     let text = files::read_text(path)?;
-    annals_schema::parse(&text).map_err(|diagnostics| {
-        let place = path.display().to_string();
-        Error::invalid(diagnostics.render(&place))
+    annals_schema::parse(&text).map_err(|mistakes| {
+        let drawn = annals_schema::render_all(&mistakes, &path.display().to_string());
+        // The program writes the first `error: ` itself.
+        Error::invalid(drawn.strip_prefix("error: ").unwrap_or(&drawn))
     })
 }
 
+/// Gives the first difference of a file's schema from the one that it should have.
+pub(crate) fn difference(file: &Schema, wanted: &Schema) -> Option<String> {
+    annals_schema::first_difference(file, wanted).map(|difference| difference.to_string())
+}
+
 /// Reads a value that stands for one of the field's.
-pub(crate) fn value(table: &Table, field: &Field, token: &Token) -> Result<Value> {
-    let place = || format!("field {} of table {}", field.name, table.name);
-    let value = annals_schema::parse_value(field.ty, token)
-        .map_err(|message| Error::invalid(format!("{}: {message}", place())))?;
+pub(crate) fn value(table: &Table, field: &Field, token: &Token<'_>) -> Result<Value> {
+    let wrong = |message: &str| {
+        Error::invalid(format!("field {} of table {}: {message}", field.name, table.name))
+    };
+    let value = annals_schema::parse_value(field.ty, token).map_err(|message| wrong(&message))?;
     if !field.accepts(value.as_ref()) {
-        return Err(Error::invalid(format!("{} can't be null", place())));
+        return Err(wrong("it can't be null"));
     }
     Ok(value)
+}
+
+/// Reads a value of the field from a text without quotes.
+pub(crate) fn bare_value(table: &Table, field: &Field, text: &str) -> Result<Value> {
+    let length = text.chars().count();
+    value(table, field, &Token { text: text.into(), column: 1, length, quoted: false })
 }
 
 /// Finds a table, or says which there are.
@@ -36,6 +49,11 @@ pub(crate) fn table<'s>(schema: &'s Schema, name: &str) -> Result<&'s Table> {
             format!("there is no table {name:?}; {}", those("tables", names)),
         )
     })
+}
+
+/// Finds the table of a file: where there is none of that name, `-` stands for `_`.
+pub(crate) fn table_of_file<'s>(schema: &'s Schema, name: &str) -> Result<&'s Table> {
+    schema.table_named(name).map_or_else(|| table(schema, &name.replace('-', "_")), Ok)
 }
 
 /// Finds a field, or says which there are.
@@ -108,5 +126,6 @@ pub(crate) fn time_option(text: &str) -> Result<Timestamp, String> {
 
 /// Appends a value as the shell reads it.
 pub(crate) fn write_value(value: ValueRef<'_>, text: &mut String) {
-    annals_schema::write_value(value, text);
+    // Writing to a string can't fail.
+    let _infallible = annals_schema::write_value(text, value);
 }

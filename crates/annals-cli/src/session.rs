@@ -6,6 +6,7 @@
 //! 2. `begun` says that `begin` was said in the present transaction.
 //! 3. A line that fails has ended the session: the caller runs no other.
 
+use annals::storage::Clock;
 use annals::{
     Commit, Database, Error, Field, Level, Result, RowId, Schema, Table, Timestamp, Transaction,
     Value, ValueRef,
@@ -35,12 +36,12 @@ impl<'db> Session<'db> {
 
     /// Runs one line; gives the commit if it made one.
     pub(crate) fn run(&mut self, line: &str) -> Result<Option<Commit>> {
-        let tokens = annals_schema::tokens(line).map_err(|error| Error::invalid(error.to_string()))?;
+        let tokens = annals_schema::tokenize(line).map_err(|error| Error::invalid(error.to_string()))?;
         let Some((command, arguments)) = tokens.split_first() else { return Ok(None) };
         if command.quoted {
             return Err(unknown(&command.text));
         }
-        match command.text.as_str() {
+        match command.text.as_ref() {
             "begin" => self.begin(arguments)?,
             "commit" => return self.commit(arguments).map(Some),
             "rollback" => self.rollback(arguments)?,
@@ -77,7 +78,7 @@ impl<'db> Session<'db> {
         Ok(self.transaction.insert(transaction))
     }
 
-    fn begin(&mut self, arguments: &[Token]) -> Result<()> {
+    fn begin(&mut self, arguments: &[Token<'_>]) -> Result<()> {
         let [] = expect("begin", arguments)?;
         if self.begun {
             let message = "this transaction has begun already; end it with commit or rollback";
@@ -88,7 +89,7 @@ impl<'db> Session<'db> {
         Ok(())
     }
 
-    fn commit(&mut self, arguments: &[Token]) -> Result<Commit> {
+    fn commit(&mut self, arguments: &[Token<'_>]) -> Result<Commit> {
         let (level, time) = commit_arguments(arguments)?;
         let pending = self.pending()?;
         if let Some(level) = level {
@@ -104,13 +105,13 @@ impl<'db> Session<'db> {
         }
     }
 
-    fn rollback(&mut self, arguments: &[Token]) -> Result<()> {
+    fn rollback(&mut self, arguments: &[Token<'_>]) -> Result<()> {
         let [] = expect("rollback", arguments)?;
         self.begun = false;
         self.transaction.take().map_or(Ok(()), Transaction::rollback)
     }
 
-    fn insert(&mut self, arguments: &[Token]) -> Result<()> {
+    fn insert(&mut self, arguments: &[Token<'_>]) -> Result<()> {
         let Some((name, values)) = arguments.split_first() else {
             return Err(usage("insert T VALUE.."));
         };
@@ -122,7 +123,7 @@ impl<'db> Session<'db> {
         Ok(())
     }
 
-    fn insert_at(&mut self, arguments: &[Token]) -> Result<()> {
+    fn insert_at(&mut self, arguments: &[Token<'_>]) -> Result<()> {
         let [name, id, values @ ..] = arguments else {
             return Err(usage("insert_at T ID VALUE.."));
         };
@@ -134,7 +135,7 @@ impl<'db> Session<'db> {
         transaction.insert_at(table.number, id, &references(&values))
     }
 
-    fn insert_into(&mut self, arguments: &[Token]) -> Result<()> {
+    fn insert_into(&mut self, arguments: &[Token<'_>]) -> Result<()> {
         let [name, id] = expect("insert_into T ID", arguments)?;
         let transaction = self.pending()?;
         let schema = transaction.view().schema().clone();
@@ -142,7 +143,7 @@ impl<'db> Session<'db> {
         transaction.insert_zero(table.number, row_id(id)?)
     }
 
-    fn update(&mut self, arguments: &[Token]) -> Result<()> {
+    fn update(&mut self, arguments: &[Token<'_>]) -> Result<()> {
         let [name, id, field, value] = expect("update T ID FIELD VALUE", arguments)?;
         let transaction = self.pending()?;
         let schema = transaction.view().schema().clone();
@@ -153,7 +154,7 @@ impl<'db> Session<'db> {
         transaction.update(table.number, id, field.number, value.as_ref())
     }
 
-    fn delete_from(&mut self, arguments: &[Token]) -> Result<()> {
+    fn delete_from(&mut self, arguments: &[Token<'_>]) -> Result<()> {
         let [name, id] = expect("delete_from T ID", arguments)?;
         let transaction = self.pending()?;
         let schema = transaction.view().schema().clone();
@@ -161,7 +162,7 @@ impl<'db> Session<'db> {
         transaction.delete(table.number, row_id(id)?)
     }
 
-    fn comment(&mut self, arguments: &[Token]) -> Result<()> {
+    fn comment(&mut self, arguments: &[Token<'_>]) -> Result<()> {
         let [text] = expect("comment \"TEXT\"", arguments)?;
         if !text.quoted {
             return Err(Error::invalid("the text of a comment stands in quotes: comment \"TEXT\""));
@@ -169,7 +170,7 @@ impl<'db> Session<'db> {
         self.pending()?.comment(&text.text)
     }
 
-    fn timestamp(&mut self, arguments: &[Token]) -> Result<()> {
+    fn timestamp(&mut self, arguments: &[Token<'_>]) -> Result<()> {
         let seconds = match arguments {
             [] => now(),
             [seconds] if !seconds.quoted => seconds.text.parse().map_err(|_| {
@@ -181,9 +182,7 @@ impl<'db> Session<'db> {
         self.pending()?.timestamp(seconds)
     }
 
-    fn schema_command(&mut self, tokens: &[Token]) -> Result<()> {
-        // Parsed against a snapshot of the schema first, so that a word that is no command begins
-        // no transaction.
+    fn schema_command(&mut self, tokens: &[Token<'_>]) -> Result<()> {
         let transaction = self.pending()?;
         let schema = transaction.view().schema().clone();
         let command = annals_schema::parse_command(&schema, tokens)
@@ -191,7 +190,7 @@ impl<'db> Session<'db> {
         match command {
             Some(command) => transaction.apply_command(&command),
             None => {
-                Err(unknown(tokens.first().map(|token| token.text.as_str()).unwrap_or_default()))
+                Err(unknown(tokens.first().map(|token| token.text.as_ref()).unwrap_or_default()))
             }
         }
     }
@@ -206,15 +205,18 @@ fn usage(form: &str) -> Error {
 }
 
 /// Takes exactly N arguments, or says what the command looks like.
-fn expect<'t, const N: usize>(form: &str, arguments: &'t [Token]) -> Result<&'t [Token; N]> {
+fn expect<'t, 'l, const N: usize>(
+    form: &str,
+    arguments: &'t [Token<'l>],
+) -> Result<&'t [Token<'l>; N]> {
     arguments.try_into().map_err(|_| {
         let given = arguments.len();
         Error::invalid(format!("expected `{form}`, which has {N} arguments, not {given}"))
     })
 }
 
-fn commit_arguments(arguments: &[Token]) -> Result<(Option<Level>, Option<Timestamp>)> {
-    let words: Vec<&str> = arguments.iter().map(|token| token.text.as_str()).collect();
+fn commit_arguments(arguments: &[Token<'_>]) -> Result<(Option<Level>, Option<Timestamp>)> {
+    let words: Vec<&str> = arguments.iter().map(|token| token.text.as_ref()).collect();
     let (level, rest) = match words.split_first() {
         Some((&first, rest)) if first != "at" => {
             let level = language::level(first).ok_or_else(|| {
@@ -231,15 +233,15 @@ fn commit_arguments(arguments: &[Token]) -> Result<(Option<Level>, Option<Timest
     }
 }
 
-fn find_table<'s>(schema: &'s Schema, name: &Token) -> Result<&'s Table> {
+fn find_table<'s>(schema: &'s Schema, name: &Token<'_>) -> Result<&'s Table> {
     language::table(schema, &name.text)
 }
 
-fn find_field<'s>(table: &'s Table, name: &Token) -> Result<&'s Field> {
+fn find_field<'s>(table: &'s Table, name: &Token<'_>) -> Result<&'s Field> {
     language::field(table, &name.text)
 }
 
-fn row_id(token: &Token) -> Result<RowId> {
+fn row_id(token: &Token<'_>) -> Result<RowId> {
     if token.quoted {
         return Err(Error::invalid(format!("{:?} is not the id of a row: leave out the quotes", token.text)));
     }
@@ -247,7 +249,7 @@ fn row_id(token: &Token) -> Result<RowId> {
 }
 
 /// Reads one value for each field.
-fn all_values(form: &str, table: &Table, tokens: &[Token]) -> Result<Vec<Value>> {
+fn all_values(form: &str, table: &Table, tokens: &[Token<'_>]) -> Result<Vec<Value>> {
     if tokens.len() != table.fields.len() {
         let names = table.fields.iter().map(|field| field.name.as_str());
         return Err(Error::invalid(format!(
@@ -257,7 +259,7 @@ fn all_values(form: &str, table: &Table, tokens: &[Token]) -> Result<Vec<Value>>
             language::those("fields", names),
         )));
     }
-    let value = |(field, token): (&Field, &Token)| language::value(table, field, token);
+    let value = |(field, token): (&Field, &Token<'_>)| language::value(table, field, token);
     table.fields.iter().zip(tokens).map(value).collect()
 }
 
@@ -266,8 +268,6 @@ fn references(values: &[Value]) -> Vec<ValueRef<'_>> {
 }
 
 /// Gives the time in seconds since 1970.
-#[expect(clippy::disallowed_methods, reason = "`timestamp` notes what the program's clock says")]
 fn now() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+    Timestamp(annals::storage::SystemClock.now()).seconds()
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use annals::{Error, ErrorKind, Options, Result};
+use annals::{Error, ErrorKind, Inspection, Options, Result};
 use clap::Args;
 
 use crate::Outcome;
@@ -51,15 +51,49 @@ fn check(path: &Path) -> Result<String> {
     let mut history = History::default();
     annals::scan(path, &mut history)?;
     let snapshot = Options::new().open_read_only(path)?.read();
+    snapshot.check().map_err(|error| error.within(path.display()))?;
+    let inspection = annals::inspect(path)?;
+    check_head(&inspection).map_err(|error| error.within(path.display()))?;
     let mut rows = 0;
     for table in snapshot.schema().tables() {
         rows += snapshot.table(table.number)?.len();
     }
-    Ok(format!(
+    let mut summary = format!(
         "ok: {} transactions, {} events, {} tables, {rows} rows, {} indexes",
         history.transactions,
         history.events,
         snapshot.schema().tables().len(),
         snapshot.schema().indexes().len(),
+    );
+    summary.extend(unfinished(&inspection).map(|note| format!("\nnote: {note}")));
+    Ok(summary)
+}
+
+/// Checks what is written more than once, so that one copy can be wrong without any harm yet.
+fn check_head(inspection: &Inspection) -> Result<()> {
+    if let Some(damage) = &inspection.damage {
+        return Err(Error::corrupt(damage.clone()));
+    }
+    let repair = "everything else is sound, and opening the file for writing repairs it";
+    if inspection.damaged_headers > 0 {
+        let damaged = inspection.damaged_headers;
+        let message = format!("{damaged} of the 3 copies of the header are damaged; {repair}");
+        return Err(Error::corrupt(message));
+    }
+    if let Some(slot) = inspection.slots.iter().position(Option::is_none) {
+        let message = format!("slot {slot} is damaged: its two copies don't agree; {repair}");
+        return Err(Error::corrupt(message));
+    }
+    Ok(())
+}
+
+/// Says what lies behind the last commit, where only zeros should.
+fn unfinished(inspection: &Inspection) -> Option<String> {
+    let Inspection { end, uncommitted_frames, tail, .. } = inspection;
+    let first = if *uncommitted_frames > 0 { Some(end.position) } else { *tail };
+    let first = first?;
+    Some(format!(
+        "what begins at position {first} did not commit: it is being written, or was when a \
+         process ended; opening the file for writing cuts it off"
     ))
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use annals::Result;
+use annals_schema::SchemaFile;
 use clap::Args;
 
 use crate::files::{NewFile, cannot};
@@ -12,7 +13,8 @@ use crate::{Outcome, language};
 
 /// Compile a schema file to Rust
 ///
-/// Prints the same code that the macro `annals::schema!` generates. All mistakes of a file are
+/// The same code that the macro `annals::schema!` generates, to be kept in a file and declared with
+/// `mod`; if the schema has a namespace, a module of that name in it. All mistakes of a schema are
 /// reported at once.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
@@ -27,7 +29,11 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let code = language::rust_code(&arguments.file)?;
+    let SchemaFile { namespace, schema } = language::read_schema(&arguments.file)?;
+    let code = match namespace {
+        Some(name) => annals_schema::generate_module(&schema, &name),
+        None => annals_schema::generate(&schema),
+    };
     match &arguments.output {
         Some(path) => {
             let mut file = NewFile::create(path)?;

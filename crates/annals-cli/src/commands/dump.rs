@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use annals::{Options, Result, RowId, Table, TableView, View};
+use annals::{Command, Options, Result, RowId, Table, TableView, View};
 use clap::{Args, ValueEnum};
 
 use crate::commands::export;
@@ -63,11 +63,12 @@ fn print(view: &View, how: fn(&View, &mut Output) -> Result<()>) -> Result<()> {
     output.flush()
 }
 
-/// Prints the commands of the schema in their order, because two schemas are equal only when the
-/// order is; then next ids that the rows don't give by themselves; then the rows.
+/// Prints tables and fields; then the next ids that the rows don't give by themselves; then the
+/// rows; and at last the indexes, which are then built in one go.
 fn print_text(view: &View, output: &mut Output) -> Result<()> {
     let schema = view.schema();
-    for command in schema.commands() {
+    let is_index = |command: &Command| matches!(command, Command::CreateIndex { .. });
+    for command in schema.commands().iter().filter(|command| !is_index(command)) {
         output.line(&schema.command_text(command))?;
     }
     for table in schema.tables() {
@@ -85,6 +86,9 @@ fn print_text(view: &View, output: &mut Output) -> Result<()> {
             }
             output.line(&line)?;
         }
+    }
+    for command in schema.commands().iter().filter(|command| is_index(command)) {
+        output.line(&schema.command_text(command))?;
     }
     Ok(())
 }

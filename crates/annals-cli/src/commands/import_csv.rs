@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let schema = language::read_schema(&arguments.schema)?;
+    let schema = language::read_schema(&arguments.schema)?.schema;
     let bar = files::progress(0);
     let mut sources = Vec::new();
     for argument in &arguments.tables {

@@ -40,7 +40,7 @@ impl Script {
                 let table = find_table(schema, table)?;
                 let field = find_field(table, field)?;
                 text.push_str(&format!("update {} {} {} ", table.name, id.0, field.name));
-                annals_schema::write_value(value, text);
+                push_value(value, text);
             }
             Event::Delete { table, id } => {
                 let table = find_table(schema, table)?;
@@ -48,7 +48,7 @@ impl Script {
             }
             Event::Comment(comment) => {
                 text.push_str("comment ");
-                annals_schema::write_value(ValueRef::String(comment), text);
+                push_value(ValueRef::String(comment), text);
             }
             Event::Timestamp(seconds) => text.push_str(&format!("timestamp {seconds}")),
         }
@@ -69,7 +69,7 @@ impl Script {
         }
         for value in values {
             text.push(' ');
-            annals_schema::write_value(*value, text);
+            push_value(*value, text);
         }
     }
 
@@ -84,6 +84,11 @@ impl Script {
         *next = before.max(id.0.saturating_add(1));
         before
     }
+}
+
+fn push_value(value: ValueRef<'_>, text: &mut String) {
+    // Writing to a string can't fail.
+    let _infallible = annals_schema::write_value(text, value);
 }
 
 /// Tells whether a value is, to the bit, the one that `insert_into` gives the field.
@@ -153,7 +158,7 @@ mod tests {
             [
                 r#"insert t 1.5 "a \"b\"\n""#,
                 r#"insert_at t 5 1.5 "a \"b\"\n""#,
-                r#"insert t -0.0 """#,
+                r#"insert t -0 """#,
                 r"insert_into t 7",
                 r#"insert_at t 2 1.5 "a \"b\"\n""#,
             ]
