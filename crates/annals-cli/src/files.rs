@@ -123,7 +123,10 @@ pub(crate) fn cannot(what: &str, path: &Path, error: io::Error) -> Error {
 }
 
 /// Reads the next line into `line`, without its end; gives whether there was one.
-pub(crate) fn read_line(input: &mut (impl BufRead + ?Sized), line: &mut Vec<u8>) -> io::Result<bool> {
+pub(crate) fn read_line(
+    input: &mut (impl BufRead + ?Sized),
+    line: &mut Vec<u8>,
+) -> io::Result<bool> {
     line.clear();
     if input.read_until(b'\n', line)? == 0 {
         return Ok(false);
@@ -136,4 +139,3 @@ pub(crate) fn read_line(input: &mut (impl BufRead + ?Sized), line: &mut Vec<u8>)
     }
     Ok(true)
 }
-

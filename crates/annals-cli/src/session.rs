@@ -36,7 +36,8 @@ impl<'db> Session<'db> {
 
     /// Runs one line; gives the commit if it made one.
     pub(crate) fn run(&mut self, line: &str) -> Result<Option<Commit>> {
-        let tokens = annals_schema::tokenize(line).map_err(|error| Error::invalid(error.to_string()))?;
+        let tokens =
+            annals_schema::tokenize(line).map_err(|error| Error::invalid(error.to_string()))?;
         let Some((command, arguments)) = tokens.split_first() else { return Ok(None) };
         if command.quoted {
             return Err(unknown(&command.text));
@@ -220,7 +221,9 @@ fn commit_arguments(arguments: &[Token<'_>]) -> Result<(Option<Level>, Option<Ti
     let (level, rest) = match words.split_first() {
         Some((&first, rest)) if first != "at" => {
             let level = language::level(first).ok_or_else(|| {
-                Error::invalid(format!("unknown level {first:?}; the levels are: soft, checksummed"))
+                Error::invalid(format!(
+                    "unknown level {first:?}; the levels are: soft, checksummed"
+                ))
             })?;
             (Some(level), rest)
         }
@@ -243,7 +246,10 @@ fn find_field<'s>(table: &'s Table, name: &Token<'_>) -> Result<&'s Field> {
 
 fn row_id(token: &Token<'_>) -> Result<RowId> {
     if token.quoted {
-        return Err(Error::invalid(format!("{:?} is not the id of a row: leave out the quotes", token.text)));
+        return Err(Error::invalid(format!(
+            "{:?} is not the id of a row: leave out the quotes",
+            token.text
+        )));
     }
     language::row_id(&token.text)
 }

@@ -40,10 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
 
 /// Tells whether it is the file that is wrong, rather than that it couldn't be looked at.
 fn is_damage(error: &Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::Corrupt | ErrorKind::NotAJournal | ErrorKind::NeedsRecovery
-    )
+    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotAJournal | ErrorKind::NeedsRecovery)
 }
 
 /// Runs all checks; gives what was looked at.

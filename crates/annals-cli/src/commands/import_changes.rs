@@ -213,4 +213,3 @@ fn field_value(table: &Table, field: &Field, value: &serde_json::Value) -> Resul
     })?;
     cell::value(table, field, text)
 }
-

@@ -121,6 +121,9 @@ struct Source {
     table: TableNumber,
     path: PathBuf,
     columns: Vec<Column>,
+    /// Whether lines end with CR LF: the reader then counts a record to the line before its own,
+    /// since it leaves the LF for later.
+    ends_crlf: bool,
     reader: csv::Reader<Box<dyn BufRead>>,
 }
 
@@ -128,14 +131,20 @@ impl Source {
     /// Opens `TABLE=PATH` and reads its header.
     fn open(schema: &Schema, argument: &str, bar: &ProgressBar) -> Result<Self> {
         let (name, path) = argument.split_once('=').ok_or_else(|| {
-            Error::invalid(format!("expected TABLE=PATH, as in person=person.csv, not {argument:?}"))
+            Error::invalid(format!(
+                "expected TABLE=PATH, as in person=person.csv, not {argument:?}"
+            ))
         })?;
         let table = language::table_of_file(schema, name)?;
         let path = PathBuf::from(path);
-        let mut reader = csv::ReaderBuilder::new().from_reader(files::open_input(&path, bar)?);
+        let mut input = files::open_input(&path, bar)?;
+        let start = input.fill_buf().map_err(|error| files::cannot("read", &path, error))?;
+        let first_line = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let ends_crlf = first_line.last() == Some(&b'\r');
+        let mut reader = csv::Reader::from_reader(input);
         let headings = reader.headers().map_err(|error| unreadable(&path, error))?;
         let columns = columns(table, headings).map_err(|error| error.within(path.display()))?;
-        Ok(Self { table: table.number, path, columns, reader })
+        Ok(Self { table: table.number, path, columns, ends_crlf, reader })
     }
 
     /// Inserts all rows; gives how many.
@@ -145,7 +154,7 @@ impl Source {
         let mut record = StringRecord::new();
         let mut rows = 0;
         while self.reader.read_record(&mut record).map_err(|error| unreadable(&self.path, error))? {
-            let line = record.position().map_or(0, csv::Position::line);
+            let line = record.position().map_or(0, csv::Position::line) + u64::from(self.ends_crlf);
             insert(table, &self.columns, &record, &mut values, transaction).map_err(|error| {
                 error.within(format_args!("{}: line {line}", self.path.display()))
             })?;
@@ -170,7 +179,8 @@ fn insert(
                 id = Some(language::row_id(text).map_err(|error| error.within("column id"))?);
             }
             Column::Field(place) => {
-                if let (Some(field), Some(value)) = (table.fields.get(place), values.get_mut(place)) {
+                if let (Some(field), Some(value)) = (table.fields.get(place), values.get_mut(place))
+                {
                     *value = cell::value(table, field, text)?;
                 }
             }
@@ -213,7 +223,9 @@ fn columns(table: &Table, headings: &StringRecord) -> Result<Vec<Column>> {
         .collect();
     if !missing.is_empty() {
         let (table, missing) = (&table.name, missing.join(", "));
-        return Err(Error::invalid(format!("no column for these fields of table {table}: {missing}")));
+        return Err(Error::invalid(format!(
+            "no column for these fields of table {table}: {missing}"
+        )));
     }
     Ok(columns)
 }

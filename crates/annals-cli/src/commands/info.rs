@@ -1,13 +1,14 @@
 //! `annals info`: what a file holds, in a few lines.
 
-use std::path::{Path, PathBuf};
+use std::fmt::Write;
+use std::path::PathBuf;
 
 use annals::event::Event;
-use annals::{Committed, Options, Result, Schema, Sink, View};
+use annals::{Committed, Inspection, Options, Result, Schema, Sink, View};
 use clap::Args;
 
 use crate::output::Output;
-use crate::{Outcome, files, language};
+use crate::{Outcome, language};
 
 /// Tell what a file holds: sizes, times, tables and indexes
 #[derive(Debug, Args)]
@@ -23,8 +24,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let mut history = History::default();
     annals::scan(&arguments.file, &mut history)?;
     let snapshot = Options::new().open_read_only(&arguments.file)?.read();
+    let inspection = annals::inspect(&arguments.file)?;
     let mut output = Output::new();
-    print_journal(&arguments.file, &history, &mut output)?;
+    output.line(&format!("file: {}", arguments.file.display()))?;
+    print_journal(&inspection, &mut output)?;
+    print_history(&history, &mut output)?;
     print_state(&snapshot, &mut output)?;
     output.flush()?;
     Ok(Outcome::Done)
@@ -57,19 +61,49 @@ impl Sink for History {
     }
 }
 
-/// Prints what is known of the journal itself.
-fn print_journal(path: &Path, history: &History, output: &mut Output) -> Result<()> {
-    output.line(&format!("file: {}", path.display()))?;
-    output.line(&format!("size: {} bytes", files::length(path)))?;
+/// Prints what the journal says of itself.
+fn print_journal(inspection: &Inspection, output: &mut Output) -> Result<()> {
+    let Inspection { version, journal_id, segment, created, len, end, hard, .. } = inspection;
+    let id = journal_id.iter().fold(String::new(), |mut id, byte| {
+        // Writing to a string can't fail.
+        let _infallible = write!(id, "{byte:02x}");
+        id
+    });
+    output.line(&format!("format version: {version}"))?;
+    output.line(&format!("journal: {id}, segment {segment}, created {created}"))?;
+    output.line(&format!("size: {len} bytes"))?;
+    output.line(&format!("txid: {}, chain {:016x}", end.txid, end.chain))?;
+    output.line(&format!("position: {}", end.position))?;
+    output.line(&format!("known to be durable up to: {hard}"))?;
+    for (number, slot) in inspection.slots.iter().enumerate() {
+        let state = slot.as_ref().map_or_else(
+            || "damaged".to_owned(),
+            |slot| format!("txid {}, position {}", slot.point.txid, slot.point.position),
+        );
+        output.line(&format!("slot {number}: {state}"))?;
+    }
+    if inspection.damaged_headers > 0 {
+        output.line(&format!("damaged copies of the header: {}", inspection.damaged_headers))?;
+    }
+    if inspection.uncommitted_frames > 0 {
+        output.line(&format!("uncommitted frames: {}", inspection.uncommitted_frames))?;
+    }
+    if let Some(tail) = inspection.tail {
+        output.line(&format!("something that doesn't verify begins at: {tail}"))?;
+    }
+    match inspection.holder {
+        Some(pid) => output.line(&format!("open for writing by process: {pid}")),
+        None => output.line(if inspection.closed { "closed: yes" } else { "closed: no" }),
+    }
+}
+
+fn print_history(history: &History, output: &mut Output) -> Result<()> {
     output.line(&format!("transactions: {}", history.transactions))?;
     output.line(&format!("events: {}", history.events))?;
     let (Some(first), Some(last)) = (history.first, history.last) else { return Ok(()) };
     output.line(&format!("first commit: {}", first.time))?;
-    output.line(&format!("last commit: {}", last.time))?;
-    output.line(&format!("txid: {}", last.txid))?;
-    output.line(&format!("position: {}", last.position))?;
-    output.line(&format!("level: {}", language::level_name(last.level)))?;
-    output.line(&format!("chain: {:016x}", last.chain))
+    let level = language::level_name(last.level);
+    output.line(&format!("last commit: {} at level {level}", last.time))
 }
 
 fn print_state(view: &View, output: &mut Output) -> Result<()> {

@@ -55,7 +55,13 @@ impl Script {
         Ok(())
     }
 
-    fn push_insert(&mut self, table: &Table, id: RowId, values: &[ValueRef<'_>], text: &mut String) {
+    fn push_insert(
+        &mut self,
+        table: &Table,
+        id: RowId,
+        values: &[ValueRef<'_>],
+        text: &mut String,
+    ) {
         let next = self.take_id(table.number, id);
         let zero = table.fields.iter().zip(values).all(|(field, value)| is_zero(field, *value));
         if zero {
@@ -151,8 +157,13 @@ mod tests {
         let minus = [ValueRef::Float64(-0.0), ValueRef::String("")];
         let text = [ValueRef::Float64(1.5), ValueRef::String("a \"b\"\n")];
         let insert = |id, values| Event::Insert { table, id: RowId(id), values };
-        let events =
-            [insert(0, &text), insert(5, &text), insert(6, &minus), insert(7, &zero), insert(2, &text)];
+        let events = [
+            insert(0, &text),
+            insert(5, &text),
+            insert(6, &minus),
+            insert(7, &zero),
+            insert(2, &text),
+        ];
         assert_eq!(
             lines(&events),
             [
