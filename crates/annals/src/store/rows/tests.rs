@@ -104,3 +104,21 @@ fn random_histories_agree_with_a_map() {
         case.check();
     }
 }
+
+#[test]
+fn what_was_rolled_back_is_not_alive_in_another_place() {
+    let mut case = Case::new();
+    case.insert(9000);
+    let (published, model) = (case.map.clone(), case.model.clone());
+    case.epoch.advance();
+    case.map.begin();
+    (9001..13_000).for_each(|id| case.insert(id));
+    (case.map, case.model) = (published, model);
+    case.epoch.advance();
+    case.map.begin();
+    case.insert(9003);
+    case.insert(20_000);
+    (0..800).for_each(|i| case.insert(i * 5 % 1024));
+    case.check();
+    assert!((9000..14_000).all(|id| case.map.find(id).is_some() == (id == 9000 || id == 9003)));
+}
