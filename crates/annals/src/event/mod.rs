@@ -1,15 +1,17 @@
 //! Events: the one description of a change, which every consumer of the journal takes.
 //!
-//! One [`Event`] type, one encoder, one decoder. This room knows nothing of files.
+//! One [`Event`] type, one encoder, one decoder, one text form. This room knows nothing of files.
 #![deny(clippy::indexing_slicing)]
 
 mod compact;
 mod decode;
 mod encode;
 pub(crate) mod opcode;
+mod text;
 
 pub(crate) use decode::decode;
 pub(crate) use encode::Encoder;
+pub use text::Script;
 
 use annals_schema::{Command, FieldNumber, RowId, TableNumber, ValueRef};
 
