@@ -8,8 +8,8 @@ use annals_schema::Schema;
 
 use super::database::{Database, Setup};
 use super::reader::Reader;
-use super::scan::Replay;
-use crate::journal::{self, Checkpoints, Level, Recovery, Survey};
+use super::scan::{self, Replay};
+use crate::journal::{self, Checkpoints, Level, Recovery, Survey, Verdict};
 use crate::storage::{Access, Clock, Directory, FileDirectory, Storage, SystemClock};
 use crate::{Error, ErrorKind, Result};
 
@@ -111,8 +111,13 @@ impl Options {
     ) -> Result<Database> {
         let (storage, is_new) = self.acquire(&*directory, name, &*clock)?;
         let shown = directory.display(name);
-        let mut replay = Replay::default();
-        let survey = Survey::make(&*storage, &shown, |frame| replay.frame(frame, &shown))?;
+        // Nothing is cut, or called damaged, for one wrong read.
+        let looks_wrong =
+            |survey: &Survey| survey.tail.is_some() || survey.verdict() == Verdict::Damaged;
+        let (survey, replay) =
+            scan::survey(&*storage, &shown, looks_wrong, |replay: &mut Replay, frame| {
+                replay.frame(frame, &shown)
+            })?;
         let settled = journal::settle(&*storage, &*directory, name, &survey, self.recovery)?;
         if !is_new && survey.end == survey.head.start() {
             // Whoever created it may have died before its name was durable.

@@ -21,8 +21,9 @@ impl Reader {
     /// `NotFound`, `NotAJournal`, `Unsupported`, `Corrupt`, `Io`.
     pub fn open(directory: &dyn Directory, name: &str) -> Result<Self> {
         let (storage, shown) = open_to_read(directory, name)?;
-        let mut replay = Replay::default();
-        let survey = survey_moving(&*storage, &shown, |frame| replay.frame(frame, &shown))?;
+        let (survey, replay) = survey_moving(&*storage, &shown, |replay: &mut Replay, frame| {
+            replay.frame(frame, &shown)
+        })?;
         let (_, view) = replay.finish();
         Ok(Self { published: Arc::new(Published { view, point: survey.end }) })
     }

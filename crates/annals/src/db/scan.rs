@@ -62,7 +62,7 @@ pub fn scan(path: impl AsRef<Path>, sink: &mut impl Sink) -> Result<()> {
 /// As [`scan`].
 pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> Result<()> {
     let (storage, shown) = open_to_read(directory, name)?;
-    let survey = survey_moving(&*storage, &shown, |_| Ok(()))?;
+    let (survey, ()) = survey_moving(&*storage, &shown, |(), _| Ok(()))?;
     let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
     let mut reader = FrameReader::new(&*storage, survey.head.start(), survey.end.position);
     let mut schema = Schema::default();
@@ -103,33 +103,44 @@ pub(super) fn open_to_read(
     Ok((storage, shown))
 }
 
-/// How often a file that seems damaged is looked at again, in case it was being written.
+/// How often a file that seems damaged is looked at again.
 const LOOKS: usize = 3;
 
-/// Surveys a file that another process may be writing: what looks like damage only counts if it is
-/// still there, the same, at the next look. `visit` is called for every frame at each look, from
-/// the first one on; a visitor that keeps anything must start over at the first frame.
-pub(super) fn survey_moving(
+/// Surveys a file, and lets a new `V` see each verified frame. What looks wrong only counts if it is
+/// still there, the same, at the next look: another process may have been writing, or the disk
+/// may have read wrongly once.
+pub(super) fn survey<V: Default>(
     storage: &dyn Storage,
     shown: &str,
-    mut visit: impl FnMut(&Frame<'_>) -> Result<()>,
-) -> Result<Survey> {
-    let mut survey = Survey::make(storage, shown, &mut visit)?;
-    for _ in 0..LOOKS {
-        if survey.verdict() != Verdict::Damaged {
-            break;
+    looks_wrong: impl Fn(&Survey) -> bool,
+    mut visit: impl FnMut(&mut V, &Frame<'_>) -> Result<()>,
+) -> Result<(Survey, V)> {
+    let mut before = None;
+    let mut looks = 0;
+    loop {
+        let mut visitor = V::default();
+        let survey = Survey::make(storage, shown, |frame| visit(&mut visitor, frame))?;
+        let found = Some((survey.end, survey.verified_to, survey.hard));
+        looks += 1;
+        if !looks_wrong(&survey) || found == before || looks > LOOKS {
+            return Ok((survey, visitor));
         }
-        let again = Survey::make(storage, shown, &mut visit)?;
-        let same = again.verified_to == survey.verified_to && again.hard == survey.hard;
-        survey = again;
-        if same {
-            break;
-        }
+        before = found;
     }
-    match survey.verdict() {
-        Verdict::Damaged => Err(survey.damage(shown)),
-        _ => Ok(survey),
+}
+
+/// Surveys a file that another process may be writing.
+pub(super) fn survey_moving<V: Default>(
+    storage: &dyn Storage,
+    shown: &str,
+    visit: impl FnMut(&mut V, &Frame<'_>) -> Result<()>,
+) -> Result<(Survey, V)> {
+    let is_damaged = |survey: &Survey| survey.verdict() == Verdict::Damaged;
+    let (survey, visitor) = self::survey(storage, shown, is_damaged, visit)?;
+    if is_damaged(&survey) {
+        return Err(survey.damage(shown));
     }
+    Ok((survey, visitor))
 }
 
 /// Builds the store from verified frames.
@@ -146,9 +157,6 @@ pub(super) struct Replay {
 impl Replay {
     /// Applies the events of one frame.
     pub(super) fn frame(&mut self, frame: &Frame<'_>, shown: &str) -> Result<()> {
-        if frame.header.position == crate::journal::format::FRAMES_AT {
-            *self = Self::default();
-        }
         if !frame.header.is_commit() && !self.open {
             self.store.commit();
         }

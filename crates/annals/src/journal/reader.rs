@@ -8,6 +8,9 @@ use crate::storage::Storage;
 
 /// How much is read at once.
 const WINDOW: usize = 1 << 20;
+/// What frames are aligned to.
+const STEP: usize = 8;
+const _: () = assert!(STEP as u64 == format::FRAME_ALIGN);
 
 /// Reads verified frames in order.
 ///
@@ -121,10 +124,9 @@ impl<'s> FrameReader<'s> {
             if bytes.is_empty() {
                 break;
             }
-            let step = format::FRAME_ALIGN as usize;
-            let found = bytes.chunks(step).position(|word| word.starts_with(&format::FRAME_MAGIC));
+            let found = bytes.chunks(STEP).position(|word| word.starts_with(&format::FRAME_MAGIC));
             if let Some(place) = found {
-                return Ok(Some(at + (place * step) as u64));
+                return Ok(Some(at + (place * STEP) as u64));
             }
             at += bytes.len() as u64;
         }

@@ -85,7 +85,9 @@ fn tell_commits(story: &mut Story) {
     story.tell("a checksummed commit into that space", || commit(&database, Level::Checksummed));
     story.tell("a soft one", || commit(&database, Level::Soft));
     story.tell("an empty commit, soft", || {
-        database.write(|tx| -> Result<()> { Ok(tx.set_level(Level::Soft)) }).unwrap();
+        let mut tx = database.begin().unwrap();
+        tx.set_level(Level::Soft);
+        tx.commit().unwrap();
     });
     story.tell("an empty commit, checksummed, with a soft one before it", || {
         database.write(|_| -> Result<()> { Ok(()) }).unwrap();
