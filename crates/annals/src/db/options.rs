@@ -121,9 +121,9 @@ impl Options {
         let settled = journal::settle(&*storage, &*directory, name, &survey, self.recovery)?;
         if !is_new && survey.end == survey.head.start() {
             // Whoever created it may have died before its name was durable.
-            directory
-                .flush()
-                .map_err(|error| Error::io(format!("{shown}: can't flush its directory"), error))?;
+            journal::keep_name(&*directory, name).map_err(|error| {
+                Error::io(format!("{shown}: was empty, and its name can't be made durable"), error)
+            })?;
         }
         let (store, view) = replay.finish();
         let checkpoints = Arc::new(Checkpoints::new(

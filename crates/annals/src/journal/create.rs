@@ -59,17 +59,21 @@ fn write_and_link(
     directory.link(temporary, name)?;
     // Should it stay, it is in nobody's way.
     let _ = directory.remove(temporary);
-    if let Err(error) = flush_name(directory) {
-        // Nothing is in the journal yet, and the next one makes its name anew.
-        let _ = directory.remove(name);
-        return Err(error);
-    }
+    keep_name(directory, name)?;
     Ok(storage)
 }
 
-/// Makes the names in a directory durable.
-fn flush_name(directory: &dyn Directory) -> io::Result<()> {
-    if is_made(Mistake::NameNotFlushed) { Ok(()) } else { directory.flush() }
+/// Makes the name of a journal durable that has no transaction yet. If that fails the name is removed:
+/// nothing is lost with it, and the next creation makes it anew.
+pub(crate) fn keep_name(directory: &dyn Directory, name: &str) -> io::Result<()> {
+    if is_made(Mistake::NameNotFlushed) {
+        return Ok(());
+    }
+    let flushed = directory.flush();
+    if flushed.is_err() {
+        let _ = directory.remove(name);
+    }
+    flushed
 }
 
 fn new_header(clock: &dyn Clock) -> Header {

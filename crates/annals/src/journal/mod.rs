@@ -19,7 +19,7 @@ mod survey;
 mod writer;
 
 pub(crate) use checkpoints::{Checkpoints, lock};
-pub(crate) use create::create;
+pub(crate) use create::{create, keep_name};
 pub(crate) use head::holder;
 pub(crate) use mistakes::{Mistake, is_made};
 pub(crate) use reader::{Frame, FrameReader};

@@ -186,7 +186,8 @@ impl Explorer {
         Ok((disk.operations() - before).min(opening + 8))
     }
 
-    /// Opens the same state again and again; each time the power goes off one operation later.
+    /// Opens the same state again and again; each time the power goes off one operation later, or
+    /// that operation fails.
     fn again(
         &self,
         place: &str,
@@ -206,6 +207,24 @@ impl Explorer {
                 return Err(format!("{place}: {text}"));
             }
             self.every_state(&place, &world.disk.crash_states(), &world.history, 1)?;
+        }
+        for fault in [Fault::FlushLoses, Fault::ShortWrite { bytes: 520 }] {
+            for operation in 0..operations {
+                let place = format!("{place}/{fault:?}@{operation}").replace(' ', "");
+                if !self.is_wanted(&place) {
+                    continue;
+                }
+                let disk = make();
+                disk.fail_at(disk.operations() + operation, fault);
+                let mut world = World::new(disk, 1, history.clone(), Errors::AreFaults);
+                let write = Step::Write { rows: 1, level: Level::Soft };
+                if let Err(Stop::Broken(text)) =
+                    world.open(at_least).and_then(|()| world.step(write))
+                {
+                    return Err(format!("{place}: {text}"));
+                }
+                self.every_state(&place, &world.disk.crash_states(), &world.history, 1)?;
+            }
         }
         Ok(())
     }
