@@ -19,7 +19,7 @@ use std::io::Write;
 use explore::{Effort, Explorer};
 use history::Checked;
 
-const DEFAULT: Effort = Effort { few: [64, 8], samples: [16, 4], again: [15, 300], faults: 2 };
+const DEFAULT: Effort = Effort { few: [64, 8], samples: [16, 4], again: [10, 200], faults: 2 };
 const FULL: Effort = Effort { few: [1024, 64], samples: [128, 16], again: [100, 1000], faults: 1 };
 
 fn is_full() -> bool {
@@ -37,7 +37,11 @@ fn explore(
     let seeds = if is_full() { full_seeds } else { seeds };
     for seed in 0..seeds {
         let explored = how(&explorer, &format!("{kind}-{seed}"));
-        assert!(explored.is_ok(), "{}", explored.unwrap_err());
+        if let Err(text) = explored {
+            let effort = if is_full() { "ANNALS_TEST_EFFORT=full " } else { "" };
+            let place = text.split(':').next().unwrap_or_default();
+            panic!("{text}\nrepeat it with {effort}ANNALS_TEST_CRASH='{place}'");
+        }
     }
     // Past the test harness, which hides what tests that pass print.
     let mut output = std::io::stderr();
@@ -60,8 +64,14 @@ fn power_cut_in_long_transactions() {
         let lower = |number: u64| if is_full() { number } else { number / 4 };
         let samples = explorer.effort.samples.map(lower);
         let few = [4; 2];
-        let light = Explorer::new(Effort { samples, few, again: [1, 30], ..explorer.effort });
-        light.power(workload).and_then(|()| light.kill(workload))?;
+        let faults = if is_full() { 3 } else { 12 };
+        let light = Explorer::new(Effort { samples, few, again: [1, 30], faults });
+        light.power(workload)?;
+        light.kill(workload)?;
+        // These are dear: every run of them writes megabytes.
+        if is_full() || workload.ends_with("-0") {
+            light.faults(workload)?;
+        }
         explorer.add(&light);
         Ok(())
     };
