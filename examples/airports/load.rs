@@ -8,11 +8,11 @@ use crate::tables::of_table;
 use crate::{Anything, FIRST_DAY};
 
 /// The tables, in the order in which they are loaded.
-pub const TABLES: [&str; 5] =
+pub(crate) const TABLES: [&str; 5] =
     ["countries", "regions", "navaids", "airport_frequencies", "runways"];
 
 /// Loads the state of the first day in one transaction, dated by that day.
-pub fn first_day(db: &Database) -> Result<(), Anything> {
+pub(crate) fn first_day(db: &Database) -> Result<(), Anything> {
     db.write(|tx| -> Result<(), Anything> {
         let bar = source::progress(87_017, "loading");
         for table in TABLES {
@@ -29,7 +29,7 @@ pub fn first_day(db: &Database) -> Result<(), Anything> {
 }
 
 /// Replays the changes: all that came in together are one transaction of that time.
-pub fn changes(db: &Database) -> Result<(), Anything> {
+pub(crate) fn changes(db: &Database) -> Result<(), Anything> {
     let changes = source::changes()?;
     let bar = source::progress(changes.len(), "replaying");
     let mut transactions = 0;
@@ -63,7 +63,9 @@ fn delete(tx: &mut Transaction<'_>, table: &str, id: u64) -> Result<(), Anything
         "countries" => tx.countries().delete(countries::Id::new(id))?,
         "regions" => tx.regions().delete(regions::Id::new(id))?,
         "navaids" => tx.navaids().delete(navaids::Id::new(id))?,
-        "airport_frequencies" => tx.airport_frequencies().delete(airport_frequencies::Id::new(id))?,
+        "airport_frequencies" => {
+            tx.airport_frequencies().delete(airport_frequencies::Id::new(id))?
+        }
         "runways" => tx.runways().delete(runways::Id::new(id))?,
         other => return Err(format!("there is no table {other}").into()),
     }

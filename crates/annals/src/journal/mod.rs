@@ -18,7 +18,7 @@ mod writer;
 
 pub(crate) use checkpoints::{Checkpoints, lock};
 pub(crate) use create::create;
-pub(crate) use head::{Head, holder};
+pub(crate) use head::holder;
 pub(crate) use reader::{Frame, FrameReader};
 pub(crate) use recover::settle;
 pub(crate) use survey::{Survey, Verdict};

@@ -11,6 +11,7 @@ mod crash_states;
 mod generated;
 mod generated_for_tests;
 mod storage;
+mod store_cases;
 mod store_model;
 mod tidy;
 mod typed;
