@@ -92,10 +92,10 @@ fn print_journal(inspection: &Inspection, output: &mut Output) -> Result<()> {
         output.line(&format!("something that doesn't verify begins at: {tail}"))?;
     }
     // The process may have ended without closing, so that this doesn't say that it still runs.
-    match (inspection.closed, inspection.holder) {
-        (true, _) => output.line("closed: yes"),
-        (false, Some(pid)) => output.line(&format!("closed: no, opened by process {pid}")),
-        (false, None) => output.line("closed: no"),
+    match (inspection.holder, inspection.closed) {
+        (Some(pid), _) => output.line(&format!("closed: no, opened by process {pid}")),
+        (None, true) => output.line("closed: yes"),
+        (None, false) => output.line("closed: no"),
     }
 }
 
