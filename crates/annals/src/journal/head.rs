@@ -34,6 +34,7 @@ impl Head {
             return Err(no_header(storage, name, copies[0].as_ref()));
         };
         refuse_newer(&header, name)?;
+        refuse_cut(storage, name)?;
         let hash = header.hash();
         let damaged_headers = decoded.map(|copy| copy != Some(header));
         let mut slots = [None; 2];
@@ -69,6 +70,19 @@ impl Head {
         }
         Ok(())
     }
+}
+
+/// Refuses a file that ends before its first frame: a file gets its name only when its head is
+/// whole, and without the slots nothing would tell how much is missing.
+fn refuse_cut(storage: &dyn Storage, name: &str) -> Result<()> {
+    let len = storage.len().map_err(|error| Error::io(format!("{name}: can't read it"), error))?;
+    if len >= FRAMES_AT {
+        return Ok(());
+    }
+    Err(Error::corrupt(format!(
+        "{name}: damaged: it has {len} bytes, and the head alone has {FRAMES_AT}; the file was not \
+         changed: restore it from a backup"
+    )))
 }
 
 /// Gives the whole head of a new journal.
