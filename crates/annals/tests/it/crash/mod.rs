@@ -5,6 +5,7 @@
 //! `ANNALS_TEST_CRASH=place cargo test -p annals crash::` repeats; `ANNALS_TEST_EFFORT=full` tries
 //! much more.
 
+mod background;
 mod explore;
 mod faults;
 mod history;

@@ -51,20 +51,23 @@ pub(super) struct World {
     pub(super) database: Option<Database>,
     pub(super) history: History,
     errors: Errors,
+    /// Whether the background thread runs.
+    pub(super) background: bool,
     rng: Rng,
 }
 
 impl World {
     pub(super) fn new(disk: SimulatedDisk, seed: u64, history: History, errors: Errors) -> Self {
         let clock = Arc::new(SimulatedClock::new(seed));
-        Self { disk, clock, database: None, history, errors, rng: Rng::new(seed) }
+        let rng = Rng::new(seed);
+        Self { disk, clock, database: None, history, errors, background: false, rng }
     }
 
     /// Opens the database, whatever it holds.
     pub(super) fn try_open(&self) -> annals::Result<Database> {
         let directory: Arc<dyn Directory> = Arc::new(self.disk.clone());
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
-        Options::new().background(false).open_in(directory, NAME, clock)
+        Options::new().background(self.background).open_in(directory, NAME, clock)
     }
 
     /// Opens the database; all since `at_least` must be there.
