@@ -1,7 +1,5 @@
 //! Changing rows: everything is checked first, then everything is changed.
 
-use std::sync::Arc;
-
 use annals_schema::{FieldNumber, RowId, TableNumber, ValueRef};
 
 use super::column::Column;
@@ -48,7 +46,7 @@ impl Store {
         }
         self.changed = true;
         if let Some(table) = self.working.tables.get_mut(at) {
-            let table = Arc::make_mut(table);
+            let table = table.make_mut();
             table.begin(&self.epoch);
             table.insert(id, values, &self.epoch);
         }
@@ -93,7 +91,7 @@ impl Store {
         for &number in &table.indexes {
             if let Some(index) = indexes.get_mut(number) {
                 index.key(table, |field| value_at(values, field), &mut self.key);
-                Arc::make_mut(index).insert(&mut self.key, id, &self.epoch);
+                index.make_mut().insert(&mut self.key, id, &self.epoch);
             }
         }
     }
@@ -130,7 +128,7 @@ impl Store {
             self.reindex_row(at, (id, slot), (place, value), watch);
         }
         if let Some(table) = self.working.tables.get_mut(at) {
-            let table = Arc::make_mut(table);
+            let table = table.make_mut();
             table.begin(&self.epoch);
             table.update(slot, place, value, &self.epoch);
         }
@@ -160,7 +158,7 @@ impl Store {
             if watch && counts && index.holder(&self.key).is_some() {
                 self.suspects.push((number, self.key.as_slice().into()));
             }
-            let index = Arc::make_mut(index);
+            let index = index.make_mut();
             index.remove(&mut self.old_key, id, &self.epoch);
             index.insert(&mut self.key, id, &self.epoch);
         }
@@ -177,10 +175,10 @@ impl Store {
         for &number in &table.indexes {
             if let Some(index) = indexes.get_mut(number) {
                 index.key(table, |field| table.value(field, slot), &mut self.key);
-                Arc::make_mut(index).remove(&mut self.key, id, &self.epoch);
+                index.make_mut().remove(&mut self.key, id, &self.epoch);
             }
         }
-        let table = Arc::make_mut(table);
+        let table = table.make_mut();
         table.begin(&self.epoch);
         table.delete(id, slot, &self.epoch);
         Ok(())

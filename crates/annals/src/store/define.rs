@@ -9,6 +9,7 @@ use super::change::same_key;
 use super::index::IndexTree;
 use super::strings::MAX_LEN;
 use super::table::Table;
+use super::unique::NoWeak;
 use crate::{Error, Result};
 
 impl Store {
@@ -34,7 +35,7 @@ impl Store {
         self.working.schema = Arc::new(schema);
         self.changed = true;
         match command {
-            Command::CreateTable { .. } => self.working.tables.push(Arc::new(Table::new())),
+            Command::CreateTable { .. } => self.working.tables.push(NoWeak::new(Table::new())),
             Command::AddField { table, .. } => self.add_column(*table),
             Command::CreateIndex { .. } => {
                 if let Err(error) = self.build_index() {
@@ -51,7 +52,7 @@ impl Store {
         let field = self.working.schema.table(number).and_then(|table| table.fields.last());
         let table = self.working.tables.get_mut(number.0 as usize);
         if let (Some(field), Some(table)) = (field, table) {
-            let table = Arc::make_mut(table);
+            let table = table.make_mut();
             table.begin(&self.epoch);
             table.add_field(field);
         }
@@ -67,14 +68,14 @@ impl Store {
             Some(table) => built.build(table, &self.epoch).err(),
             None => None,
         };
-        self.working.indexes.push(Arc::new(built));
+        self.working.indexes.push(NoWeak::new(built));
         if let Some((a, b)) = twice {
             let error = same_key(&self.working, number, a, b);
             self.working.indexes.pop();
             return Err(error);
         }
         if let Some(table) = self.working.tables.get_mut(at) {
-            Arc::make_mut(table).indexes.push(number);
+            table.make_mut().indexes.push(number);
         }
         Ok(())
     }

@@ -77,10 +77,28 @@ fn cell_to(bytes: &[u8], number: u32, offset: u32) -> Cell {
 /// Makes the cell of a short value.
 #[inline]
 fn cell_of(bytes: &[u8]) -> Cell {
-    let mut cell = [0; 16];
-    cell[..4].copy_from_slice(&word(bytes.len()).to_le_bytes());
-    cell[4..4 + bytes.len()].copy_from_slice(bytes);
-    cell
+    // Put together in registers: copied piece by piece to memory and loaded as a whole, it would
+    // have to wait until the pieces have arrived there.
+    let text = match (bytes.first_chunk(), bytes.last_chunk()) {
+        (Some(head), Some(tail)) => {
+            let (head, tail) = (u64::from_le_bytes(*head), u64::from_le_bytes(*tail));
+            u128::from(head) | u128::from(tail) << (8 * (bytes.len() - 8))
+        }
+        _ => u128::from(short_word(bytes)),
+    };
+    (text << 32 | u128::from(word(bytes.len()))).to_le_bytes()
+}
+
+/// Gives up to 7 bytes as a number.
+#[inline]
+fn short_word(bytes: &[u8]) -> u64 {
+    match (bytes.first_chunk(), bytes.last_chunk()) {
+        (Some(head), Some(tail)) => {
+            let (head, tail) = (u32::from_le_bytes(*head), u32::from_le_bytes(*tail));
+            u64::from(head) | u64::from(tail) << (8 * (bytes.len() - 4))
+        }
+        _ => bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    }
 }
 
 impl Strings {

@@ -9,13 +9,14 @@ use super::index::IndexTree;
 use super::lookup::IndexView;
 use super::row::{Row, Rows};
 use super::table::Table;
+use super::unique::NoWeak;
 use crate::{Error, ErrorKind, Result};
 
 /// All tables and indexes as they are at one moment.
 pub struct View {
     pub(super) schema: Arc<Schema>,
-    pub(super) tables: Vec<Arc<Table>>,
-    pub(super) indexes: Vec<Arc<IndexTree>>,
+    pub(super) tables: Vec<NoWeak<Table>>,
+    pub(super) indexes: Vec<NoWeak<IndexTree>>,
 }
 
 impl fmt::Debug for View {
@@ -34,8 +35,8 @@ impl View {
     pub(super) fn share(&self) -> Self {
         Self {
             schema: Arc::clone(&self.schema),
-            tables: self.tables.clone(),
-            indexes: self.indexes.clone(),
+            tables: self.tables.iter().map(NoWeak::share).collect(),
+            indexes: self.indexes.iter().map(NoWeak::share).collect(),
         }
     }
 

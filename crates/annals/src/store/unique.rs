@@ -1,0 +1,76 @@
+//! Changing what a reference count shows to be ours alone.
+//!
+//! `Arc::make_mut` locks out weak references with an atomic exchange, which is a tenth of the cost of
+//! inserting a row. The store makes no weak references, so that a plain load does.
+#![allow(unsafe_code, reason = "a plain load instead of an atomic exchange, on the hottest path")]
+
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+/// Something that never has weak references.
+///
+/// Its field is private, so that only [`NoWeak::make_mut`] and [`NoWeak::share`] touch the count.
+#[derive(Debug)]
+pub(super) struct NoWeak<T>(Arc<T>);
+
+impl<T: Clone> NoWeak<T> {
+    pub(super) fn new(value: T) -> Self {
+        Self(Arc::new(value))
+    }
+
+    /// Gives another handle of the same value.
+    pub(super) fn share(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+
+    /// Gives the value for changing; copies it first if there is another handle.
+    #[inline]
+    pub(super) fn make_mut(&mut self) -> &mut T {
+        if Arc::strong_count(&self.0) != 1 {
+            self.0 = Arc::new(T::clone(&self.0));
+        }
+        // Pairs with the release of whoever dropped the last other handle.
+        fence(Ordering::Acquire);
+        // SAFETY: this is the only handle: the count is 1, weak ones are never made (the field is
+        // private and no method makes one), and nobody can clone this one while it is borrowed.
+        unsafe { &mut *Arc::as_ptr(&self.0).cast_mut() }
+    }
+}
+
+impl<T> std::ops::Deref for NoWeak<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_handle_keeps_what_it_had() {
+        let mut ours = NoWeak::new(vec![1]);
+        let theirs = ours.share();
+        ours.make_mut().push(2);
+        assert_eq!((&*ours, &*theirs), (&vec![1, 2], &vec![1]));
+        drop(theirs);
+        let before = std::ptr::from_ref(&*ours);
+        ours.make_mut().push(3);
+        assert_eq!(before, std::ptr::from_ref(&*ours));
+    }
+
+    #[test]
+    fn a_reader_in_another_thread_sees_its_own() {
+        let mut ours = NoWeak::new(0u64);
+        for round in 1..50 {
+            let theirs = ours.share();
+            let reader = std::thread::spawn(move || *theirs);
+            *ours.make_mut() = round;
+            assert_eq!(reader.join().unwrap(), round - 1);
+            *ours.make_mut() = round;
+        }
+    }
+}
