@@ -51,12 +51,12 @@ fn explore(
 
 #[test]
 fn power_cut_at_every_operation() {
-    explore("power cuts", "mixed", (80, 1000), Explorer::power);
+    explore("power cuts", "mixed", (80, 300), Explorer::power);
 }
 
 #[test]
 fn process_killed_at_every_operation() {
-    explore("kills", "mixed", (40, 500), Explorer::kill);
+    explore("kills", "mixed", (40, 120), Explorer::kill);
 }
 
 #[test]
