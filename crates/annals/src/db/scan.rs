@@ -68,6 +68,9 @@ pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> R
         FrameReader::new(&*storage, survey.head.start(), survey.end.position);
     let mut schema = Schema::default();
     while let Some(frame) = reader.next().map_err(io)? {
+        if !frame.header.has_events() {
+            continue;
+        }
         event::decode(frame.payload, &mut schema, &mut |schema, event| sink.event(schema, event))
             .map_err(|error| error.within(place(&shown, &frame)))?;
         if let Some(committed) = committed(&frame) {
@@ -150,6 +153,9 @@ impl Replay {
     pub(super) fn frame(&mut self, frame: &Frame<'_>, shown: &str) -> Result<()> {
         if frame.header.position == crate::journal::format::FRAMES_AT {
             *self = Self::default();
+        }
+        if !frame.header.has_events() {
+            return Ok(());
         }
         if !frame.header.is_commit() && !self.open {
             self.store.commit();

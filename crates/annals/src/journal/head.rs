@@ -33,7 +33,20 @@ impl Head {
         let Some(header) = decoded.iter().flatten().next().copied() else {
             return Err(no_header(storage, name, copies[0].as_ref()));
         };
-        refuse_newer(&header, name)?;
+        refuse_strange(&header, name)?;
+        if decoded.iter().flatten().any(|copy| *copy != header) {
+            return Err(Error::corrupt(format!(
+                "{name}: damaged: the copies of its header belong to different journals; restore \
+                 the file from a backup"
+            )));
+        }
+        let len = storage.len().map_err(|error| Error::io(format!("{name}: its length"), error))?;
+        if len < FRAMES_AT {
+            return Err(Error::corrupt(format!(
+                "{name}: damaged: the file was cut short: it has {len} bytes, and a journal's head \
+                 alone has {FRAMES_AT}; restore it from a backup"
+            )));
+        }
         let hash = header.hash();
         let damaged_headers = decoded.map(|copy| copy != Some(header));
         let mut slots = [None; 2];
@@ -173,20 +186,24 @@ fn no_header(storage: &dyn Storage, name: &str, first: Option<&[u8; HEADER_LEN]>
     Error::new(ErrorKind::NotAJournal, format!("{name}: not an Annals journal"))
 }
 
-fn refuse_newer(header: &Header, name: &str) -> Result<()> {
-    if header.version > format::VERSION || header.incompatible != 0 {
+/// Refuses what this version can't read, or what can't be.
+fn refuse_strange(header: &Header, name: &str) -> Result<()> {
+    let newer = header.version > format::VERSION || header.incompatible != 0;
+    if newer || header.cipher != 0 {
         return Err(Error::new(
             ErrorKind::Unsupported,
             format!(
-                "{name}: made by a newer version of Annals (format {}, features {:#x}); this \
-                 program reads format {}: use a newer program",
+                "{name}: made by a newer version of Annals (format {}, features {:#x}, cipher \
+                 {}); this program reads format {}: use a newer program",
                 header.version,
                 header.incompatible,
+                header.cipher,
                 format::VERSION
             ),
         ));
     }
-    if header.version == 0 || header.first_txid == 0 {
+    // No file can hold so many transactions that their numbers reach the limit.
+    if header.version == 0 || !(1..1 << 62).contains(&header.first_txid) {
         return Err(Error::corrupt(format!("{name}: damaged: the header makes no sense")));
     }
     Ok(())
