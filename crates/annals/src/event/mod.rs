@@ -1,12 +1,14 @@
 //! Events: the one description of a change, which every consumer of the journal takes.
 //!
 //! One [`Event`] type, one encoder, one decoder. This room knows nothing of files.
-#![deny(clippy::indexing_slicing)]
+#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
-mod compact;
+pub(crate) mod compact;
 mod decode;
 mod encode;
 pub(crate) mod opcode;
+#[cfg(test)]
+pub(crate) mod round_trip;
 
 pub(crate) use decode::decode;
 pub(crate) use encode::Encoder;
