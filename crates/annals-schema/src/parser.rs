@@ -205,7 +205,9 @@ fn field_options(ty: Type, tokens: &[Token<'_>]) -> Result<FieldOptions, Diagnos
             _ => return Err(unexpected(first, ADD_FIELD)),
         };
         if options.default.is_some() {
-            return Err(Diagnostic::new(first, "there is a default already"));
+            return Err(
+                Diagnostic::new(first, "there is a default already").hint("keep one of them")
+            );
         }
         options.default = Some(parse_value(ty, &value).map_err(|message| {
             let (what, hint) = message.split_once(": ").unwrap_or((message.as_str(), ""));

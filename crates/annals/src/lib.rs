@@ -6,7 +6,9 @@ pub mod event;
 pub mod journal;
 pub mod storage;
 pub mod store;
+pub mod typed;
 
+pub use annals_macros::schema;
 pub use annals_schema::{
     Command, Field, FieldNumber, Index, IndexNumber, RowId, Schema, Table, TableNumber, Timestamp,
     Type, Value, ValueRef,

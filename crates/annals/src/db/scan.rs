@@ -64,8 +64,7 @@ pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> R
     let (storage, shown) = open_to_read(directory, name)?;
     let survey = survey_moving(&*storage, &shown, |_| Ok(()))?;
     let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
-    let mut reader =
-        FrameReader::new(&*storage, survey.head.start(), survey.end.position);
+    let mut reader = FrameReader::new(&*storage, survey.head.start(), survey.end.position);
     let mut schema = Schema::default();
     while let Some(frame) = reader.next().map_err(io)? {
         if !frame.header.has_events() {
@@ -103,8 +102,7 @@ pub(super) fn open_to_read(
     name: &str,
 ) -> Result<(Arc<dyn Storage>, String)> {
     let shown = directory.display(name);
-    let storage =
-        directory.open(name, Access::Read).map_err(|error| cannot_open(&shown, error))?;
+    let storage = directory.open(name, Access::Read).map_err(|error| cannot_open(&shown, error))?;
     Ok((storage, shown))
 }
 

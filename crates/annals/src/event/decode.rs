@@ -42,7 +42,9 @@ pub(crate) fn decode(
             opcode::FIRST_ESSENTIAL.. => {
                 return Err(Error::new(
                     crate::ErrorKind::Unsupported,
-                    format!("the journal holds an event of kind {code:#04x}, which only a newer version understands"),
+                    format!(
+                        "the journal holds an event of kind {code:#04x}, which only a newer version understands"
+                    ),
                 ));
             }
             opcode::FIRST_IGNORABLE.. => {
@@ -263,8 +265,7 @@ impl<'p> Decoder<'p> {
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let (taken, rest) =
-            self.input.split_first_chunk().ok_or(Malformed("it ends too early"))?;
+        let (taken, rest) = self.input.split_first_chunk().ok_or(Malformed("it ends too early"))?;
         self.input = rest;
         Ok(*taken)
     }

@@ -3,7 +3,9 @@
 //! Invariant: the context (current table, last id) starts empty in every frame, so that each frame
 //! decodes alone; `decode` keeps the same context by the same rules.
 
-use annals_schema::{Command, Field, FieldNumber, RowId, Schema, Table, TableNumber, Type, ValueRef};
+use annals_schema::{
+    Command, Field, FieldNumber, RowId, Schema, Table, TableNumber, Type, ValueRef,
+};
 
 use super::{Event, compact, opcode};
 

@@ -1,6 +1,16 @@
-//! The integration tests of the library.
+//! The integration tests of the library, through its public API.
 
-#![allow(clippy::unwrap_used, reason = "a test that unwraps an error fails, as it should")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test that fails should panic, and say why"
+)]
 
 mod crash_states;
+mod generated;
+mod generated_for_tests;
 mod storage;
+mod store_model;
+mod tidy;
+mod typed;

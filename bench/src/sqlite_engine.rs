@@ -1,0 +1,86 @@
+//! SQLite, through rusqlite: prepared statements, WAL; `synchronous` as the commit asks for.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use crate::engine::{Engine, Failure, Opened};
+
+pub(crate) struct Sqlite {
+    /// `wal` or `delete`.
+    pub(crate) journal: &'static str,
+    pub(crate) name: &'static str,
+}
+
+struct Database(Connection);
+
+impl Engine for Sqlite {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn create(&self, folder: &Path) -> Result<Box<dyn Opened>, Failure> {
+        let connection = Connection::open(folder.join("benchmark.sqlite"))?;
+        connection.pragma_update(None, "journal_mode", self.journal)?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.execute_batch(
+            "CREATE TABLE benchmark(id INTEGER PRIMARY KEY, name TEXT, value INTEGER)",
+        )?;
+        Ok(Box::new(Database(connection)))
+    }
+}
+
+const INSERT: &str = "INSERT INTO benchmark(id, name, value) VALUES (?1, 'TOTO', ?2)";
+
+impl Database {
+    fn one_by_one(&self, rows: u64) -> Result<(), Failure> {
+        let mut statement =
+            self.0.prepare("INSERT INTO benchmark(name, value) VALUES ('TOTO', ?1)")?;
+        for value in 0..i64::try_from(rows)? {
+            statement.execute([value])?;
+        }
+        Ok(())
+    }
+}
+
+impl Opened for Database {
+    fn insert_rows(&mut self, rows: u64) -> Result<(), Failure> {
+        let transaction = self.0.transaction()?;
+        {
+            let mut statement = transaction.prepare(INSERT)?;
+            for value in 0..i64::try_from(rows)? {
+                statement.execute([value, value])?;
+            }
+        }
+        Ok(transaction.commit()?)
+    }
+
+    fn read_rows(&mut self, ids: &[u64]) -> Result<i64, Failure> {
+        let transaction = self.0.transaction()?;
+        let mut statement = transaction.prepare("SELECT value FROM benchmark WHERE id = ?1")?;
+        let mut sum = 0i64;
+        for &id in ids {
+            let value: i64 = statement.query_row([i64::try_from(id)?], |row| row.get(0))?;
+            sum = sum.wrapping_add(value);
+        }
+        Ok(sum)
+    }
+
+    fn commit_rows(&mut self, rows: u64) -> Result<(), Failure> {
+        self.0.pragma_update(None, "synchronous", "FULL")?;
+        self.one_by_one(rows)
+    }
+
+    fn commit_rows_soft(&mut self, rows: u64) -> Result<(), Failure> {
+        self.0.pragma_update(None, "synchronous", "NORMAL")?;
+        self.one_by_one(rows)
+    }
+
+    fn memory(&self) -> Option<u64> {
+        None
+    }
+
+    fn close(self: Box<Self>) -> Result<(), Failure> {
+        self.0.close().map_err(|(_, error)| error.into())
+    }
+}

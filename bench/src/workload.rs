@@ -1,0 +1,142 @@
+//! The workloads, and the turns in which engines do them.
+
+use std::path::Path;
+use std::time::Instant;
+
+use crate::annals_engine::Annals;
+use crate::engine::{Engine, Failure};
+use crate::sqlite_engine::Sqlite;
+
+/// Durable commits are slow on some disks, so there are only so many of them.
+const DURABLE_COMMITS: u64 = 500;
+const SOFT_COMMITS: u64 = 50_000;
+
+/// One number of one engine: the median of its turns.
+#[derive(Debug)]
+pub(crate) struct Figure {
+    pub(crate) workload: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) engine: &'static str,
+    pub(crate) value: f64,
+}
+
+/// All numbers of all turns.
+#[derive(Default)]
+struct Measured(Vec<Figure>);
+
+impl Measured {
+    fn add(&mut self, engine: &'static str, (workload, unit): (&'static str, &'static str), value: f64) {
+        self.0.push(Figure { workload, unit, engine, value });
+    }
+
+    /// Gives the median of each workload and engine, in the order of their first turn.
+    fn medians(self) -> Vec<Figure> {
+        let mut medians: Vec<(Figure, Vec<f64>)> = Vec::new();
+        for figure in self.0 {
+            let same = |(known, _): &&mut (Figure, Vec<f64>)| {
+                known.workload == figure.workload && known.engine == figure.engine
+            };
+            match medians.iter_mut().find(same) {
+                Some((_, values)) => values.push(figure.value),
+                None => {
+                    let values = vec![figure.value];
+                    medians.push((figure, values));
+                }
+            }
+        }
+        let median = |(mut figure, mut values): (Figure, Vec<f64>)| {
+            values.sort_by(f64::total_cmp);
+            figure.value = values[values.len() / 2];
+            figure
+        };
+        medians.into_iter().map(median).collect()
+    }
+}
+
+/// Lets every engine have its turns.
+pub(crate) fn run(rows: u64, turns: usize) -> Result<Vec<Figure>, Failure> {
+    let engines: [&dyn Engine; 3] = [
+        &Annals,
+        &Sqlite { journal: "wal", name: "SQLite WAL" },
+        &Sqlite { journal: "delete", name: "SQLite rollback" },
+    ];
+    let ids = random_ids(rows);
+    let mut measured = Measured::default();
+    for _ in 0..turns {
+        for engine in engines {
+            turn(engine, rows, &ids, &mut measured)?;
+        }
+    }
+    Ok(measured.medians())
+}
+
+fn turn(
+    engine: &dyn Engine,
+    rows: u64,
+    ids: &[u64],
+    measured: &mut Measured,
+) -> Result<(), Failure> {
+    let folder = tempfile::tempdir()?;
+    let mut database = engine.create(folder.path())?;
+    let name = engine.name();
+
+    let insert = nanoseconds(rows, || database.insert_rows(rows))?;
+    measured.add(name, ("insert row by row, one durable commit", "ns/row"), insert);
+    let before = database.memory();
+    let read = nanoseconds(ids.len() as u64, || {
+        let expected = ids.iter().fold(0i64, |sum, &id| sum.wrapping_add(id.cast_signed()));
+        match database.read_rows(ids)? {
+            sum if sum == expected => Ok(()),
+            sum => Err(format!("{name} read {sum}, not {expected}").into()),
+        }
+    })?;
+    measured.add(name, ("point read by random id", "ns/read"), read);
+    if let Some(memory) = before {
+        measured.add(name, ("resident in the store", "bytes/row"), ratio(memory, rows));
+    }
+    database.close()?;
+    measured.add(name, ("on disk, closed", "bytes/row"), ratio(size(folder.path())?, rows));
+
+    let folder = tempfile::tempdir()?;
+    let mut database = engine.create(folder.path())?;
+    let soft = nanoseconds(SOFT_COMMITS, || database.commit_rows_soft(SOFT_COMMITS))?;
+    measured.add(name, ("soft commit, one row each", "us/commit"), soft / 1e3);
+    let durable = nanoseconds(DURABLE_COMMITS, || database.commit_rows(DURABLE_COMMITS))?;
+    measured.add(name, ("durable commit, one row each", "us/commit"), durable / 1e3);
+    database.close()
+}
+
+/// Gives the wall time of each of `count` things.
+fn nanoseconds(count: u64, work: impl FnOnce() -> Result<(), Failure>) -> Result<f64, Failure> {
+    #[allow(clippy::disallowed_methods, reason = "a benchmark measures with the real clock")]
+    let start = Instant::now();
+    work()?;
+    #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    Ok(start.elapsed().as_secs_f64() * 1e9 / count as f64)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
+fn ratio(bytes: u64, rows: u64) -> f64 {
+    bytes as f64 / rows as f64
+}
+
+fn size(folder: &Path) -> Result<u64, Failure> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(folder)? {
+        bytes += entry?.metadata()?.len();
+    }
+    Ok(bytes)
+}
+
+/// Gives as many ids as there are rows, each row's any number of times (SplitMix64).
+fn random_ids(rows: u64) -> Vec<u64> {
+    let mut state = 7u64;
+    let mut next = || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut word = state;
+        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        word ^ (word >> 31)
+    };
+    (0..rows).map(|_| next() % rows).collect()
+}

@@ -1,0 +1,187 @@
+//! Names: everything in a schema gets one that Rust accepts and that is unique where it stands.
+//!
+//! The rule: a name stays as it is if it can. A keyword becomes a raw identifier. A keyword that
+//! can't be one (`self`, `super`, `crate`, `Self`, `_`), a name that generated code uses itself, and
+//! a name that is taken where it stands get `_` appended, as often as it takes to be unique.
+
+use std::collections::HashSet;
+
+use crate::Schema;
+
+const KEYWORDS: [&str; 47] = [
+    "as", "async", "await", "break", "const", "continue", "dyn", "else", "enum", "extern", "false",
+    "fn", "for", "if", "impl", "in", "let", "loop", "match", "mod", "move", "mut", "pub", "ref",
+    "return", "static", "struct", "trait", "true", "type", "unsafe", "use", "where", "while",
+    "abstract", "become", "box", "do", "final", "gen", "macro", "override", "priv", "try",
+    "typeof", "unsized", "virtual",
+];
+const NEVER_RAW: [&str; 5] = ["self", "super", "crate", "Self", "_"];
+
+/// What tables and indexes, which are methods and modules, can't be called: the other methods and
+/// items of the outer module, and what its code uses by a short name.
+const OUTER: [&str; 36] = [
+    "view",
+    "txid",
+    "as_dynamic",
+    "clone",
+    "comment",
+    "timestamp",
+    "set_time",
+    "set_level",
+    "commit",
+    "rollback",
+    "fmt",
+    "from",
+    "into",
+    "Database",
+    "Snapshot",
+    "View",
+    "Transaction",
+    "SCHEMA",
+    "COMPILED",
+    "bool",
+    "str",
+    "i64",
+    "u64",
+    "Result",
+    "Option",
+    "Ok",
+    "Err",
+    "Some",
+    "None",
+    "From",
+    "Into",
+    "AsRef",
+    "FnOnce",
+    "Clone",
+    "Copy",
+    "yield",
+];
+
+/// What fields, which are getters and parameters, can't be called.
+const INNER: [&str; 10] =
+    ["id", "as_dynamic", "clone", "fmt", "Row", "Writer", "Some", "None", "Ok", "Err"];
+
+/// What the types of indexes can't be called in their table's module.
+const TYPES: [&str; 17] = [
+    "Kind",
+    "Id",
+    "Row",
+    "New",
+    "Table",
+    "Writer",
+    "Option",
+    "Result",
+    "Some",
+    "None",
+    "Ok",
+    "Err",
+    "From",
+    "Into",
+    "Default",
+    "IntoIterator",
+    "Iterator",
+];
+
+/// The Rust names of a schema.
+pub(super) struct Names {
+    /// Those of the tables, by number.
+    pub(super) tables: Vec<TableNames>,
+    /// Those of the indexes, by number.
+    pub(super) indexes: Vec<IndexNames>,
+}
+
+/// The Rust names of a table.
+pub(super) struct TableNames {
+    /// Module and method.
+    pub(super) name: String,
+    /// Getters and parameters, by the fields' numbers.
+    pub(super) fields: Vec<String>,
+}
+
+/// The Rust names of an index.
+pub(super) struct IndexNames {
+    /// The method.
+    pub(super) name: String,
+    /// The type, in the table's module.
+    pub(super) ty: String,
+}
+
+impl Names {
+    pub(super) fn new(schema: &Schema) -> Self {
+        let tables = schema.tables().iter().map(|table| table.name.as_str());
+        let indexes = schema.indexes().iter().map(|index| index.name.as_str());
+        let mut outer = Scope::new(&OUTER, tables.chain(indexes));
+        let tables = schema.tables().iter().map(|table| {
+            let fields = table.fields.iter().map(|field| field.name.as_str());
+            let mut inner = Scope::new(&INNER, fields.clone());
+            TableNames {
+                name: outer.declare(&table.name),
+                fields: fields.map(|field| inner.declare(field)).collect(),
+            }
+        });
+        let tables: Vec<_> = tables.collect();
+        let mut types: Vec<_> =
+            tables.iter().map(|_| Scope::new(&TYPES, std::iter::empty())).collect();
+        let indexes = schema.indexes().iter().map(|index| IndexNames {
+            name: outer.declare(&index.name),
+            ty: match types.get_mut(index.table.0 as usize) {
+                Some(scope) => scope.declare(&camel_case(&index.name)),
+                None => camel_case(&index.name),
+            },
+        });
+        let indexes = indexes.collect();
+        Self { tables, indexes }
+    }
+}
+
+/// Gives the plain word of a name, to make a longer name of: `set_type` of `r#type`.
+pub(super) fn plain(name: &str) -> &str {
+    name.strip_prefix("r#").unwrap_or(name)
+}
+
+/// Makes an identifier of a name that stands alone.
+pub(super) fn identifier(name: &str) -> String {
+    Scope::new(&[], std::iter::empty()).declare(name)
+}
+
+/// One namespace of Rust, in which names are unique.
+struct Scope<'a> {
+    reserved: &'a [&'a str],
+    /// All names of the schema that will stand here: none of them gives way to a changed one.
+    wanted: HashSet<&'a str>,
+    taken: HashSet<String>,
+}
+
+impl<'a> Scope<'a> {
+    fn new(reserved: &'a [&'a str], wanted: impl Iterator<Item = &'a str>) -> Self {
+        Self { reserved, wanted: wanted.collect(), taken: HashSet::new() }
+    }
+
+    fn declare(&mut self, name: &str) -> String {
+        let mut unique = name.to_owned();
+        while self.is_impossible(&unique) || (unique != name && self.wanted.contains(&*unique)) {
+            unique.push('_');
+        }
+        self.taken.insert(unique.clone());
+        if KEYWORDS.contains(&&*unique) { format!("r#{unique}") } else { unique }
+    }
+
+    fn is_impossible(&self, name: &str) -> bool {
+        NEVER_RAW.contains(&name) || self.reserved.contains(&name) || self.taken.contains(name)
+    }
+}
+
+/// Makes `CityByName` of `city_by_name`.
+fn camel_case(name: &str) -> String {
+    let mut camel = String::new();
+    for part in name.split('_') {
+        let mut letters = part.chars();
+        camel.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        camel.extend(letters);
+    }
+    match camel.chars().next() {
+        Some(first) if first.is_ascii_alphabetic() => camel,
+        _ => format!("Index{camel}"),
+    }
+}

@@ -1,0 +1,147 @@
+//! How the fields of a schema look in Rust.
+
+use super::names::Names;
+use crate::{Field, Type, Value};
+
+/// A field as generated code sees it.
+pub(super) struct Column<'a> {
+    /// The field.
+    pub(super) field: &'a Field,
+    /// Its name in Rust.
+    pub(super) name: &'a str,
+    /// Its type in Rust when it isn't null; borrowed types have no lifetime.
+    plain: String,
+}
+
+impl<'a> Column<'a> {
+    pub(super) fn new(names: &Names, field: &'a Field, name: &'a str) -> Self {
+        let plain = match field.ty {
+            Type::Bool => "bool".to_owned(),
+            Type::Int8 => "i8".to_owned(),
+            Type::Int16 => "i16".to_owned(),
+            Type::Int32 => "i32".to_owned(),
+            Type::Int64 => "i64".to_owned(),
+            Type::UInt8 => "u8".to_owned(),
+            Type::UInt16 => "u16".to_owned(),
+            Type::UInt32 => "u32".to_owned(),
+            Type::UInt64 => "u64".to_owned(),
+            Type::Float32 => "f32".to_owned(),
+            Type::Float64 => "f64".to_owned(),
+            Type::String => "&str".to_owned(),
+            Type::Bytes => "&[u8]".to_owned(),
+            Type::Timestamp => "::annals::Timestamp".to_owned(),
+            Type::Reference(target) => {
+                let target = names.tables.get(target.0 as usize);
+                format!("super::{}::Id", target.map_or("_", |table| &table.name))
+            }
+        };
+        Self { field, name, plain }
+    }
+
+    /// The constant that names the field to the runtime.
+    pub(super) fn number(&self) -> String {
+        format!("::annals::FieldNumber({})", self.field.number.0)
+    }
+
+    /// Says in the schema's words what the field holds.
+    pub(super) fn description(&self) -> String {
+        let null = if self.field.nullable && !self.is_reference() { ", may be null" } else { "" };
+        match self.field.ty {
+            Type::Reference(_) => format!("The reference `{}`.", self.field.name),
+            ty => format!("The field `{}`: {}{null}.", self.field.name, ty.name()),
+        }
+    }
+
+    pub(super) fn is_reference(&self) -> bool {
+        matches!(self.field.ty, Type::Reference(_))
+    }
+
+    pub(super) fn is_borrowed(&self) -> bool {
+        self.field.ty.is_variable()
+    }
+
+    /// The type of a value that isn't null; `lifetime` is empty, or like `'a `.
+    pub(super) fn plain(&self, lifetime: &str) -> String {
+        self.plain.replacen('&', &format!("&{lifetime}"), 1)
+    }
+
+    /// The type of a value.
+    pub(super) fn value(&self, lifetime: &str) -> String {
+        let plain = self.plain(lifetime);
+        if self.field.nullable { format!("Option<{plain}>") } else { plain }
+    }
+
+    /// The parameter that takes a value to write.
+    pub(super) fn parameter(&self) -> String {
+        if self.is_reference() {
+            format!("{}: impl Into<Option<{}>>", self.name, self.plain)
+        } else {
+            format!("{}: {}", self.name, self.value(""))
+        }
+    }
+
+    /// The expression that makes a `ValueRef` of that parameter.
+    pub(super) fn argument(&self) -> String {
+        if self.is_reference() { self.optional() } else { format!("{}.into()", self.name) }
+    }
+
+    /// The parameter that takes a value to look for; see [`names_lifetime`](Self::names_lifetime).
+    pub(super) fn key_parameter(&self) -> String {
+        if self.field.nullable {
+            format!("{}: impl Into<Option<{}>>", self.name, self.plain("'k "))
+        } else {
+            format!("{}: {}", self.name, self.plain)
+        }
+    }
+
+    /// Tells whether that parameter names the lifetime `'k`: inside `impl` it can't be left out.
+    pub(super) fn names_lifetime(&self) -> bool {
+        self.field.nullable && self.is_borrowed()
+    }
+
+    /// The expression that makes a `ValueRef` of that parameter.
+    pub(super) fn key_argument(&self) -> String {
+        if self.field.nullable { self.optional() } else { format!("{}.into()", self.name) }
+    }
+
+    fn optional(&self) -> String {
+        format!("::annals::typed::optional::<{}>({})", self.plain, self.name)
+    }
+
+    /// The body of a getter.
+    pub(super) fn read(&self) -> String {
+        let number = self.number();
+        if self.is_reference() {
+            format!("self.0.read::<Option<::annals::RowId>>({number}).map(Into::into)")
+        } else {
+            format!("self.0.read({number})")
+        }
+    }
+
+    /// The default as a Rust expression.
+    pub(super) fn default(&self) -> String {
+        let value = self.field.default_value();
+        let plain = match &value {
+            Value::Null => return "None".to_owned(),
+            Value::Float32(v) => float(f64::from(*v), &format!("{v:?}"), "f32"),
+            Value::Float64(v) => float(*v, &format!("{v:?}"), "f64"),
+            Value::String(v) => format!("{v:?}"),
+            Value::Bytes(v) => format!("b\"{}\"", v.escape_ascii()),
+            Value::Timestamp(v) => format!("::annals::Timestamp({v})"),
+            Value::Reference(v) => format!("{}::new({})", self.plain, v.0),
+            number => number.to_string(),
+        };
+        if self.field.nullable { format!("Some({plain})") } else { plain }
+    }
+}
+
+fn float(value: f64, text: &str, ty: &str) -> String {
+    if value.is_nan() {
+        format!("{ty}::NAN")
+    } else if value.is_infinite() {
+        let sign = if value < 0.0 { "NEG_" } else { "" };
+        format!("{ty}::{sign}INFINITY")
+    } else {
+        text.to_owned()
+    }
+}

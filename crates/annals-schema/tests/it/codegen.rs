@@ -1,0 +1,65 @@
+//! The generator's output, compared with `golden/*.rs`; `UPDATE=1` rewrites them. The tests of
+//! `annals` compile the same files.
+
+use std::fs;
+use std::path::Path;
+
+use annals_schema::{generate, generate_module, module_name, parse};
+
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/golden");
+
+fn compare(name: &str) {
+    let folder = Path::new(GOLDEN);
+    let text = fs::read_to_string(folder.join(format!("{name}.schema"))).unwrap();
+    let code = generate(&parse(&text).unwrap().schema);
+    let path = folder.join(format!("{name}.rs"));
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, &code).unwrap();
+    }
+    let golden = fs::read_to_string(&path).unwrap();
+    assert!(code == golden, "{name}.rs differs from what is generated: look, then UPDATE=1");
+}
+
+#[test]
+fn tutorial() {
+    compare("tutorial");
+}
+
+#[test]
+fn types() {
+    compare("types");
+}
+
+#[test]
+fn collisions() {
+    compare("collisions");
+}
+
+#[test]
+fn wide() {
+    compare("wide");
+}
+
+#[test]
+fn modules_nest_by_namespace() {
+    let schema = parse("create_table city").unwrap().schema;
+    let code = generate_module(&schema, "outer::type");
+    assert!(code.contains("\npub mod outer {\n    pub mod r#type {\n        //! The typed API"));
+}
+
+#[test]
+fn module_is_named_by_namespace_or_file() {
+    assert_eq!(module_name(Some("a::b"), "file"), "a::b");
+    assert_eq!(module_name(None, "my-schema.v2"), "my_schema_v2");
+    assert_eq!(module_name(None, "2024"), "_2024");
+}
+
+#[test]
+fn the_examples_parse() {
+    for (text, tables) in [
+        (include_str!("../../../../examples/tutorial.schema"), 2),
+        (include_str!("../../../../examples/airports/airports.schema"), 5),
+    ] {
+        assert_eq!(parse(text).unwrap().schema.tables().len(), tables);
+    }
+}

@@ -1,0 +1,91 @@
+//! Points in time as text and as the operating system's.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use annals_schema::Timestamp;
+
+fn micros(text: &str) -> i64 {
+    text.parse::<Timestamp>().unwrap().0
+}
+
+#[test]
+fn known_dates() {
+    for (text, seconds) in [
+        ("0000-01-01T00:00:00Z", -62_167_219_200),
+        ("0000-02-29T00:00:00Z", -62_162_121_600),
+        ("1900-03-01T00:00:00Z", -2_203_891_200),
+        ("1969-12-31T23:59:59Z", -1),
+        ("1970-01-01T00:00:00Z", 0),
+        ("2000-02-29T12:00:00Z", 951_825_600),
+        ("2021-11-02T22:10:25Z", 1_635_891_025),
+        ("2100-03-01T00:00:00Z", 4_107_542_400),
+        ("9999-12-31T23:59:59Z", 253_402_300_799),
+    ] {
+        assert_eq!(micros(text), seconds * 1_000_000, "{text}");
+        assert_eq!(Timestamp::from_seconds(seconds).to_string(), text);
+        assert_eq!(Timestamp::from_seconds(seconds).seconds(), seconds, "{text}");
+    }
+}
+
+#[test]
+fn every_day_of_four_centuries_is_the_day_after_the_one_before() {
+    let first = micros("1800-01-01T00:00:00Z");
+    let mut before = String::new();
+    for day in 0..146_097_i64 {
+        let time = Timestamp(first + day * 86_400_000_000);
+        let text = time.to_string();
+        assert_eq!(micros(&text), time.0, "{text}");
+        assert!(before < text, "{before} comes before {text}");
+        before = text;
+    }
+    assert_eq!(before, "2199-12-31T00:00:00Z");
+}
+
+#[test]
+fn fractions_and_offsets() {
+    assert_eq!(micros("1970-01-01T00:00:00.000001Z"), 1);
+    assert_eq!(Timestamp(-1).to_string(), "1969-12-31T23:59:59.999999Z");
+    assert_eq!(Timestamp(-1).seconds(), -1);
+    assert_eq!(Timestamp(-1).subsecond_microseconds(), 999_999);
+    assert_eq!(micros("1970-01-01T00:00:00.5-00:30"), 1_800_500_000);
+    assert_eq!(Timestamp(253_402_300_800_000_000).to_string(), "@253402300800000000");
+    assert_eq!(Timestamp(i64::MAX).to_string().parse(), Ok(Timestamp(i64::MAX)));
+}
+
+#[test]
+fn what_is_no_time_is_refused() {
+    for text in [
+        "",
+        "@",
+        "@1.5",
+        "@9223372036854775808",
+        "2021-11-02",
+        "2021-11-02T22:10:25",
+        "2021-11-02 22:10:25Z",
+        "2021-13-02T22:10:25Z",
+        "2021-00-02T22:10:25Z",
+        "2021-11-31T22:10:25Z",
+        "1900-02-29T00:00:00Z",
+        "2021-11-02T24:00:00Z",
+        "2021-11-02T22:60:25Z",
+        "2021-11-02T22:10:60Z",
+        "2021-11-02T22:10:25.Z",
+        "2021-11-02T22:10:25.1234567Z",
+        "2021-11-02T22:10:25+1:00",
+        "2021-11-02T22:10:25Zé",
+        "+021-11-02T22:10:25Z",
+    ] {
+        let error = text.parse::<Timestamp>().unwrap_err().to_string();
+        assert!(error.contains(text) && error.contains("2021-11-02T22:10:25Z"), "{error}");
+    }
+}
+
+#[test]
+fn system_time_there_and_back() {
+    for micros in [0, 1, -1, 1_635_891_025_123_456, -5_000_000] {
+        let time = SystemTime::try_from(Timestamp(micros)).unwrap();
+        assert_eq!(Timestamp::from(time), Timestamp(micros));
+    }
+    let between = UNIX_EPOCH - Duration::from_nanos(1);
+    assert_eq!(Timestamp::from(between), Timestamp(-1), "rounded down");
+}

@@ -1,0 +1,38 @@
+//! The generic part of the typed API: what the code that [`schema!`](crate::schema) generates is
+//! made of.
+//!
+//! Generated code says what differs from table to table: names, types and numbers. All that is the
+//! same for every table is here, once, so that a program with many tables compiles quickly. In
+//! reading order: a [`Record`] stands for a table at compile time, [`Id`] is the id of a row of it,
+//! [`Table`] reads it, [`Index`] looks it up, [`Writer`] writes it; [`CompiledSchema`] is the schema
+//! that generated code was made from.
+
+mod id;
+mod index;
+mod schema;
+mod table;
+mod writer;
+
+use annals_schema::{TableNumber, ValueRef};
+
+pub use id::Id;
+pub use index::{Index, IndexRows};
+pub use schema::CompiledSchema;
+pub use table::{Rows, Table};
+pub use writer::Writer;
+
+/// A kind of rows that is known when compiling; generated code has one for each table.
+pub trait Record: Sized + 'static {
+    /// The number of the table that holds these rows.
+    const TABLE: TableNumber;
+    /// The table's name.
+    const NAME: &'static str;
+    /// A row, with a getter for each field.
+    type Row<'a>: From<crate::Row<'a>>;
+}
+
+/// Makes a value of something that may be absent: what generated code does with the parameters of
+/// references, so that they take both an id and an `Option` of one.
+pub fn optional<'v, T: Into<ValueRef<'v>>>(value: impl Into<Option<T>>) -> ValueRef<'v> {
+    value.into().into()
+}

@@ -1,0 +1,131 @@
+//! Reading a table.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use super::{Id, Record};
+use crate::{Result, TableView, View};
+
+/// A table in a view, for reading.
+pub struct Table<'a, R> {
+    table: TableView<'a>,
+    kind: PhantomData<fn() -> R>,
+}
+
+impl<'a, R: Record> Table<'a, R> {
+    /// Gives the table of a view of a database that has the program's schema.
+    ///
+    /// # Panics
+    /// If the view has no such table: a database is only opened when it has the program's tables.
+    #[must_use]
+    pub fn new(view: &'a View) -> Self {
+        let table = view.table(R::TABLE).expect("opening compared the tables with the program's");
+        Self { table, kind: PhantomData }
+    }
+
+    /// Gives the row with that id.
+    ///
+    /// # Errors
+    /// There is no such row (`NotFound`), or it can't be loaded.
+    pub fn get(&self, id: Id<R>) -> Result<R::Row<'a>> {
+        self.table.get(id.into()).map(Into::into)
+    }
+
+    /// Gives the row with that id, if there is one.
+    ///
+    /// # Errors
+    /// The row can't be loaded.
+    pub fn find(&self, id: Id<R>) -> Result<Option<R::Row<'a>>> {
+        Ok(self.table.find(id.into())?.map(Into::into))
+    }
+
+    /// Tells whether there is a row with that id.
+    #[must_use]
+    pub fn contains(&self, id: Id<R>) -> bool {
+        self.table.contains(id.into())
+    }
+
+    /// Gives the number of rows. Constant time.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.table.len()
+    }
+
+    /// Tells whether there is no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// Gives all rows in order of their ids, from either end.
+    #[must_use]
+    pub fn iter(&self) -> Rows<'a, R> {
+        Rows { rows: self.table.rows(), kind: PhantomData }
+    }
+
+    /// Gives the same table without its type.
+    #[must_use]
+    pub fn as_dynamic(&self) -> TableView<'a> {
+        self.table
+    }
+}
+
+impl<R> Clone for Table<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for Table<'_, R> {}
+
+impl<R: Record> fmt::Debug for Table<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table").field("name", &R::NAME).finish_non_exhaustive()
+    }
+}
+
+impl<'a, R: Record> IntoIterator for Table<'a, R> {
+    type Item = Result<R::Row<'a>>;
+    type IntoIter = Rows<'a, R>;
+    fn into_iter(self) -> Rows<'a, R> {
+        self.iter()
+    }
+}
+
+impl<'a, R: Record> IntoIterator for &Table<'a, R> {
+    type Item = Result<R::Row<'a>>;
+    type IntoIter = Rows<'a, R>;
+    fn into_iter(self) -> Rows<'a, R> {
+        self.iter()
+    }
+}
+
+/// The rows of a table in order of their ids, from both ends.
+pub struct Rows<'a, R> {
+    rows: crate::Rows<'a>,
+    kind: PhantomData<fn() -> R>,
+}
+
+impl<R: Record> fmt::Debug for Rows<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rows").field("table", &R::NAME).finish_non_exhaustive()
+    }
+}
+
+impl<'a, R: Record> Iterator for Rows<'a, R> {
+    type Item = Result<R::Row<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.rows.next().map(|row| row.map(Into::into))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.rows.size_hint()
+    }
+}
+
+impl<R: Record> DoubleEndedIterator for Rows<'_, R> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.rows.next_back().map(|row| row.map(Into::into))
+    }
+}

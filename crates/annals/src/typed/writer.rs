@@ -1,0 +1,97 @@
+//! Writing a table in a transaction.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use annals_schema::{FieldNumber, ValueRef};
+
+use super::{Id, Record, Table};
+use crate::{Result, Transaction};
+
+/// A table in a transaction, for reading and writing.
+///
+/// Generated code puts `insert` and the setters, with the right types, in front of the untyped
+/// methods here.
+pub struct Writer<'t, 'db, R> {
+    transaction: &'t mut Transaction<'db>,
+    kind: PhantomData<fn() -> R>,
+}
+
+impl<'t, 'db, R: Record> Writer<'t, 'db, R> {
+    /// Takes the table of a transaction on a database that has the program's schema.
+    #[must_use]
+    pub fn new(transaction: &'t mut Transaction<'db>) -> Self {
+        Self { transaction, kind: PhantomData }
+    }
+
+    /// Inserts a row with the table's next id: one value for each field, in the schema's order.
+    ///
+    /// # Errors
+    /// The values aren't those of the table, a row has the same key in a unique index, or the
+    /// journal can't be written.
+    pub fn insert(&mut self, values: &[ValueRef<'_>]) -> Result<Id<R>> {
+        self.transaction.insert(R::TABLE, values).map(Into::into)
+    }
+
+    /// Inserts a row at a free id.
+    ///
+    /// # Errors
+    /// Those of [`insert`](Self::insert), and that the id is in use.
+    pub fn insert_at(&mut self, id: Id<R>, values: &[ValueRef<'_>]) -> Result<()> {
+        self.transaction.insert_at(R::TABLE, id.into(), values)
+    }
+
+    /// Sets one field of a row. Unique keys are checked at commit, so that two rows can swap values.
+    ///
+    /// # Errors
+    /// There is no such row or field, the value isn't of its type, or the journal can't be written.
+    pub fn set(&mut self, id: Id<R>, field: FieldNumber, value: ValueRef<'_>) -> Result<()> {
+        self.transaction.update(R::TABLE, id.into(), field, value)
+    }
+
+    /// Deletes a row.
+    ///
+    /// # Errors
+    /// There is no row with that id, or the journal can't be written.
+    pub fn delete(&mut self, id: Id<R>) -> Result<()> {
+        self.transaction.delete(R::TABLE, id.into())
+    }
+
+    /// Gives the table as the transaction sees it.
+    #[must_use]
+    pub fn table(&self) -> Table<'_, R> {
+        Table::new(self.transaction.view())
+    }
+
+    /// Turns into the table as the transaction sees it, which lives as long as the borrow of the
+    /// transaction.
+    #[must_use]
+    pub fn into_table(self) -> Table<'t, R> {
+        let transaction: &'t Transaction<'db> = self.transaction;
+        Table::new(transaction.view())
+    }
+
+    /// Tells whether there is a row with that id.
+    #[must_use]
+    pub fn contains(&self, id: Id<R>) -> bool {
+        self.table().contains(id)
+    }
+
+    /// Gives the number of rows. Constant time.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.table().len()
+    }
+
+    /// Tells whether there is no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.table().is_empty()
+    }
+}
+
+impl<R: Record> fmt::Debug for Writer<'_, '_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").field("table", &R::NAME).finish_non_exhaustive()
+    }
+}

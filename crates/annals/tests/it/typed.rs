@@ -1,0 +1,277 @@
+//! The typed API, run: every call that generated code has.
+
+use super::generated_for_tests::{items, tutorial};
+use annals::{Error, ErrorKind, Level, Options, Result, Timestamp};
+
+/// A database in a directory of its own, which ends with it.
+fn tutorial() -> (tempfile::TempDir, tutorial::Database) {
+    let directory = tempfile::tempdir().unwrap();
+    let database = tutorial::Database::open(directory.path().join("tutorial.annals")).unwrap();
+    (directory, database)
+}
+
+fn items() -> (tempfile::TempDir, items::Database) {
+    let directory = tempfile::tempdir().unwrap();
+    let database = items::Database::open(directory.path().join("items.annals")).unwrap();
+    (directory, database)
+}
+
+fn names<'a>(rows: impl Iterator<Item = Result<tutorial::person::Row<'a>>>) -> Vec<String> {
+    rows.map(|row| row.unwrap().first_name().to_owned()).collect()
+}
+
+#[test]
+fn the_tutorial_runs() {
+    let (_directory, db) = tutorial();
+    let (lille, remi) = db
+        .write(|tx| {
+            let lille = tx.city().insert("Lille")?;
+            let remi = tx.person().insert("Rémi", "Coulom", lille)?;
+            tx.person().set_last_name(remi, "Coulom-Martin")?;
+            tx.comment("first residents")?;
+            Ok::<_, Error>((lille, remi))
+        })
+        .unwrap();
+    let now = db.read();
+    let row = now.person().get(remi).unwrap();
+    assert_eq!(
+        (row.id(), row.first_name(), row.last_name(), row.home()),
+        (remi, "Rémi", "Coulom-Martin", Some(lille)),
+        "what was written"
+    );
+    assert_eq!(now.city().get(lille).unwrap().name(), "Lille", "the other table");
+    db.close().unwrap();
+}
+
+#[test]
+fn a_table_is_read_by_id_and_from_both_ends() {
+    let (_directory, db) = tutorial();
+    let ids = db
+        .write(|tx| {
+            ["Lille", "Paris", "Lyon"].map(|name| tx.city().insert(name)).into_iter().collect()
+        })
+        .map(|ids: Vec<tutorial::city::Id>| ids)
+        .unwrap_or_else(|error: Error| panic!("{error}"));
+    let now = db.read();
+    let absent = tutorial::city::Id::new(77);
+    assert_eq!(now.city().len(), 3, "three were inserted");
+    assert!(!now.city().is_empty() && now.person().is_empty(), "only one table has rows");
+    assert!(now.city().contains(ids[1]) && !now.city().contains(absent), "by id");
+    assert!(now.city().find(absent).unwrap().is_none(), "there is none");
+    assert_eq!(now.city().get(absent).unwrap_err().kind(), ErrorKind::NotFound, "there is none");
+    let forward: Vec<_> = now.city().iter().map(|city| city.unwrap().id()).collect();
+    assert_eq!(forward, ids, "in order of the ids");
+    let mut backward = Vec::new();
+    for city in now.city().into_iter().rev() {
+        backward.push(city.unwrap().name().to_owned());
+    }
+    assert_eq!(backward, ["Lyon", "Paris", "Lille"], "from the other end");
+}
+
+#[test]
+fn a_unique_index_gives_one_row() {
+    let (_directory, db) = tutorial();
+    let write = db.write(|tx| {
+        tx.city().insert("Paris")?;
+        tx.city().insert("Lille")
+    });
+    let lille = write.unwrap_or_else(|error: Error| panic!("{error}"));
+    let now = db.read();
+    let found = now.city_by_name().get("Lille").unwrap().unwrap();
+    assert_eq!(found.id(), lille, "by its key");
+    assert!(now.city_by_name().get("Lyon").unwrap().is_none(), "there is none");
+    let mut sorted = Vec::new();
+    for city in now.city_by_name() {
+        sorted.push(city.unwrap().name().to_owned());
+    }
+    assert_eq!(sorted, ["Lille", "Paris"], "in order of the name");
+    let last = now.city_by_name().iter().next_back().unwrap().unwrap();
+    assert_eq!(last.name(), "Paris", "from the other end");
+    let again = db.write(|tx| tx.city().insert("Lille")).unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::Unique, "the name is taken");
+    assert_eq!(db.read().city().len(), 2, "and nothing changed");
+}
+
+#[test]
+fn a_composite_index_is_searched_by_its_leading_fields() {
+    let (_directory, db) = tutorial();
+    db.write(|tx| {
+        for (first, last) in
+            [("Rémi", "Coulom"), ("Anne", "Coulom"), ("Zoé", "Couture"), ("Al", "Dupont")]
+        {
+            tx.person().insert(first, last, None)?;
+        }
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+    let now = db.read();
+    let index = now.person_by_name();
+    assert_eq!(names(index.find("Coulom", "Rémi")), ["Rémi"], "the whole key");
+    assert_eq!(names(index.with_last_name("Coulom")), ["Anne", "Rémi"], "the leading field");
+    assert_eq!(names(index.prefix("Cou").rev()), ["Zoé", "Rémi", "Anne"], "a prefix, backward");
+    assert_eq!(names(index.range("Couture"..)), ["Zoé", "Al"], "a range");
+    assert_eq!(names(index.range("A".."Couture").rev()), ["Rémi", "Anne"], "backward");
+    assert_eq!(names(index.iter()), ["Anne", "Rémi", "Zoé", "Al"], "everything");
+}
+
+#[test]
+fn wide_rows_are_inserted_by_name_of_the_field() {
+    let (_directory, db) = items();
+    let (with, at) = db
+        .write(|tx| {
+            let made = items::item::New { name: "chair", price: 12.5, ..Default::default() };
+            let with = tx.item().insert(made)?;
+            let at = items::item::Id::new(40);
+            tx.item().insert_at(at, items::item::New { stock: Some(3), ..made })?;
+            Ok::<_, Error>((with, at))
+        })
+        .unwrap();
+    let now = db.read();
+    let chair = now.item().get(with).unwrap();
+    assert_eq!((chair.name(), chair.price(), chair.stock()), ("chair", 12.5, None), "given");
+    assert_eq!(
+        (chair.colour(), chair.on_sale(), chair.raw()),
+        ("red", true, &[1_u8, 2][..]),
+        "defaults"
+    );
+    assert_eq!(chair.made(), Timestamp(0), "zero without a default");
+    assert_eq!(now.item().get(at).unwrap().stock(), Some(3), "at its id");
+    let next = db.write(|tx| tx.item().insert(items::item::New::default()));
+    assert_eq!(
+        next.unwrap_or_else(|error: Error| panic!("{error}")).get(),
+        41,
+        "larger than any id"
+    );
+}
+
+#[test]
+fn every_setter_writes_its_field() {
+    let (_directory, db) = items();
+    let id = db
+        .write(|tx| {
+            let id = tx.item().insert(items::item::New::default())?;
+            let mut item = tx.item();
+            item.set_name(id, "table")?;
+            item.set_price(id, -1.0)?;
+            item.set_stock(id, Some(9))?;
+            item.set_on_sale(id, false)?;
+            item.set_raw(id, b"\xff")?;
+            item.set_made(id, Timestamp(5))?;
+            item.set_parent(id, id)?;
+            Ok::<_, Error>(id)
+        })
+        .unwrap();
+    let now = db.read();
+    let row = now.item().get(id).unwrap();
+    assert_eq!((row.name(), row.price(), row.stock()), ("table", -1.0, Some(9)), "set");
+    assert_eq!((row.on_sale(), row.raw(), row.made()), (false, &b"\xff"[..], Timestamp(5)), "set");
+    assert_eq!(row.parent(), Some(id), "a reference takes an id");
+    db.write(|tx| {
+        tx.item().set_parent(id, None)?;
+        tx.item().set_stock(id, None)
+    })
+    .unwrap_or_else(|error: Error| panic!("{error}"));
+    assert_eq!(row.parent(), Some(id), "the snapshot stays as it was");
+    let now = db.read();
+    let row = now.item().get(id).unwrap();
+    assert_eq!((row.parent(), row.stock()), (None, None), "set to null");
+}
+
+#[test]
+fn ranges_over_numbers_leave_null_out() {
+    let (_directory, db) = items();
+    db.write(|tx| {
+        for (price, stock) in [(118.0, None), (119.0, Some(-4)), (117.9, Some(7)), (120.0, Some(0))]
+        {
+            tx.item().insert(items::item::New { price, stock, ..Default::default() })?;
+        }
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+    let now = db.read();
+    let prices: Vec<_> =
+        now.item_by_price().range(118.0..=119.0).map(|row| row.unwrap().price()).collect();
+    assert_eq!(prices, [118.0, 119.0], "both ends are in");
+    let stocks: Vec<_> = now.item_by_stock().range(..).map(|row| row.unwrap().stock()).collect();
+    assert_eq!(stocks, [Some(-4), Some(0), Some(7)], "null is in no bounds");
+    let few: Vec<_> =
+        now.item_by_stock().range(..7).rev().map(|row| row.unwrap().stock()).collect();
+    assert_eq!(few, [Some(0), Some(-4)], "backward, without the end");
+    assert_eq!(now.item_by_stock().find(None).count(), 1, "null is found when asked for");
+    assert_eq!(now.item_by_stock().find(7).count(), 1, "a value needs no Some");
+}
+
+#[test]
+fn a_transaction_sees_its_own_changes() {
+    let (_directory, db) = tutorial();
+    let before = db.read();
+    let mut tx = db.begin().unwrap();
+    let lille = tx.city().insert("Lille").unwrap();
+    tx.city().insert_at(tutorial::city::Id::new(9), "Lyon").unwrap();
+    let in_use = tx.city().insert_at(lille, "Nice").unwrap_err();
+    assert_eq!(in_use.kind(), ErrorKind::InUse, "the id has a row");
+    assert_eq!(tx.city().get(lille).unwrap().name(), "Lille", "by id");
+    assert!(tx.city().find(tutorial::city::Id::new(5)).unwrap().is_none(), "there is none");
+    assert_eq!(tx.city().iter().rev().map(|city| city.unwrap().id().get()).next(), Some(9), "last");
+    assert_eq!((tx.city().len(), tx.city().contains(lille)), (2, true), "counted");
+    assert_eq!(tx.city_by_name().get("Lyon").unwrap().unwrap().id().get(), 9, "by index");
+    let view = tx.view();
+    let (one, other) = (view.city().get(lille).unwrap(), view.city_by_name().iter().next_back());
+    assert_eq!((one.name(), other.unwrap().unwrap().name()), ("Lille", "Lyon"), "two rows at once");
+    tx.city().delete(lille).unwrap();
+    let gone = tx.city().set_name(lille, "Nice").unwrap_err();
+    assert_eq!(gone.kind(), ErrorKind::NotFound, "a deleted row");
+    let commit = tx.commit().unwrap();
+    assert!(before.city().is_empty(), "a snapshot doesn't see later commits");
+    let now = db.read();
+    assert_eq!((now.txid(), now.city().len()), (commit.txid, 1), "the commit is seen");
+    assert_eq!(now.clone().view().city().len(), 1, "a clone sees the same");
+}
+
+#[test]
+fn what_fails_is_rolled_back() {
+    let (_directory, db) = tutorial();
+    let failed: Result<(), Error> = db.write(|tx| {
+        tx.city().insert("Lille")?;
+        Err(Error::invalid("changed my mind"))
+    });
+    assert_eq!(failed.unwrap_err().to_string(), "changed my mind", "the closure's own error");
+    let mut tx = db.begin().unwrap();
+    tx.city().insert("Lyon").unwrap();
+    tx.rollback().unwrap();
+    {
+        let _dropped = db.begin().unwrap();
+    }
+    assert!(db.read().city().is_empty(), "nothing is left");
+}
+
+#[test]
+fn commits_carry_comment_level_and_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tutorial.annals");
+    let options = Options::new().level(Level::Checksummed);
+    let db = tutorial::Database::open_with(&path, &options).unwrap();
+    let mut tx = db.begin().unwrap();
+    tx.comment("why").unwrap();
+    tx.timestamp(1_635_891_025).unwrap();
+    tx.set_time("2021-11-02T22:10:25Z".parse().unwrap());
+    tx.set_level(Level::Soft);
+    let commit = tx.commit().unwrap();
+    assert_eq!(commit.level, Level::Soft, "the transaction's own");
+    assert_eq!(db.as_dynamic().read().txid(), commit.txid, "seen without types too");
+    assert_eq!(db.recovered().findings, Vec::<String>::new(), "nothing to recover");
+    db.close().unwrap();
+}
+
+#[test]
+fn another_schema_is_refused_with_the_first_difference() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.annals");
+    tutorial::Database::open(&path).unwrap().close().unwrap();
+    let error = items::Database::open(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::SchemaMismatch, "{error}");
+    let message = error.to_string();
+    assert!(message.contains("create_table city"), "{message}");
+    assert!(message.contains("create_table item"), "{message}");
+    tutorial::Database::open(&path).unwrap().close().unwrap();
+}

@@ -1,0 +1,71 @@
+//! Loads the first day, and replays the changes.
+
+use annals::Timestamp;
+
+use crate::airports::{Database, Transaction};
+use crate::source::{self, Change};
+use crate::tables::of_table;
+use crate::{Anything, FIRST_DAY};
+
+/// The tables, in the order in which they are loaded.
+pub const TABLES: [&str; 5] =
+    ["countries", "regions", "navaids", "airport_frequencies", "runways"];
+
+/// Loads the state of the first day in one transaction, dated by that day.
+pub fn first_day(db: &Database) -> Result<(), Anything> {
+    db.write(|tx| -> Result<(), Anything> {
+        let bar = source::progress(87_017, "loading");
+        for table in TABLES {
+            source::rows(FIRST_DAY, table, |id, fields| {
+                bar.inc(1);
+                of_table!(table, insert(tx, id, fields))
+            })?;
+        }
+        bar.finish_and_clear();
+        tx.set_time(format!("{FIRST_DAY}T00:00:00Z").parse()?);
+        tx.comment("the state of OurAirports on 2021-11-02")?;
+        Ok(())
+    })
+}
+
+/// Replays the changes: all that came in together are one transaction of that time.
+pub fn changes(db: &Database) -> Result<(), Anything> {
+    let changes = source::changes()?;
+    let bar = source::progress(changes.len(), "replaying");
+    let mut transactions = 0;
+    for together in changes.chunk_by(|a, b| a.at == b.at) {
+        let at: Timestamp = together[0].at.parse()?;
+        db.write(|tx| -> Result<(), Anything> {
+            tx.set_time(at);
+            together.iter().try_for_each(|change| apply(tx, change))
+        })?;
+        transactions += 1;
+        bar.inc(together.len() as u64);
+    }
+    bar.finish_and_clear();
+    println!("{} changes, {transactions} durable transactions", changes.len());
+    Ok(())
+}
+
+fn apply(tx: &mut Transaction<'_>, change: &Change) -> Result<(), Anything> {
+    let (table, id, fields) = (change.table.as_str(), change.id, &change.fields);
+    match change.operation.as_str() {
+        "insert" => of_table!(table, insert(tx, id, fields)),
+        "update" => fields.keys().try_for_each(|name| of_table!(table, set(tx, id, fields, name))),
+        "delete" => delete(tx, table, id),
+        other => Err(format!("there is no operation {other}").into()),
+    }
+}
+
+fn delete(tx: &mut Transaction<'_>, table: &str, id: u64) -> Result<(), Anything> {
+    use crate::airports::{airport_frequencies, countries, navaids, regions, runways};
+    match table {
+        "countries" => tx.countries().delete(countries::Id::new(id))?,
+        "regions" => tx.regions().delete(regions::Id::new(id))?,
+        "navaids" => tx.navaids().delete(navaids::Id::new(id))?,
+        "airport_frequencies" => tx.airport_frequencies().delete(airport_frequencies::Id::new(id))?,
+        "runways" => tx.runways().delete(runways::Id::new(id))?,
+        other => return Err(format!("there is no table {other}").into()),
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Where the data comes from: compressed CSV files, and changes as one JSON object a line.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::Anything;
+
+/// The fields of one row or change, as text.
+pub trait Fields {
+    /// Gives the text of a column; `None` if it isn't there.
+    fn field(&self, column: &str) -> Option<&str>;
+}
+
+/// One row of a CSV file.
+pub struct CsvRow<'a> {
+    columns: &'a csv::StringRecord,
+    row: &'a csv::StringRecord,
+}
+
+impl Fields for CsvRow<'_> {
+    fn field(&self, column: &str) -> Option<&str> {
+        let place = self.columns.iter().position(|name| name == column)?;
+        self.row.get(place)
+    }
+}
+
+/// The fields of a change.
+pub type JsonFields = serde_json::Map<String, serde_json::Value>;
+
+impl Fields for JsonFields {
+    fn field(&self, column: &str) -> Option<&str> {
+        self.get(column)?.as_str()
+    }
+}
+
+/// One change: an insert, update or delete.
+pub struct Change {
+    /// When it came in.
+    pub at: String,
+    /// The table.
+    pub table: String,
+    /// What was done.
+    pub operation: String,
+    /// The row.
+    pub id: u64,
+    /// The fields with their new values.
+    pub fields: JsonFields,
+}
+
+fn open(name: &str) -> Result<impl Read, Anything> {
+    let path = folder().join(name);
+    #[allow(clippy::disallowed_methods, reason = "an example reads its data as any program would")]
+    let file = File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(GzDecoder::new(file))
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/ourairports")
+}
+
+/// Calls `each` with every row of a table on one day.
+pub fn rows(
+    day: &str,
+    table: &str,
+    mut each: impl FnMut(u64, &CsvRow<'_>) -> Result<(), Anything>,
+) -> Result<(), Anything> {
+    let name = format!("{day}/{}.csv.gz", table.replace('_', "-"));
+    let mut reader = csv::Reader::from_reader(open(&name)?);
+    let columns = reader.headers()?.clone();
+    for row in reader.records() {
+        let row = row?;
+        let fields = CsvRow { columns: &columns, row: &row };
+        let id = fields.field("id").ok_or_else(|| format!("{name}: no column id"))?.parse()?;
+        each(id, &fields)?;
+    }
+    Ok(())
+}
+
+/// Reads all changes in order of time.
+pub fn changes() -> Result<Vec<Change>, Anything> {
+    let mut changes = Vec::new();
+    for line in BufReader::new(open("changes.ndjson.gz")?).lines() {
+        let mut object: JsonFields = serde_json::from_str(&line?)?;
+        let mut text = |name: &str| match object.remove(name) {
+            Some(serde_json::Value::String(text)) => Ok(text),
+            other => Err(format!("a change has no {name}: {other:?}")),
+        };
+        let (at, table, operation) = (text("at")?, text("table")?, text("op")?);
+        let id = object.get("id").and_then(serde_json::Value::as_u64).ok_or("a change has no id")?;
+        let fields = match object.remove("fields") {
+            Some(serde_json::Value::Object(fields)) => fields,
+            _ => JsonFields::new(),
+        };
+        changes.push(Change { at, table: table.replace('-', "_"), operation, id, fields });
+    }
+    Ok(changes)
+}
+
+/// Makes a progress bar, which shows on a terminal only.
+pub fn progress(len: usize, what: &'static str) -> ProgressBar {
+    let bar = ProgressBar::new(len as u64).with_message(what);
+    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}") {
+        bar.set_style(style);
+    }
+    bar
+}

@@ -1,0 +1,27 @@
+# Everything that must hold before a change lands.
+ci:
+    .ci/run
+
+# The tests, with the sweeps at their default size.
+test:
+    cargo test --workspace
+
+# The tests, with the sweeps as large as they get.
+test-full:
+    ANNALS_TEST_EFFORT=full cargo test --release --workspace
+
+# Rewrites the expectations of golden tests.
+update:
+    UPDATE=1 cargo test --workspace
+
+# Annals beside its peers.
+bench:
+    cargo run --release -p annals-bench -- --table
+
+# Undefined behaviour in the store's unsafe code.
+miri:
+    cargo +nightly miri test -p annals --lib store::page store::cells
+
+# Licences and advisories of the dependencies.
+deny:
+    cargo deny check
