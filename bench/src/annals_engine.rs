@@ -66,7 +66,7 @@ impl Opened for Database {
     }
 
     fn memory(&self) -> Option<u64> {
-        Some(self.0.read().as_dynamic().memory())
+        u64::try_from(self.0.read().as_dynamic().memory()).ok()
     }
 
     fn close(self: Box<Self>) -> Result<(), Failure> {

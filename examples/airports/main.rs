@@ -77,7 +77,7 @@ fn timed<T>(
 fn report(file: &Path, now: &airports::Snapshot) -> Result<(), Anything> {
     let journal = std::fs::metadata(file)?.len();
     println!("\nThe journal: {}, {:.1} MB, {} transactions", file.display(), mega(journal), now.txid());
-    println!("The store in memory: {:.1} MB", mega(now.as_dynamic().memory()));
+    println!("The store in memory: {:.1} MB", mega(now.as_dynamic().memory() as u64));
     if let Some(peak) = peak_memory() {
         println!("Peak memory of this program: {:.1} MB", mega(peak));
     }

@@ -30,9 +30,9 @@ pub const SCHEMA: &str = "\
 
 static COMPILED: ::annals::typed::CompiledSchema = ::annals::typed::CompiledSchema::new(SCHEMA);
 
-/// A database with this schema, open for reading and writing. Cheap to clone; one writer at a time,
-/// any number of readers.
-#[derive(Clone, Debug)]
+/// A database with this schema, open for reading and writing: one writer at a time, any number of
+/// readers. It is `Send` and `Sync`: share it by reference or in an `Arc`.
+#[derive(Debug)]
 pub struct Database(::annals::Database);
 
 impl Database {

@@ -1,0 +1,336 @@
+//! One node of a tree: a page of sorted entries.
+//!
+//! ```text
+//! 0      2       4       6      8        16
+//! | size | count | floor | dead | prefix | slot 0 | slot 1 | ..  ->     <- .. | cell 1 | cell 0 |
+//!                                          slot: head u32, offset u16, key length u16
+//!                                          cell: key, [number of the long key u32], value
+//! ```
+//!
+//! All numbers are little-endian. `size` is the size of a value, the same in all entries.
+//!
+//! Invariants
+//! 1. Slots are in the order of their keys; cells lie anywhere from `floor` on.
+//! 2. All keys of a node share their first `prefix` bytes. A slot's head is the four bytes behind
+//!    them (zeros where the key ends), so that most comparisons don't touch the cell.
+//! 3. A key longer than [`LIMIT`] has its first `LIMIT` bytes in the cell, the top bit of its length
+//!    set, and stands whole among the tree's long keys.
+//! 4. `dead` counts the bytes from `floor` on that belong to no cell.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::super::directory::Directory;
+use super::super::page::PAGE;
+
+/// The longest key that is kept in a node, in bytes.
+pub(super) const LIMIT: usize = 1024;
+
+/// The number of bytes before the slots.
+pub(super) const HEADER: usize = 16;
+const SLOT: usize = 8;
+const LONG: usize = 1 << 15;
+
+const _: () = assert!(PAGE <= 1 << 15, "offsets and sizes fit in 16 bits");
+const _: () = assert!(4 * (LIMIT + 4 + 16 + SLOT) < PAGE - HEADER, "a node holds four entries");
+
+/// The keys that are too long for a node, by number.
+pub(super) type LongKeys = Directory<Arc<[u8]>>;
+
+/// An entry to be written.
+#[derive(Clone, Copy)]
+pub(super) struct Entry<'a> {
+    /// The key, or its first `LIMIT` bytes.
+    pub(super) part: &'a [u8],
+    /// Where the whole key is, if it is longer.
+    pub(super) long: Option<u32>,
+    /// The value.
+    pub(super) value: &'a [u8],
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a page is smaller than 64 KiB")]
+const fn short(number: usize) -> u16 {
+    number as u16
+}
+
+fn get16(bytes: &[u8; PAGE], at: usize) -> usize {
+    usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]))
+}
+
+fn put16(bytes: &mut [u8; PAGE], at: usize, number: usize) {
+    bytes[at..at + 2].copy_from_slice(&short(number).to_le_bytes());
+}
+
+fn get32(bytes: &[u8], at: usize) -> u32 {
+    let mut four = [0; 4];
+    four.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(four)
+}
+
+/// Gives the four bytes of a key behind the prefix, as a number that compares as they do.
+#[expect(clippy::big_endian_bytes, reason = "it is the order of the bytes that counts")]
+fn head_of(key: &[u8], prefix: usize) -> u32 {
+    let rest = key.get(prefix..).unwrap_or_default();
+    match rest.first_chunk::<4>() {
+        Some(four) => u32::from_be_bytes(*four),
+        None => {
+            let mut four = [0; 4];
+            four[..rest.len()].copy_from_slice(rest);
+            u32::from_be_bytes(four)
+        }
+    }
+}
+
+/// Tells how many bytes two keys share at their beginning.
+pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// A node, for reading.
+#[derive(Clone, Copy)]
+pub(super) struct Node<'a> {
+    bytes: &'a [u8; PAGE],
+}
+
+impl<'a> Node<'a> {
+    pub(super) const fn new(bytes: &'a [u8; PAGE]) -> Self {
+        Self { bytes }
+    }
+
+    /// Gives the number of entries.
+    #[inline]
+    pub(super) fn count(self) -> usize {
+        get16(self.bytes, 2)
+    }
+
+    fn size(self) -> usize {
+        get16(self.bytes, 0)
+    }
+
+    fn prefix(self) -> usize {
+        get16(self.bytes, 8)
+    }
+
+    /// Gives the head of entry `i`, the offset of its cell, and its length with the long bit.
+    #[inline]
+    fn slot(self, i: usize) -> (u32, usize, usize) {
+        let at = HEADER + i * SLOT;
+        (get32(self.bytes, at), get16(self.bytes, at + 4), get16(self.bytes, at + 6))
+    }
+
+    /// Gives the bytes of the key that are in the cell.
+    #[inline]
+    pub(super) fn part(self, i: usize) -> &'a [u8] {
+        let (_, offset, len) = self.slot(i);
+        &self.bytes[offset..offset + len % LONG]
+    }
+
+    /// Tells which of the long keys it is, if it is one.
+    #[inline]
+    pub(super) fn long(self, i: usize) -> Option<u32> {
+        let (_, offset, len) = self.slot(i);
+        (len >= LONG).then(|| get32(self.bytes, offset + len % LONG))
+    }
+
+    /// Gives the value of entry `i`.
+    #[inline]
+    pub(super) fn value(self, i: usize) -> &'a [u8] {
+        let (_, offset, len) = self.slot(i);
+        let at = offset + len % LONG + if len >= LONG { 4 } else { 0 };
+        &self.bytes[at..at + self.size()]
+    }
+
+    /// Gives the value of entry `i` of an inner node: the child's number.
+    #[inline]
+    pub(super) fn child(self, i: usize) -> u32 {
+        get32(self.value(i), 0)
+    }
+
+    /// Gives the whole key of entry `i`.
+    #[inline]
+    pub(super) fn key(self, i: usize, long: &'a LongKeys) -> &'a [u8] {
+        match self.long(i) {
+            None => self.part(i),
+            Some(number) => long.get(number as usize).expect("a node's long keys are kept"),
+        }
+    }
+
+    /// Gives entry `i` as it is.
+    pub(super) fn entry(self, i: usize) -> Entry<'a> {
+        Entry { part: self.part(i), long: self.long(i), value: self.value(i) }
+    }
+
+    /// Tells how many bytes entries `range` take, slots included.
+    pub(super) fn bytes_of(self, range: std::ops::Range<usize>) -> usize {
+        range.map(|i| SLOT + self.cell_len(i)).sum()
+    }
+
+    fn cell_len(self, i: usize) -> usize {
+        let len = self.slot(i).2;
+        len % LONG + if len >= LONG { 4 } else { 0 } + self.size()
+    }
+
+    /// Tells how many bytes all entries take, slots included.
+    pub(super) fn used(self) -> usize {
+        let (floor, dead) = (get16(self.bytes, 4), get16(self.bytes, 6));
+        self.count() * SLOT + PAGE - floor - dead
+    }
+
+    fn compare(self, i: usize, key: &[u8], long: &LongKeys) -> Ordering {
+        let part = self.part(i);
+        if self.slot(i).2 < LONG {
+            return part.cmp(key);
+        }
+        let whole = || self.key(i, long).cmp(key);
+        part.cmp(key.get(..LIMIT).unwrap_or(key)).then_with(whole)
+    }
+
+    /// Looks for a key among entries `from..`: where it is, or else where it would be.
+    #[inline]
+    pub(super) fn search(self, key: &[u8], from: usize, long: &LongKeys) -> Result<usize, usize> {
+        let (mut low, mut high) = (from, self.count());
+        if low >= high {
+            return Err(high);
+        }
+        let prefix = self.prefix();
+        match key[..prefix.min(key.len())].cmp(&self.part(0)[..prefix]) {
+            Ordering::Less => return Err(low),
+            Ordering::Greater => return Err(high),
+            Ordering::Equal => {}
+        }
+        // Heads know nothing of what lies behind the limit.
+        let head = head_of(key.get(..LIMIT).unwrap_or(key), prefix);
+        while low < high {
+            let middle = low.midpoint(high);
+            let order = self.slot(middle).0.cmp(&head);
+            match order.then_with(|| self.compare(middle, key, long)) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => return Ok(middle),
+            }
+        }
+        Err(low)
+    }
+
+    /// Executes the invariants that a node alone can show.
+    pub(super) fn check(self, first: usize, long: &LongKeys) -> bool {
+        let n = self.count();
+        let prefix = self.prefix();
+        let sorted = (first + 1..n).all(|i| self.key(i - 1, long) < self.key(i, long));
+        let heads = (0..n).all(|i| {
+            self.part(i).len() >= prefix
+                && self.part(i)[..prefix] == self.part(0)[..prefix]
+                && self.slot(i).0 == head_of(self.part(i), prefix)
+        });
+        sorted && heads && self.used() == self.bytes_of(0..n)
+    }
+}
+
+/// Makes a page an empty node.
+pub(super) fn clear(bytes: &mut [u8; PAGE], size: usize) {
+    bytes[..HEADER].fill(0);
+    put16(bytes, 0, size);
+    put16(bytes, 4, PAGE);
+}
+
+/// Inserts an entry at place `i`; false if there is no room.
+pub(super) fn insert(bytes: &mut [u8; PAGE], i: usize, entry: Entry<'_>) -> bool {
+    let count = get16(bytes, 2);
+    let size = entry.part.len() + if entry.long.is_some() { 4 } else { 0 } + entry.value.len();
+    let slots_end = HEADER + count * SLOT;
+    let (floor, dead) = (get16(bytes, 4), get16(bytes, 6));
+    if SLOT + size > floor - slots_end + dead {
+        return false;
+    }
+    if SLOT + size > floor - slots_end {
+        compact(bytes);
+    }
+    fit_prefix(bytes, count, entry.part);
+    let offset = get16(bytes, 4) - size;
+    put16(bytes, 4, offset);
+    put16(bytes, 2, count + 1);
+    let at = HEADER + i * SLOT;
+    bytes.copy_within(at..slots_end, at + SLOT);
+    let head = head_of(entry.part, get16(bytes, 8));
+    bytes[at..at + 4].copy_from_slice(&head.to_le_bytes());
+    put16(bytes, at + 4, offset);
+    put16(bytes, at + 6, entry.part.len() + if entry.long.is_some() { LONG } else { 0 });
+    let mut to = offset + entry.part.len();
+    bytes[offset..to].copy_from_slice(entry.part);
+    if let Some(number) = entry.long {
+        bytes[to..to + 4].copy_from_slice(&number.to_le_bytes());
+        to += 4;
+    }
+    bytes[to..to + entry.value.len()].copy_from_slice(entry.value);
+    true
+}
+
+/// Shortens the prefix so that the new key shares it too.
+fn fit_prefix(bytes: &mut [u8; PAGE], count: usize, part: &[u8]) {
+    let node = Node::new(bytes);
+    let prefix = if count == 0 { part.len() } else { node.prefix() };
+    let shared = if count == 0 { prefix } else { common(&node.part(0)[..prefix], part) };
+    if count == 0 || shared < prefix {
+        set_prefix(bytes, shared);
+    }
+}
+
+fn set_prefix(bytes: &mut [u8; PAGE], prefix: usize) {
+    put16(bytes, 8, prefix);
+    for i in 0..get16(bytes, 2) {
+        let head = head_of(Node::new(bytes).part(i), prefix);
+        let at = HEADER + i * SLOT;
+        bytes[at..at + 4].copy_from_slice(&head.to_le_bytes());
+    }
+}
+
+/// Overwrites the value of entry `i`.
+pub(super) fn set_value(bytes: &mut [u8; PAGE], i: usize, value: &[u8]) {
+    let (_, offset, len) = Node::new(bytes).slot(i);
+    let at = offset + len % LONG + if len >= LONG { 4 } else { 0 };
+    bytes[at..at + value.len()].copy_from_slice(value);
+}
+
+/// Removes entry `i`.
+pub(super) fn remove(bytes: &mut [u8; PAGE], i: usize) {
+    let node = Node::new(bytes);
+    let (count, size) = (node.count(), node.cell_len(i));
+    let dead = get16(bytes, 6) + size;
+    put16(bytes, 6, dead);
+    put16(bytes, 2, count - 1);
+    let at = HEADER + i * SLOT;
+    bytes.copy_within(at + SLOT..HEADER + count * SLOT, at);
+}
+
+/// Moves the entries from `at` on to the empty node `right`.
+pub(super) fn split(left: &mut [u8; PAGE], right: &mut [u8; PAGE], at: usize) {
+    let node = Node::new(left);
+    clear(right, node.size());
+    for (place, i) in (at..node.count()).enumerate() {
+        let fits = insert(right, place, node.entry(i));
+        debug_assert!(fits, "a part of a node fits in an empty one");
+    }
+    put16(left, 2, at);
+    compact(left);
+}
+
+/// Writes the cells anew, without dead bytes, and with the longest prefix.
+fn compact(bytes: &mut [u8; PAGE]) {
+    let old = *bytes;
+    let node = Node::new(&old);
+    let count = node.count();
+    let mut floor = PAGE;
+    for i in 0..count {
+        let len = node.cell_len(i);
+        let from = node.slot(i).1;
+        floor -= len;
+        bytes[floor..floor + len].copy_from_slice(&old[from..from + len]);
+        put16(bytes, HEADER + i * SLOT + 4, floor);
+    }
+    put16(bytes, 4, floor);
+    put16(bytes, 6, 0);
+    let shared =
+        (1..count).fold(usize::MAX, |least, i| least.min(common(node.part(0), node.part(i))));
+    let first = if count == 0 { 0 } else { node.part(0).len() };
+    set_prefix(bytes, shared.min(first));
+}

@@ -1,0 +1,321 @@
+//! Arrays of cells in pages: fixed-size cells, bits, appended bytes, and whole pages for tree nodes.
+//!
+//! These types turn the raw pages into calls that are safe to make within the store.
+//!
+//! Invariants (those of [`super::page`] apply)
+//! 1. A cell is read only when the view that holds the array leads to it.
+//! 2. `fresh` is said only of a cell that no published view leads to.
+//! 3. Node pages are written only while they are owned, never behind a length.
+#![allow(
+    unsafe_code,
+    reason = "the safe face of the pages' raw cells, for the store's own modules only"
+)]
+
+use std::sync::Arc;
+
+use super::directory::Directory;
+use super::page::{Epoch, PAGE, Page};
+
+/// The number of bits in a page.
+const PAGE_BITS: usize = PAGE * 8;
+
+/// Turns a number that was kept in a page into a place in memory.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "it was made from a place in this memory")]
+pub(super) const fn place(number: u64) -> usize {
+    number as usize
+}
+
+fn page_memory(page: &Arc<Page>) -> usize {
+    if page.is_shared() { 0 } else { size_of::<Page>() + 2 * size_of::<usize>() }
+}
+
+/// Makes page `index` one that the current transaction owns.
+#[cold]
+fn own<'d>(pages: &'d mut Directory<Arc<Page>>, index: usize, epoch: &Epoch) -> &'d Page {
+    let page = match pages.get(index) {
+        Some(page) => page.copy(epoch),
+        None => Page::zeroed(epoch),
+    };
+    pages.set(index, Some(page));
+    pages.get(index).expect("it was just put there")
+}
+
+/// An array of cells of `W` bytes, a power of two.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cells<const W: usize> {
+    pages: Directory<Arc<Page>>,
+}
+
+impl<const W: usize> Cells<W> {
+    const EACH: usize = PAGE / W;
+
+    /// Makes an array that has the same cell in at least the first `len` places, in one page.
+    pub(super) fn filled(cell: [u8; W], len: usize) -> Self {
+        let page = Page::filled(cell);
+        Self { pages: Directory::filled(&page, len.div_ceil(Self::EACH)) }
+    }
+
+    /// Reads a cell.
+    #[inline]
+    pub(super) fn get(&self, slot: usize) -> [u8; W] {
+        match self.pages.get(slot / Self::EACH) {
+            // SAFETY: the view leads to the cell (invariant 1).
+            Some(page) => unsafe { page.read(slot % Self::EACH * W) },
+            None => [0; W],
+        }
+    }
+
+    /// Borrows a part of a cell.
+    #[inline]
+    pub(super) fn slice(&self, slot: usize, offset: usize, len: usize) -> &[u8] {
+        match self.pages.get(slot / Self::EACH) {
+            // SAFETY: the view leads to the cell (invariant 1); to write to it needs a `&mut` of
+            // the array or, in a later transaction, a copy of the page.
+            Some(page) => unsafe { page.slice(slot % Self::EACH * W + offset, len) },
+            None => &[],
+        }
+    }
+
+    /// Writes a cell; copies its page first unless it is owned, or the cell is `fresh`.
+    #[inline]
+    pub(super) fn set(&mut self, slot: usize, cell: [u8; W], fresh: bool, epoch: &Epoch) {
+        let (index, offset) = (slot / Self::EACH, slot % Self::EACH * W);
+        if let Some(page) = self.pages.get(index)
+            && page.may_write(fresh, epoch)
+        {
+            // SAFETY: owned, or fresh and not shared (invariant 2); `&mut self` ends all borrows.
+            unsafe { page.write(offset, &cell) };
+            return;
+        }
+        // SAFETY: owned now.
+        unsafe { own(&mut self.pages, index, epoch).write(offset, &cell) };
+    }
+
+    /// Tells how much memory it takes, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        self.pages.memory(page_memory)
+    }
+}
+
+/// An array of bits.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bits {
+    pages: Directory<Arc<Page>>,
+}
+
+impl Bits {
+    /// Makes an array of at least `len` bits that are all set, in one page.
+    pub(super) fn ones(len: usize) -> Self {
+        let page = Page::filled([0xff]);
+        Self { pages: Directory::filled(&page, len.div_ceil(PAGE_BITS)) }
+    }
+
+    /// Gives the 64 bits from `index * 64` on.
+    #[inline]
+    pub(super) fn word(&self, index: usize) -> u64 {
+        self.pages.get(index / (PAGE / 8)).map_or(0, |page| page.load(index % (PAGE / 8)))
+    }
+
+    /// Reads a bit.
+    #[inline]
+    pub(super) fn get(&self, slot: usize) -> bool {
+        self.word(slot / 64) >> (slot % 64) & 1 != 0
+    }
+
+    /// Writes a bit; copies its page first unless it is owned, or the bit is `fresh`.
+    #[inline]
+    pub(super) fn set(&mut self, slot: usize, bit: bool, fresh: bool, epoch: &Epoch) {
+        let (index, word) = (slot / PAGE_BITS, slot / 64 % (PAGE / 8));
+        let change = |page: &Page| {
+            let mask = 1_u64 << (slot % 64);
+            let old = page.load(word);
+            page.store(word, if bit { old | mask } else { old & !mask });
+        };
+        match self.pages.get(index) {
+            Some(page) if page.may_write(fresh, epoch) => change(page),
+            _ => change(own(&mut self.pages, index, epoch)),
+        }
+    }
+
+    /// Counts the bits that are set among `len` from `slot` on.
+    pub(super) fn count(&self, slot: usize, len: usize) -> usize {
+        let end = slot + len;
+        let mut count = 0;
+        let mut at = slot;
+        while at < end {
+            let next = (at / 64 * 64 + 64).min(end);
+            let word = self.word(at / 64) >> (at % 64);
+            let kept = if next - at == 64 { word } else { word & ((1 << (next - at)) - 1) };
+            count += kept.count_ones() as usize;
+            at = next;
+        }
+        count
+    }
+
+    /// Finds the first bit that is set among `slot..end`.
+    #[inline]
+    pub(super) fn first(&self, slot: usize, end: usize) -> Option<usize> {
+        let mut at = slot;
+        while at < end {
+            let word = self.word(at / 64) >> (at % 64);
+            if word != 0 {
+                let found = at + word.trailing_zeros() as usize;
+                return (found < end).then_some(found);
+            }
+            at = at / 64 * 64 + 64;
+        }
+        None
+    }
+
+    /// Finds the last bit that is set among `slot..end`.
+    #[inline]
+    pub(super) fn last(&self, slot: usize, end: usize) -> Option<usize> {
+        let mut at = end;
+        while at > slot {
+            let top = at - 1;
+            let word = self.word(top / 64) << (63 - top % 64);
+            if word != 0 {
+                return top.checked_sub(word.leading_zeros() as usize).filter(|&f| f >= slot);
+            }
+            at = top / 64 * 64;
+        }
+        None
+    }
+
+    /// Tells how much memory it takes, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        self.pages.memory(page_memory)
+    }
+}
+
+/// Pages to which bytes are appended.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Heap {
+    pages: Directory<Arc<Page>>,
+}
+
+impl Heap {
+    /// Adds an empty page, or replaces one by it.
+    pub(super) fn add(&mut self, number: usize, epoch: &Epoch) {
+        self.pages.set(number, Some(Page::zeroed(epoch)));
+    }
+
+    /// Takes a page away.
+    pub(super) fn remove(&mut self, number: usize) {
+        self.pages.set(number, None);
+    }
+
+    /// Borrows bytes that were appended.
+    #[inline]
+    pub(super) fn slice(&self, number: usize, offset: usize, len: usize) -> &[u8] {
+        match self.pages.get(number) {
+            // SAFETY: the view leads to these bytes (invariant 1), and bytes that were appended
+            // are not written again as long as a view leads to them.
+            Some(page) => unsafe { page.slice(offset, len) },
+            None => &[],
+        }
+    }
+
+    /// Writes bytes that no view leads to yet, in this transaction's working view neither.
+    #[inline]
+    pub(super) fn append(&mut self, number: usize, offset: usize, bytes: &[u8]) {
+        if let Some(page) = self.pages.get(number) {
+            // SAFETY: the bytes are fresh (invariant 2), and heap pages are never shared.
+            unsafe { page.write(offset, bytes) };
+        }
+    }
+
+    /// Tells how much memory it takes, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        self.pages.memory(page_memory)
+    }
+}
+
+/// Whole pages, as the nodes of a tree.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Nodes {
+    pages: Directory<Arc<Page>>,
+}
+
+impl Nodes {
+    /// Borrows a node.
+    #[inline]
+    pub(super) fn get(&self, number: u32) -> &[u8; PAGE] {
+        let page = self.pages.get(number as usize).expect("a tree knows its nodes");
+        // SAFETY: node pages are written only when owned, through `get_mut` (invariant 3).
+        unsafe { page.whole() }
+    }
+
+    /// Borrows a node for writing; copies it first unless it is owned. A missing one is zeros.
+    #[inline]
+    pub(super) fn get_mut(&mut self, number: u32, epoch: &Epoch) -> &mut [u8; PAGE] {
+        let index = number as usize;
+        if !self.pages.get(index).is_some_and(|page| page.is_owned(epoch)) {
+            own(&mut self.pages, index, epoch);
+        }
+        let page = self.pages.get(index).expect("it is owned, so it is there");
+        // SAFETY: the page is owned, and reached through this `&mut self`.
+        unsafe { page.whole_mut() }
+    }
+
+    /// Takes a node away.
+    pub(super) fn remove(&mut self, number: u32) {
+        self.pages.set(number as usize, None);
+    }
+
+    /// Tells how much memory it takes, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        self.pages.memory(page_memory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_cells_stay_and_fresh_ones_are_written_in_place() {
+        let mut epoch = Epoch::first();
+        let mut cells = Cells::<8>::default();
+        (0..3000).for_each(|slot| cells.set(slot, slot.to_le_bytes(), true, &epoch));
+        epoch.advance();
+        let published = cells.clone();
+        cells.set(3000, [9; 8], true, &epoch);
+        assert_eq!(published.memory(), cells.memory());
+        cells.set(5, [7; 8], false, &epoch);
+        assert_eq!((published.get(5), cells.get(5)), (5_usize.to_le_bytes(), [7; 8]));
+        assert_eq!((cells.get(2999), cells.get(3000)), (2999_usize.to_le_bytes(), [9; 8]));
+        assert_eq!(cells.slice(5, 1, 2), [7, 7]);
+    }
+
+    #[test]
+    fn filled_cells_take_no_memory_until_they_differ() {
+        let epoch = Epoch::first();
+        let mut cells = Cells::filled([1, 2, 3, 4], 100_000);
+        assert!(cells.memory() < PAGE);
+        cells.set(99_999, [5; 4], true, &epoch);
+        assert_eq!((cells.get(99_998), cells.get(99_999)), ([1, 2, 3, 4], [5; 4]));
+        assert_eq!(cells.get(3), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn bits_are_found_and_counted() {
+        let epoch = Epoch::first();
+        let mut bits = Bits::default();
+        for slot in [3, 64, 200, PAGE_BITS + 1] {
+            bits.set(slot, true, true, &epoch);
+        }
+        assert_eq!(bits.first(4, 1000), Some(64));
+        assert_eq!(bits.first(65, 200), None);
+        assert_eq!(bits.first(201, PAGE_BITS * 2), Some(PAGE_BITS + 1));
+        assert_eq!(bits.last(0, 200), Some(64));
+        assert_eq!(bits.last(0, 201), Some(200));
+        assert_eq!(bits.last(65, 200), None);
+        assert_eq!(bits.last(0, 3), None);
+        assert_eq!(bits.count(3, 198), 3);
+        assert_eq!(bits.count(4, 60), 0);
+        bits.set(64, false, true, &epoch);
+        assert!(!bits.get(64) && bits.get(200) && Bits::ones(10).get(9));
+    }
+}

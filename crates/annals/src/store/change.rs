@@ -1,0 +1,315 @@
+//! Changing rows: everything is checked first, then everything is changed.
+
+use std::sync::Arc;
+
+use annals_schema::{FieldNumber, RowId, TableNumber, ValueRef};
+
+use super::column::Column;
+use super::index::IndexTree;
+use super::strings::MAX_LEN;
+use super::table::Table;
+use super::view::{no_row, no_table};
+use super::{Store, Uniqueness, View};
+use crate::{Error, ErrorKind, Result};
+
+impl Store {
+    /// Inserts a row at a free id. On error nothing has changed.
+    #[inline]
+    pub fn insert(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        values: &[ValueRef<'_>],
+        uniqueness: Uniqueness,
+    ) -> Result<()> {
+        self.insert_row(table, id, values, Some(uniqueness))
+    }
+
+    /// Inserts a row; without `uniqueness`, unique indexes are not looked at.
+    pub(super) fn insert_row(
+        &mut self,
+        number: TableNumber,
+        id: RowId,
+        values: &[ValueRef<'_>],
+        uniqueness: Option<Uniqueness>,
+    ) -> Result<()> {
+        let at = number.0 as usize;
+        let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
+        let same_count = table.columns.len() == values.len();
+        if !same_count || !table.columns.iter().zip(values).all(|(c, v)| fits(c, v)) {
+            return Err(refused(&self.working, number, values));
+        }
+        if id > RowId::MAX || table.rows.find(id.0).is_some() {
+            return Err(bad_id(&self.working, number, id));
+        }
+        let indexed = !table.indexes.is_empty();
+        if indexed && let Some(uniqueness) = uniqueness {
+            self.check_new_keys(at, values, uniqueness)?;
+        }
+        self.changed = true;
+        if let Some(table) = self.working.tables.get_mut(at) {
+            let table = Arc::make_mut(table);
+            table.begin(&self.epoch);
+            table.insert(id, values, &self.epoch);
+        }
+        if indexed {
+            self.index_row(at, id, values);
+        }
+        Ok(())
+    }
+
+    /// Looks for the keys of a new row in the unique indexes of its table.
+    fn check_new_keys(
+        &mut self,
+        at: usize,
+        values: &[ValueRef<'_>],
+        uniqueness: Uniqueness,
+    ) -> Result<()> {
+        let suspects = self.suspects.len();
+        let Some(table) = self.working.tables.get(at) else { return Ok(()) };
+        for &number in &table.indexes {
+            let Some(index) = self.working.indexes.get(number) else { continue };
+            if !index.unique || !index.key(table, |f| value_at(values, f), &mut self.key) {
+                continue;
+            }
+            let Some(holder) = index.holder(&self.key) else { continue };
+            if uniqueness == Uniqueness::AtOnce {
+                self.suspects.truncate(suspects);
+                let key = shown_key(index, |field| value_at(values, field));
+                let name = index_name(&self.working, number);
+                return Err(duplicate(
+                    name,
+                    &format!("{key} is the key of row {} already", holder.0),
+                ));
+            }
+            self.suspects.push((number, self.key.as_slice().into()));
+        }
+        Ok(())
+    }
+
+    fn index_row(&mut self, at: usize, id: RowId, values: &[ValueRef<'_>]) {
+        let View { tables, indexes, .. } = &mut self.working;
+        let Some(table) = tables.get(at) else { return };
+        for &number in &table.indexes {
+            if let Some(index) = indexes.get_mut(number) {
+                index.key(table, |field| value_at(values, field), &mut self.key);
+                Arc::make_mut(index).insert(&mut self.key, id, &self.epoch);
+            }
+        }
+    }
+
+    /// Sets one field of one row. A duplicate in a unique index is found by `check_unique`.
+    pub fn update(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        field: FieldNumber,
+        value: ValueRef<'_>,
+    ) -> Result<()> {
+        self.update_row(table, id, (field, value), true)
+    }
+
+    /// Sets one field; notes second rows with the same unique key if `watch` says so.
+    pub(super) fn update_row(
+        &mut self,
+        number: TableNumber,
+        id: RowId,
+        (field, value): (FieldNumber, ValueRef<'_>),
+        watch: bool,
+    ) -> Result<()> {
+        let (at, place) = (number.0 as usize, field.0 as usize);
+        let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
+        let slot = table.rows.find(id.0).ok_or_else(|| no_row(&self.working, number, id))?;
+        let column =
+            table.columns.get(place).ok_or_else(|| no_field(&self.working, number, field))?;
+        if !fits(column, &value) {
+            return Err(bad_value(&self.working, number, field, &value));
+        }
+        self.changed = true;
+        if !table.indexes.is_empty() {
+            self.reindex_row(at, (id, slot), (place, value), watch);
+        }
+        if let Some(table) = self.working.tables.get_mut(at) {
+            let table = Arc::make_mut(table);
+            table.begin(&self.epoch);
+            table.update(slot, place, value, &self.epoch);
+        }
+        Ok(())
+    }
+
+    /// Moves the entries of a row that is about to get another value.
+    fn reindex_row(
+        &mut self,
+        at: usize,
+        (id, slot): (RowId, usize),
+        (field, value): (usize, ValueRef<'_>),
+        watch: bool,
+    ) {
+        let View { tables, indexes, .. } = &mut self.working;
+        let Some(table) = tables.get(at) else { return };
+        for &number in &table.indexes {
+            let Some(index) = indexes.get_mut(number).filter(|i| i.fields.contains(&field)) else {
+                continue;
+            };
+            index.key(table, |f| table.value(f, slot), &mut self.old_key);
+            let new = |f: usize| if f == field { value } else { table.value(f, slot) };
+            let counts = index.key(table, new, &mut self.key);
+            if self.key == self.old_key {
+                continue;
+            }
+            if watch && counts && index.holder(&self.key).is_some() {
+                self.suspects.push((number, self.key.as_slice().into()));
+            }
+            let index = Arc::make_mut(index);
+            index.remove(&mut self.old_key, id, &self.epoch);
+            index.insert(&mut self.key, id, &self.epoch);
+        }
+    }
+
+    /// Deletes a row.
+    pub fn delete(&mut self, number: TableNumber, id: RowId) -> Result<()> {
+        let at = number.0 as usize;
+        let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
+        let slot = table.rows.find(id.0).ok_or_else(|| no_row(&self.working, number, id))?;
+        self.changed = true;
+        let View { tables, indexes, .. } = &mut self.working;
+        let Some(table) = tables.get_mut(at) else { return Ok(()) };
+        for &number in &table.indexes {
+            if let Some(index) = indexes.get_mut(number) {
+                index.key(table, |field| table.value(field, slot), &mut self.key);
+                Arc::make_mut(index).remove(&mut self.key, id, &self.epoch);
+            }
+        }
+        let table = Arc::make_mut(table);
+        table.begin(&self.epoch);
+        table.delete(id, slot, &self.epoch);
+        Ok(())
+    }
+
+    /// Fails (kind `Unique`) if keys that this transaction wrote are there twice. To call before
+    /// commit. Costs a lookup for each key that was there twice at some time in the transaction.
+    pub fn check_unique(&self) -> Result<()> {
+        for (number, key) in &self.suspects {
+            let Some(index) = self.working.indexes.get(*number) else { continue };
+            if let Some((a, b)) = index.holders(key) {
+                return Err(same_key(&self.working, *number, a, b));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[inline]
+fn value_at<'v>(values: &[ValueRef<'v>], field: usize) -> ValueRef<'v> {
+    values.get(field).copied().unwrap_or(ValueRef::Null)
+}
+
+#[inline]
+fn fits(column: &Column, value: &ValueRef<'_>) -> bool {
+    let len = match value {
+        ValueRef::String(text) => text.len(),
+        ValueRef::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    };
+    column.accepts(value) && len <= MAX_LEN
+}
+
+fn index_name(view: &View, number: usize) -> &str {
+    view.schema.indexes().get(number).map_or("?", |index| &index.name)
+}
+
+fn duplicate(index: &str, what: &str) -> Error {
+    Error::new(ErrorKind::Unique, format!("index `{index}`: {what}; a key can be there only once"))
+}
+
+/// Makes the error for two rows that have the same key.
+#[cold]
+pub(super) fn same_key(view: &View, number: usize, a: RowId, b: RowId) -> Error {
+    let key = view.indexes.get(number).and_then(|index| {
+        let table: &Table = view.tables.get(index.table)?;
+        let slot = table.rows.find(a.0)?;
+        Some(shown_key(index, |field| table.value(field, slot)))
+    });
+    let key = key.unwrap_or_default();
+    duplicate(index_name(view, number), &format!("{key} is the key of rows {} and {}", a.0, b.0))
+}
+
+/// Writes the values of a key for people.
+pub(super) fn shown_key<'v>(index: &IndexTree, value: impl Fn(usize) -> ValueRef<'v>) -> String {
+    let values: Vec<_> = index.fields.iter().map(|&field| shown(&value(field))).collect();
+    values.join(", ")
+}
+
+/// Writes a value for people, at most about a hundred bytes of it.
+fn shown(value: &ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Null => "null".to_owned(),
+        ValueRef::Bool(v) => v.to_string(),
+        ValueRef::Int8(v) => v.to_string(),
+        ValueRef::Int16(v) => v.to_string(),
+        ValueRef::Int32(v) => v.to_string(),
+        ValueRef::Int64(v) | ValueRef::Timestamp(v) => v.to_string(),
+        ValueRef::UInt8(v) => v.to_string(),
+        ValueRef::UInt16(v) => v.to_string(),
+        ValueRef::UInt32(v) => v.to_string(),
+        ValueRef::UInt64(v) => v.to_string(),
+        ValueRef::Float32(v) => v.to_string(),
+        ValueRef::Float64(v) => v.to_string(),
+        ValueRef::Reference(v) => v.0.to_string(),
+        ValueRef::Bytes(v) => format!("{} bytes", v.len()),
+        ValueRef::String(v) if v.len() <= 100 => format!("{v:?}"),
+        ValueRef::String(v) => {
+            let end = (0..=100).rev().find(|&at| v.is_char_boundary(at)).unwrap_or(0);
+            format!("{:?}..", v.get(..end).unwrap_or_default())
+        }
+    }
+}
+
+#[cold]
+fn refused(view: &View, number: TableNumber, values: &[ValueRef<'_>]) -> Error {
+    let table = view.schema.table(number);
+    let count = table.map_or(0, |table| table.fields.len());
+    if count != values.len() {
+        let (name, given) = (view.table_name(number), values.len());
+        return Error::invalid(format!(
+            "table `{name}` has {count} fields, but {given} values were given"
+        ));
+    }
+    let columns = view.tables.get(number.0 as usize).map_or(&[][..], |table| &table.columns);
+    let bad = columns.iter().zip(values).position(|(column, value)| !fits(column, value));
+    let place = bad.unwrap_or_default();
+    let field = FieldNumber(u32::try_from(place).unwrap_or(u32::MAX));
+    bad_value(view, number, field, &value_at(values, place))
+}
+
+#[cold]
+fn bad_value(view: &View, number: TableNumber, field: FieldNumber, value: &ValueRef<'_>) -> Error {
+    let (table, field) = (view.schema.table(number), field.0 as usize);
+    let Some(field) = table.and_then(|table| table.fields.get(field)) else {
+        return Error::invalid("there is no such field");
+    };
+    let what = if field.accepts(*value) {
+        "the value is longer than 1 GiB".to_owned()
+    } else if matches!(value, ValueRef::Null) {
+        "it may not be null".to_owned()
+    } else {
+        format!("{} is not a value of type {:?}", shown(value), field.ty)
+    };
+    Error::invalid(format!("table `{}`, field `{}`: {what}", view.table_name(number), field.name))
+}
+
+#[cold]
+fn bad_id(view: &View, number: TableNumber, id: RowId) -> Error {
+    let name = view.table_name(number);
+    if id > RowId::MAX {
+        let max = RowId::MAX.0;
+        return Error::invalid(format!("table `{name}`: {} is no id, the largest is {max}", id.0));
+    }
+    Error::new(ErrorKind::InUse, format!("table `{name}` has a row {} already", id.0))
+}
+
+#[cold]
+fn no_field(view: &View, number: TableNumber, field: FieldNumber) -> Error {
+    let name = view.table_name(number);
+    Error::new(ErrorKind::NotFound, format!("table `{name}` has no field number {}", field.0))
+}

@@ -1,0 +1,232 @@
+//! A column: the values of one field, by slot.
+
+use annals_schema::{Field, RowId, Type, Value, ValueRef};
+
+use super::cells::{Bits, Cells};
+use super::page::Epoch;
+use super::strings::Strings;
+
+/// A column: cells, and which of them are null.
+#[derive(Clone, Debug)]
+pub(super) struct Column {
+    ty: Type,
+    nulls: Option<Bits>,
+    data: Data,
+}
+
+#[derive(Clone, Debug)]
+enum Data {
+    Bits(Bits),
+    One(Cells<1>),
+    Two(Cells<2>),
+    Four(Cells<4>),
+    Eight(Cells<8>),
+    Variable(Box<Strings>),
+}
+
+/// A value as its column keeps it.
+enum Raw<'a> {
+    Bit(bool),
+    One([u8; 1]),
+    Two([u8; 2]),
+    Four([u8; 4]),
+    Eight([u8; 8]),
+    Variable(&'a [u8]),
+}
+
+impl<'a> Raw<'a> {
+    #[inline]
+    fn of(value: ValueRef<'a>) -> Option<Self> {
+        Some(match value {
+            ValueRef::Null => return None,
+            ValueRef::Bool(v) => Self::Bit(v),
+            ValueRef::Int8(v) => Self::One(v.to_le_bytes()),
+            ValueRef::UInt8(v) => Self::One(v.to_le_bytes()),
+            ValueRef::Int16(v) => Self::Two(v.to_le_bytes()),
+            ValueRef::UInt16(v) => Self::Two(v.to_le_bytes()),
+            ValueRef::Int32(v) => Self::Four(v.to_le_bytes()),
+            ValueRef::UInt32(v) => Self::Four(v.to_le_bytes()),
+            ValueRef::Float32(v) => Self::Four(v.to_le_bytes()),
+            ValueRef::Int64(v) | ValueRef::Timestamp(v) => Self::Eight(v.to_le_bytes()),
+            ValueRef::UInt64(v) => Self::Eight(v.to_le_bytes()),
+            ValueRef::Float64(v) => Self::Eight(v.to_le_bytes()),
+            ValueRef::Reference(v) => Self::Eight(v.0.to_le_bytes()),
+            ValueRef::String(v) => Self::Variable(v.as_bytes()),
+            ValueRef::Bytes(v) => Self::Variable(v),
+        })
+    }
+}
+
+impl Column {
+    /// Makes the column of a field, in which the first `len` slots have the field's default.
+    pub(super) fn new(field: &Field, len: usize) -> Self {
+        let default = field.default_value();
+        let zero = Field { nullable: false, ..field.clone() }.zero_value();
+        let is_null = matches!(default, Value::Null);
+        let shown = if is_null { zero } else { default };
+        let data = match Raw::of(shown.as_ref()).unwrap_or(Raw::Eight([0; 8])) {
+            Raw::Bit(true) => Data::Bits(Bits::ones(len)),
+            Raw::Bit(false) => Data::Bits(Bits::default()),
+            Raw::One(cell) => Data::One(filled(cell, len)),
+            Raw::Two(cell) => Data::Two(filled(cell, len)),
+            Raw::Four(cell) => Data::Four(filled(cell, len)),
+            Raw::Eight(cell) => Data::Eight(filled(cell, len)),
+            Raw::Variable(bytes) => Data::Variable(Box::new(Strings::filled(bytes, len))),
+        };
+        let nulls = if is_null { Bits::ones(len) } else { Bits::default() };
+        Self { ty: field.ty, nulls: field.nullable.then_some(nulls), data }
+    }
+
+    /// Tells the type.
+    pub(super) const fn ty(&self) -> Type {
+        self.ty
+    }
+
+    /// Tells whether a value may be null.
+    #[inline]
+    pub(super) const fn is_nullable(&self) -> bool {
+        self.nulls.is_some()
+    }
+
+    /// Tells whether the value may stand in this column (as `Field::accepts`, but inlined).
+    #[inline]
+    pub(super) fn accepts(&self, value: &ValueRef<'_>) -> bool {
+        use ValueRef as V;
+        match value {
+            V::Null => self.nulls.is_some(),
+            V::Bool(_) => matches!(self.ty, Type::Bool),
+            V::Int8(_) => matches!(self.ty, Type::Int8),
+            V::Int16(_) => matches!(self.ty, Type::Int16),
+            V::Int32(_) => matches!(self.ty, Type::Int32),
+            V::Int64(_) => matches!(self.ty, Type::Int64),
+            V::UInt8(_) => matches!(self.ty, Type::UInt8),
+            V::UInt16(_) => matches!(self.ty, Type::UInt16),
+            V::UInt32(_) => matches!(self.ty, Type::UInt32),
+            V::UInt64(_) => matches!(self.ty, Type::UInt64),
+            V::Float32(_) => matches!(self.ty, Type::Float32),
+            V::Float64(_) => matches!(self.ty, Type::Float64),
+            V::String(_) => matches!(self.ty, Type::String),
+            V::Bytes(_) => matches!(self.ty, Type::Bytes),
+            V::Timestamp(_) => matches!(self.ty, Type::Timestamp),
+            V::Reference(_) => matches!(self.ty, Type::Reference(_)),
+        }
+    }
+
+    /// Tells whether the value of a slot is null.
+    #[inline]
+    pub(super) fn is_null(&self, slot: usize) -> bool {
+        self.nulls.as_ref().is_some_and(|nulls| nulls.get(slot))
+    }
+
+    /// Gives the value of a slot.
+    #[inline]
+    pub(super) fn get(&self, slot: usize) -> ValueRef<'_> {
+        if self.is_null(slot) {
+            return ValueRef::Null;
+        }
+        match &self.data {
+            Data::Bits(bits) => ValueRef::Bool(bits.get(slot)),
+            Data::One(cells) => match self.ty {
+                Type::Int8 => ValueRef::Int8(i8::from_le_bytes(cells.get(slot))),
+                _ => ValueRef::UInt8(u8::from_le_bytes(cells.get(slot))),
+            },
+            Data::Two(cells) => match self.ty {
+                Type::Int16 => ValueRef::Int16(i16::from_le_bytes(cells.get(slot))),
+                _ => ValueRef::UInt16(u16::from_le_bytes(cells.get(slot))),
+            },
+            Data::Four(cells) => match self.ty {
+                Type::Int32 => ValueRef::Int32(i32::from_le_bytes(cells.get(slot))),
+                Type::UInt32 => ValueRef::UInt32(u32::from_le_bytes(cells.get(slot))),
+                _ => ValueRef::Float32(f32::from_le_bytes(cells.get(slot))),
+            },
+            Data::Eight(cells) => self.eight(cells.get(slot)),
+            Data::Variable(strings) => match self.ty {
+                Type::String => ValueRef::String(strings.get_str(slot)),
+                _ => ValueRef::Bytes(strings.get(slot)),
+            },
+        }
+    }
+
+    #[inline]
+    fn eight(&self, cell: [u8; 8]) -> ValueRef<'static> {
+        match self.ty {
+            Type::Int64 => ValueRef::Int64(i64::from_le_bytes(cell)),
+            Type::UInt64 => ValueRef::UInt64(u64::from_le_bytes(cell)),
+            Type::Float64 => ValueRef::Float64(f64::from_le_bytes(cell)),
+            Type::Timestamp => ValueRef::Timestamp(i64::from_le_bytes(cell)),
+            _ => ValueRef::Reference(RowId(u64::from_le_bytes(cell))),
+        }
+    }
+
+    /// Writes a value that the column accepts to a slot that has none.
+    #[inline]
+    pub(super) fn insert(&mut self, slot: usize, value: ValueRef<'_>, fresh: bool, epoch: &Epoch) {
+        if let Some(nulls) = &mut self.nulls {
+            nulls.set(slot, matches!(value, ValueRef::Null), fresh, epoch);
+        }
+        match (&mut self.data, Raw::of(value)) {
+            (Data::Bits(bits), Some(Raw::Bit(bit))) => bits.set(slot, bit, fresh, epoch),
+            (Data::One(cells), Some(Raw::One(cell))) => cells.set(slot, cell, fresh, epoch),
+            (Data::Two(cells), Some(Raw::Two(cell))) => cells.set(slot, cell, fresh, epoch),
+            (Data::Four(cells), Some(Raw::Four(cell))) => cells.set(slot, cell, fresh, epoch),
+            (Data::Eight(cells), Some(Raw::Eight(cell))) => cells.set(slot, cell, fresh, epoch),
+            (Data::Variable(strings), Some(Raw::Variable(bytes))) => {
+                strings.insert(slot, bytes, fresh, epoch);
+            }
+            // A string's cell must lead nowhere under a null; what other cells hold means nothing.
+            (Data::Variable(strings), None) => strings.insert(slot, &[], fresh, epoch),
+            (_, None) => {}
+            (_, Some(_)) => debug_assert!(false, "the value was checked"),
+        }
+    }
+
+    /// Writes another value that the column accepts to a slot that has one.
+    pub(super) fn replace(&mut self, slot: usize, value: ValueRef<'_>, fresh: bool, epoch: &Epoch) {
+        self.clear(slot, epoch);
+        self.insert(slot, value, fresh, epoch);
+    }
+
+    /// Gives back what the value of a slot takes outside its cell.
+    #[inline]
+    pub(super) fn clear(&mut self, slot: usize, epoch: &Epoch) {
+        if let Data::Variable(strings) = &mut self.data {
+            strings.clear(slot, epoch);
+        }
+    }
+
+    /// Moves a value to a slot that has none; its own slot has none afterwards.
+    pub(super) fn move_cell(&mut self, from: usize, to: usize, fresh: bool, epoch: &Epoch) {
+        if let Some(nulls) = &mut self.nulls {
+            let null = nulls.get(from);
+            nulls.set(to, null, fresh, epoch);
+        }
+        match &mut self.data {
+            Data::Bits(bits) => {
+                let bit = bits.get(from);
+                bits.set(to, bit, fresh, epoch);
+            }
+            Data::One(cells) => cells.set(to, cells.get(from), fresh, epoch),
+            Data::Two(cells) => cells.set(to, cells.get(from), fresh, epoch),
+            Data::Four(cells) => cells.set(to, cells.get(from), fresh, epoch),
+            Data::Eight(cells) => cells.set(to, cells.get(from), fresh, epoch),
+            Data::Variable(strings) => strings.move_cell(from, to, fresh, epoch),
+        }
+    }
+
+    /// Tells how much memory it takes, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        let data = match &self.data {
+            Data::Bits(bits) => bits.memory(),
+            Data::One(cells) => cells.memory(),
+            Data::Two(cells) => cells.memory(),
+            Data::Four(cells) => cells.memory(),
+            Data::Eight(cells) => cells.memory(),
+            Data::Variable(strings) => strings.memory(),
+        };
+        data + self.nulls.as_ref().map_or(0, Bits::memory) + size_of::<Self>()
+    }
+}
+
+fn filled<const W: usize>(cell: [u8; W], len: usize) -> Cells<W> {
+    if cell == [0; W] { Cells::default() } else { Cells::filled(cell, len) }
+}

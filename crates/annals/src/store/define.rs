@@ -1,0 +1,81 @@
+//! Changing the schema: tables, fields and indexes come to be.
+
+use std::sync::Arc;
+
+use annals_schema::{Command, TableNumber};
+
+use super::Store;
+use super::change::same_key;
+use super::index::IndexTree;
+use super::strings::MAX_LEN;
+use super::table::Table;
+use crate::{Error, Result};
+
+impl Store {
+    /// Applies a schema command (`add_field` gives existing rows the default, and touches none of
+    /// them; `create_index` sorts all rows). On error nothing has changed; it is of kind `Unique`
+    /// if rows have the same key in a new unique index.
+    pub fn apply_command(&mut self, command: &Command) -> Result<()> {
+        if let Command::AddField { name, default: Some(value), .. } = command {
+            let len = match value {
+                annals_schema::Value::String(text) => text.len(),
+                annals_schema::Value::Bytes(bytes) => bytes.len(),
+                _ => 0,
+            };
+            if len > MAX_LEN {
+                return Err(Error::invalid(format!(
+                    "the default of field `{name}` is longer than 1 GiB"
+                )));
+            }
+        }
+        let before = Arc::clone(&self.working.schema);
+        let mut schema = (*before).clone();
+        schema.apply(command.clone())?;
+        self.working.schema = Arc::new(schema);
+        self.changed = true;
+        match command {
+            Command::CreateTable { .. } => self.working.tables.push(Arc::new(Table::new())),
+            Command::AddField { table, .. } => self.add_column(*table),
+            Command::CreateIndex { .. } => {
+                if let Err(error) = self.build_index() {
+                    self.working.schema = before;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the column of the last field of a table.
+    fn add_column(&mut self, number: TableNumber) {
+        let field = self.working.schema.table(number).and_then(|table| table.fields.last());
+        let table = self.working.tables.get_mut(number.0 as usize);
+        if let (Some(field), Some(table)) = (field, table) {
+            let table = Arc::make_mut(table);
+            table.begin(&self.epoch);
+            table.add_field(field);
+        }
+    }
+
+    /// Builds the last index of the schema.
+    fn build_index(&mut self) -> Result<()> {
+        let Some(index) = self.working.schema.indexes().last() else { return Ok(()) };
+        let mut built = IndexTree::new(index);
+        let at = built.table;
+        let number = self.working.indexes.len();
+        let twice = match self.working.tables.get(at) {
+            Some(table) => built.build(table, &self.epoch).err(),
+            None => None,
+        };
+        self.working.indexes.push(Arc::new(built));
+        if let Some((a, b)) = twice {
+            let error = same_key(&self.working, number, a, b);
+            self.working.indexes.pop();
+            return Err(error);
+        }
+        if let Some(table) = self.working.tables.get_mut(at) {
+            Arc::make_mut(table).indexes.push(number);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! A directory: a persistent, shallow radix tree from numbers to pages.
+//!
+//! A clone costs one reference count; a change copies the few nodes on its path that a clone still
+//! shares. Columns, bitmaps, heaps and B+trees all reach their pages through one of these.
+//!
+//! Invariants
+//! 1. All leaves are at the same depth, `height` steps below the root.
+//! 2. A node that anybody else can reach is never changed: `Arc::make_mut` copies it first.
+
+use std::sync::Arc;
+
+/// How many bits of the number each level takes.
+const BITS: u32 = 6;
+const FANOUT: usize = 1 << BITS;
+
+/// A persistent array with holes.
+#[derive(Clone, Debug)]
+pub(super) struct Directory<T> {
+    root: Option<Arc<Node<T>>>,
+    height: u32,
+}
+
+#[derive(Clone, Debug)]
+enum Node<T> {
+    Inner([Option<Arc<Node<T>>>; FANOUT]),
+    Leaf([Option<T>; FANOUT]),
+}
+
+impl<T> Default for Directory<T> {
+    fn default() -> Self {
+        Self { root: None, height: 0 }
+    }
+}
+
+impl<T: Clone> Directory<T> {
+    /// Makes a directory that has the same value in at least the first `len` places. It shares its
+    /// nodes too, so it costs a logarithm.
+    pub(super) fn filled(value: &T, len: usize) -> Self {
+        let mut height = 0;
+        let mut root = Arc::new(Node::Leaf(std::array::from_fn(|_| Some(value.clone()))));
+        while !covers(height, len.saturating_sub(1)) {
+            root = Arc::new(Node::Inner(std::array::from_fn(|_| Some(Arc::clone(&root)))));
+            height += 1;
+        }
+        Self { root: (len > 0).then_some(root), height }
+    }
+
+    /// Gives what is at a place.
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> Option<&T> {
+        if !covers(self.height, index) {
+            return None;
+        }
+        let mut node = self.root.as_ref()?;
+        let mut shift = BITS * self.height;
+        loop {
+            match &**node {
+                Node::Leaf(items) => return items[index % FANOUT].as_ref(),
+                Node::Inner(children) => {
+                    node = children[(index >> shift) % FANOUT].as_ref()?;
+                    shift -= BITS;
+                }
+            }
+        }
+    }
+
+    /// Puts something at a place, or takes away what is there.
+    pub(super) fn set(&mut self, index: usize, value: Option<T>) {
+        while !covers(self.height, index) {
+            if let Some(below) = self.root.take() {
+                let mut children = std::array::from_fn(|_| None);
+                children[0] = Some(below);
+                self.root = Some(Arc::new(Node::Inner(children)));
+            }
+            self.height += 1;
+        }
+        let mut shift = BITS * self.height;
+        let mut place = &mut self.root;
+        loop {
+            let node = place.get_or_insert_with(|| Arc::new(Node::empty(shift == 0)));
+            match Arc::make_mut(node) {
+                Node::Leaf(items) => {
+                    items[index % FANOUT] = value;
+                    return;
+                }
+                Node::Inner(children) => {
+                    place = &mut children[(index >> shift) % FANOUT];
+                    shift -= BITS;
+                }
+            }
+        }
+    }
+
+    /// Adds up the memory of the nodes, and of the items as `size` tells it, in bytes. Walks all.
+    pub(super) fn memory(&self, size: impl Fn(&T) -> usize) -> usize {
+        self.root.as_ref().map_or(0, |root| root.memory(&size))
+    }
+}
+
+impl<T: Clone> Node<T> {
+    fn empty(leaf: bool) -> Self {
+        if leaf {
+            Self::Leaf(std::array::from_fn(|_| None))
+        } else {
+            Self::Inner(std::array::from_fn(|_| None))
+        }
+    }
+
+    fn memory(&self, size: &impl Fn(&T) -> usize) -> usize {
+        let below: usize = match self {
+            Self::Leaf(items) => items.iter().flatten().map(size).sum(),
+            Self::Inner(children) => {
+                children.iter().flatten().map(|child| child.memory(size)).sum()
+            }
+        };
+        size_of::<Self>() + 2 * size_of::<usize>() + below
+    }
+}
+
+/// Tells whether a tree of that height has a place of that number.
+#[inline]
+const fn covers(height: u32, index: usize) -> bool {
+    let bits = BITS * (height + 1);
+    bits >= usize::BITS || index >> bits == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clones_keep_what_they_had() {
+        let mut directory = Directory::default();
+        let places = [0, 1, 63, 64, 4095, 4096, 300_000, usize::MAX];
+        let mut clones = vec![directory.clone()];
+        for (value, &place) in places.iter().enumerate() {
+            directory.set(place, Some(value));
+            clones.push(directory.clone());
+        }
+        directory.set(64, None);
+        assert_eq!(directory.get(64), None);
+        for (count, clone) in clones.iter().enumerate() {
+            for (value, &place) in places.iter().enumerate() {
+                assert_eq!(clone.get(place), (value < count).then_some(&value), "place {place}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_filled_directory_shares_and_is_changed_one_place_at_a_time() {
+        let mut directory = Directory::filled(&'a', 10_000);
+        let before = directory.clone();
+        directory.set(5_000, Some('b'));
+        for place in 0..10_000 {
+            let expected = if place == 5_000 { 'b' } else { 'a' };
+            assert_eq!(directory.get(place), Some(&expected));
+            assert_eq!(before.get(place), Some(&'a'));
+        }
+        assert_eq!(Directory::filled(&'a', 0).get(0), None);
+    }
+}

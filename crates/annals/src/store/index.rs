@@ -1,0 +1,105 @@
+//! An index: a tree of keys, each followed by the id of its row.
+//!
+//! Invariants
+//! 1. There is one entry for each row of the table, and no other.
+//! 2. Outside transactions, a unique index has no two entries with equal keys that contain no null.
+
+use annals_schema::{Index, RowId, ValueRef};
+
+use super::btree::Tree;
+use super::key;
+use super::page::Epoch;
+use super::table::Table;
+
+/// An index of a table.
+#[derive(Clone, Debug)]
+pub(super) struct IndexTree {
+    pub(super) tree: Tree,
+    pub(super) table: usize,
+    pub(super) fields: Box<[usize]>,
+    pub(super) unique: bool,
+}
+
+impl IndexTree {
+    /// Makes an index without entries.
+    pub(super) fn new(index: &Index) -> Self {
+        Self {
+            tree: Tree::new(0),
+            table: index.table.0 as usize,
+            fields: index.fields.iter().map(|field| field.0 as usize).collect(),
+            unique: index.unique,
+        }
+    }
+
+    /// Writes the key of a row, given the value of each of its fields; tells whether it is one that
+    /// no other row may have.
+    #[inline]
+    pub(super) fn key<'v>(
+        &self,
+        table: &Table,
+        value: impl Fn(usize) -> ValueRef<'v>,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        out.clear();
+        let mut counts = self.unique;
+        for &field in &self.fields {
+            let value = value(field);
+            counts &= !matches!(value, ValueRef::Null);
+            key::encode(out, table.is_nullable(field), value);
+        }
+        counts
+    }
+
+    /// Gives a row that has the key.
+    pub(super) fn holder(&self, key: &[u8]) -> Option<RowId> {
+        self.tree.first_with(key).map(|(entry, _)| key::id_of(entry))
+    }
+
+    /// Gives two rows that have the same key, if there are.
+    pub(super) fn holders(&self, key: &[u8]) -> Option<(RowId, RowId)> {
+        let upper = key::successor(key.to_vec());
+        let mut entries =
+            self.tree.range(key, upper.as_deref()).map(|(entry, _)| key::id_of(entry));
+        Some((entries.next()?, entries.next()?))
+    }
+
+    /// Adds the entry of a row; `key` has its id appended afterwards.
+    #[inline]
+    pub(super) fn insert(&mut self, key: &mut Vec<u8>, id: RowId, epoch: &Epoch) {
+        key::encode_id(key, id);
+        self.tree.insert(key, &[], epoch);
+    }
+
+    /// Removes the entry of a row; `key` has its id appended afterwards.
+    #[inline]
+    pub(super) fn remove(&mut self, key: &mut Vec<u8>, id: RowId, epoch: &Epoch) {
+        key::encode_id(key, id);
+        let was_there = self.tree.remove(key, epoch);
+        debug_assert!(was_there, "each row has an entry");
+    }
+
+    /// Adds the entries of all rows of a table, in order; gives the first two rows with a key that
+    /// only one may have.
+    pub(super) fn build(&mut self, table: &Table, epoch: &Epoch) -> Result<(), (RowId, RowId)> {
+        let mut entries: Vec<(Box<[u8]>, Option<usize>)> = Vec::new();
+        let mut key = Vec::new();
+        for (id, slot) in table.rows.iter() {
+            let counts = self.key(table, |field| table.value(field, slot), &mut key);
+            let len = key.len();
+            key::encode_id(&mut key, id);
+            entries.push((key.as_slice().into(), counts.then_some(len)));
+        }
+        entries.sort_unstable();
+        let mut last: Option<&(Box<[u8]>, Option<usize>)> = None;
+        for entry in &entries {
+            if let (Some((before, Some(a))), (here, Some(b))) = (last, entry)
+                && before.get(..*a) == here.get(..*b)
+            {
+                return Err((key::id_of(before), key::id_of(here)));
+            }
+            self.tree.insert(&entry.0, &[], epoch);
+            last = Some(entry);
+        }
+        Ok(())
+    }
+}

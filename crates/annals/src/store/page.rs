@@ -1,0 +1,266 @@
+//! A page: 16 KiB of cells, shared by reference count, written by at most one writer.
+//!
+//! This file and [`super::cells`], which wraps it, are the only ones in the store with `unsafe`
+//! code (and one line in [`super::strings`] that trusts checked UTF-8).
+//!
+//! Invariants
+//! 1. There is one writer: who holds the store's [`Epoch`]. It moves on at each commit and rollback.
+//! 2. A page whose tag is the current epoch was made by the current transaction and is reached from
+//!    the working view alone; a view is published only by moving the epoch on.
+//! 3. In a page with another tag the writer writes only cells that no published view leads to (they
+//!    lie behind every published length), and nothing at all in a page tagged as shared.
+//! 4. A reader reads only cells that its view leads to. So a reader and the writer never meet in a
+//!    cell; where they may meet in a word (bitmaps), both sides use atomics.
+//! 5. What is in a page is little-endian, whatever the machine.
+#![allow(
+    unsafe_code,
+    reason = "a page is shared with readers while the writer fills the cells that they can't see"
+)]
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::ptr::{addr_of_mut, copy_nonoverlapping, write_bytes};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The size of a page, in bytes.
+pub(super) const PAGE: usize = 16 * 1024;
+
+/// The tag of pages that stand in many places at once and are never written.
+const SHARED: u64 = u64::MAX;
+
+/// The right to write, and the tag of the pages that the current transaction makes (invariant 1).
+#[derive(Debug)]
+pub(super) struct Epoch(u64);
+
+impl Epoch {
+    /// Makes the first epoch of a store.
+    pub(super) const fn first() -> Self {
+        Self(1)
+    }
+
+    /// Moves on: every page that there is now is no longer the transaction's own.
+    pub(super) fn advance(&mut self) {
+        self.0 += 1;
+    }
+
+    /// Gives the number, for what remembers when it was last prepared.
+    pub(super) const fn number(&self) -> u64 {
+        self.0
+    }
+}
+
+/// A page. Its bytes are reached through raw pointers only, a cell at a time.
+#[repr(C, align(64))]
+pub(super) struct Page {
+    bytes: UnsafeCell<[u8; PAGE]>,
+    epoch: u64,
+}
+
+// SAFETY: invariants 3 and 4: no cell is written while another thread may read it, and words that
+// are shared between both sides are atomics.
+unsafe impl Sync for Page {}
+
+impl fmt::Debug for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Page").field("epoch", &self.epoch).finish_non_exhaustive()
+    }
+}
+
+impl Page {
+    /// Makes a page of zeros that belongs to the current transaction.
+    pub(super) fn zeroed(epoch: &Epoch) -> Arc<Self> {
+        Self::tagged(epoch.0)
+    }
+
+    /// Makes a page that repeats a cell and is never written: it may stand in many places.
+    pub(super) fn filled<const W: usize>(cell: [u8; W]) -> Arc<Self> {
+        let mut page = Self::tagged(SHARED);
+        let bytes = Arc::get_mut(&mut page).expect("nobody else has the new page").bytes.get_mut();
+        for place in bytes.chunks_exact_mut(W) {
+            place.copy_from_slice(&cell);
+        }
+        page
+    }
+
+    fn tagged(epoch: u64) -> Arc<Self> {
+        let mut page = Arc::<Self>::new_uninit();
+        let place = Arc::get_mut(&mut page).expect("nobody else has the new page").as_mut_ptr();
+        // SAFETY: `place` is valid for writing a whole `Page`; zeros and the tag make every field
+        // of it initialised, and zeros are valid bytes.
+        unsafe {
+            write_bytes(place.cast::<u8>(), 0, size_of::<Self>());
+            addr_of_mut!((*place).epoch).write(epoch);
+            page.assume_init()
+        }
+    }
+
+    /// Copies the page into one that belongs to the current transaction.
+    pub(super) fn copy(&self, epoch: &Epoch) -> Arc<Self> {
+        let mut copy = Self::tagged(epoch.0);
+        let to = Arc::get_mut(&mut copy).expect("nobody else has the new page").bytes.get();
+        // SAFETY: both sides are whole pages, and the copy is a new one. Only the writer, who is
+        // running this (invariant 1), ever writes to the original.
+        unsafe { copy_nonoverlapping(self.bytes.get(), to, 1) };
+        copy
+    }
+
+    /// Tells whether the current transaction made the page.
+    #[inline]
+    pub(super) fn is_owned(&self, epoch: &Epoch) -> bool {
+        self.epoch == epoch.0
+    }
+
+    /// Tells whether the page stands in many places.
+    #[inline]
+    pub(super) fn is_shared(&self) -> bool {
+        self.epoch == SHARED
+    }
+
+    /// Tells whether the writer may write a cell where the page is: in a page of its own, or a cell
+    /// that is `fresh`, that is, that no published view leads to.
+    #[inline]
+    pub(super) fn may_write(&self, fresh: bool, epoch: &Epoch) -> bool {
+        self.is_owned(epoch) || (fresh && !self.is_shared())
+    }
+
+    /// Reads a cell.
+    ///
+    /// # Safety
+    /// The caller's view leads to the cell, or the caller is the writer (invariant 4).
+    #[inline]
+    pub(super) unsafe fn read<const W: usize>(&self, offset: usize) -> [u8; W] {
+        assert!(offset <= PAGE - W, "a cell lies within its page");
+        // SAFETY: within the page, by the assertion; nobody writes to it meanwhile (invariant 4).
+        unsafe { self.bytes.get().cast::<u8>().add(offset).cast::<[u8; W]>().read_unaligned() }
+    }
+
+    /// Borrows a range of bytes.
+    ///
+    /// # Safety
+    /// The caller's view leads to all of them, and they are not written as long as the borrow lasts
+    /// (invariants 3 and 4).
+    #[inline]
+    pub(super) unsafe fn slice(&self, offset: usize, len: usize) -> &[u8] {
+        assert!(offset <= PAGE && len <= PAGE - offset, "a cell lies within its page");
+        // SAFETY: within the page, by the assertion; not written meanwhile, by the contract.
+        unsafe { std::slice::from_raw_parts(self.bytes.get().cast::<u8>().add(offset), len) }
+    }
+
+    /// Writes a range of bytes.
+    ///
+    /// # Safety
+    /// The caller is the writer; either the page is its own and nothing borrows the range, or no
+    /// published view leads to any of these bytes and the page isn't shared (invariant 3).
+    #[inline]
+    pub(super) unsafe fn write(&self, offset: usize, bytes: &[u8]) {
+        assert!(offset <= PAGE && bytes.len() <= PAGE - offset, "a cell lies within its page");
+        // SAFETY: within the page, by the assertion; nobody looks at it meanwhile, by the contract.
+        unsafe {
+            let place = self.bytes.get().cast::<u8>().add(offset);
+            copy_nonoverlapping(bytes.as_ptr(), place, bytes.len());
+        }
+    }
+
+    /// Borrows the whole page.
+    ///
+    /// # Safety
+    /// The page is one of those that are written only while they are owned, and it isn't written as
+    /// long as the borrow lasts (invariant 2).
+    #[inline]
+    pub(super) unsafe fn whole(&self) -> &[u8; PAGE] {
+        // SAFETY: by the contract nobody writes to the page meanwhile.
+        unsafe { &*self.bytes.get() }
+    }
+
+    /// Borrows the whole page for writing.
+    ///
+    /// # Safety
+    /// The caller is the writer, owns the page, and reaches it through a `&mut` of the structure
+    /// that it belongs to, which lasts as long as this borrow (invariant 2).
+    #[inline]
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "the caller's borrow of the structure is the unique one"
+    )]
+    pub(super) unsafe fn whole_mut(&self) -> &mut [u8; PAGE] {
+        // SAFETY: by the contract nobody else looks at the page meanwhile.
+        unsafe { &mut *self.bytes.get() }
+    }
+
+    /// Gives a word of a bitmap.
+    #[inline]
+    fn word(&self, index: usize) -> &AtomicU64 {
+        assert!(index < PAGE / 8, "a word lies within its page");
+        // SAFETY: within the page, by the assertion, and aligned, as a page is. Bitmap pages are
+        // touched by atomics alone, but for copies that the writer itself makes (invariant 4).
+        unsafe { AtomicU64::from_ptr(self.bytes.get().cast::<u64>().add(index)) }
+    }
+
+    /// Loads a word of a bitmap.
+    #[inline]
+    pub(super) fn load(&self, index: usize) -> u64 {
+        u64::from_le(self.word(index).load(Ordering::Relaxed))
+    }
+
+    /// Stores a word of a bitmap; the caller is the writer (a load and a store lose nothing then).
+    #[inline]
+    pub(super) fn store(&self, index: usize, word: u64) {
+        self.word(index).store(word.to_le(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fresh_cells_are_written_while_others_are_read() {
+        let mut epoch = Epoch::first();
+        let page = Page::zeroed(&epoch);
+        // SAFETY: the page is owned and nothing else looks at it.
+        unsafe { page.write(0, &7_u64.to_le_bytes()) };
+        page.store(100, 1);
+        epoch.advance();
+        let reader = Arc::clone(&page);
+        let thread = std::thread::spawn(move || {
+            // SAFETY: the cell was written before the thread began, and isn't written again.
+            let borrowed = unsafe { reader.slice(0, 8) };
+            (0..50).all(|_| borrowed == 7_u64.to_le_bytes() && reader.load(100) & 1 == 1)
+        });
+        for cell in 1..50_usize {
+            assert!(page.may_write(true, &epoch) && !page.may_write(false, &epoch));
+            // SAFETY: the other thread reads cell 0 only.
+            unsafe { page.write(cell * 8, &9_u64.to_le_bytes()) };
+            page.store(100, page.load(100) | 1 << cell);
+        }
+        assert!(thread.join().unwrap());
+    }
+
+    #[test]
+    fn a_copy_belongs_to_the_transaction_and_leaves_the_original() {
+        let mut epoch = Epoch::first();
+        let page = Page::filled([1, 2]);
+        assert!(!page.may_write(true, &epoch) && page.is_shared());
+        epoch.advance();
+        let copy = page.copy(&epoch);
+        assert!(copy.may_write(false, &epoch));
+        // SAFETY: the copy is owned; nothing borrows it.
+        unsafe { copy.write(PAGE - 2, &[3, 4]) };
+        // SAFETY: nobody writes any more.
+        unsafe {
+            assert_eq!(page.read::<2>(PAGE - 2), [1, 2]);
+            assert_eq!(copy.read::<4>(PAGE - 4), [1, 2, 3, 4]);
+            copy.whole_mut()[0] = 9;
+            assert_eq!(copy.whole()[..2], [9, 2]);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a cell lies within its page")]
+    fn a_cell_outside_is_refused() {
+        let page = Page::zeroed(&Epoch::first());
+        // SAFETY: nobody writes; the range is refused.
+        let _ = unsafe { page.read::<8>(PAGE - 7) };
+    }
+}

@@ -1,0 +1,157 @@
+//! A view: all tables and indexes as they are at one moment; reading tables.
+
+use std::fmt;
+use std::sync::Arc;
+
+use annals_schema::{IndexNumber, RowId, Schema, TableNumber};
+
+use super::index::IndexTree;
+use super::lookup::IndexView;
+use super::row::{Row, Rows};
+use super::table::Table;
+use crate::{Error, ErrorKind, Result};
+
+/// All tables and indexes as they are at one moment.
+pub struct View {
+    pub(super) schema: Arc<Schema>,
+    pub(super) tables: Vec<Arc<Table>>,
+    pub(super) indexes: Vec<Arc<IndexTree>>,
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.schema.tables().iter().zip(&self.tables);
+        f.debug_map().entries(names.map(|(table, data)| (&table.name, data.rows.len()))).finish()
+    }
+}
+
+impl View {
+    pub(super) fn new() -> Self {
+        Self { schema: Arc::default(), tables: Vec::new(), indexes: Vec::new() }
+    }
+
+    /// Makes another view of the same state: one reference count for each table and index.
+    pub(super) fn share(&self) -> Self {
+        Self {
+            schema: Arc::clone(&self.schema),
+            tables: self.tables.clone(),
+            indexes: self.indexes.clone(),
+        }
+    }
+
+    /// Gives the schema.
+    #[must_use]
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// Gives a table; `NotFound` if there is none with that number.
+    #[inline]
+    pub fn table(&self, number: TableNumber) -> Result<TableView<'_>> {
+        match self.tables.get(number.0 as usize) {
+            Some(data) => Ok(TableView { view: self, data, number }),
+            None => Err(no_table(number)),
+        }
+    }
+
+    /// Gives an index; `NotFound` if there is none with that number.
+    pub fn index(&self, number: IndexNumber) -> Result<IndexView<'_>> {
+        let data = self.indexes.get(number.0 as usize).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("there is no index number {}", number.0))
+        })?;
+        let table = self.tables.get(data.table).expect("an index is on a table of its schema");
+        let number = TableNumber(u32::try_from(data.table).expect("it came from a table's number"));
+        Ok(IndexView { table: TableView { view: self, data: table, number }, data })
+    }
+
+    /// Tells how much memory the view reaches, in bytes: what it shares with other views counts
+    /// too. Walks over all pages.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let tables: usize = self.tables.iter().map(|table| table.memory()).sum();
+        let indexes: usize = self.indexes.iter().map(|index| index.tree.memory()).sum();
+        size_of::<Self>() + tables + indexes
+    }
+
+    pub(super) fn table_name(&self, number: TableNumber) -> &str {
+        self.schema.table(number).map_or("?", |table| &table.name)
+    }
+}
+
+#[cold]
+pub(super) fn no_table(number: TableNumber) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no table number {}", number.0))
+}
+
+/// A table in a view.
+#[derive(Clone, Copy, Debug)]
+pub struct TableView<'a> {
+    pub(super) view: &'a View,
+    pub(super) data: &'a Table,
+    pub(super) number: TableNumber,
+}
+
+impl<'a> TableView<'a> {
+    /// Gives the table's part of the schema.
+    #[must_use]
+    pub fn schema(&self) -> &'a annals_schema::Table {
+        self.view.schema.table(self.number).expect("a view's tables are those of its schema")
+    }
+
+    /// Gives the number of rows. Constant time.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.data.rows.len()
+    }
+
+    /// Tells whether there is no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Gives the id that the next `insert` without an id gets: larger than any id ever used.
+    #[must_use]
+    pub fn next_id(&self) -> u64 {
+        self.data.rows.next_id()
+    }
+
+    /// Tells whether there is a row with that id.
+    #[must_use]
+    pub fn contains(&self, id: RowId) -> bool {
+        self.data.rows.find(id.0).is_some()
+    }
+
+    /// Gives the row, if there is one with that id.
+    #[inline]
+    pub fn find(&self, id: RowId) -> Result<Option<Row<'a>>> {
+        Ok(self.data.rows.find(id.0).map(|slot| Row { table: *self, id, slot }))
+    }
+
+    /// Gives the row; `NotFound` (naming table and id) if there is none with that id.
+    #[inline]
+    pub fn get(&self, id: RowId) -> Result<Row<'a>> {
+        match self.data.rows.find(id.0) {
+            Some(slot) => Ok(Row { table: *self, id, slot }),
+            None => Err(no_row(self.view, self.number, id)),
+        }
+    }
+
+    /// Gives all rows in order of their ids.
+    #[must_use]
+    pub fn rows(&self) -> Rows<'a> {
+        Rows { table: *self, rows: self.data.rows.iter() }
+    }
+
+    /// Tells how much memory the table takes, in bytes, without its indexes. Walks over all pages.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.data.memory()
+    }
+}
+
+#[cold]
+pub(super) fn no_row(view: &View, table: TableNumber, id: RowId) -> Error {
+    let message = format!("table `{}` has no row {}", view.table_name(table), id.0);
+    Error::new(ErrorKind::NotFound, message)
+}
