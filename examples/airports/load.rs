@@ -8,8 +8,7 @@ use crate::tables::of_table;
 use crate::{Anything, FIRST_DAY};
 
 /// The tables, in the order in which they are loaded.
-pub const TABLES: [&str; 5] =
-    ["countries", "regions", "navaids", "airport_frequencies", "runways"];
+pub const TABLES: [&str; 5] = ["countries", "regions", "navaids", "airport_frequencies", "runways"];
 
 /// Loads the state of the first day in one transaction, dated by that day.
 pub fn first_day(db: &Database) -> Result<(), Anything> {
@@ -63,7 +62,9 @@ fn delete(tx: &mut Transaction<'_>, table: &str, id: u64) -> Result<(), Anything
         "countries" => tx.countries().delete(countries::Id::new(id))?,
         "regions" => tx.regions().delete(regions::Id::new(id))?,
         "navaids" => tx.navaids().delete(navaids::Id::new(id))?,
-        "airport_frequencies" => tx.airport_frequencies().delete(airport_frequencies::Id::new(id))?,
+        "airport_frequencies" => {
+            tx.airport_frequencies().delete(airport_frequencies::Id::new(id))?
+        }
         "runways" => tx.runways().delete(runways::Id::new(id))?,
         other => return Err(format!("there is no table {other}").into()),
     }

@@ -62,10 +62,7 @@ fn target_file() -> Result<PathBuf, Anything> {
 }
 
 /// Runs a step, and tells what it did and how long it took.
-fn timed<T>(
-    what: &str,
-    step: impl FnOnce() -> Result<T, Anything>,
-) -> Result<T, Anything> {
+fn timed<T>(what: &str, step: impl FnOnce() -> Result<T, Anything>) -> Result<T, Anything> {
     #[allow(clippy::disallowed_methods, reason = "an example measures with the real clock")]
     let start = Instant::now();
     let value = step()?;
@@ -76,7 +73,12 @@ fn timed<T>(
 /// Prints sizes and memory.
 fn report(file: &Path, now: &airports::Snapshot) -> Result<(), Anything> {
     let journal = std::fs::metadata(file)?.len();
-    println!("\nThe journal: {}, {:.1} MB, {} transactions", file.display(), mega(journal), now.txid());
+    println!(
+        "\nThe journal: {}, {:.1} MB, {} transactions",
+        file.display(),
+        mega(journal),
+        now.txid()
+    );
     println!("The store in memory: {:.1} MB", mega(now.as_dynamic().memory() as u64));
     if let Some(peak) = peak_memory() {
         println!("Peak memory of this program: {:.1} MB", mega(peak));

@@ -17,7 +17,12 @@ fn runways_of(now: &Snapshot, airport: i32, name: &str) -> Result<(), Anything> 
     for runway in now.runways_by_airport().find(airport) {
         let runway = runway?;
         let length = runway.length_ft().map_or("?".to_owned(), |feet| feet.to_string());
-        println!("  {}/{}: {length} ft, {}", runway.le_ident(), runway.he_ident(), runway.surface());
+        println!(
+            "  {}/{}: {length} ft, {}",
+            runway.le_ident(),
+            runway.he_ident(),
+            runway.surface()
+        );
     }
     Ok(())
 }
@@ -27,7 +32,13 @@ fn navaids_named(now: &Snapshot, ident: &str) -> Result<(), Anything> {
     for navaid in now.navaids_by_ident().find(ident) {
         let navaid = navaid?;
         let khz = navaid.frequency_khz();
-        println!("  {} ({}), {} kHz, in {}", navaid.name(), navaid.r#type(), khz, navaid.iso_country());
+        println!(
+            "  {} ({}), {} kHz, in {}",
+            navaid.name(),
+            navaid.r#type(),
+            khz,
+            navaid.iso_country()
+        );
     }
     Ok(())
 }
@@ -36,7 +47,12 @@ fn regions_of(now: &Snapshot, country: &str) -> Result<(), Anything> {
     let name = now.countries_by_code().get(country)?.map(|row| row.name().to_owned());
     let regions = now.regions_by_country().find(country).collect::<Result<Vec<_>, _>>()?;
     let first: Vec<_> = regions.iter().take(4).map(|region| region.name().to_owned()).collect();
-    println!("\n{} has {} regions: {}, ..", name.unwrap_or_default(), regions.len(), first.join(", "));
+    println!(
+        "\n{} has {} regions: {}, ..",
+        name.unwrap_or_default(),
+        regions.len(),
+        first.join(", ")
+    );
     Ok(())
 }
 

@@ -90,7 +90,8 @@ pub fn changes() -> Result<Vec<Change>, Anything> {
             other => Err(format!("a change has no {name}: {other:?}")),
         };
         let (at, table, operation) = (text("at")?, text("table")?, text("op")?);
-        let id = object.get("id").and_then(serde_json::Value::as_u64).ok_or("a change has no id")?;
+        let id =
+            object.get("id").and_then(serde_json::Value::as_u64).ok_or("a change has no id")?;
         let fields = match object.remove("fields") {
             Some(serde_json::Value::Object(fields)) => fields,
             _ => JsonFields::new(),

@@ -15,7 +15,7 @@ pub use annals_schema::{
 };
 pub use db::{
     Commit, Committed, Database, Inspection, Options, Reader, Sink, Snapshot, Transaction, inspect,
-    scan, scan_in,
+    inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use journal::{Cut, Level, Point, Recovered, Recovery};

@@ -55,7 +55,11 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Inspection> {
     inspect_in(&*directory, &name)
 }
 
-fn inspect_in(directory: &dyn Directory, name: &str) -> Result<Inspection> {
+/// As [`inspect`], in any directory.
+///
+/// # Errors
+/// As [`inspect`].
+pub fn inspect_in(directory: &dyn Directory, name: &str) -> Result<Inspection> {
     let (storage, shown) = open_to_read(directory, name)?;
     let survey = Survey::make(&*storage, &shown, |_| Ok(()))?;
     let damaged = survey.verdict() == Verdict::Damaged;

@@ -14,7 +14,7 @@ mod snapshot;
 mod transaction;
 
 pub use database::Database;
-pub use inspect::{Inspection, inspect};
+pub use inspect::{Inspection, inspect, inspect_in};
 pub use options::Options;
 pub use reader::Reader;
 pub use scan::{Committed, Sink, scan, scan_in};

@@ -4,6 +4,7 @@ use annals_schema::{Command, FieldNumber, RowId, Schema, TableNumber, Type, Valu
 
 use super::{Encoder, Event, decode};
 use crate::Result;
+#[cfg(test)]
 use crate::storage::simulated::Rng;
 
 /// An event that owns what it speaks of. Floats are compared by their bits.

@@ -158,9 +158,7 @@ fn the_constants_are_those_of_the_document() {
 /// Gives the code and the name in each row of the table of a section.
 fn codes(section: &str) -> BTreeMap<u64, String> {
     let of_section = rows().into_iter().filter(|row| row.section == section);
-    of_section
-        .filter_map(|row| Some((number(&row.cells[0])?, row.cells[1].clone())))
-        .collect()
+    of_section.filter_map(|row| Some((number(&row.cells[0])?, row.cells[1].clone()))).collect()
 }
 
 #[test]

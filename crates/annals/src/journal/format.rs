@@ -170,9 +170,8 @@ impl Header {
     #[must_use]
     pub fn decode(bytes: &[u8; HEADER_LEN]) -> Option<Self> {
         let from = Fields(bytes);
-        let valid = from.array(0) == MAGIC
-            && from.checked(Self::SUM_AT)
-            && from.u32(12) == Self::LEN;
+        let valid =
+            from.array(0) == MAGIC && from.checked(Self::SUM_AT) && from.u32(12) == Self::LEN;
         valid.then(|| Self {
             version: from.u32(8),
             compatible: from.u64(16),

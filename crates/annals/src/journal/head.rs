@@ -180,10 +180,10 @@ fn no_header(storage: &dyn Storage, name: &str, first: Option<&[u8; HEADER_LEN]>
     if len < FRAMES_AT && first.is_none() {
         return Error::new(
             ErrorKind::NotAJournal,
-            format!("{name}: not an Annals journal: only {len} bytes long"),
+            format!("{name}: not an Annals journal: only {len} bytes long; check the path"),
         );
     }
-    Error::new(ErrorKind::NotAJournal, format!("{name}: not an Annals journal"))
+    Error::new(ErrorKind::NotAJournal, format!("{name}: not an Annals journal; check the path"))
 }
 
 /// Refuses what this version can't read, or what can't be.

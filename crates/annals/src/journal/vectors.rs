@@ -105,7 +105,8 @@ fn write_journal() -> Vec<u8> {
     script.writer.commit(Level::Checksummed, None).unwrap();
 
     script.writer.begin().unwrap();
-    let lille = [ValueRef::String("Lille"), ValueRef::UInt32(236_234), ValueRef::Null, ValueRef::Null];
+    let lille =
+        [ValueRef::String("Lille"), ValueRef::UInt32(236_234), ValueRef::Null, ValueRef::Null];
     script.event(&Event::Insert { table, id: RowId(7), values: &lille });
     let koeln = [
         ValueRef::String("Köln"),

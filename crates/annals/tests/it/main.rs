@@ -10,6 +10,7 @@
 mod crash_states;
 mod generated;
 mod generated_for_tests;
+mod hostile;
 mod storage;
 mod store_model;
 mod tidy;
