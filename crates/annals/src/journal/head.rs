@@ -204,7 +204,10 @@ fn refuse_strange(header: &Header, name: &str) -> Result<()> {
     }
     // No file can hold so many transactions that their numbers reach the limit.
     if header.version == 0 || !(1..1 << 62).contains(&header.first_txid) {
-        return Err(Error::corrupt(format!("{name}: damaged: the header makes no sense")));
+        return Err(Error::corrupt(format!(
+            "{name}: damaged: the header makes no sense; restore the file from a \
+             backup"
+        )));
     }
     Ok(())
 }
