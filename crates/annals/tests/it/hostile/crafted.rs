@@ -186,6 +186,7 @@ fn newer_versions_and_unknown_features_are_refused() {
         header.reserved = [7; 104];
         header.salt = [9; 32];
     });
+    assert_eq!(bytes[112..248], [&[9; 32][..], &[7; 104]].concat());
     let (directory, database) = open_all(&bytes, "compatible").unwrap();
     database.write(|transaction| transaction.comment("more")).unwrap();
     database.close().unwrap();
@@ -313,6 +314,32 @@ fn large_but_right_numbers_take_little_memory() {
     let tables: Vec<u8> = (0..300u32).flat_map(|it| name(0x01, 'a', it)).collect();
     let draft = Draft::new().with(&Frame::commit(&tables));
     open_all(&draft.bytes, "300 tables").unwrap();
+}
+
+#[test]
+fn wide_tables_take_memory_in_proportion() {
+    // Many fields of every width, and few rows: the store must not take a page for each.
+    for (fields, rows) in [(2000, 1), (300, 10), (20, 3000)] {
+        let mut events: Vec<u8> = Vec::new();
+        for field in 0..fields {
+            events.push(0x02);
+            events.push(1);
+            events.extend(&name(0, 'f', field)[1..]);
+            events.extend([[12, 1], [5, 0], [13, 1]][field as usize % 3]);
+        }
+        let nullable = (0..fields).filter(|field| field % 3 != 1).count();
+        events.extend([0x10, 1]);
+        for row in 0..rows {
+            events.extend(if row == 0 { &[0x11, 1][..] } else { &[0x12] });
+            events.extend(vec![0xff; nullable.div_ceil(8)]);
+            events.push(1); // the string `s`
+            events.extend((0..fields).filter(|field| field % 3 == 1).map(|_| 1));
+        }
+        let draft = Draft::new().with(&Frame::commit(&events));
+        let what = format!("{rows} rows of {fields} fields");
+        let (_, database) = open_all(&draft.bytes, &what).unwrap();
+        assert_eq!(database.read().table(CITY).unwrap().len(), rows);
+    }
 }
 
 /// Gives an event that begins with a name.

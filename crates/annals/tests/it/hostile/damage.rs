@@ -167,6 +167,34 @@ fn blocks_overwritten_with_zeros_or_garbage_are_noticed() {
 }
 
 #[test]
+fn without_a_slot_nothing_is_certain() {
+    for journal in &journals() {
+        for cut in [journal.bytes.len(), usize::try_from(journal.ends[2]).unwrap()] {
+            let mut bytes = journal.bytes[..cut].to_vec();
+            for block in [4096, 8192] {
+                bytes[block + 512 + 8] ^= 1;
+            }
+            let tolerance = Tolerance { least: journal.states.len() - 1, silent: false };
+            let what = format!("both slots damaged, cut to {cut}");
+            assert!(!judge(journal, &bytes, tolerance, &what), "{what}: opened");
+        }
+    }
+}
+
+#[test]
+fn frames_elsewhere_tell_nothing_of_what_was_durable() {
+    let long = write("long", 79, &[Level::Checksummed; 6], None, true);
+    let short = write("short", 80, &[Level::Checksummed; 1], None, true);
+    for shift in [0, 8, 72] {
+        // At their own place they look like lost frames of this one, and opening may refuse.
+        let more = [vec![0; shift], long.bytes[16384..].to_vec()].concat();
+        let bytes = [short.bytes.clone(), more].concat();
+        let tolerance = Tolerance { least: 1, silent: false };
+        assert!(judge(&short, &bytes, tolerance, "longer frames of another"), "shift {shift}");
+    }
+}
+
+#[test]
 fn parts_of_two_journals_do_not_make_one() {
     let other = write("another", 78, &[Level::Checksummed; 6], None, true);
     for journal in &journals() {
