@@ -26,7 +26,7 @@ impl Engine for Annals {
 impl Database {
     fn one_by_one(&self, rows: u64, level: Level) -> Result<(), Failure> {
         for value in 0..i64::try_from(rows)? {
-            self.0.write(|tx| {
+            self.0.write(|tx| -> annals::Result<_> {
                 tx.set_level(level);
                 tx.benchmark().insert("TOTO", value)
             })?;
@@ -38,11 +38,11 @@ impl Database {
 impl Opened for Database {
     fn insert_rows(&mut self, rows: u64) -> Result<(), Failure> {
         let rows = i64::try_from(rows)?;
-        self.0.write(|tx| {
+        self.0.write(|tx| -> annals::Result<_> {
             for value in 0..rows {
                 tx.benchmark().insert("TOTO", value)?;
             }
-            annals::Result::Ok(())
+            Ok(())
         })?;
         Ok(())
     }

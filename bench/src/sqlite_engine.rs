@@ -1,4 +1,5 @@
-//! SQLite, through rusqlite: prepared statements, WAL; `synchronous` as the commit asks for.
+//! SQLite, through rusqlite: prepared statements with both values bound, ids given by SQLite (from
+//! 1 on), `synchronous` as the commit asks for.
 
 use std::path::Path;
 
@@ -30,14 +31,13 @@ impl Engine for Sqlite {
     }
 }
 
-const INSERT: &str = "INSERT INTO benchmark(id, name, value) VALUES (?1, 'TOTO', ?2)";
+const INSERT: &str = "INSERT INTO benchmark(name, value) VALUES (?1, ?2)";
 
 impl Database {
     fn one_by_one(&self, rows: u64) -> Result<(), Failure> {
-        let mut statement =
-            self.0.prepare("INSERT INTO benchmark(name, value) VALUES ('TOTO', ?1)")?;
+        let mut statement = self.0.prepare(INSERT)?;
         for value in 0..i64::try_from(rows)? {
-            statement.execute([value])?;
+            statement.execute(("TOTO", value))?;
         }
         Ok(())
     }
@@ -49,7 +49,7 @@ impl Opened for Database {
         {
             let mut statement = transaction.prepare(INSERT)?;
             for value in 0..i64::try_from(rows)? {
-                statement.execute([value, value])?;
+                statement.execute(("TOTO", value))?;
             }
         }
         Ok(transaction.commit()?)
@@ -60,7 +60,7 @@ impl Opened for Database {
         let mut statement = transaction.prepare("SELECT value FROM benchmark WHERE id = ?1")?;
         let mut sum = 0i64;
         for &id in ids {
-            let value: i64 = statement.query_row([i64::try_from(id)?], |row| row.get(0))?;
+            let value: i64 = statement.query_row([i64::try_from(id)? + 1], |row| row.get(0))?;
             sum = sum.wrapping_add(value);
         }
         Ok(sum)

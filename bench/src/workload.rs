@@ -25,7 +25,12 @@ pub(crate) struct Figure {
 struct Measured(Vec<Figure>);
 
 impl Measured {
-    fn add(&mut self, engine: &'static str, (workload, unit): (&'static str, &'static str), value: f64) {
+    fn add(
+        &mut self,
+        engine: &'static str,
+        (workload, unit): (&'static str, &'static str),
+        value: f64,
+    ) {
         self.0.push(Figure { workload, unit, engine, value });
     }
 

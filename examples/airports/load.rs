@@ -8,10 +8,11 @@ use crate::tables::of_table;
 use crate::{Anything, FIRST_DAY};
 
 /// The tables, in the order in which they are loaded.
-pub const TABLES: [&str; 5] = ["countries", "regions", "navaids", "airport_frequencies", "runways"];
+pub(crate) const TABLES: [&str; 5] =
+    ["countries", "regions", "navaids", "airport_frequencies", "runways"];
 
 /// Loads the state of the first day in one transaction, dated by that day.
-pub fn first_day(db: &Database) -> Result<(), Anything> {
+pub(crate) fn first_day(db: &Database) -> Result<(), Anything> {
     db.write(|tx| -> Result<(), Anything> {
         let bar = source::progress(87_017, "loading");
         for table in TABLES {
@@ -28,7 +29,7 @@ pub fn first_day(db: &Database) -> Result<(), Anything> {
 }
 
 /// Replays the changes: all that came in together are one transaction of that time.
-pub fn changes(db: &Database) -> Result<(), Anything> {
+pub(crate) fn changes(db: &Database) -> Result<(), Anything> {
     let changes = source::changes()?;
     let bar = source::progress(changes.len(), "replaying");
     let mut transactions = 0;

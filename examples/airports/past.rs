@@ -63,7 +63,7 @@ fn text(value: ValueRef<'_>) -> String {
 }
 
 /// Prints all that happened to the row.
-pub fn show(file: &Path) -> std::result::Result<(), Anything> {
+pub(crate) fn show(file: &Path) -> std::result::Result<(), Anything> {
     let mut past = Past::default();
     annals::scan(file, &mut past)?;
     println!("\nThe past of {TABLE} {}:", ROW.0);

@@ -4,7 +4,7 @@ use crate::Anything;
 use crate::airports::Snapshot;
 
 /// Asks, and prints the answers.
-pub fn ask(now: &Snapshot) -> Result<(), Anything> {
+pub(crate) fn ask(now: &Snapshot) -> Result<(), Anything> {
     runways_of(now, 2434, "London Heathrow")?;
     navaids_named(now, "PAR")?;
     regions_of(now, "FR")?;

@@ -10,13 +10,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::Anything;
 
 /// The fields of one row or change, as text.
-pub trait Fields {
+pub(crate) trait Fields {
     /// Gives the text of a column; `None` if it isn't there.
     fn field(&self, column: &str) -> Option<&str>;
 }
 
 /// One row of a CSV file.
-pub struct CsvRow<'a> {
+pub(crate) struct CsvRow<'a> {
     columns: &'a csv::StringRecord,
     row: &'a csv::StringRecord,
 }
@@ -29,7 +29,7 @@ impl Fields for CsvRow<'_> {
 }
 
 /// The fields of a change.
-pub type JsonFields = serde_json::Map<String, serde_json::Value>;
+pub(crate) type JsonFields = serde_json::Map<String, serde_json::Value>;
 
 impl Fields for JsonFields {
     fn field(&self, column: &str) -> Option<&str> {
@@ -38,17 +38,17 @@ impl Fields for JsonFields {
 }
 
 /// One change: an insert, update or delete.
-pub struct Change {
+pub(crate) struct Change {
     /// When it came in.
-    pub at: String,
+    pub(crate) at: String,
     /// The table.
-    pub table: String,
+    pub(crate) table: String,
     /// What was done.
-    pub operation: String,
+    pub(crate) operation: String,
     /// The row.
-    pub id: u64,
+    pub(crate) id: u64,
     /// The fields with their new values.
-    pub fields: JsonFields,
+    pub(crate) fields: JsonFields,
 }
 
 fn open(name: &str) -> Result<impl Read, Anything> {
@@ -63,7 +63,7 @@ fn folder() -> PathBuf {
 }
 
 /// Calls `each` with every row of a table on one day.
-pub fn rows(
+pub(crate) fn rows(
     day: &str,
     table: &str,
     mut each: impl FnMut(u64, &CsvRow<'_>) -> Result<(), Anything>,
@@ -81,7 +81,7 @@ pub fn rows(
 }
 
 /// Reads all changes in order of time.
-pub fn changes() -> Result<Vec<Change>, Anything> {
+pub(crate) fn changes() -> Result<Vec<Change>, Anything> {
     let mut changes = Vec::new();
     for line in BufReader::new(open("changes.ndjson.gz")?).lines() {
         let mut object: JsonFields = serde_json::from_str(&line?)?;
@@ -102,7 +102,7 @@ pub fn changes() -> Result<Vec<Change>, Anything> {
 }
 
 /// Makes a progress bar, which shows on a terminal only.
-pub fn progress(len: usize, what: &'static str) -> ProgressBar {
+pub(crate) fn progress(len: usize, what: &'static str) -> ProgressBar {
     let bar = ProgressBar::new(len as u64).with_message(what);
     if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}") {
         bar.set_style(style);

@@ -56,12 +56,12 @@ fn same<'t, T: Column<'t>>(value: T, fields: &'t dyn Fields, name: &str) -> Resu
 /// Writes the functions of one table: how its rows are inserted, set and compared with text.
 macro_rules! table {
     ($table:ident, $how:ident, { $($name:literal => $field:ident, $set:ident;)* }) => {
-        pub mod $table {
+        pub(crate) mod $table {
             use super::*;
             use airports::$table::{Id, Row};
 
             /// Inserts a row at its id.
-            pub fn insert(
+            pub(crate) fn insert(
                 tx: &mut Transaction<'_>,
                 id: u64,
                 fields: &dyn Fields,
@@ -71,7 +71,7 @@ macro_rules! table {
             }
 
             /// Sets one field of a row from its text.
-            pub fn set(
+            pub(crate) fn set(
                 tx: &mut Transaction<'_>,
                 id: u64,
                 fields: &dyn Fields,
@@ -85,7 +85,7 @@ macro_rules! table {
             }
 
             /// Names the first field in which a row differs from its text, if there is one.
-            pub fn difference(
+            pub(crate) fn difference(
                 row: &Row<'_>,
                 fields: &dyn Fields,
             ) -> Result<Option<&'static str>, Anything> {

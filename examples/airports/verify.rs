@@ -32,7 +32,7 @@ macro_rules! compare {
 }
 
 /// Compares all tables.
-pub fn last_day(now: &Snapshot) -> Result<(), Anything> {
+pub(crate) fn last_day(now: &Snapshot) -> Result<(), Anything> {
     let rows = compare!(now, countries)
         + compare!(now, regions)
         + compare!(now, navaids)

@@ -1,1 +1,99 @@
-fn main() {}
+//! The program `annals`: one command a file, below `commands`.
+//!
+//! Exit status: 0 when what was asked was done, 1 after an error (which stderr names), 2 when
+//! `check` found damage.
+
+#![allow(clippy::print_stderr, reason = "this is the program; the library is silent")]
+
+mod cell;
+mod commands;
+mod files;
+mod json;
+mod language;
+mod output;
+mod session;
+
+use std::io::ErrorKind as IoKind;
+use std::process::ExitCode;
+
+use annals::Error;
+use clap::{Parser, Subcommand};
+
+/// What a command that didn't fail ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// It did what was asked.
+    Done,
+    /// It looked for damage and found some, and has said so.
+    Damaged,
+}
+
+/// An embedded relational database that never forgets.
+#[derive(Debug, Parser)]
+#[command(name = "annals", version, propagate_version = true, subcommand_required = true)]
+#[command(after_help = "Example:
+  echo 'create_table person
+  add_field person name string
+  insert person \"Ada\"' | annals shell people.annals
+  annals dump people.annals --format json
+
+Exit status: 0 when what was asked was done, 1 after an error, 2 when `check` found damage.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Shell(commands::shell::Arguments),
+    Compile(commands::compile::Arguments),
+    Log(commands::log::Arguments),
+    Dump(commands::dump::Arguments),
+    Info(commands::info::Arguments),
+    Check(commands::check::Arguments),
+    Import(commands::import::Arguments),
+    Export(commands::export::Arguments),
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Status 2 is what `check` says of damage, so a wrong argument must not give it.
+            let wrong = error.use_stderr();
+            let printed = error.print().is_ok();
+            return if wrong || !printed { ExitCode::from(1) } else { ExitCode::SUCCESS };
+        }
+    };
+    match run(&cli.command) {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::Damaged) => ExitCode::from(2),
+        Err(error) => {
+            if !reader_left(&error) {
+                eprintln!("error: {error}");
+            }
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn run(command: &Command) -> annals::Result<Outcome> {
+    match command {
+        Command::Shell(arguments) => commands::shell::run(arguments),
+        Command::Compile(arguments) => commands::compile::run(arguments),
+        Command::Log(arguments) => commands::log::run(arguments),
+        Command::Dump(arguments) => commands::dump::run(arguments),
+        Command::Info(arguments) => commands::info::run(arguments),
+        Command::Check(arguments) => commands::check::run(arguments),
+        Command::Import(arguments) => commands::import::run(arguments),
+        Command::Export(arguments) => commands::export::run(arguments),
+    }
+}
+
+/// Tells whether the error is only that nobody reads our output any more (`annals log F | head`),
+/// which is no reason to speak.
+fn reader_left(error: &Error) -> bool {
+    std::error::Error::source(error)
+        .and_then(|source| source.downcast_ref::<std::io::Error>())
+        .is_some_and(|source| source.kind() == IoKind::BrokenPipe)
+}

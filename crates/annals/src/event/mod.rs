@@ -1,6 +1,6 @@
 //! Events: the one description of a change, which every consumer of the journal takes.
 //!
-//! One [`Event`] type, one encoder, one decoder. This room knows nothing of files.
+//! One [`Event`] type, one encoder, one decoder, one text form. This room knows nothing of files.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 pub(crate) mod compact;
@@ -9,9 +9,11 @@ mod encode;
 pub(crate) mod opcode;
 #[cfg(test)]
 pub(crate) mod round_trip;
+mod text;
 
 pub(crate) use decode::decode;
 pub(crate) use encode::Encoder;
+pub use text::Script;
 
 use annals_schema::{Command, FieldNumber, RowId, TableNumber, ValueRef};
 

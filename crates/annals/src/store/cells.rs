@@ -278,14 +278,14 @@ mod tests {
     fn published_cells_stay_and_fresh_ones_are_written_in_place() {
         let mut epoch = Epoch::first();
         let mut cells = Cells::<8>::default();
-        (0..3000).for_each(|slot| cells.set(slot, slot.to_le_bytes(), true, &epoch));
+        (0..3000_usize).for_each(|slot| cells.set(slot, (slot as u64).to_le_bytes(), true, &epoch));
         epoch.advance();
         let published = cells.clone();
         cells.set(3000, [9; 8], true, &epoch);
         assert_eq!(published.memory(), cells.memory());
         cells.set(5, [7; 8], false, &epoch);
-        assert_eq!((published.get(5), cells.get(5)), (5_usize.to_le_bytes(), [7; 8]));
-        assert_eq!((cells.get(2999), cells.get(3000)), (2999_usize.to_le_bytes(), [9; 8]));
+        assert_eq!((published.get(5), cells.get(5)), (5_u64.to_le_bytes(), [7; 8]));
+        assert_eq!((cells.get(2999), cells.get(3000)), (2999_u64.to_le_bytes(), [9; 8]));
         assert_eq!(cells.slice(5, 1, 2), [7, 7]);
     }
 

@@ -21,8 +21,9 @@ pub(super) struct Directory<T> {
 }
 
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "for pages, both variants are of the same size")]
 enum Node<T> {
-    Inner([Option<Arc<Node<T>>>; FANOUT]),
+    Inner([Option<Arc<Self>>; FANOUT]),
     Leaf([Option<T>; FANOUT]),
 }
 

@@ -12,6 +12,7 @@ mod generated;
 mod generated_for_tests;
 mod hostile;
 mod storage;
+mod store_cases;
 mod store_model;
 mod tidy;
 mod typed;

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use annals::event::Event;
 use annals::store::{Store, Uniqueness};
 use annals::{
     Command, ErrorKind, FieldNumber, IndexNumber, RowId, Schema, TableNumber, Type, Value,
@@ -282,12 +281,9 @@ impl History {
             _ => true,
         };
         let result = self.store.apply_command(command);
-        if !rows_agree {
-            // What was there twice before may be the reason; then the schema must be as it was.
-            if result.is_err() {
-                assert_eq!(result.unwrap_err().kind(), ErrorKind::Unique);
-                return;
-            }
+        if let (Err(error), false) = (&result, rows_agree) {
+            assert_eq!(error.kind(), ErrorKind::Unique);
+            return;
         }
         result.unwrap();
         self.model.schema.apply(command.clone()).unwrap();

@@ -31,7 +31,7 @@ impl Tree {
             return Range { tree: self, front: nowhere, back: nowhere, done: true };
         }
         let front = self.seek(low);
-        let back = high.map_or_else(|| self.end(), |high| self.seek(high));
+        let back = high.map_or_else(|| self.end(), |high| self.seek_from(&front, high));
         let done = front.path[self.height] == back.path[self.height];
         Range { tree: self, front, back, done }
     }
@@ -75,6 +75,20 @@ impl Tree {
             self.next_leaf(&mut place);
         }
         place
+    }
+
+    /// Finds the place in front of the first key that is at least `key`, which is behind `place`:
+    /// most ranges end in the leaf where they begin.
+    fn seek_from(&self, place: &Place, key: &[u8]) -> Place {
+        let (leaf, _) = place.path[self.height];
+        let node = self.node(leaf);
+        let at = node.search(key, 0, &self.long).unwrap_or_else(|at| at);
+        if at == node.count() {
+            return self.seek(key);
+        }
+        let mut found = *place;
+        found.path[self.height].1 = at;
+        found
     }
 
     /// Finds the place behind the last key.

@@ -97,7 +97,8 @@ impl RowMap {
     pub(in super::super) fn crowd(&mut self, id: RowId, slot: usize, epoch: &Epoch) -> Moves {
         let id = id.0;
         let block = id / BLOCK * BLOCK;
-        if !slot.is_multiple_of(16) || id >= self.tail.start || self.tail.start < block + BLOCK {
+        let touches_tail = self.tail.len > 0 && self.tail.start < block + BLOCK;
+        if !slot.is_multiple_of(16) || touches_tail {
             return Moves::new();
         }
         let extents = self.extents_in(block);

@@ -191,7 +191,7 @@ impl RowMap {
         if self.in_tail(id) {
             return self.tail.slot(id);
         }
-        if self.tail.len > 0 && id < self.tail.start {
+        if !self.is_behind_all(id) {
             if let Some(extent) = self.find_extent(id) {
                 return extent.slot(id);
             }
@@ -200,6 +200,15 @@ impl RowMap {
             return slot;
         }
         self.lengthen_tail(id, epoch)
+    }
+
+    /// Tells whether no extent has an id as large; the row isn't in the tail.
+    fn is_behind_all(&self, id: u64) -> bool {
+        if self.tail.len > 0 {
+            return id >= self.tail.start;
+        }
+        let last = self.extents.range(&[], None).next_back();
+        last.is_none_or(|(key, value)| id >= Extent::from_entry(key, value).end())
     }
 
     /// Puts an id that is behind the tail into it, or begins another tail with it.
@@ -302,7 +311,13 @@ impl RowMap {
             }
             slot = base + len;
         }
-        if slot != self.slots_end || live != self.len || behind > self.next_id {
+        if slot != self.slots_end {
+            return Err(format!("{slot} slots are counted as {}", self.slots_end));
+        }
+        if self.iter().next_back().is_some_and(|(id, _)| id.0 >= self.next_id) {
+            return Err(format!("an id is not less than the next one, {}", self.next_id));
+        }
+        if live != self.len {
             return Err(format!("{live} rows are counted as {}", self.len));
         }
         Ok(())

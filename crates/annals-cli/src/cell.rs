@@ -1,0 +1,40 @@
+//! Values as the cells of a CSV file.
+
+use annals::{Error, Field, Result, Table, Type, Value, ValueRef};
+
+use crate::language;
+
+/// Gives the heading of a field's column. `id` is the column of the row's id, so a field of that
+/// name goes by its full name.
+pub(crate) fn heading(table: &Table, field: &Field) -> String {
+    crate::json::key(table, field)
+}
+
+/// Reads a cell. An empty one is null where the field may be null, else the empty string; for other
+/// types it is an error. Booleans may be `true`, `false`, `1` and `0`.
+pub(crate) fn value(table: &Table, field: &Field, text: &str) -> Result<Value> {
+    if text.is_empty() && field.nullable {
+        return Ok(Value::Null);
+    }
+    match (field.ty, text) {
+        (Type::String, _) => Ok(Value::String(text.to_owned())),
+        (Type::Bytes, "") => Ok(Value::Bytes(Vec::new())),
+        (Type::Bool, "0") => Ok(Value::Bool(false)),
+        (Type::Bool, "1") => Ok(Value::Bool(true)),
+        (_, "") => Err(Error::invalid(format!(
+            "field {} of table {} is empty, and it can't be null",
+            field.name, table.name
+        ))),
+        _ => language::bare_value(table, field, text),
+    }
+}
+
+/// Writes a cell: null as an empty one, strings as they are, everything else as the shell does.
+pub(crate) fn write(value: ValueRef<'_>, cell: &mut String) {
+    match value {
+        ValueRef::Null => {}
+        ValueRef::String(value) => cell.push_str(value),
+        ValueRef::Timestamp(value) => cell.push_str(&annals::Timestamp(value).to_string()),
+        value => language::write_value(value, cell),
+    }
+}

@@ -1,0 +1,31 @@
+//! `annals import`: data that other programs wrote.
+
+use annals::Result;
+use clap::{Args, Subcommand};
+
+use crate::Outcome;
+use crate::commands::{import_changes, import_csv};
+
+/// Take in data that other programs wrote
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  annals import csv people.annals --schema people.schema person=person.csv.gz
+  annals import changes people.annals changes.ndjson")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Csv(import_csv::Arguments),
+    Changes(import_changes::Arguments),
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
+    match &arguments.what {
+        What::Csv(arguments) => import_csv::run(arguments),
+        What::Changes(arguments) => import_changes::run(arguments),
+    }
+}

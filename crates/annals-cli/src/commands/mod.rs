@@ -1,0 +1,19 @@
+//! The commands of the program, one file each.
+
+pub(crate) mod check;
+pub(crate) mod compile;
+pub(crate) mod dump;
+pub(crate) mod export;
+pub(crate) mod import;
+pub(crate) mod import_changes;
+pub(crate) mod import_csv;
+pub(crate) mod info;
+pub(crate) mod log;
+pub(crate) mod shell;
+
+/// Says on standard error what opening found and did, if the last end wasn't a clean one.
+pub(crate) fn tell_recovery(database: &annals::Database) {
+    for finding in &database.recovered().findings {
+        eprintln!("note: {finding}");
+    }
+}

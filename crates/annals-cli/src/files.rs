@@ -1,0 +1,141 @@
+//! Files beside the database: plain or compressed inputs, and outputs that appear whole or not
+//! at all.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use annals::{Error, ErrorKind, Result};
+use flate2::bufread::MultiGzDecoder;
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Reads a whole text file, which must be UTF-8.
+pub(crate) fn read_text(path: &Path) -> Result<String> {
+    let bytes = fs::read(path).map_err(|error| cannot("read", path, error))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let before = error.as_bytes().get(..valid).unwrap_or_default();
+        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        Error::invalid(format!("{}: line {line}: invalid UTF-8", path.display()))
+    })
+}
+
+/// Opens a file for reading, decompressing it if it begins as gzip does. The bar moves with
+/// the bytes read from disk.
+pub(crate) fn open_input(path: &Path, bar: &ProgressBar) -> Result<Box<dyn BufRead>> {
+    let file = open(path).map_err(|error| cannot("read", path, error))?;
+    let metadata = file.metadata().map_err(|error| cannot("read", path, error))?;
+    if metadata.is_dir() {
+        return Err(Error::invalid(format!("{} is a directory, not a file", path.display())));
+    }
+    let mut plain = BufReader::with_capacity(1 << 16, bar.wrap_read(file));
+    let start = plain.fill_buf().map_err(|error| cannot("read", path, error))?;
+    if start.starts_with(&[0x1f, 0x8b]) {
+        return Ok(Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(plain))));
+    }
+    Ok(Box::new(plain))
+}
+
+/// Gives the length of a file as it is on disk, 0 if it has none.
+pub(crate) fn length(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
+
+/// Makes a bar for `total` bytes on standard error; it is hidden if that is no terminal.
+pub(crate) fn progress(total: u64) -> ProgressBar {
+    let bar = ProgressBar::new(total);
+    let template = "{msg} {wide_bar} {bytes}/{total_bytes} {eta}";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "these are inputs of the program, streamed; `storage` is for databases"
+)]
+fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+/// A file being written under a temporary name beside the one it will have. Dropped before
+/// [`finish`](NewFile::finish), it is removed.
+pub(crate) struct NewFile {
+    writer: Option<BufWriter<File>>,
+    temporary: PathBuf,
+    target: PathBuf,
+}
+
+impl NewFile {
+    /// Begins a file that will replace `target`.
+    pub(crate) fn create(target: &Path) -> Result<Self> {
+        let name = target.file_name().ok_or_else(|| {
+            Error::invalid(format!("{} is not the name of a file", target.display()))
+        })?;
+        if target.is_dir() {
+            let message = format!("{} is a directory, not a file", target.display());
+            return Err(Error::invalid(message));
+        }
+        let mut hidden = std::ffi::OsString::from(".");
+        hidden.push(name);
+        hidden.push(format!(".{}.tmp", std::process::id()));
+        let temporary = target.with_file_name(hidden);
+        let file = File::create(&temporary).map_err(|error| cannot("write", target, error))?;
+        let writer = Some(BufWriter::with_capacity(1 << 16, file));
+        Ok(Self { writer, temporary, target: target.to_owned() })
+    }
+
+    /// Gives the file its name, once everything is on permanent storage.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.flush().map_err(|error| cannot("write", &self.target, error))?;
+        if let Some(writer) = self.writer.take() {
+            writer.get_ref().sync_all().map_err(|error| cannot("write", &self.target, error))?;
+        }
+        fs::rename(&self.temporary, &self.target)
+            .map_err(|error| cannot("write", &self.target, error))
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.writer.as_mut().map_or(Ok(data.len()), |writer| writer.write(data))
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.as_mut().map_or(Ok(()), BufWriter::flush)
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        // After `finish` the temporary name is gone, and there is nothing to remove.
+        let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+/// Says what could not be done with which file.
+pub(crate) fn cannot(what: &str, path: &Path, error: io::Error) -> Error {
+    let kind = match error.kind() {
+        io::ErrorKind::NotFound => ErrorKind::NotFound,
+        _ => ErrorKind::Io,
+    };
+    Error::with_source(kind, format!("cannot {what} {}", path.display()), error)
+}
+
+/// Reads the next line into `line`, without its end; gives whether there was one.
+pub(crate) fn read_line(
+    input: &mut (impl BufRead + ?Sized),
+    line: &mut Vec<u8>,
+) -> io::Result<bool> {
+    line.clear();
+    if input.read_until(b'\n', line)? == 0 {
+        return Ok(false);
+    }
+    if line.last() == Some(&b'\n') {
+        line.pop();
+    }
+    if line.last() == Some(&b'\r') {
+        line.pop();
+    }
+    Ok(true)
+}

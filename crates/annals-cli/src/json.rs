@@ -1,0 +1,157 @@
+//! Values and events as JSON.
+
+use std::fmt::Write;
+
+use annals::event::Event;
+use annals::{Error, Field, Result, Schema, Table, Timestamp, ValueRef};
+
+use crate::language;
+
+/// Appends a value. Bytes are strings of the form `0x..`, timestamps RFC 3339 strings, references
+/// the id or `null`; a float that JSON has no number for is one of the strings `NaN`, `Infinity`
+/// and `-Infinity`.
+pub(crate) fn push_value(text: &mut String, value: ValueRef<'_>) {
+    match value {
+        ValueRef::Null => text.push_str("null"),
+        ValueRef::Bool(value) => push_display(text, value),
+        ValueRef::Int8(value) => push_display(text, value),
+        ValueRef::Int16(value) => push_display(text, value),
+        ValueRef::Int32(value) => push_display(text, value),
+        ValueRef::Int64(value) => push_display(text, value),
+        ValueRef::UInt8(value) => push_display(text, value),
+        ValueRef::UInt16(value) => push_display(text, value),
+        ValueRef::UInt32(value) => push_display(text, value),
+        ValueRef::UInt64(value) => push_display(text, value),
+        // The shortest digits that give this float again are not those of the double next to it.
+        ValueRef::Float32(value) if value.is_finite() => push_debug(text, value),
+        ValueRef::Float64(value) if value.is_finite() => push_debug(text, value),
+        ValueRef::Float32(value) => push_not_finite(text, f64::from(value)),
+        ValueRef::Float64(value) => push_not_finite(text, value),
+        ValueRef::String(value) => push_string(text, value),
+        ValueRef::Bytes(_) => {
+            let mut hex = String::new();
+            language::write_value(value, &mut hex);
+            push_string(text, &hex);
+        }
+        ValueRef::Timestamp(value) => push_string(text, &Timestamp(value).to_string()),
+        ValueRef::Reference(id) => push_display(text, id.0),
+    }
+}
+
+/// Appends a string in quotes.
+pub(crate) fn push_string(text: &mut String, value: &str) {
+    text.push_str(&serde_json::Value::from(value).to_string());
+}
+
+/// Gives the key of a field. `id` is the row's id, so a field of that name goes by its full name,
+/// which can't be another field's because names have no dot.
+pub(crate) fn key(table: &Table, field: &Field) -> String {
+    if field.name == "id" { format!("{}.id", table.name) } else { field.name.clone() }
+}
+
+/// Appends an event as an object.
+pub(crate) fn push_event(text: &mut String, schema: &Schema, event: &Event<'_>) -> Result<()> {
+    match *event {
+        Event::Schema(command) => {
+            text.push_str("{\"op\":\"schema\",\"command\":");
+            push_string(text, &schema.command_text(command));
+        }
+        Event::Insert { table, id, values } => {
+            let table = schema.table(table).ok_or_else(unknown_place)?;
+            push_place(text, "insert", table, id.0);
+            text.push_str(",\"values\":{");
+            for (place, (field, value)) in table.fields.iter().zip(values).enumerate() {
+                if place > 0 {
+                    text.push(',');
+                }
+                push_string(text, &field.name);
+                text.push(':');
+                push_value(text, *value);
+            }
+            text.push('}');
+        }
+        Event::Update { table, id, field, value } => {
+            let table = schema.table(table).ok_or_else(unknown_place)?;
+            let field = table.field(field).ok_or_else(unknown_place)?;
+            push_place(text, "update", table, id.0);
+            text.push_str(",\"field\":");
+            push_string(text, &field.name);
+            text.push_str(",\"value\":");
+            push_value(text, value);
+        }
+        Event::Delete { table, id } => {
+            let table = schema.table(table).ok_or_else(unknown_place)?;
+            push_place(text, "delete", table, id.0);
+        }
+        Event::Comment(comment) => {
+            text.push_str("{\"op\":\"comment\",\"text\":");
+            push_string(text, comment);
+        }
+        Event::Timestamp(seconds) => {
+            text.push_str("{\"op\":\"timestamp\",\"seconds\":");
+            push_display(text, seconds);
+        }
+    }
+    text.push('}');
+    Ok(())
+}
+
+fn push_place(text: &mut String, op: &str, table: &Table, id: u64) {
+    text.push_str("{\"op\":\"");
+    text.push_str(op);
+    text.push_str("\",\"table\":");
+    push_string(text, &table.name);
+    text.push_str(",\"id\":");
+    push_display(text, id);
+}
+
+fn unknown_place() -> Error {
+    Error::corrupt("an event speaks of a table or field that isn't there")
+}
+
+fn push_display(text: &mut String, value: impl std::fmt::Display) {
+    // Writing to a string doesn't fail.
+    let _ = write!(text, "{value}");
+}
+
+fn push_debug(text: &mut String, value: impl std::fmt::Debug) {
+    let _ = write!(text, "{value:?}");
+}
+
+fn push_not_finite(text: &mut String, value: f64) {
+    text.push_str(match value {
+        value if value.is_nan() => "\"NaN\"",
+        value if value > 0.0 => "\"Infinity\"",
+        _ => "\"-Infinity\"",
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(value: ValueRef<'_>) -> String {
+        let mut text = String::new();
+        push_value(&mut text, value);
+        text
+    }
+
+    #[test]
+    fn floats_are_json_numbers_or_named_strings() {
+        assert_eq!(json(ValueRef::Float32(0.1)), "0.1");
+        assert_eq!(json(ValueRef::Float64(1e300)), "1e300");
+        assert_eq!(json(ValueRef::Float64(-0.0)), "-0.0");
+        assert_eq!(json(ValueRef::Float64(f64::NAN)), "\"NaN\"");
+        assert_eq!(json(ValueRef::Float32(f32::NEG_INFINITY)), "\"-Infinity\"");
+        for value in [1e16, 1.5e-9, 123_456_789.125, f64::MAX, f64::MIN_POSITIVE] {
+            let back: f64 = serde_json::from_str(&json(ValueRef::Float64(value))).unwrap();
+            assert_eq!(back.to_bits(), value.to_bits());
+        }
+    }
+
+    #[test]
+    fn strings_are_escaped() {
+        assert_eq!(json(ValueRef::String("a\"\\\n\u{1}é")), r#""a\"\\\n\u0001é""#);
+        assert_eq!(json(ValueRef::UInt64(u64::MAX)), "18446744073709551615");
+    }
+}

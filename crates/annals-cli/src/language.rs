@@ -1,0 +1,131 @@
+//! The words of the shell's language, as `annals-schema` reads and writes them.
+
+use std::path::Path;
+
+use annals::{Error, Field, Level, Result, RowId, Schema, Table, Timestamp, Value, ValueRef};
+use annals_schema::{SchemaFile, Token};
+
+use crate::files;
+
+/// Reads and checks a schema file; the error has all its mistakes, one below the other.
+pub(crate) fn read_schema(path: &Path) -> Result<SchemaFile> {
+    let text = files::read_text(path)?;
+    annals_schema::parse(&text).map_err(|mistakes| {
+        let drawn = annals_schema::render_all(&mistakes, &path.display().to_string());
+        // The program writes the first `error: ` itself.
+        Error::invalid(drawn.strip_prefix("error: ").unwrap_or(&drawn))
+    })
+}
+
+/// Gives the first difference of a file's schema from the one that it should have.
+pub(crate) fn difference(file: &Schema, wanted: &Schema) -> Option<String> {
+    annals_schema::first_difference(file, wanted).map(|difference| difference.to_string())
+}
+
+/// Reads a value that stands for one of the field's.
+pub(crate) fn value(table: &Table, field: &Field, token: &Token<'_>) -> Result<Value> {
+    let wrong = |message: &str| {
+        Error::invalid(format!("field {} of table {}: {message}", field.name, table.name))
+    };
+    let value = annals_schema::parse_value(field.ty, token).map_err(|message| wrong(&message))?;
+    if !field.accepts(value.as_ref()) {
+        return Err(wrong("it can't be null"));
+    }
+    Ok(value)
+}
+
+/// Reads a value of the field from a text without quotes.
+pub(crate) fn bare_value(table: &Table, field: &Field, text: &str) -> Result<Value> {
+    let length = text.chars().count();
+    value(table, field, &Token { text: text.into(), column: 1, length, quoted: false })
+}
+
+/// Finds a table, or says which there are.
+pub(crate) fn table<'s>(schema: &'s Schema, name: &str) -> Result<&'s Table> {
+    schema.table_named(name).ok_or_else(|| {
+        let names = schema.tables().iter().map(|table| table.name.as_str());
+        Error::new(
+            annals::ErrorKind::NotFound,
+            format!("there is no table {name:?}; {}", those("tables", names)),
+        )
+    })
+}
+
+/// Finds the table of a file: where there is none of that name, `-` stands for `_`.
+pub(crate) fn table_of_file<'s>(schema: &'s Schema, name: &str) -> Result<&'s Table> {
+    schema.table_named(name).map_or_else(|| table(schema, &name.replace('-', "_")), Ok)
+}
+
+/// Finds a field, or says which there are.
+pub(crate) fn field<'s>(table: &'s Table, name: &str) -> Result<&'s Field> {
+    table.field_named(name).ok_or_else(|| {
+        let names = table.fields.iter().map(|field| field.name.as_str());
+        Error::new(
+            annals::ErrorKind::NotFound,
+            format!("table {} has no field {name:?}; {}", table.name, those("fields", names)),
+        )
+    })
+}
+
+/// Lists names for the end of an error message.
+pub(crate) fn those<'n>(what: &str, names: impl Iterator<Item = &'n str>) -> String {
+    const MOST: usize = 30;
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() {
+        return format!("there are no {what}");
+    }
+    let more = if names.len() > MOST { ", .." } else { "" };
+    let shown = names.get(..MOST).unwrap_or(&names);
+    format!("the {what} are: {}{more}", shown.join(", "))
+}
+
+/// Reads the id of a row.
+pub(crate) fn row_id(text: &str) -> Result<RowId> {
+    match text.parse::<u64>() {
+        Ok(id) if id <= RowId::MAX.0 && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Ok(RowId(id))
+        }
+        _ => Err(Error::invalid(format!(
+            "{text:?} is not the id of a row: ids go from 0 to {}",
+            RowId::MAX.0
+        ))),
+    }
+}
+
+/// Reads the name of a commit level.
+pub(crate) fn level(name: &str) -> Option<Level> {
+    match name {
+        "soft" => Some(Level::Soft),
+        "checksummed" => Some(Level::Checksummed),
+        _ => None,
+    }
+}
+
+/// Gives the name of a commit level.
+pub(crate) const fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::Soft => "soft",
+        Level::Checksummed => "checksummed",
+    }
+}
+
+/// Reads the name of a commit level given as an option.
+pub(crate) fn level_option(name: &str) -> Result<Level, String> {
+    level(name).ok_or_else(|| "the levels are: soft, checksummed".to_owned())
+}
+
+/// Reads a time.
+pub(crate) fn time(text: &str) -> Result<Timestamp> {
+    text.parse::<Timestamp>().map_err(|error| Error::invalid(error.to_string()))
+}
+
+/// Reads a time given as an option.
+pub(crate) fn time_option(text: &str) -> Result<Timestamp, String> {
+    time(text).map_err(|error| error.to_string())
+}
+
+/// Appends a value as the shell reads it.
+pub(crate) fn write_value(value: ValueRef<'_>, text: &mut String) {
+    // Writing to a string can't fail.
+    let _infallible = annals_schema::write_value(text, value);
+}
