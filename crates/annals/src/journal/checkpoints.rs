@@ -294,7 +294,7 @@ impl Checkpoints {
 
 /// Writes zeros from `from` to `to`.
 pub(super) fn zero(storage: &dyn Storage, mut from: u64, to: u64) -> std::io::Result<()> {
-    const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
     while from < to {
         let step = (to - from).min(ZEROS.len() as u64);
         let zeros = usize::try_from(step).ok().and_then(|step| ZEROS.get(..step));

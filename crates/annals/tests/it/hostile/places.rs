@@ -79,7 +79,7 @@ fn devices_and_missing_permissions_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("locked.annals");
     Database::open(&path).unwrap().close().unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read(&path).is_ok() {
         println!("skipped: this user is not bound by permissions (root)");
         return;
