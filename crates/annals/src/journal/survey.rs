@@ -77,6 +77,7 @@ impl Survey {
             len,
             head,
         };
+        survey.check_slots(survey.end.position, name)?;
         while let Some(frame) = reader.next().map_err(io)? {
             survey.take(&frame, name)?;
             visit(&frame)?;
@@ -103,16 +104,24 @@ impl Survey {
             return Ok(());
         }
         self.uncommitted_frames = 0;
+        let before = self.end.position;
         self.end = Point { position: frame.end, txid: header.txid, chain: frame.chain };
         if !header.has_explicit_time() {
             self.last_clock_time = self.last_clock_time.max(header.time);
         }
+        self.check_slots(before, name)
+    }
+
+    /// Fails if a slot tells another point for the end than the frames do, or one between the last
+    /// commit `before` and the end, where no commit ends.
+    fn check_slots(&self, before: u64, name: &str) -> Result<()> {
+        let end = self.end;
         for slot in self.head.slots.iter().flatten() {
-            if slot.point.position == self.end.position && slot.point != self.end {
+            let at = slot.point.position;
+            if (at == end.position && slot.point != end) || (before < at && at < end.position) {
                 return Err(Error::corrupt(format!(
-                    "{name}: damaged: the slot and the frames at position {} belong to different \
-                     histories; restore the file from a backup",
-                    self.end.position
+                    "{name}: damaged: the slot and the frames at position {at} belong to different \
+                     histories; restore the file from a backup"
                 )));
             }
         }

@@ -258,9 +258,20 @@ fn absurd_frames_and_slots_are_no_more_than_damage() {
         draft.put_slots(Slot { point, zeroed_to: u64::MAX }, header);
         refused(&draft.bytes, "a slot's position", ErrorKind::Corrupt, "damaged");
     }
+    let good = Point { position: FRAMES_AT, txid: 0, chain: header };
+    let end = Draft::new().bytes.len() as u64;
+    for point in [
+        Point { position: FRAMES_AT + 8, ..good },
+        Point { txid: 1, ..good },
+        Point { chain: 1, ..good },
+        Point { position: end, ..good },
+    ] {
+        let mut draft = Draft::new();
+        draft.put_slots(Slot { point, zeroed_to: FRAMES_AT }, header);
+        refused(&draft.bytes, "a slot beside the commits", ErrorKind::Corrupt, "histories");
+    }
     let mut draft = Draft::new();
-    let point = Point { position: FRAMES_AT, txid: 0, chain: header };
-    draft.put_slots(Slot { point, zeroed_to: u64::MAX }, header);
+    draft.put_slots(Slot { point: good, zeroed_to: u64::MAX }, header);
     open_all(&draft.bytes, "zeroed to the end of the world").unwrap();
 }
 
