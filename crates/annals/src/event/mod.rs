@@ -1,7 +1,7 @@
 //! Events: the one description of a change, which every consumer of the journal takes.
 //!
 //! One [`Event`] type, one encoder, one decoder, one text form. This room knows nothing of files.
-#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+#![deny(clippy::indexing_slicing)]
 
 pub(crate) mod compact;
 mod decode;

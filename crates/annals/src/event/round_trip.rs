@@ -1,4 +1,5 @@
 //! Tests of the codec: all that can be encoded comes back, and no bytes make it panic.
+#![allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
 
 use annals_schema::{Command, FieldNumber, RowId, Schema, TableNumber, Type, Value};
 

@@ -1,5 +1,6 @@
 //! Compares `docs/format.md` with the code: its tables are parsed, and what they say is held against
 //! the constants and against what the encoders do, both ways.
+#![allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,7 +4,7 @@
 //! follows the chain; `survey` judges what it finds; `recover` makes it fit to be written;
 //! `create` makes a new one; `checkpoints` knows how far it is flushed; `writer` commits. This
 //! room doesn't know the store.
-#![cfg_attr(not(test), deny(clippy::indexing_slicing))]
+#![deny(clippy::indexing_slicing)]
 
 mod checkpoints;
 mod create;

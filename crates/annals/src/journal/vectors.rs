@@ -1,4 +1,5 @@
 //! The journal at the end of `docs/format.md`: the library writes it byte for byte, and reads it.
+#![allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
 
 use std::fmt::Write as _;
 use std::sync::Arc;
