@@ -246,7 +246,12 @@ fn what_is_wrong_is_named() {
     }
     let huge = [0, 0, 0, 0, 0, 0, 0, 0, 0x10]; // the compact integer 2^60
     let max = [0, 255, 255, 255, 255, 255, 255, 255, 255];
-    let cases: [(&[u8], &str); 17] = [
+    let last = (RowId::MAX.0).to_le_bytes();
+    let cases: [(&[u8], &str); 18] = [
+        (
+            &[&[code::TABLE, 3, code::INSERT, 0][..], &last, &[code::APPEND]].concat(),
+            "an appended row follows no row",
+        ),
         (&[code::INSERT, 1], "names no table"),
         (&[code::TABLE, 5, code::INSERT, 1], "a table that isn't there"),
         (&[&[code::TABLE][..], &max].concat(), "a number is out of range"),

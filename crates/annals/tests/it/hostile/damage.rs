@@ -1,9 +1,9 @@
 //! Damage: bytes flipped, files cut short or made longer, frames moved about.
 
-use annals::Level;
 use annals::storage::simulated::Rng;
+use annals::{Level, inspect_in};
 
-use super::journals::{Journal, Tolerance, journals, judge, thorough, write};
+use super::journals::{Journal, NAME, Tolerance, install, journals, judge, thorough, write};
 
 /// What is still certain when one place of the file is damaged.
 fn one_fault(journal: &Journal) -> Tolerance {
@@ -89,8 +89,8 @@ fn a_file_cut_short_anywhere_gives_an_error_or_a_prefix() {
 
 /// Gives how many commits the slots know to be durable.
 fn slot_commits(journal: &Journal) -> usize {
-    let directory = super::journals::install(&journal.bytes);
-    let inspection = annals::inspect_in(&*directory, super::journals::NAME).unwrap();
+    let directory = install(&journal.bytes);
+    let inspection = inspect_in(&*directory, NAME).unwrap();
     let txids = inspection.slots.iter().flatten().map(|slot| slot.point.txid);
     usize::try_from(txids.max().unwrap()).unwrap()
 }
@@ -209,6 +209,10 @@ fn parts_of_two_journals_do_not_make_one() {
             bytes[range.clone()].copy_from_slice(&other.bytes[range]);
             let tolerance = Tolerance { least: journal.durable, silent: false };
             judge(journal, &bytes, tolerance, &format!("{what} of another journal"));
+            if what == "header" {
+                let error = inspect_in(&*install(&bytes), NAME).map(|_| ()).unwrap_err();
+                assert!(error.to_string().contains("different journals"), "{error}");
+            }
         }
         // The head of one and the frames of the other.
         let mixed = [&journal.bytes[..16384], &other.bytes[16384..]].concat();
