@@ -212,7 +212,7 @@ fn expect<'t, 'l, const N: usize>(
 ) -> Result<&'t [Token<'l>; N]> {
     arguments.try_into().map_err(|_| {
         let given = arguments.len();
-        Error::invalid(format!("expected `{form}`, which has {N} arguments, not {given}"))
+        Error::invalid(format!("expected `{form}`, but {given} words follow the command"))
     })
 }
 

@@ -91,9 +91,11 @@ fn print_journal(inspection: &Inspection, output: &mut Output) -> Result<()> {
     if let Some(tail) = inspection.tail {
         output.line(&format!("something that doesn't verify begins at: {tail}"))?;
     }
-    match inspection.holder {
-        Some(pid) => output.line(&format!("open for writing by process: {pid}")),
-        None => output.line(if inspection.closed { "closed: yes" } else { "closed: no" }),
+    // The process may have ended without closing, so that this doesn't say that it still runs.
+    match (inspection.holder, inspection.closed) {
+        (Some(pid), _) => output.line(&format!("closed: no, opened by process {pid}")),
+        (None, true) => output.line("closed: yes"),
+        (None, false) => output.line("closed: no"),
     }
 }
 

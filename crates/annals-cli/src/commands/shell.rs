@@ -77,7 +77,8 @@ fn run_line(session: &mut Session<'_>, line: &[u8]) -> Result<Option<Commit>> {
     let line = std::str::from_utf8(line).map_err(|error| {
         Error::invalid(format!("invalid UTF-8 at byte {} of the line", error.valid_up_to() + 1))
     })?;
-    session.run(line)
+    // Some editors begin a file with a byte order mark.
+    session.run(line.strip_prefix('\u{feff}').unwrap_or(line))
 }
 
 fn at_line(number: u64, error: Error) -> Error {

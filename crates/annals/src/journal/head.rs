@@ -40,13 +40,7 @@ impl Head {
                  the file from a backup"
             )));
         }
-        let len = storage.len().map_err(|error| Error::io(format!("{name}: its length"), error))?;
-        if len < FRAMES_AT {
-            return Err(Error::corrupt(format!(
-                "{name}: damaged: the file was cut short: it has {len} bytes, and a journal's head \
-                 alone has {FRAMES_AT}; restore it from a backup"
-            )));
-        }
+        refuse_cut(storage, name)?;
         let hash = header.hash();
         let damaged_headers = decoded.map(|copy| copy != Some(header));
         let mut slots = [None; 2];
@@ -76,6 +70,19 @@ impl Head {
         }
         Ok(())
     }
+}
+
+/// Refuses a file that ends before its first frame: a file gets its name only when its head is
+/// whole, and without the slots nothing would tell how much is missing.
+fn refuse_cut(storage: &dyn Storage, name: &str) -> Result<()> {
+    let len = storage.len().map_err(|error| Error::io(format!("{name}: can't read it"), error))?;
+    if len >= FRAMES_AT {
+        return Ok(());
+    }
+    Err(Error::corrupt(format!(
+        "{name}: damaged: it has {len} bytes, and the head alone has {FRAMES_AT}; the file was not \
+         changed: restore it from a backup"
+    )))
 }
 
 /// Gives the whole head of a new journal.

@@ -230,3 +230,55 @@ impl Column {
 fn filled<const W: usize>(cell: [u8; W], len: usize) -> Cells<W> {
     if cell == [0; W] { Cells::default() } else { Cells::filled(cell, len) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use annals_schema::{FieldNumber, TableNumber};
+
+    fn column(ty: Type, nullable: bool, default: Option<Value>) -> Column {
+        let (number, name) = (FieldNumber(0), "f".to_owned());
+        Column::new(&Field { number, name, ty, nullable, default }, 10)
+    }
+
+    #[test]
+    fn every_type_is_written_moved_and_read() {
+        let epoch = Epoch::first();
+        let values = [
+            (Type::Bool, ValueRef::Bool(true)),
+            (Type::Int8, ValueRef::Int8(-3)),
+            (Type::Int16, ValueRef::Int16(-300)),
+            (Type::Int32, ValueRef::Int32(-70_000)),
+            (Type::Int64, ValueRef::Int64(i64::MIN)),
+            (Type::UInt8, ValueRef::UInt8(200)),
+            (Type::UInt16, ValueRef::UInt16(60_000)),
+            (Type::UInt32, ValueRef::UInt32(u32::MAX)),
+            (Type::UInt64, ValueRef::UInt64(u64::MAX)),
+            (Type::Float32, ValueRef::Float32(1.5)),
+            (Type::Float64, ValueRef::Float64(-1e300)),
+            (Type::String, ValueRef::String("a string in the heap")),
+            (Type::Bytes, ValueRef::Bytes(b"\xff")),
+            (Type::Timestamp, ValueRef::Timestamp(-1)),
+            (Type::Reference(TableNumber(0)), ValueRef::Reference(RowId(9))),
+        ];
+        for (ty, value) in values {
+            let mut plain = column(ty, false, None);
+            let mut column = column(ty, true, Some(value.to_value()));
+            assert!(column.accepts(&value) && column.accepts(&ValueRef::Null));
+            assert!(!plain.accepts(&ValueRef::Null));
+            assert_eq!(column.get(9), value);
+            column.insert(10, ValueRef::Null, true, &epoch);
+            column.insert(11, value, true, &epoch);
+            column.move_cell(11, 12, true, &epoch);
+            column.move_cell(10, 11, true, &epoch);
+            assert_eq!((column.get(11), column.get(12)), (ValueRef::Null, value));
+            column.replace(9, ValueRef::Null, false, &epoch);
+            assert_eq!((column.get(8), column.get(9)), (value, ValueRef::Null));
+            plain.insert(10, value, true, &epoch);
+            assert_eq!(plain.get(10), value);
+            assert_ne!(plain.get(9), value);
+            let others = values.iter().filter(|(other, _)| *other != ty);
+            assert!(others.into_iter().all(|(_, other)| !plain.accepts(other)));
+        }
+    }
+}

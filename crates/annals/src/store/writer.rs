@@ -105,3 +105,63 @@ impl Store {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use annals_schema::{Command, FieldNumber, IndexNumber, RowId, TableNumber, Type, ValueRef};
+
+    const TABLE: TableNumber = TableNumber(0);
+
+    fn text(id: u64, round: u64) -> String {
+        format!("{round}").repeat(usize::try_from(id % 5 * 4 + 1).unwrap())
+    }
+
+    /// Reads all of a view that was published after `round`.
+    fn read(view: &View, rows: u64, round: u64) {
+        let table = view.table(TABLE).unwrap();
+        assert_eq!(table.len(), rows);
+        for row in table.rows().map(Result::unwrap) {
+            assert_eq!(row.read::<&str>(FieldNumber(0)), text(row.id().0, round));
+            assert_eq!(row.read::<Option<bool>>(FieldNumber(1)), Some(row.id().0 % 2 == 0));
+        }
+        let index = view.index(IndexNumber(0)).unwrap();
+        assert_eq!(index.rows().map(Result::unwrap).count() as u64, rows);
+    }
+
+    /// Small enough for Miri, which looks for races between the writer and the readers.
+    #[test]
+    fn readers_go_on_while_the_writer_appends_updates_and_rolls_back() {
+        let mut store = Store::new();
+        store.apply_command(&Command::CreateTable { name: "t".to_owned() }).unwrap();
+        for (name, ty) in [("a", Type::String), ("b", Type::Bool)] {
+            let (name, table) = (name.to_owned(), TABLE);
+            let command = Command::AddField { table, name, ty, nullable: true, default: None };
+            store.apply_command(&command).unwrap();
+        }
+        let (name, fields) = ("i".to_owned(), vec![FieldNumber(0)]);
+        let index = Command::CreateIndex { name, table: TABLE, fields, unique: false };
+        store.apply_command(&index).unwrap();
+        let mut next = 0;
+        let mut threads = Vec::new();
+        for round in 0..6 {
+            for id in 0..next {
+                let text = text(id, round);
+                store.update(TABLE, RowId(id), FieldNumber(0), ValueRef::String(&text)).unwrap();
+            }
+            for id in next..next + 8 {
+                let values = [ValueRef::String(&text(id, round)), ValueRef::Bool(id % 2 == 0)];
+                store.insert(TABLE, RowId(id), &values, Uniqueness::AtOnce).unwrap();
+            }
+            if round % 3 == 2 {
+                store.rollback();
+                continue;
+            }
+            next += 8;
+            let view = store.commit();
+            threads.push(std::thread::spawn(move || read(&view, next, round)));
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        store.view().check().unwrap();
+    }
+}

@@ -98,13 +98,14 @@ impl Model {
 
     /// Tells whether another row has one of the unique keys of this one.
     fn conflicts(&self, table: usize, id: u64, row: &[Value]) -> bool {
-        self.schema.indexes().iter().enumerate().any(|(number, index)| {
-            let key = self.key_if_unique(number, table, row);
-            key.is_some_and(|key| {
-                let mut others = self.tables[index.table.0 as usize].rows.iter();
-                others.any(|(&other, row)| {
-                    other != id && key_cmp(&key, &self.key(number, row)) == Ordering::Equal
-                })
+        let indexes = 0..self.schema.indexes().len();
+        indexes.into_iter().any(|number| self.conflicts_in(number, table, id, row))
+    }
+
+    fn conflicts_in(&self, number: usize, table: usize, id: u64, row: &[Value]) -> bool {
+        self.key_if_unique(number, table, row).is_some_and(|key| {
+            self.tables[table].rows.iter().any(|(&other, row)| {
+                other != id && key_cmp(&key, &self.key(number, row)) == Ordering::Equal
             })
         })
     }
@@ -276,7 +277,9 @@ impl History {
                 let mut with = self.model.clone();
                 with.schema.apply(command.clone()).unwrap();
                 let number = table.0 as usize;
-                with.tables[number].rows.iter().all(|(&id, r)| !with.conflicts(number, id, r))
+                let new = with.schema.indexes().len() - 1;
+                let mut rows = with.tables[number].rows.iter();
+                rows.all(|(&id, row)| !with.conflicts_in(new, number, id, row))
             }
             _ => true,
         };
@@ -438,10 +441,6 @@ impl History {
                 let ids: Vec<_> = ids.into_iter().map(|(&id, _)| id).collect();
                 ids.into_iter().for_each(|id| self.delete(table, id));
             }
-            90..92 => {
-                let (view, model) = (self.store.view(), &self.model);
-                let _ = (view.table(TableNumber(99)).unwrap_err(), model);
-            }
             _ => self.end(),
         }
     }
@@ -463,7 +462,7 @@ impl History {
 #[test]
 fn random_histories_agree_with_the_model() {
     let full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
-    for seed in 1..=if full { 300 } else { 12 } {
+    for seed in 1..=if full { 100 } else { 12 } {
         println!("seed {seed}");
         History::new(seed).run(if full { 3000 } else { 800 });
     }

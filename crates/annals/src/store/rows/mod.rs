@@ -286,6 +286,9 @@ impl RowMap {
     pub(super) fn check(&self) -> Result<(), String> {
         self.extents.check().map_err(|problem| format!("row map: {problem}"))?;
         let mut used = self.free.ranges();
+        if used.iter().map(|&(_, len)| len).sum::<usize>() != self.free.total() {
+            return Err("the free slots are not counted right".to_owned());
+        }
         let mut behind = 0;
         let mut live = 0;
         let tail = (self.tail.len > 0).then_some(self.tail);
@@ -323,3 +326,6 @@ impl RowMap {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

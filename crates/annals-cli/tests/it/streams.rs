@@ -1,0 +1,103 @@
+//! The shell at the end of a pipe, and commands whose output nobody reads.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::Stdio;
+
+use crate::program::{annals, run, succeed};
+
+#[test]
+fn a_commit_is_told_before_the_next_line_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = annals(dir.path(), &["shell", "a.annals", "--level", "soft"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    for txid in 1..=3 {
+        writeln!(input, "comment \"number {txid}\"\ncommit").unwrap();
+        let mut line = String::new();
+        // If the program waited for more input, this would wait for ever.
+        output.read_line(&mut line).unwrap();
+        assert!(line.starts_with(&format!("committed txid={txid} position=")), "{line:?}");
+        assert!(line.ends_with(" level=soft\n"), "{line:?}");
+        // A reader sees it while the shell has the file open.
+        let log = succeed(dir.path(), &["log", "a.annals"], "");
+        assert_eq!(log.matches("comment").count(), txid);
+    }
+    writeln!(input, "comment \"lost\"\nrollback").unwrap();
+    drop(input);
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_second_writer_is_told_who_is_the_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = annals(dir.path(), &["shell", "a.annals"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    writeln!(input, "comment \"x\"\ncommit").unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+
+    let second = run(dir.path(), &["shell", "a.annals"], b"comment \"y\"\n");
+    let message = String::from_utf8(second.stderr).unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    assert!(message.contains(&format!("process {} ", child.id())), "{message}");
+    assert_eq!(second.stdout, b"");
+
+    drop(input);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_killed_shell_loses_only_what_was_not_committed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = annals(dir.path(), &["shell", "a.annals", "--level", "soft"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    writeln!(input, "create_table t\nadd_field t x int32\ninsert t 1\ncommit\ninsert t 2").unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    succeed(dir.path(), &["shell", "a.annals"], "insert t 3\n");
+    let dump = succeed(dir.path(), &["dump", "a.annals"], "");
+    assert!(dump.ends_with("insert_at t 0 1\ninsert_at t 1 3\n"), "{dump}");
+}
+
+#[test]
+fn nobody_reads_the_output() {
+    let dir = tempfile::tempdir().unwrap();
+    let comments = "comment \"nobody will read this\"\n".repeat(20_000);
+    succeed(dir.path(), &["shell", "a.annals"], &comments);
+    for arguments in [["log", "a.annals"].as_slice(), &["log", "a.annals", "--format", "json"]] {
+        let mut command = annals(dir.path(), arguments);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut start = [0; 10];
+        child.stdout.take().unwrap().read_exact(&mut start).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "not all was printed");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "but that is no news");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    succeed(dir.path(), &["shell", "a.annals"], "create_table t\n");
+    for name in ["log", "dump", "info", "check"] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = annals(dir.path(), &[name, "a.annals"])
+            .stdout(full)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{name}");
+        assert!(message.starts_with("error: cannot write to standard output"), "{message}");
+    }
+}

@@ -1,0 +1,124 @@
+//! The row map against a map from ids to slots.
+
+use std::collections::BTreeMap;
+
+use annals_schema::RowId;
+
+use super::super::page::Epoch;
+use super::RowMap;
+
+struct Case {
+    map: RowMap,
+    model: BTreeMap<u64, usize>,
+    epoch: Epoch,
+}
+
+impl Case {
+    fn new() -> Self {
+        Self { map: RowMap::new(), model: BTreeMap::new(), epoch: Epoch::first() }
+    }
+
+    fn moved(&mut self, moves: &[(usize, usize)]) {
+        let new: BTreeMap<_, _> = moves.iter().copied().collect();
+        self.model.values_mut().for_each(|slot| *slot = new.get(slot).copied().unwrap_or(*slot));
+    }
+
+    fn insert(&mut self, id: u64) {
+        let slot = self.map.insert(RowId(id), &self.epoch);
+        assert!(self.model.values().all(|&other| other != slot), "slot {slot} has a row");
+        assert_eq!(self.model.insert(id, slot), None);
+        let moves = self.map.crowd(RowId(id), slot, &self.epoch);
+        self.moved(&moves);
+    }
+
+    fn remove(&mut self, id: u64) {
+        let slot = self.model.remove(&id).unwrap();
+        assert_eq!(self.map.find(id), Some(slot));
+        let moves = self.map.remove(RowId(id), slot, &self.epoch);
+        self.moved(&moves);
+    }
+
+    fn check(&self) {
+        self.map.check().unwrap();
+        let expected = self.model.iter().map(|(&id, &slot)| (RowId(id), slot));
+        assert!(self.map.iter().eq(expected.clone()));
+        assert!(self.map.iter().rev().eq(expected.rev()));
+        assert!((0..5000).all(|id| self.map.find(id) == self.model.get(&id).copied()));
+    }
+}
+
+#[test]
+fn appended_rows_lie_in_one_extent() {
+    let mut case = Case::new();
+    (0..3000).for_each(|id| case.insert(id));
+    case.check();
+    assert_eq!(case.map.extents.len(), 0);
+    assert!(case.map.slots() < 3000 + 1024);
+}
+
+#[test]
+fn a_crowded_block_gets_an_extent_and_a_thin_one_is_dissolved() {
+    let mut case = Case::new();
+    case.insert(5000);
+    (0..1024).for_each(|i| case.insert(i * 5 % 1024));
+    case.check();
+    assert_eq!(case.map.extents.len(), 1);
+    (0..1024).filter(|id| id % 50 != 0).for_each(|id| case.remove(id));
+    case.check();
+    assert!(case.map.extents.len() > 10);
+    (0..1024).filter(|id| id % 50 == 0).for_each(|id| case.remove(id));
+    case.check();
+    assert_eq!(case.map.extents.len(), 0);
+}
+
+#[test]
+fn random_histories_agree_with_a_map() {
+    for seed in 1..6_u64 {
+        let mut case = Case::new();
+        let mut state = seed * 0x9e37_79b9;
+        let mut random = move |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) % below
+        };
+        for step in 0..1500 {
+            let id = match random(4) {
+                0 => case.map.next_id(),
+                1 => case.map.next_id() + random(6),
+                _ => random(3000),
+            };
+            let growing = step / 300 % 2 == 0;
+            if !case.model.contains_key(&id) && (growing || random(3) == 0) {
+                case.insert(id);
+            } else {
+                let near = case.model.range(id..).next().or(case.model.iter().next());
+                near.map(|(&id, _)| id).into_iter().for_each(|id| case.remove(id));
+            }
+            if step % 100 == 0 {
+                case.check();
+                case.epoch.advance();
+                case.map.begin();
+            }
+        }
+        case.check();
+    }
+}
+
+#[test]
+fn what_was_rolled_back_is_not_alive_in_another_place() {
+    let mut case = Case::new();
+    case.insert(9000);
+    let (published, model) = (case.map.clone(), case.model.clone());
+    case.epoch.advance();
+    case.map.begin();
+    (9001..13_000).for_each(|id| case.insert(id));
+    (case.map, case.model) = (published, model);
+    case.epoch.advance();
+    case.map.begin();
+    case.insert(9003);
+    case.insert(20_000);
+    (0..800).for_each(|i| case.insert(i * 5 % 1024));
+    case.check();
+    assert!((9000..14_000).all(|id| case.map.find(id).is_some() == (id == 9000 || id == 9003)));
+}
