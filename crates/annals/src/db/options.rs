@@ -205,7 +205,7 @@ pub(super) fn cannot_open(shown: &str, error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::NotFound => Error::with_source(
             ErrorKind::NotFound,
-            format!("{shown}: there is no such file; check the path"),
+            format!("{shown}: there is no such file"),
             error,
         ),
         io::ErrorKind::PermissionDenied => Error::io(
