@@ -161,14 +161,14 @@ impl Replay {
         if frame.header.position == crate::journal::format::FRAMES_AT {
             *self = Self::default();
         }
-        if !frame.header.has_events() {
-            return Ok(());
-        }
         if !frame.header.is_commit() && !self.open {
             self.store.commit();
         }
         self.open = !frame.header.is_commit();
         let Self { store, schema, .. } = self;
+        if !frame.header.has_events() {
+            return Ok(());
+        }
         event::decode(frame.payload, schema, &mut |_, event| store.apply(event))
             .map_err(|error| explain(error, shown, frame))
     }

@@ -31,10 +31,7 @@ pub(crate) fn create(
         Ok(storage) => Ok(Some(storage)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::io(
-            format!(
-                "{}: can't create it: its directory is missing; make that first, or check the path",
-                directory.display(name)
-            ),
+            format!("{}: can't create it: its directory is missing", directory.display(name)),
             error,
         )),
         Err(error) => {

@@ -117,11 +117,10 @@ impl<'s> FrameReader<'s> {
             if bytes.is_empty() {
                 break;
             }
-            const STEP: usize = 8;
-            const _: () = assert!(STEP as u64 == format::FRAME_ALIGN);
-            let found = bytes.chunks(STEP).position(|word| word.starts_with(&format::FRAME_MAGIC));
+            let step = format::FRAME_ALIGN as usize;
+            let found = bytes.chunks(step).position(|word| word.starts_with(&format::FRAME_MAGIC));
             if let Some(place) = found {
-                return Ok(Some(at + (place * STEP) as u64));
+                return Ok(Some(at + (place * step) as u64));
             }
             at += len;
         }
