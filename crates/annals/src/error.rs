@@ -86,6 +86,13 @@ impl Error {
         self.0.kind
     }
 
+    /// Puts what to do behind the message.
+    #[must_use]
+    pub(crate) fn advising(mut self, advice: impl fmt::Display) -> Self {
+        self.0.message = format!("{}; {advice}", self.0.message);
+        self
+    }
+
     /// Puts where it happened in front of the message.
     #[must_use]
     pub fn within(mut self, place: impl fmt::Display) -> Self {

@@ -10,7 +10,7 @@ use crate::event::{self, Event};
 use crate::journal::{Frame, FrameReader, Level, Mistake, Survey, Verdict, is_made};
 use crate::storage::{Access, Directory, Storage};
 use crate::store::{Store, View};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// One committed transaction of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +67,11 @@ pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> R
     let mut reader = FrameReader::new(&*storage, survey.head.start(), survey.end.position);
     let mut schema = Schema::default();
     while let Some(frame) = reader.next().map_err(io)? {
+        if !frame.header.has_events() {
+            continue;
+        }
         event::decode(frame.payload, &mut schema, &mut |schema, event| sink.event(schema, event))
-            .map_err(|error| error.within(place(&shown, &frame)))?;
+            .map_err(|error| explain(error, &shown, &frame))?;
         if let Some(committed) = committed(&frame) {
             sink.commit(&schema, &committed)?;
         }
@@ -89,8 +92,17 @@ fn committed(frame: &Frame<'_>) -> Option<Committed> {
     })
 }
 
-fn place(shown: &str, frame: &Frame<'_>) -> String {
-    format!("{shown}: frame at position {}", frame.header.position)
+/// Says where an event failed, and what to do if it is none.
+fn explain(error: Error, shown: &str, frame: &Frame<'_>) -> Error {
+    let error = error.within(format!("{shown}: frame at position {}", frame.header.position));
+    match error.kind() {
+        ErrorKind::Corrupt => error.advising(
+            "the frame's checksum is right, so it was written like this: restore the file from a \
+             backup",
+        ),
+        ErrorKind::Unsupported => error.advising("use a newer program"),
+        _ => error,
+    }
 }
 
 /// Opens a file for reading.
@@ -162,8 +174,11 @@ impl Replay {
         }
         self.open = !frame.header.is_commit();
         let Self { store, schema, .. } = self;
+        if !frame.header.has_events() {
+            return Ok(());
+        }
         event::decode(frame.payload, schema, &mut |_, event| store.apply(event))
-            .map_err(|error| error.within(place(shown, frame)))
+            .map_err(|error| explain(error, shown, frame))
     }
 
     /// Gives the store as of the last commit.

@@ -88,7 +88,7 @@ mod tests {
             assert_eq!(take(&mut input).unwrap(), number);
             assert!(input.is_empty());
             for end in 0..out.len() {
-                assert!(take(&mut &out[..end]).is_err());
+                assert!(take(&mut out.get(..end).unwrap()).is_err());
             }
             let signed = number.cast_signed();
             out.clear();

@@ -3,10 +3,12 @@
 //! One [`Event`] type, one encoder, one decoder, one text form. This room knows nothing of files.
 #![deny(clippy::indexing_slicing)]
 
-mod compact;
+pub(crate) mod compact;
 mod decode;
 mod encode;
 pub(crate) mod opcode;
+#[cfg(test)]
+pub(crate) mod round_trip;
 mod text;
 
 pub(crate) use decode::decode;

@@ -91,5 +91,9 @@ fn new_header(clock: &dyn Clock) -> Header {
         first_txid: 1,
         previous_chain: 0,
         created: clock.now(),
+        cipher: 0,
+        key_id: [0; 16],
+        salt: [0; 32],
+        reserved: [0; 104],
     }
 }

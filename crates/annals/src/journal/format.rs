@@ -55,6 +55,7 @@ pub const FLAG_COMPRESSED: u16 = 2;
 /// Flag, reserved: the payload is encrypted.
 pub const FLAG_ENCRYPTED: u16 = 4;
 
+const _: () = assert!(HEADER_LEN == Header::LEN as usize);
 const _: () = assert!(HEADER_LEN as u64 <= SLOT_COPY_AT[0]);
 const _: () = assert!(SLOT_COPY_AT[1] - SLOT_COPY_AT[0] >= 512 && COPY_LEN <= 512);
 const _: () = assert!(LIVE_COPY_AT[1] - LIVE_COPY_AT[0] >= 512);
@@ -127,10 +128,20 @@ pub struct Header {
     pub previous_chain: u64,
     /// When the segment was created, in microseconds since 1970.
     pub created: i64,
+    /// How payloads are encrypted: 0, they are not. Others are reserved.
+    pub cipher: u64,
+    /// Which key they are encrypted with. Reserved: zeros.
+    pub key_id: [u8; 16],
+    /// What the cipher needs beside the key. Reserved: zeros.
+    pub salt: [u8; 32],
+    /// Zeros in this version. Kept as read: the chain begins with the hash of every byte.
+    pub reserved: [u8; 104],
 }
 
 impl Header {
     const SUM_AT: usize = HEADER_LEN - 8;
+    /// The length that the header states, which every version must keep.
+    const LEN: u32 = 256;
 
     /// Gives the bytes of the header.
     #[must_use]
@@ -138,7 +149,7 @@ impl Header {
         let mut to = Layout([0; HEADER_LEN]);
         to.put(0, MAGIC);
         to.put(8, self.version.to_le_bytes());
-        to.put(12, 256u32.to_le_bytes());
+        to.put(12, Self::LEN.to_le_bytes());
         to.put(16, self.compatible.to_le_bytes());
         to.put(24, self.read_only_compatible.to_le_bytes());
         to.put(32, self.incompatible.to_le_bytes());
@@ -147,6 +158,10 @@ impl Header {
         to.put(64, self.first_txid.to_le_bytes());
         to.put(72, self.previous_chain.to_le_bytes());
         to.put(80, self.created.to_le_bytes());
+        to.put(88, self.cipher.to_le_bytes());
+        to.put(96, self.key_id);
+        to.put(112, self.salt);
+        to.put(144, self.reserved);
         to.seal(Self::SUM_AT);
         to.0
     }
@@ -155,7 +170,9 @@ impl Header {
     #[must_use]
     pub fn decode(bytes: &[u8; HEADER_LEN]) -> Option<Self> {
         let from = Fields(bytes);
-        (from.array(0) == MAGIC && from.checked(Self::SUM_AT)).then(|| Self {
+        let valid =
+            from.array(0) == MAGIC && from.checked(Self::SUM_AT) && from.u32(12) == Self::LEN;
+        valid.then(|| Self {
             version: from.u32(8),
             compatible: from.u64(16),
             read_only_compatible: from.u64(24),
@@ -165,6 +182,10 @@ impl Header {
             first_txid: from.u64(64),
             previous_chain: from.u64(72),
             created: i64::from_le_bytes(from.array(80)),
+            cipher: from.u64(88),
+            key_id: from.array(96),
+            salt: from.array(112),
+            reserved: from.array(144),
         })
     }
 

@@ -122,12 +122,18 @@ impl FrameHeader {
         self.kind == format::KIND_COMMIT
     }
 
+    /// Tells whether the payload is events.
+    pub(crate) const fn has_events(&self) -> bool {
+        matches!(self.kind, format::KIND_DATA | format::KIND_COMMIT)
+    }
+
     /// Gives the first thing about the frame that this version doesn't understand and may not
     /// ignore.
     pub(crate) fn unknown(&self) -> Option<String> {
-        let known = matches!(self.kind, format::KIND_DATA | format::KIND_COMMIT);
-        let ignorable = self.kind & format::KIND_IGNORABLE != 0;
-        if !known && !ignorable {
+        if self.kind & format::KIND_IGNORABLE != 0 {
+            return None;
+        }
+        if !self.has_events() {
             return Some(format!("a frame of kind {:#04x}", self.kind));
         }
         if Level::of_code(self.level).is_none() {

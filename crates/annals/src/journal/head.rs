@@ -33,7 +33,13 @@ impl Head {
         let Some(header) = decoded.iter().flatten().next().copied() else {
             return Err(no_header(storage, name, copies[0].as_ref()));
         };
-        refuse_newer(&header, name)?;
+        refuse_strange(&header, name)?;
+        if decoded.iter().flatten().any(|copy| *copy != header) {
+            return Err(Error::corrupt(format!(
+                "{name}: damaged: the copies of its header belong to different journals; restore \
+                 the file from a backup"
+            )));
+        }
         refuse_cut(storage, name)?;
         let hash = header.hash();
         let damaged_headers = decoded.map(|copy| copy != Some(header));
@@ -187,27 +193,34 @@ fn no_header(storage: &dyn Storage, name: &str, first: Option<&[u8; HEADER_LEN]>
     if len < FRAMES_AT && first.is_none() {
         return Error::new(
             ErrorKind::NotAJournal,
-            format!("{name}: not an Annals journal: only {len} bytes long"),
+            format!("{name}: not an Annals journal: only {len} bytes long; check the path"),
         );
     }
-    Error::new(ErrorKind::NotAJournal, format!("{name}: not an Annals journal"))
+    Error::new(ErrorKind::NotAJournal, format!("{name}: not an Annals journal; check the path"))
 }
 
-fn refuse_newer(header: &Header, name: &str) -> Result<()> {
-    if header.version > format::VERSION || header.incompatible != 0 {
+/// Refuses what this version can't read, or what can't be.
+fn refuse_strange(header: &Header, name: &str) -> Result<()> {
+    let newer = header.version > format::VERSION || header.incompatible != 0;
+    if newer || header.cipher != 0 {
         return Err(Error::new(
             ErrorKind::Unsupported,
             format!(
-                "{name}: made by a newer version of Annals (format {}, features {:#x}); this \
-                 program reads format {}: use a newer program",
+                "{name}: made by a newer version of Annals (format {}, features {:#x}, cipher \
+                 {}); this program reads format {}: use a newer program",
                 header.version,
                 header.incompatible,
+                header.cipher,
                 format::VERSION
             ),
         ));
     }
-    if header.version == 0 || header.first_txid == 0 {
-        return Err(Error::corrupt(format!("{name}: damaged: the header makes no sense")));
+    // No file can hold so many transactions that their numbers reach the limit.
+    if header.version == 0 || !(1..1 << 62).contains(&header.first_txid) {
+        return Err(Error::corrupt(format!(
+            "{name}: damaged: the header makes no sense; restore the file from a \
+             backup"
+        )));
     }
     Ok(())
 }

@@ -8,6 +8,8 @@
 
 mod checkpoints;
 mod create;
+#[cfg(test)]
+mod document;
 pub mod format;
 mod frame;
 mod head;
@@ -16,6 +18,8 @@ pub mod mistakes;
 mod reader;
 mod recover;
 mod survey;
+#[cfg(test)]
+mod vectors;
 mod writer;
 
 pub(crate) use checkpoints::{Checkpoints, lock};

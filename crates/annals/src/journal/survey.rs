@@ -2,7 +2,8 @@
 //!
 //! Words: C is the end of the last commit that the chain reaches; B the first position that
 //! doesn't verify; K the farthest position that was known to be flushed, as the hard slots and the
-//! durable positions in all frames that verify tell. C <= B. The journal is damaged if C < K.
+//! durable positions in all frames that verify tell. C <= B. The journal is damaged if C < K, and if
+//! no slot is whole: one always is, since they are written in turn, so K would only be a guess.
 
 use super::format::{FRAMES_AT, Point};
 use super::head::Head;
@@ -76,6 +77,7 @@ impl Survey {
             len,
             head,
         };
+        survey.check_slots(survey.end.position, name)?;
         while let Some(frame) = reader.next().map_err(io)? {
             survey.take(&frame, name)?;
             visit(&frame)?;
@@ -102,16 +104,24 @@ impl Survey {
             return Ok(());
         }
         self.uncommitted_frames = 0;
+        let before = self.end.position;
         self.end = Point { position: frame.end, txid: header.txid, chain: frame.chain };
         if !header.has_explicit_time() {
             self.last_clock_time = self.last_clock_time.max(header.time);
         }
+        self.check_slots(before, name)
+    }
+
+    /// Fails if a slot tells another point for the end than the frames do, or one between the last
+    /// commit `before` and the end, where no commit ends.
+    fn check_slots(&self, before: u64, name: &str) -> Result<()> {
+        let end = self.end;
         for slot in self.head.slots.iter().flatten() {
-            if slot.point.position == self.end.position && slot.point != self.end {
+            let at = slot.point.position;
+            if (at == end.position && slot.point != end) || (before < at && at < end.position) {
                 return Err(Error::corrupt(format!(
-                    "{name}: damaged: the slot and the frames at position {} belong to different \
-                     histories; restore the file from a backup",
-                    self.end.position
+                    "{name}: damaged: the slot and the frames at position {at} belong to different \
+                     histories; restore the file from a backup"
                 )));
             }
         }
@@ -141,7 +151,7 @@ impl Survey {
 
     /// Judges by DESIGN's table: whole, a tail, or damage.
     pub(crate) fn verdict(&self) -> Verdict {
-        if self.end.position < self.hard {
+        if self.end.position < self.hard || self.head.newest_slot().is_none() {
             Verdict::Damaged
         } else if self.tail.is_some() || self.uncommitted_frames > 0 {
             Verdict::Tail
@@ -160,6 +170,15 @@ impl Survey {
 
     /// Describes the damage, with what is lost.
     pub(crate) fn damage(&self, name: &str) -> Error {
+        if self.head.newest_slot().is_none() {
+            return Error::corrupt(format!(
+                "{name}: damaged: both slots are, which tell how far the journal had reached \
+                 permanent storage; transactions up to {} (position {}) are whole, but whether \
+                 others followed can't be told. The file was not changed: restore it from a \
+                 backup, or copy it before anything else",
+                self.end.txid, self.end.position
+            ));
+        }
         let slot_txid = self.head.newest_slot().map_or(0, |slot| slot.point.txid);
         let last = self.tail.map_or(0, |tail| tail.last_txid).max(slot_txid);
         let lost = if last > self.end.txid {

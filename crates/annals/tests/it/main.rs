@@ -11,6 +11,7 @@ mod crash;
 mod crash_states;
 mod generated;
 mod generated_for_tests;
+mod hostile;
 mod storage;
 mod store_cases;
 mod store_model;

@@ -1,0 +1,227 @@
+//! The journal at the end of `docs/format.md`: the library writes it byte for byte, and reads it.
+#![allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use annals_schema::{Command, FieldNumber, RowId, Schema, TableNumber, Type, Value, ValueRef};
+
+use super::document::DOCUMENT;
+use super::format::{
+    COPY_LEN, HEADER_LEN, Header, LIVE_AT, LIVE_COPY_AT, Live, SLOT_AT, SLOT_COPY_AT, Slot,
+};
+use super::survey::{Survey, Verdict};
+use super::{Checkpoints, Level, Writer, create, frame, head};
+use crate::event::round_trip::{Owned, decoded};
+use crate::event::{Encoder, Event};
+use crate::storage::simulated::SimulatedClock;
+use crate::storage::{Access, Clock, Directory, MemoryDirectory, Storage};
+
+/// Gives the fenced block that follows a marker in the document.
+fn block(marker: &str) -> &'static str {
+    let fence = format!("```{marker}\n");
+    let (_, rest) = DOCUMENT.split_once(&fence).unwrap_or_else(|| panic!("no block {marker}"));
+    rest.split_once("```").unwrap().0
+}
+
+/// Reads a dump: `length N`, then lines of a position and bytes, all else zeros.
+fn parse_dump(dump: &str) -> Vec<u8> {
+    let mut lines = dump.lines();
+    let length = lines.next().and_then(|line| line.strip_prefix("length ")).unwrap();
+    let mut bytes = vec![0; length.parse().unwrap()];
+    for line in lines {
+        let (at, row) = line.split_once("  ").unwrap();
+        let at = usize::from_str_radix(at, 16).unwrap();
+        for (place, byte) in row.split(' ').enumerate() {
+            bytes[at + place] = u8::from_str_radix(byte, 16).unwrap();
+        }
+    }
+    bytes
+}
+
+fn dump(bytes: &[u8]) -> String {
+    let mut dump = format!("length {}\n", bytes.len());
+    for (row, chunk) in bytes.chunks(16).enumerate() {
+        if chunk.iter().any(|&byte| byte != 0) {
+            let hex: Vec<_> = chunk.iter().map(|byte| format!("{byte:02x}")).collect();
+            writeln!(dump, "{:04x}  {}", row * 16, hex.join(" ")).unwrap();
+        }
+    }
+    dump
+}
+
+/// Something that writes a journal without a store.
+struct Script {
+    writer: Writer,
+    schema: Schema,
+}
+
+impl Script {
+    fn event(&mut self, event: &Event<'_>) {
+        self.writer.event(&self.schema, event).unwrap();
+        if let Event::Schema(command) = event {
+            self.schema.apply((*command).clone()).unwrap();
+        }
+    }
+
+    fn field(&mut self, name: &str, ty: Type, nullable: bool, default: Option<Value>) {
+        let (table, name) = (TableNumber(0), name.to_owned());
+        self.event(&Event::Schema(&Command::AddField { table, name, ty, nullable, default }));
+    }
+
+    fn update(&mut self, id: u64, field: u32, value: ValueRef<'_>) {
+        let (table, id, field) = (TableNumber(0), RowId(id), FieldNumber(field));
+        self.event(&Event::Update { table, id, field, value });
+    }
+}
+
+/// Writes the journal of the document: each event, both levels, both sorts of time.
+fn write_journal() -> Vec<u8> {
+    let directory = MemoryDirectory::new();
+    let clock = Arc::new(SimulatedClock::new(1));
+    let storage = create(&directory, "vector", &*clock).unwrap().unwrap();
+    let survey = Survey::make(&*storage, "vector", |_| Ok(())).unwrap();
+    let start = (survey.end.position, 0);
+    let checkpoints = Checkpoints::new(
+        Arc::clone(&storage),
+        "vector",
+        (survey.head.hash, 4711),
+        survey.end,
+        start,
+    );
+    let checkpoints = Arc::new(checkpoints);
+    let writer = Writer::new(Arc::clone(&checkpoints), clock as Arc<dyn Clock>, i64::MIN);
+    let mut script = Script { writer, schema: Schema::default() };
+    let table = TableNumber(0);
+
+    script.writer.begin().unwrap();
+    script.event(&Event::Schema(&Command::CreateTable { name: "city".to_owned() }));
+    script.field("name", Type::String, false, None);
+    script.field("people", Type::UInt32, true, Some(Value::UInt32(300)));
+    script.field("twin", Type::Reference(table), true, None);
+    script.field("height", Type::Float64, true, Some(Value::Null));
+    let fields = vec![FieldNumber(0), FieldNumber(1)];
+    let index = Command::CreateIndex { name: "by_name".to_owned(), table, fields, unique: true };
+    script.event(&Event::Schema(&index));
+    script.writer.commit(Level::Checksummed, None).unwrap();
+
+    script.writer.begin().unwrap();
+    let lille =
+        [ValueRef::String("Lille"), ValueRef::UInt32(236_234), ValueRef::Null, ValueRef::Null];
+    script.event(&Event::Insert { table, id: RowId(7), values: &lille });
+    let koeln = [
+        ValueRef::String("Köln"),
+        ValueRef::Null,
+        ValueRef::Reference(RowId(7)),
+        ValueRef::Float64(53.0),
+    ];
+    script.event(&Event::Insert { table, id: RowId(8), values: &koeln });
+    script.event(&Event::Comment("twins since 1958"));
+    script.writer.commit(Level::Soft, Some(-375_000_000_000_000)).unwrap();
+
+    script.writer.begin().unwrap();
+    script.update(7, 2, ValueRef::Reference(RowId(8)));
+    script.update(7, 3, ValueRef::Float64(-0.5));
+    script.update(7, 3, ValueRef::Null);
+    script.update(8, 1, ValueRef::Null);
+    script.event(&Event::Delete { table, id: RowId(8) });
+    script.event(&Event::Timestamp(1_600_000_000));
+    script.writer.commit(Level::Checksummed, None).unwrap();
+    checkpoints.close().unwrap();
+    content(&*storage)
+}
+
+fn content(storage: &dyn Storage) -> Vec<u8> {
+    let mut bytes = vec![0; usize::try_from(storage.len().unwrap()).unwrap()];
+    storage.read_at(0, &mut bytes).unwrap();
+    bytes
+}
+
+/// Reads a journal and says what is in it.
+fn transcript(bytes: &[u8]) -> String {
+    let directory = MemoryDirectory::new();
+    directory.create("vector").unwrap().write_at(0, bytes).unwrap();
+    let storage = directory.open("vector", Access::Read).unwrap();
+    let (mut text, mut schema) = (String::new(), Schema::default());
+    let survey = Survey::make(&*storage, "vector", |frame| {
+        let header = &frame.header;
+        let at = header.position;
+        let kind = if header.is_commit() { "commit" } else { "data" };
+        writeln!(text, "{at}: {kind} frame of transaction {}", header.txid).unwrap();
+        let before = schema.clone();
+        let events = decoded(frame.payload, &mut schema)?;
+        events.iter().for_each(|event| writeln!(text, "  {event:?}").unwrap());
+        let level = Level::of_code(header.level).unwrap().name();
+        let explicit = if header.has_explicit_time() { ", explicit" } else { "" };
+        writeln!(text, "  {level}, time {}{explicit}, chain {:016x}", header.time, frame.chain)
+            .unwrap();
+        // The same frame comes out again.
+        let mut again = vec![0; super::format::FRAME_HEADER_LEN];
+        let (mut schema, mut encoder) = (before, Encoder::default());
+        for event in &events {
+            event.encode(&mut encoder, &schema, &mut again);
+            if let Owned::Schema(command) = event {
+                schema.apply(command.clone()).unwrap();
+            }
+        }
+        assert_eq!(frame::finish(&mut again, header), frame.chain);
+        let range = usize::try_from(at).unwrap()..usize::try_from(frame.end).unwrap();
+        assert_eq!(again, bytes[range], "the frame at {at}");
+        Ok(())
+    });
+    let survey = survey.unwrap();
+    assert!(survey.verdict() == Verdict::Whole && survey.is_closed());
+    writeln!(text, "{}: end", survey.end.position).unwrap();
+    text
+}
+
+fn part<const N: usize>(bytes: &[u8], at: u64) -> [u8; N] {
+    let at = usize::try_from(at).unwrap();
+    bytes[at..at + N].try_into().unwrap()
+}
+
+#[test]
+fn the_documented_journal_is_what_is_written() {
+    let (written, documented) = (dump(&write_journal()), block("hex journal"));
+    assert!(written == documented, "the library writes:\n{written}");
+}
+
+#[test]
+fn the_documented_journal_can_be_read() {
+    let bytes = parse_dump(block("hex journal"));
+    let (read, documented) = (transcript(&bytes), block("text transcript"));
+    assert!(read == documented, "the library reads:\n{read}");
+}
+
+#[test]
+fn the_documented_head_comes_out_again() {
+    let bytes = parse_dump(block("hex journal"));
+    let header = Header::decode(&part::<HEADER_LEN>(&bytes, 0)).unwrap();
+    assert_eq!(header.encode(), part::<HEADER_LEN>(&bytes, 0));
+    assert_eq!((header.version, header.segment, header.first_txid), (1, 0, 1));
+    for block in SLOT_AT {
+        assert_eq!(header.encode(), part::<HEADER_LEN>(&bytes, block));
+        for copy in SLOT_COPY_AT {
+            let found = part::<COPY_LEN>(&bytes, block + copy);
+            let slot = Slot::decode(&found, header.hash()).unwrap();
+            assert_eq!(slot.encode(header.hash()), found);
+        }
+    }
+    for copy in LIVE_COPY_AT {
+        let found = part::<COPY_LEN>(&bytes, LIVE_AT + copy);
+        let live = Live::decode(&found).unwrap();
+        assert_eq!(live.encode(), found);
+        assert_eq!((live.pid, live.suspect), (0, false));
+    }
+    // All else in the head is zeros.
+    let mut fresh = head::new_head(&header);
+    for (place, byte) in fresh.iter_mut().enumerate() {
+        let place = place as u64;
+        let in_copy = |at: u64| (at..at + COPY_LEN as u64).contains(&place);
+        let slots = SLOT_AT.iter().flat_map(|block| SLOT_COPY_AT.map(|copy| block + copy));
+        if slots.chain(LIVE_COPY_AT.map(|copy| LIVE_AT + copy)).any(in_copy) {
+            *byte = bytes[usize::try_from(place).unwrap()];
+        }
+    }
+    assert_eq!(fresh, bytes[..fresh.len()]);
+}

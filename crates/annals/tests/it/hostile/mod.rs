@@ -1,0 +1,10 @@
+//! What a damaged or hostile file can do: get an error that says what, where and what to do, or
+//! give the right data. Never a panic, never memory out of proportion, never wrong data.
+
+mod crafted;
+mod damage;
+mod fixture;
+mod journals;
+mod memory;
+mod places;
+mod processes;
