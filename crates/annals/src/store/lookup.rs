@@ -125,7 +125,8 @@ impl<'a> IndexView<'a> {
     #[cold]
     fn mismatch(&self, at: usize, asked: &str) -> Error {
         let schema = &self.table.view.schema;
-        let itself = |data: &super::unique::NoWeak<IndexTree>| std::ptr::eq(&raw const **data, self.data);
+        let itself =
+            |data: &super::unique::NoWeak<IndexTree>| std::ptr::eq(&raw const **data, self.data);
         let number = self.table.view.indexes.iter().position(itself);
         let index = number.and_then(|number| schema.indexes().get(number));
         let name = index.map_or("?", |index| &index.name);
