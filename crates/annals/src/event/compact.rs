@@ -21,8 +21,10 @@ pub(crate) fn put(out: &mut Vec<u8>, value: u64) {
         return;
     }
     let word = (value << len) | (1 << (len - 1));
-    let bytes = word.to_le_bytes();
-    out.extend_from_slice(bytes.get(..len as usize).unwrap_or(&bytes));
+    // All 8 bytes are one store; what is too much is taken off again.
+    let end = out.len() + len as usize;
+    out.extend_from_slice(&word.to_le_bytes());
+    out.truncate(end);
 }
 
 /// Appends a signed number, small absolute values in few bytes (zigzag).

@@ -14,6 +14,8 @@ use super::{Event, compact, opcode};
 pub(crate) struct Encoder {
     table: Option<TableNumber>,
     last_id: Option<RowId>,
+    /// How many fields the table of the last insert had, and how many of them have a null bit.
+    shape: (usize, usize),
 }
 
 impl Encoder {
@@ -70,7 +72,15 @@ impl Encoder {
             compact::put(out, id.0);
         }
         self.last_id = Some(id);
-        put_row(table, values, out);
+        if self.shape.0 != table.fields.len() {
+            let nullable = table.fields.iter().filter(|field| has_null_bit(field)).count();
+            self.shape = (table.fields.len(), nullable);
+        }
+        if self.shape.1 == 0 {
+            values.iter().for_each(|&value| put_value(out, value));
+        } else {
+            put_nullable_row(table, values, out);
+        }
     }
 
     fn update(
@@ -106,8 +116,7 @@ impl Encoder {
         if self.table != Some(table) {
             out.push(opcode::TABLE);
             compact::put(out, u64::from(table.0));
-            self.table = Some(table);
-            self.last_id = None;
+            *self = Self { table: Some(table), ..Self::default() };
         }
     }
 }
@@ -117,14 +126,10 @@ pub(super) const fn has_null_bit(field: &Field) -> bool {
     field.nullable && !matches!(field.ty, Type::Reference(_))
 }
 
-/// Appends the fields of a row: the null bitmap of the fields that have one, then the values that
-/// are not null.
-#[inline]
-fn put_row(table: &Table, values: &[ValueRef<'_>], out: &mut Vec<u8>) {
-    let nullable = table.fields.iter().filter(|field| has_null_bit(field)).count();
-    if nullable > 0 {
-        put_null_bitmap(table, values, out);
-    }
+/// Appends the fields of a row of which some may be null: the null bitmap of the fields that have a
+/// bit in it, then the values that are not null.
+fn put_nullable_row(table: &Table, values: &[ValueRef<'_>], out: &mut Vec<u8>) {
+    put_null_bitmap(table, values, out);
     for (field, &value) in table.fields.iter().zip(values) {
         if !(has_null_bit(field) && matches!(value, ValueRef::Null)) {
             put_value(out, value);

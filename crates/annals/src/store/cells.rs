@@ -30,6 +30,54 @@ fn page_memory(page: &Arc<Page>) -> usize {
     if page.is_shared() { 0 } else { size_of::<Page>() + 2 * size_of::<usize>() }
 }
 
+/// The pages of an array.
+///
+/// Invariant: `hot` is a page that the directory has too, at that index; or none.
+#[derive(Clone, Debug, Default)]
+struct Pages {
+    all: Directory<Arc<Page>>,
+    /// The page that was last changed, so that a run of appends finds it without a walk.
+    hot: Option<(usize, Arc<Page>)>,
+}
+
+impl Pages {
+    fn filled(page: &Arc<Page>, len: usize) -> Self {
+        Self { all: Directory::filled(page, len), hot: None }
+    }
+
+    #[inline]
+    fn get(&self, index: usize) -> Option<&Arc<Page>> {
+        self.all.get(index)
+    }
+
+    /// Gives a page in which a cell may be written; copies it first unless it is owned, or the cell
+    /// is `fresh`.
+    #[inline]
+    fn for_writing(&mut self, index: usize, fresh: bool, epoch: &Epoch) -> &Page {
+        let is_hot =
+            matches!(&self.hot, Some((at, page)) if *at == index && page.may_write(fresh, epoch));
+        if !is_hot {
+            self.heat(index, fresh, epoch);
+        }
+        &self.hot.as_ref().expect("it was just made hot").1
+    }
+
+    #[cold]
+    fn heat(&mut self, index: usize, fresh: bool, epoch: &Epoch) {
+        let found = self.all.get(index).filter(|page| page.may_write(fresh, epoch)).cloned();
+        let page = found.unwrap_or_else(|| {
+            self.hot = None;
+            own(&mut self.all, index, epoch);
+            Arc::clone(self.all.get(index).expect("it was just put there"))
+        });
+        self.hot = Some((index, page));
+    }
+
+    fn memory(&self) -> usize {
+        self.all.memory(page_memory)
+    }
+}
+
 /// Makes page `index` one that the current transaction owns.
 #[cold]
 fn own<'d>(pages: &'d mut Directory<Arc<Page>>, index: usize, epoch: &Epoch) -> &'d Page {
@@ -44,7 +92,7 @@ fn own<'d>(pages: &'d mut Directory<Arc<Page>>, index: usize, epoch: &Epoch) -> 
 /// An array of cells of `W` bytes, a power of two.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cells<const W: usize> {
-    pages: Directory<Arc<Page>>,
+    pages: Pages,
 }
 
 impl<const W: usize> Cells<W> {
@@ -53,7 +101,7 @@ impl<const W: usize> Cells<W> {
     /// Makes an array that has the same cell in at least the first `len` places, in one page.
     pub(super) fn filled(cell: [u8; W], len: usize) -> Self {
         let page = Page::filled(cell);
-        Self { pages: Directory::filled(&page, len.div_ceil(Self::EACH)) }
+        Self { pages: Pages::filled(&page, len.div_ceil(Self::EACH)) }
     }
 
     /// Reads a cell.
@@ -81,34 +129,28 @@ impl<const W: usize> Cells<W> {
     #[inline]
     pub(super) fn set(&mut self, slot: usize, cell: [u8; W], fresh: bool, epoch: &Epoch) {
         let (index, offset) = (slot / Self::EACH, slot % Self::EACH * W);
-        if let Some(page) = self.pages.get(index)
-            && page.may_write(fresh, epoch)
-        {
-            // SAFETY: owned, or fresh and not shared (invariant 2); `&mut self` ends all borrows.
-            unsafe { page.write(offset, &cell) };
-            return;
-        }
-        // SAFETY: owned now.
-        unsafe { own(&mut self.pages, index, epoch).write(offset, &cell) };
+        let page = self.pages.for_writing(index, fresh, epoch);
+        // SAFETY: owned, or fresh and not shared (invariant 2); `&mut self` ends all borrows.
+        unsafe { page.write(offset, &cell) };
     }
 
     /// Tells how much memory it takes, in bytes.
     pub(super) fn memory(&self) -> usize {
-        self.pages.memory(page_memory)
+        self.pages.memory()
     }
 }
 
 /// An array of bits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bits {
-    pages: Directory<Arc<Page>>,
+    pages: Pages,
 }
 
 impl Bits {
     /// Makes an array of at least `len` bits that are all set, in one page.
     pub(super) fn ones(len: usize) -> Self {
         let page = Page::filled([0xff]);
-        Self { pages: Directory::filled(&page, len.div_ceil(PAGE_BITS)) }
+        Self { pages: Pages::filled(&page, len.div_ceil(PAGE_BITS)) }
     }
 
     /// Gives the 64 bits from `index * 64` on.
@@ -127,15 +169,9 @@ impl Bits {
     #[inline]
     pub(super) fn set(&mut self, slot: usize, bit: bool, fresh: bool, epoch: &Epoch) {
         let (index, word) = (slot / PAGE_BITS, slot / 64 % (PAGE / 8));
-        let change = |page: &Page| {
-            let mask = 1_u64 << (slot % 64);
-            let old = page.load(word);
-            page.store(word, if bit { old | mask } else { old & !mask });
-        };
-        match self.pages.get(index) {
-            Some(page) if page.may_write(fresh, epoch) => change(page),
-            _ => change(own(&mut self.pages, index, epoch)),
-        }
+        let page = self.pages.for_writing(index, fresh, epoch);
+        let (mask, old) = (1_u64 << (slot % 64), page.load(word));
+        page.store(word, if bit { old | mask } else { old & !mask });
     }
 
     /// Counts the bits that are set among `len` from `slot` on.
@@ -185,7 +221,7 @@ impl Bits {
 
     /// Tells how much memory it takes, in bytes.
     pub(super) fn memory(&self) -> usize {
-        self.pages.memory(page_memory)
+        self.pages.memory()
     }
 }
 
