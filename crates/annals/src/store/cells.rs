@@ -131,7 +131,7 @@ impl<const W: usize> Cells<W> {
         let (index, offset) = (slot / Self::EACH, slot % Self::EACH * W);
         let page = self.pages.for_writing(index, fresh, epoch);
         // SAFETY: owned, or fresh and not shared (invariant 2); `&mut self` ends all borrows.
-        unsafe { page.write(offset, &cell) };
+        unsafe { page.put(offset, cell) };
     }
 
     /// Tells how much memory it takes, in bytes.

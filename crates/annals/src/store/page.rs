@@ -147,6 +147,17 @@ impl Page {
         unsafe { std::slice::from_raw_parts(self.bytes.get().cast::<u8>().add(offset), len) }
     }
 
+    /// Writes a cell.
+    ///
+    /// # Safety
+    /// As for [`Self::write`].
+    #[inline]
+    pub(super) unsafe fn put<const W: usize>(&self, offset: usize, cell: [u8; W]) {
+        assert!(offset <= PAGE - W, "a cell lies within its page");
+        // SAFETY: within the page, by the assertion; nobody looks at it meanwhile, by the contract.
+        unsafe { self.bytes.get().cast::<u8>().add(offset).cast::<[u8; W]>().write_unaligned(cell) }
+    }
+
     /// Writes a range of bytes.
     ///
     /// # Safety

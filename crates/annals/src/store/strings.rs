@@ -153,9 +153,13 @@ impl Strings {
     /// Writes the value of a slot that has none (what its cell holds means nothing).
     #[inline]
     pub(super) fn insert(&mut self, slot: usize, value: &[u8], fresh: bool, epoch: &Epoch) {
-        let cell =
-            if value.len() <= INLINE { cell_of(value) } else { self.store(slot, value, epoch) };
-        self.cells.set(slot, cell, fresh, epoch);
+        if value.len() <= INLINE {
+            // Apart from the other case, so that the cell stays in registers.
+            self.cells.set(slot, cell_of(value), fresh, epoch);
+        } else {
+            let cell = self.store(slot, value, epoch);
+            self.cells.set(slot, cell, fresh, epoch);
+        }
     }
 
     /// Gives back what the value of a slot takes outside its cell.
