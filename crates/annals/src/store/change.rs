@@ -204,12 +204,12 @@ fn value_at<'v>(values: &[ValueRef<'v>], field: usize) -> ValueRef<'v> {
 
 #[inline]
 fn fits(column: &Column, value: &ValueRef<'_>) -> bool {
-    let len = match value {
-        ValueRef::String(text) => text.len(),
-        ValueRef::Bytes(bytes) => bytes.len(),
-        _ => 0,
-    };
-    column.accepts(value) && len <= MAX_LEN
+    column.accepts(value)
+        && match value {
+            ValueRef::String(text) => text.len() <= MAX_LEN,
+            ValueRef::Bytes(bytes) => bytes.len() <= MAX_LEN,
+            _ => true,
+        }
 }
 
 fn index_name(view: &View, number: usize) -> &str {

@@ -27,13 +27,18 @@ impl<T: Clone> NoWeak<T> {
     #[inline]
     pub(super) fn make_mut(&mut self) -> &mut T {
         if Arc::strong_count(&self.0) != 1 {
-            self.0 = Arc::new(T::clone(&self.0));
+            self.copy();
         }
         // Pairs with the release of whoever dropped the last other handle.
         fence(Ordering::Acquire);
         // SAFETY: this is the only handle: the count is 1, weak ones are never made (the field is
         // private and no method makes one), and nobody can clone this one while it is borrowed.
         unsafe { &mut *Arc::as_ptr(&self.0).cast_mut() }
+    }
+
+    #[cold]
+    fn copy(&mut self) {
+        self.0 = Arc::new(T::clone(&self.0));
     }
 }
 

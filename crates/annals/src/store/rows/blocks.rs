@@ -94,13 +94,18 @@ impl RowMap {
 
     /// After an insert: gives the block of the row an extent of its own if it is crowded with
     /// smaller ones. To look at every row would cost too much, so every sixteenth slot is looked at.
+    #[inline]
     pub(in super::super) fn crowd(&mut self, id: RowId, slot: usize, epoch: &Epoch) -> Moves {
-        let id = id.0;
-        let block = id / BLOCK * BLOCK;
+        let block = id.0 / BLOCK * BLOCK;
         let touches_tail = self.tail.len > 0 && self.tail.start < block + BLOCK;
         if !slot.is_multiple_of(16) || touches_tail {
             return Moves::new();
         }
+        self.crowd_block(block, epoch)
+    }
+
+    #[cold]
+    fn crowd_block(&mut self, block: u64, epoch: &Epoch) -> Moves {
         let extents = self.extents_in(block);
         let parts: Vec<_> = extents.iter().map(|e| e.clip(block, block + BLOCK)).collect();
         let live: usize = parts.iter().map(|p| self.live.count(p.base, place(p.len))).sum();
