@@ -61,8 +61,8 @@ impl Opened for Database {
         self.one_by_one(rows, Level::Checksummed)
     }
 
-    fn commit_rows_soft(&mut self, rows: u64) -> Result<(), Failure> {
-        self.one_by_one(rows, Level::Soft)
+    fn commit_rows_soft(&mut self, rows: u64) -> Result<bool, Failure> {
+        self.one_by_one(rows, Level::Soft).map(|()| true)
     }
 
     fn memory(&self) -> Option<u64> {

@@ -26,8 +26,9 @@ pub(crate) trait Opened {
     /// Inserts one row a transaction, each durable.
     fn commit_rows(&mut self, rows: u64) -> Result<(), Failure>;
 
-    /// Inserts one row a transaction, each handed to the operating system.
-    fn commit_rows_soft(&mut self, rows: u64) -> Result<(), Failure>;
+    /// Inserts one row a transaction, each handed to the operating system; `false` if the engine has
+    /// no such level, and did nothing.
+    fn commit_rows_soft(&mut self, rows: u64) -> Result<bool, Failure>;
 
     /// The memory that the data takes in the program, if the engine can tell.
     fn memory(&self) -> Option<u64>;

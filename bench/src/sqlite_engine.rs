@@ -13,7 +13,11 @@ pub(crate) struct Sqlite {
     pub(crate) name: &'static str,
 }
 
-struct Database(Connection);
+struct Database {
+    connection: Connection,
+    /// Whether it has a level that doesn't flush each commit: only a write-ahead log has.
+    soft: bool,
+}
 
 impl Engine for Sqlite {
     fn name(&self) -> &'static str {
@@ -27,7 +31,7 @@ impl Engine for Sqlite {
         connection.execute_batch(
             "CREATE TABLE benchmark(id INTEGER PRIMARY KEY, name TEXT, value INTEGER)",
         )?;
-        Ok(Box::new(Database(connection)))
+        Ok(Box::new(Database { connection, soft: self.journal == "wal" }))
     }
 }
 
@@ -35,7 +39,7 @@ const INSERT: &str = "INSERT INTO benchmark(name, value) VALUES (?1, ?2)";
 
 impl Database {
     fn one_by_one(&self, rows: u64) -> Result<(), Failure> {
-        let mut statement = self.0.prepare(INSERT)?;
+        let mut statement = self.connection.prepare(INSERT)?;
         for value in 0..i64::try_from(rows)? {
             statement.execute(("TOTO", value))?;
         }
@@ -45,7 +49,7 @@ impl Database {
 
 impl Opened for Database {
     fn insert_rows(&mut self, rows: u64) -> Result<(), Failure> {
-        let transaction = self.0.transaction()?;
+        let transaction = self.connection.transaction()?;
         {
             let mut statement = transaction.prepare(INSERT)?;
             for value in 0..i64::try_from(rows)? {
@@ -56,7 +60,7 @@ impl Opened for Database {
     }
 
     fn read_rows(&mut self, ids: &[u64]) -> Result<i64, Failure> {
-        let transaction = self.0.transaction()?;
+        let transaction = self.connection.transaction()?;
         let mut statement = transaction.prepare("SELECT value FROM benchmark WHERE id = ?1")?;
         let mut sum = 0i64;
         for &id in ids {
@@ -67,13 +71,16 @@ impl Opened for Database {
     }
 
     fn commit_rows(&mut self, rows: u64) -> Result<(), Failure> {
-        self.0.pragma_update(None, "synchronous", "FULL")?;
+        self.connection.pragma_update(None, "synchronous", "FULL")?;
         self.one_by_one(rows)
     }
 
-    fn commit_rows_soft(&mut self, rows: u64) -> Result<(), Failure> {
-        self.0.pragma_update(None, "synchronous", "NORMAL")?;
-        self.one_by_one(rows)
+    fn commit_rows_soft(&mut self, rows: u64) -> Result<bool, Failure> {
+        if self.soft {
+            self.connection.pragma_update(None, "synchronous", "NORMAL")?;
+            self.one_by_one(rows)?;
+        }
+        Ok(self.soft)
     }
 
     fn memory(&self) -> Option<u64> {
@@ -81,6 +88,6 @@ impl Opened for Database {
     }
 
     fn close(self: Box<Self>) -> Result<(), Failure> {
-        self.0.close().map_err(|(_, error)| error.into())
+        self.connection.close().map_err(|(_, error)| error.into())
     }
 }

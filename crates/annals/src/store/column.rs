@@ -124,7 +124,12 @@ impl Column {
             Raw::Variable(bytes) => Data::Variable(Box::new(Strings::filled(bytes, len))),
         };
         let nulls = if is_null { Bits::ones(len) } else { Bits::default() };
-        Self { ty: field.ty, code: code_of_type(field.ty), nulls: field.nullable.then_some(nulls), data }
+        Self {
+            ty: field.ty,
+            code: code_of_type(field.ty),
+            nulls: field.nullable.then_some(nulls),
+            data,
+        }
     }
 
     /// Tells the type.
