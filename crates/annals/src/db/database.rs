@@ -94,7 +94,10 @@ impl Database {
             ));
         }
         let mut writing = lock(&self.writing);
-        writing.writer.begin()?;
+        writing.writer.begin(self.level)?;
+        if let Some(keeper) = &self.keeper {
+            keeper.wake();
+        }
         self.owner.store(me, Ordering::Relaxed);
         Ok(Transaction::new(self, writing, self.level))
     }

@@ -1,7 +1,7 @@
 //! The keeper: a thread that does ahead and afterwards what no commit should wait for.
 //!
-//! Every 10 ms while there are commits it fills space with zeros and tells other processes how far
-//! the journal is; after 100 ms without one it advances a slot; after a second it sleeps until the
+//! Every 10 ms while something is written it fills space with zeros, flushes what a long transaction
+//! has written so far, and tells other processes how far the journal is; after 100 ms without one it advances a slot; after a second it sleeps until the
 //! next commit wakes it. It never fails a commit: its errors that matter are latched.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ const ROUND: Duration = Duration::from_millis(10);
 const ROUNDS_UNTIL_IDLE: u32 = 10;
 const ROUNDS_UNTIL_ASLEEP: u32 = 100;
 
-/// The handle of the thread, which starts at the first commit.
+/// The handle of the thread, which starts at the first transaction.
 #[derive(Debug)]
 pub(super) struct Keeper {
     shared: Arc<Shared>,
@@ -41,7 +41,7 @@ impl Keeper {
         Self { shared: Arc::new(shared), thread: OnceLock::new() }
     }
 
-    /// Notes that there was a commit. A few nanoseconds, unless the thread sleeps.
+    /// Notes that a transaction begins or was committed. A few nanoseconds, unless the thread sleeps.
     pub(super) fn wake(&self) {
         self.thread.get_or_init(|| {
             let shared = Arc::clone(&self.shared);
@@ -67,13 +67,15 @@ impl Keeper {
 
 impl Shared {
     fn run(&self) {
-        let (mut idle_rounds, mut seen) = (0, self.checkpoints.acknowledged());
+        let look = || (self.checkpoints.acknowledged(), self.checkpoints.streamed());
+        let (mut idle_rounds, mut seen) = (0, look());
         while self.wait(idle_rounds) {
-            let now = self.checkpoints.acknowledged();
+            let now = look();
             idle_rounds = if now == seen { idle_rounds + 1 } else { 0 };
             seen = now;
             // A failed flush is latched and met by the next commit; the rest is tried again.
             let _ = self.checkpoints.prefill();
+            let _ = self.checkpoints.flush_ahead();
             let _ = self.checkpoints.tell();
             if idle_rounds == ROUNDS_UNTIL_IDLE {
                 let _ = self.checkpoints.advance_slot();

@@ -169,8 +169,9 @@ impl<'db> Transaction<'db> {
     }
 
     /// Sets the level of this transaction's commit.
-    pub const fn set_level(&mut self, level: Level) {
+    pub fn set_level(&mut self, level: Level) {
         self.level = level;
+        self.writing.writer.set_level(level);
     }
 
     /// Sets the time of the commit, any value, instead of the clock's.

@@ -39,6 +39,10 @@ pub(crate) struct Checkpoints {
     zeroed_to: AtomicU64,
     flushes_begun: AtomicU64,
     flushes_done: AtomicU64,
+    /// How far a transaction that will be durable has written data frames, and how far of that a
+    /// flush ahead of its commit has begun.
+    streamed: AtomicU64,
+    flushed_ahead: AtomicU64,
     poison: OnceLock<String>,
 }
 
@@ -89,6 +93,8 @@ impl Checkpoints {
             zeroed_to: AtomicU64::new(zeroed_to),
             flushes_begun: AtomicU64::new(1),
             flushes_done: AtomicU64::new(1),
+            streamed: AtomicU64::new(0),
+            flushed_ahead: AtomicU64::new(0),
             poison: OnceLock::new(),
         }
     }
@@ -233,6 +239,26 @@ impl Checkpoints {
             self.flush()?;
         }
         Ok(())
+    }
+
+    /// Notes that a transaction that will be durable has written data frames.
+    pub(crate) fn note_streamed(&self, end: u64) {
+        self.streamed.store(end, Ordering::Release);
+    }
+
+    /// Gives how far a long transaction has come, for whoever wants to know whether it moves.
+    pub(crate) fn streamed(&self) -> u64 {
+        self.streamed.load(Ordering::Acquire)
+    }
+
+    /// Flushes data frames while their transaction goes on, so that its commit has less to wait
+    /// for. This proves nothing of any commit, and notes no point as durable.
+    pub(crate) fn flush_ahead(&self) -> Result<()> {
+        let streamed = self.streamed();
+        if self.flushed_ahead.swap(streamed, Ordering::AcqRel) == streamed {
+            return Ok(());
+        }
+        self.flush()
     }
 
     /// Tells other processes how far the journal is, if that changed.

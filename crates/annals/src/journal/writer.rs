@@ -37,6 +37,8 @@ pub(crate) struct Writer {
     /// The end of what may not be zero behind the acknowledged point.
     dirty_to: u64,
     last_clock_time: i64,
+    /// Whether the transaction's commit will be flushed.
+    durable: bool,
 }
 
 /// When a transaction was committed.
@@ -64,16 +66,23 @@ impl Writer {
             nonce,
             dirty_to: position,
             last_clock_time,
+            durable: false,
         }
     }
 
     /// Makes ready for a transaction; takes back first what an earlier one left.
-    pub(crate) fn begin(&mut self) -> Result<()> {
+    pub(crate) fn begin(&mut self, level: Level) -> Result<()> {
+        self.durable = level.is_durable();
         self.checkpoints.check_usable()?;
         self.take_back()?;
         self.nonce = next_nonce(self.nonce);
         self.start_frame();
         Ok(())
+    }
+
+    /// Notes another level for the commit to come.
+    pub(crate) const fn set_level(&mut self, level: Level) {
+        self.durable = level.is_durable();
     }
 
     /// Tells whether the transaction has no events.
@@ -107,8 +116,11 @@ impl Writer {
         if self.frame.len() < FRAME_TARGET {
             return Ok(());
         }
-        self.write_frame(KIND_DATA, Level::Soft, CommitTime { micros: 0, explicit: false })
-            .map(|_| ())
+        self.write_frame(KIND_DATA, Level::Soft, CommitTime { micros: 0, explicit: false })?;
+        if self.durable {
+            self.checkpoints.note_streamed(self.written);
+        }
+        Ok(())
     }
 
     /// Commits: the recipe of each level. Gives the point behind the commit.
