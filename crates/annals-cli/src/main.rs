@@ -11,6 +11,7 @@ mod files;
 mod json;
 mod language;
 mod output;
+mod quotes;
 mod session;
 
 use std::io::ErrorKind as IoKind;
@@ -70,7 +71,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Damaged) => ExitCode::from(2),
         Err(error) => {
             if !reader_left(&error) {
-                eprintln!("error: {error}");
+                eprintln!("error: {}", output::plain(&error.to_string()));
             }
             ExitCode::from(1)
         }
