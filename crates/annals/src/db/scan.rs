@@ -115,7 +115,9 @@ pub(super) fn open_to_read(
     name: &str,
 ) -> Result<(Arc<dyn Storage>, String)> {
     let shown = directory.display(name);
-    let storage = directory.open(name, Access::Read).map_err(|error| cannot_open(&shown, error))?;
+    let storage = directory
+        .open(name, Access::Read)
+        .map_err(|error| cannot_open(&shown, Access::Read, error))?;
     Ok((storage, shown))
 }
 
