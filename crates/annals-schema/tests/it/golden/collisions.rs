@@ -593,7 +593,7 @@ pub mod r#type {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `type`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -643,6 +643,18 @@ pub mod r#type {
         #[must_use]
         pub fn id_(&self) -> i64 {
             self.0.read(::annals::FieldNumber(3))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("type", &self.r#type())
+                .field("match", &self.r#match())
+                .field("self_", &self.self_())
+                .field("id_", &self.id_())
+                .finish()
         }
     }
 
@@ -818,7 +830,7 @@ pub mod self_ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `self`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -875,6 +887,19 @@ pub mod self_ {
         #[must_use]
         pub fn __(&self) -> Option<&str> {
             self.0.read(::annals::FieldNumber(4))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("crate_", &self.crate_())
+                .field("super_", &self.super_())
+                .field("Self_", &self.Self_())
+                .field("___", &self.___())
+                .field("__", &self.__())
+                .finish()
         }
     }
 
@@ -1017,7 +1042,7 @@ pub mod crate_ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `crate`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -1039,6 +1064,14 @@ pub mod crate_ {
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .finish()
         }
     }
 
@@ -1123,7 +1156,7 @@ pub mod super_ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `super`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -1145,6 +1178,14 @@ pub mod super_ {
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .finish()
         }
     }
 
@@ -1229,7 +1270,7 @@ pub mod __ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `_`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -1258,6 +1299,15 @@ pub mod __ {
         #[must_use]
         pub fn get(&self) -> i32 {
             self.0.read(::annals::FieldNumber(0))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("get", &self.get())
+                .finish()
         }
     }
 
@@ -1350,7 +1400,7 @@ pub mod Database_ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `Database`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -1407,6 +1457,19 @@ pub mod Database_ {
         #[must_use]
         pub fn id_(&self) -> &str {
             self.0.read(::annals::FieldNumber(4))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("Row_", &self.Row_())
+                .field("Writer_", &self.Writer_())
+                .field("None_", &self.None_())
+                .field("id__", &self.id__())
+                .field("id_", &self.id_())
+                .finish()
         }
     }
 
@@ -1577,7 +1640,7 @@ pub mod id {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `id`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -1648,6 +1711,21 @@ pub mod id {
         #[must_use]
         pub fn new(&self) -> i32 {
             self.0.read(::annals::FieldNumber(6))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("id__", &self.id__())
+                .field("id_", &self.id_())
+                .field("clone_", &self.clone_())
+                .field("insert", &self.insert())
+                .field("set_id", &self.set_id())
+                .field("values", &self.values())
+                .field("new", &self.new())
+                .finish()
         }
     }
 
@@ -1879,7 +1957,7 @@ pub mod comment___ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `comment`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -1936,6 +2014,19 @@ pub mod comment___ {
         #[must_use]
         pub fn row(&self) -> i32 {
             self.0.read(::annals::FieldNumber(4))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("text", &self.text())
+                .field("find", &self.find())
+                .field("delete", &self.delete())
+                .field("transaction", &self.transaction())
+                .field("row", &self.row())
+                .finish()
         }
     }
 
@@ -2136,7 +2227,7 @@ pub mod comment_ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `comment_`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -2158,6 +2249,14 @@ pub mod comment_ {
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .finish()
         }
     }
 
@@ -2242,7 +2341,7 @@ pub mod view_ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `view`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -2264,6 +2363,14 @@ pub mod view_ {
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .finish()
         }
     }
 
@@ -2348,7 +2455,7 @@ pub mod str_ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `str`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -2377,6 +2484,15 @@ pub mod str_ {
         #[must_use]
         pub fn str(&self) -> &str {
             self.0.read(::annals::FieldNumber(0))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("str", &self.str())
+                .finish()
         }
     }
 
@@ -2469,7 +2585,7 @@ pub mod Option_ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `Option`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -2498,6 +2614,15 @@ pub mod Option_ {
         #[must_use]
         pub fn Option(&self) -> Option<i32> {
             self.0.read(::annals::FieldNumber(0))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("Option", &self.Option())
+                .finish()
         }
     }
 
@@ -2590,7 +2715,7 @@ pub mod std {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `std`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -2619,6 +2744,15 @@ pub mod std {
         #[must_use]
         pub fn core(&self) -> &str {
             self.0.read(::annals::FieldNumber(0))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("core", &self.core())
+                .finish()
         }
     }
 
@@ -2711,7 +2845,7 @@ pub mod annals {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `annals`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -2768,6 +2902,19 @@ pub mod annals {
         #[must_use]
         pub fn r#gen(&self) -> Option<super::annals::Id> {
             self.0.read::<Option<::annals::RowId>>(::annals::FieldNumber(4)).map(Into::into)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("bounds", &self.bounds())
+                .field("prefix", &self.prefix())
+                .field("usageType", &self.usageType())
+                .field("LOUD", &self.LOUD())
+                .field("gen", &self.r#gen())
+                .finish()
         }
     }
 

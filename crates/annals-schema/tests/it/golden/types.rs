@@ -495,7 +495,7 @@ pub mod target {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `target`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -517,6 +517,14 @@ pub mod target {
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .finish()
         }
     }
 
@@ -601,7 +609,7 @@ pub mod plain {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `plain`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -728,6 +736,29 @@ pub mod plain {
         #[must_use]
         pub fn pointer(&self) -> Option<super::target::Id> {
             self.0.read::<Option<::annals::RowId>>(::annals::FieldNumber(14)).map(Into::into)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("truth", &self.truth())
+                .field("tiny", &self.tiny())
+                .field("small", &self.small())
+                .field("medium", &self.medium())
+                .field("large", &self.large())
+                .field("utiny", &self.utiny())
+                .field("usmall", &self.usmall())
+                .field("umedium", &self.umedium())
+                .field("ularge", &self.ularge())
+                .field("single", &self.single())
+                .field("double", &self.double())
+                .field("text", &self.text())
+                .field("raw", &self.raw())
+                .field("moment", &self.moment())
+                .field("pointer", &self.pointer())
+                .finish()
         }
     }
 
@@ -1240,7 +1271,7 @@ pub mod nullable {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `nullable`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -1367,6 +1398,29 @@ pub mod nullable {
         #[must_use]
         pub fn pointer(&self) -> Option<super::target::Id> {
             self.0.read::<Option<::annals::RowId>>(::annals::FieldNumber(14)).map(Into::into)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("truth", &self.truth())
+                .field("tiny", &self.tiny())
+                .field("small", &self.small())
+                .field("medium", &self.medium())
+                .field("large", &self.large())
+                .field("utiny", &self.utiny())
+                .field("usmall", &self.usmall())
+                .field("umedium", &self.umedium())
+                .field("ularge", &self.ularge())
+                .field("single", &self.single())
+                .field("double", &self.double())
+                .field("text", &self.text())
+                .field("raw", &self.raw())
+                .field("moment", &self.moment())
+                .field("pointer", &self.pointer())
+                .finish()
         }
     }
 
@@ -1820,7 +1874,7 @@ pub mod defaults {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `defaults`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -1884,6 +1938,20 @@ pub mod defaults {
         #[must_use]
         pub fn raw(&self) -> &[u8] {
             self.0.read(::annals::FieldNumber(5))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("truth", &self.truth())
+                .field("number", &self.number())
+                .field("double", &self.double())
+                .field("single", &self.single())
+                .field("text", &self.text())
+                .field("raw", &self.raw())
+                .finish()
         }
     }
 
@@ -2059,7 +2127,7 @@ pub mod numbers {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `numbers`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -2123,6 +2191,20 @@ pub mod numbers {
         #[must_use]
         pub fn f(&self) -> ::annals::Timestamp {
             self.0.read(::annals::FieldNumber(5))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("a", &self.a())
+                .field("b", &self.b())
+                .field("c", &self.c())
+                .field("d", &self.d())
+                .field("e", &self.e())
+                .field("f", &self.f())
+                .finish()
         }
     }
 
