@@ -31,7 +31,13 @@ enum Outcome {
 
 /// An embedded relational database that never forgets.
 #[derive(Debug, Parser)]
-#[command(name = "annals", version, propagate_version = true, subcommand_required = true)]
+#[command(
+    name = "annals",
+    version,
+    propagate_version = true,
+    subcommand_required = true,
+    term_width = 90
+)]
 #[command(after_help = "Example:
   echo 'create_table person
   add_field person name string
