@@ -167,8 +167,9 @@ impl<'db> Import<'db> {
     fn commit(&mut self) -> Result<()> {
         if let Some((_, transaction)) = self.pending.take() {
             // Updates of no fields are changes, but nothing to commit.
-            self.transactions += u64::from(!transaction.is_empty());
+            let counts = !transaction.is_empty();
             transaction.commit()?;
+            self.transactions += u64::from(counts);
         }
         Ok(())
     }
