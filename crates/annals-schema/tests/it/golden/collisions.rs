@@ -67,6 +67,8 @@ pub const SCHEMA: &str = "\
     add_field annals usageType string\n\
     add_field annals LOUD string\n\
     add_field annals gen references annals\n\
+    create_table yield\n\
+    add_field yield yield int32\n\
     create_index type_ type type\n\
     create_index comment__ comment text\n\
     create_index Kind annals gen\n\
@@ -325,6 +327,12 @@ impl<'a> View<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
+    /// Gives the table `yield`.
+    #[must_use]
+    pub fn r#yield(self) -> r#yield::Table<'a> {
+        ::annals::typed::Table::new(self.0)
+    }
+
     /// Gives the index `type_`.
     #[must_use]
     pub fn type_(self) -> r#type::Type<'a> {
@@ -441,6 +449,12 @@ impl Snapshot {
         self.view().annals()
     }
 
+    /// Gives the table `yield`.
+    #[must_use]
+    pub fn r#yield(&self) -> r#yield::Table<'_> {
+        self.view().r#yield()
+    }
+
     /// Gives the index `type_`.
     #[must_use]
     pub fn type_(&self) -> r#type::Type<'_> {
@@ -541,6 +555,11 @@ impl<'db> Transaction<'db> {
     /// Gives the table `annals`.
     pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
         annals::Writer::new(&mut self.0)
+    }
+
+    /// Gives the table `yield`.
+    pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
+        r#yield::Writer::new(&mut self.0)
     }
 
     /// Gives the index `type_`.
@@ -3150,6 +3169,136 @@ pub mod annals {
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
+        }
+    }
+}
+
+/// The table `yield`.
+pub mod r#yield {
+    /// The kind of rows that the table `yield` holds.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Kind {}
+
+    impl ::annals::typed::Record for Kind {
+        const TABLE: ::annals::TableNumber = ::annals::TableNumber(14);
+        const NAME: &'static str = "yield";
+        type Row<'a> = Row<'a>;
+    }
+
+    /// The id of a row of `yield`.
+    pub type Id = ::annals::typed::Id<Kind>;
+
+    /// The table `yield`, for reading.
+    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
+
+    /// A row of `yield`. Its getters can't fail, and cost no search.
+    #[derive(Clone)]
+    pub struct Row<'a>(::annals::Row<'a>);
+
+    impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        fn from(row: ::annals::Row<'a>) -> Self {
+            Self(row)
+        }
+    }
+
+    impl<'a> Row<'a> {
+        /// Gives the row's id.
+        #[inline]
+        #[must_use]
+        pub fn id(&self) -> Id {
+            Id::from(self.0.id())
+        }
+
+        /// Gives the same row without the types of its schema.
+        #[inline]
+        #[must_use]
+        pub fn as_dynamic(&self) -> &::annals::Row<'a> {
+            &self.0
+        }
+
+        /// The field `yield`: int32.
+        #[inline]
+        #[must_use]
+        pub fn r#yield(&self) -> i32 {
+            self.0.read(::annals::FieldNumber(0))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("yield", &self.r#yield())
+                .finish()
+        }
+    }
+
+    /// The table `yield` in a transaction, for reading and writing.
+    #[derive(Debug)]
+    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+
+    impl<'t, 'db> Writer<'t, 'db> {
+        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+            Self(::annals::typed::Writer::new(transaction))
+        }
+
+        /// Inserts a row with the table's next id.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert(&mut self, r#yield: i32) -> ::annals::Result<Id> {
+            self.0.insert(&[r#yield.into()])
+        }
+
+        /// Inserts a row at a free id.
+        ///
+        /// # Errors
+        /// The id is in use, a row has the same key in a unique index, or the journal can't be
+        /// written.
+        pub fn insert_at(&mut self, id: Id, r#yield: i32) -> ::annals::Result<()> {
+            self.0.insert_at(id, &[r#yield.into()])
+        }
+
+        /// Sets the field `yield` of a row.
+        ///
+        /// # Errors
+        /// There is no row with that id, or the journal can't be written.
+        pub fn set_yield(&mut self, id: Id, r#yield: i32) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(0), r#yield.into())
+        }
+
+        /// Gives the row with that id.
+        ///
+        /// # Errors
+        /// There is none.
+        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
+            self.0.into_table().get(id)
+        }
+
+        /// Gives the row with that id, if there is one.
+        ///
+        /// # Errors
+        /// It can't be loaded.
+        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+            self.0.into_table().find(id)
+        }
+
+        /// Gives all rows in order of their ids.
+        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
+            self.0.into_table().iter()
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
+        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        fn deref(&self) -> &Self::Target {
+            &self.0
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        fn deref_mut(&mut self) -> &mut Self::Target {
+            &mut self.0
         }
     }
 }
