@@ -1450,14 +1450,14 @@ pub mod Database_ {
             self.0.read(::annals::FieldNumber(0))
         }
 
-        /// The reference `Writer`.
+        /// The reference `Writer` to a row of `Database_`.
         #[inline]
         #[must_use]
         pub fn Writer_(&self) -> Option<super::Database_::Id> {
             self.0.read::<Option<::annals::RowId>>(::annals::FieldNumber(1)).map(Into::into)
         }
 
-        /// The reference `None`.
+        /// The reference `None` to a row of `r#type`.
         #[inline]
         #[must_use]
         pub fn None_(&self) -> Option<super::r#type::Id> {
@@ -2916,7 +2916,7 @@ pub mod annals {
             self.0.read(::annals::FieldNumber(3))
         }
 
-        /// The reference `gen`.
+        /// The reference `gen` to a row of `annals`.
         #[inline]
         #[must_use]
         pub fn r#gen(&self) -> Option<super::annals::Id> {

@@ -506,7 +506,7 @@ pub mod person {
             self.0.read(::annals::FieldNumber(1))
         }
 
-        /// The reference `home`.
+        /// The reference `home` to a row of `city`.
         #[inline]
         #[must_use]
         pub fn home(&self) -> Option<super::city::Id> {
