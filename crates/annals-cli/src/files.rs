@@ -59,42 +59,65 @@ fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
+#[expect(clippy::disallowed_methods, reason = "this is no database")]
+fn open_device(path: &Path) -> io::Result<File> {
+    fs::OpenOptions::new().write(true).open(path)
+}
+
 /// A file being written under a temporary name beside the one it will have. Dropped before
-/// [`finish`](NewFile::finish), it is removed.
+/// [`finish`](NewFile::finish), it is removed. A link stays one: the file that it leads to is
+/// replaced. What is no file (a device, a pipe) is written to as it is.
 pub(crate) struct NewFile {
     writer: Option<BufWriter<File>>,
-    temporary: PathBuf,
+    /// Where it is until it is whole; none if it is written where it is.
+    temporary: Option<PathBuf>,
     target: PathBuf,
 }
 
 impl NewFile {
     /// Begins a file that will replace `target`.
     pub(crate) fn create(target: &Path) -> Result<Self> {
-        let name = target.file_name().ok_or_else(|| {
-            Error::invalid(format!("{} is not the name of a file", target.display()))
-        })?;
-        if target.is_dir() {
+        let present = fs::metadata(target).ok();
+        if present.as_ref().is_some_and(fs::Metadata::is_dir) {
             let message = format!("{} is a directory, not a file", target.display());
             return Err(Error::invalid(message));
         }
+        if present.as_ref().is_some_and(|present| !present.is_file()) {
+            let file = open_device(target).map_err(|error| cannot("write", target, error))?;
+            return Ok(Self { writer: buffered(file), temporary: None, target: target.to_owned() });
+        }
+        let target = match fs::read_link(target) {
+            Ok(_) if present.is_some() => {
+                fs::canonicalize(target).map_err(|error| cannot("write", target, error))?
+            }
+            Ok(link) => target.parent().unwrap_or(Path::new("")).join(link),
+            Err(_) => target.to_owned(),
+        };
+        let name = target.file_name().ok_or_else(|| {
+            Error::invalid(format!("{} is not the name of a file", target.display()))
+        })?;
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(name);
         hidden.push(format!(".{}.tmp", std::process::id()));
         let temporary = target.with_file_name(hidden);
-        let file = File::create(&temporary).map_err(|error| cannot("write", target, error))?;
-        let writer = Some(BufWriter::with_capacity(1 << 16, file));
-        Ok(Self { writer, temporary, target: target.to_owned() })
+        let file = File::create(&temporary).map_err(|error| cannot("write", &target, error))?;
+        Ok(Self { writer: buffered(file), temporary: Some(temporary), target })
     }
 
     /// Gives the file its name, once everything is on permanent storage.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.flush().map_err(|error| cannot("write", &self.target, error))?;
+        let Some(temporary) = &self.temporary else { return Ok(()) };
         if let Some(writer) = self.writer.take() {
             writer.get_ref().sync_all().map_err(|error| cannot("write", &self.target, error))?;
         }
-        fs::rename(&self.temporary, &self.target)
-            .map_err(|error| cannot("write", &self.target, error))
+        fs::rename(temporary, &self.target).map_err(|error| cannot("write", &self.target, error))
     }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "it is what the field holds")]
+fn buffered(file: File) -> Option<BufWriter<File>> {
+    Some(BufWriter::with_capacity(1 << 16, file))
 }
 
 impl Write for NewFile {
@@ -108,8 +131,10 @@ impl Write for NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        // After `finish` the temporary name is gone, and there is nothing to remove.
-        let _ = fs::remove_file(&self.temporary);
+        if let Some(temporary) = &self.temporary {
+            // After `finish` the temporary name is gone, and there is nothing to remove.
+            let _ = fs::remove_file(temporary);
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod files;
 mod json;
 mod language;
 mod output;
+mod quotes;
 mod session;
 
 use std::io::ErrorKind as IoKind;
@@ -30,7 +31,13 @@ enum Outcome {
 
 /// An embedded relational database that never forgets.
 #[derive(Debug, Parser)]
-#[command(name = "annals", version, propagate_version = true, subcommand_required = true)]
+#[command(
+    name = "annals",
+    version,
+    propagate_version = true,
+    subcommand_required = true,
+    term_width = 90
+)]
 #[command(after_help = "Example:
   echo 'create_table person
   add_field person name string
@@ -70,7 +77,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Damaged) => ExitCode::from(2),
         Err(error) => {
             if !reader_left(&error) {
-                eprintln!("error: {error}");
+                eprintln!("error: {}", output::plain(&error.to_string()));
             }
             ExitCode::from(1)
         }

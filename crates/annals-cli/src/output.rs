@@ -34,3 +34,43 @@ impl Output {
 fn cannot_write(error: io::Error) -> Error {
     Error::io("cannot write to standard output", error)
 }
+
+/// Makes a message fit for a terminal, whatever text of the user's it repeats: control characters
+/// are escaped, and of a very long line only the beginning and the end are kept.
+pub(crate) fn plain(message: &str) -> String {
+    let lines: Vec<String> = message.split('\n').map(plain_line).collect();
+    lines.join("\n")
+}
+
+fn plain_line(line: &str) -> String {
+    /// Longer lines are cut, in characters.
+    const LONGEST: usize = 1000;
+    /// What is kept of each end, in characters.
+    const KEPT: usize = 400;
+    let shown = |c: char| match c {
+        '\t' => c.to_string(),
+        c if c.is_control() => c.escape_default().to_string(),
+        c => c.to_string(),
+    };
+    let length = line.chars().count();
+    if length <= LONGEST {
+        return line.chars().map(shown).collect();
+    }
+    let start: String = line.chars().take(KEPT).map(shown).collect();
+    let end: String = line.chars().skip(length - KEPT).map(shown).collect();
+    format!("{start} .. ({} characters) .. {end}", length - 2 * KEPT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn messages_cannot_steer_a_terminal_and_are_not_endless() {
+        assert_eq!(plain("a `\u{1b}[31m`\n\tb\u{85}é"), "a `\\u{1b}[31m`\n\tb\\u{85}é");
+        let long = plain(&format!("no `{}`; help", "x".repeat(1_000_000)));
+        assert!(long.len() < 900, "{}", long.len());
+        assert!(long.starts_with("no `xxx") && long.ends_with("xxx`; help"));
+        assert!(long.contains(" .. (999211 characters) .. "), "{long}");
+    }
+}

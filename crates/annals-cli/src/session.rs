@@ -16,9 +16,9 @@ use annals_schema::Token;
 use crate::language;
 
 /// The commands that are not about the schema, for the message about an unknown one.
-const COMMANDS: &str = "create_table, add_field, create_index, create_unique_index, insert, \
-                        insert_at, insert_into, update, delete_from, comment, timestamp, begin, \
-                        commit, rollback";
+const COMMANDS: &str = "create_table, add_field, create_index, create_unique_index, \
+                        namespace, insert, insert_at, insert_into, update, delete_from, comment, \
+                        timestamp, begin, commit, rollback";
 
 /// What runs the lines of a script.
 pub(crate) struct Session<'db> {
@@ -53,6 +53,7 @@ impl<'db> Session<'db> {
             "delete_from" => self.delete_from(arguments)?,
             "comment" => self.comment(arguments)?,
             "timestamp" => self.timestamp(arguments)?,
+            "namespace" => namespace(line)?,
             _ => self.schema_command(&tokens)?,
         }
         Ok(None)
@@ -195,6 +196,18 @@ impl<'db> Session<'db> {
             }
         }
     }
+}
+
+/// Checks a `namespace` line. It names generated code, and changes nothing in a database; but a
+/// schema file that has one is a script, too.
+fn namespace(line: &str) -> Result<()> {
+    annals_schema::parse(line).map(drop).map_err(|mistakes| {
+        let first = mistakes
+            .into_iter()
+            .next()
+            .map(|mistake| annals_schema::Diagnostic { line: 0, ..mistake });
+        Error::invalid(first.map(|mistake| mistake.to_string()).unwrap_or_default())
+    })
 }
 
 fn unknown(command: &str) -> Error {

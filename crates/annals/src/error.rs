@@ -123,6 +123,13 @@ impl std::error::Error for Error {
     }
 }
 
+/// So that a transaction may read times: `tx.set_time(text.parse()?)`.
+impl From<annals_schema::TimestampError> for Error {
+    fn from(error: annals_schema::TimestampError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
 impl From<annals_schema::SchemaError> for Error {
     fn from(error: annals_schema::SchemaError) -> Self {
         Self::invalid(error.to_string())

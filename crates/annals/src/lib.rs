@@ -1,4 +1,8 @@
 //! Annals: an embedded relational database that never forgets.
+#![allow(
+    rustdoc::private_intra_doc_links,
+    reason = "the text above a folder's code is for those who work there, and names its private parts"
+)]
 
 mod db;
 mod error;

@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::Outcome;
 use crate::commands::info::History;
-use crate::output::Output;
+use crate::output::{Output, plain};
 
 /// Look for damage
 ///
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             Ok(Outcome::Done)
         }
         Err(error) if is_damage(&error) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {}", plain(&error.to_string()));
             Ok(Outcome::Damaged)
         }
         Err(error) => Err(error),

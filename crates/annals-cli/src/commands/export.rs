@@ -27,7 +27,7 @@ enum Format {
 /// Write a CSV file for each table
 ///
 /// DIR/TABLE.csv has a header, `id` and the fields in the order of the schema, and the rows in order
-/// of their ids. Null is an empty cell. The files appear, and replace older ones, only when all of
+/// of their ids. Null is an empty cell, and so is an empty string. The files appear, and replace older ones, only when all of
 /// them are complete.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:

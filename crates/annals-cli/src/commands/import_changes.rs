@@ -166,8 +166,10 @@ impl<'db> Import<'db> {
 
     fn commit(&mut self) -> Result<()> {
         if let Some((_, transaction)) = self.pending.take() {
+            // Updates of no fields are changes, but nothing to commit.
+            let counts = !transaction.is_empty();
             transaction.commit()?;
-            self.transactions += 1;
+            self.transactions += u64::from(counts);
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use csv::StringRecord;
 use indicatif::ProgressBar;
 
 use crate::output::Output;
+use crate::quotes::Quotes;
 use crate::{Outcome, cell, commands, files, language};
 
 /// Take in a CSV file for each table, in one transaction
@@ -124,13 +125,15 @@ struct Source {
     /// Whether lines end with CR LF: the reader then counts a record to the line before its own,
     /// since it leaves the LF for later.
     ends_crlf: bool,
-    reader: csv::Reader<Box<dyn BufRead>>,
+    reader: csv::Reader<Quotes<Box<dyn BufRead>>>,
 }
 
 impl Source {
     /// Opens `TABLE=PATH` and reads its header.
     fn open(schema: &Schema, argument: &str, bar: &ProgressBar) -> Result<Self> {
-        let (name, path) = argument.split_once('=').ok_or_else(|| {
+        let parts =
+            argument.split_once('=').filter(|(name, path)| !name.is_empty() && !path.is_empty());
+        let (name, path) = parts.ok_or_else(|| {
             Error::invalid(format!(
                 "expected TABLE=PATH, as in person=person.csv, not {argument:?}"
             ))
@@ -141,8 +144,8 @@ impl Source {
         let start = input.fill_buf().map_err(|error| files::cannot("read", &path, error))?;
         let first_line = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
         let ends_crlf = first_line.last() == Some(&b'\r');
-        let mut reader = csv::Reader::from_reader(input);
-        let headings = reader.headers().map_err(|error| unreadable(&path, error))?;
+        let mut reader = csv::Reader::from_reader(Quotes::new(input));
+        let headings = reader.headers().map_err(|error| unreadable(&path, 0, error))?;
         let columns = columns(table, headings).map_err(|error| error.within(path.display()))?;
         Ok(Self { table: table.number, path, columns, ends_crlf, reader })
     }
@@ -153,8 +156,10 @@ impl Source {
         let mut values: Vec<Value> = table.fields.iter().map(Field::default_value).collect();
         let mut record = StringRecord::new();
         let mut rows = 0;
-        while self.reader.read_record(&mut record).map_err(|error| unreadable(&self.path, error))? {
-            let line = record.position().map_or(0, csv::Position::line) + u64::from(self.ends_crlf);
+        let more = u64::from(self.ends_crlf);
+        let failed = |error| unreadable(&self.path, more, error);
+        while self.reader.read_record(&mut record).map_err(failed)? {
+            let line = record.position().map_or(0, csv::Position::line) + more;
             insert(table, &self.columns, &record, &mut values, transaction).map_err(|error| {
                 error.within(format_args!("{}: line {line}", self.path.display()))
             })?;
@@ -230,11 +235,22 @@ fn columns(table: &Table, headings: &StringRecord) -> Result<Vec<Column>> {
     Ok(columns)
 }
 
-/// Says why a CSV file can't be read, and where.
-fn unreadable(path: &Path, error: csv::Error) -> Error {
+/// Says why a CSV file can't be read, and where; `more` is added to the lines that the reader counts.
+fn unreadable(path: &Path, more: u64, error: csv::Error) -> Error {
+    let line = |at: Option<&csv::Position>| at.map_or(1, |at| at.line() + more);
+    let path_shown = path.display();
     let message = error.to_string();
     match error.into_kind() {
         csv::ErrorKind::Io(error) => files::cannot("read", path, error),
-        _ => Error::invalid(format!("{}: {message}", path.display())),
+        csv::ErrorKind::UnequalLengths { pos, expected_len, len } => Error::invalid(format!(
+            "{path_shown}: line {}: {len} cells, where the header has {expected_len}",
+            line(pos.as_ref()),
+        )),
+        csv::ErrorKind::Utf8 { pos, err } => Error::invalid(format!(
+            "{path_shown}: line {}: cell {}: invalid UTF-8",
+            line(pos.as_ref()),
+            err.field() + 1,
+        )),
+        _ => Error::invalid(format!("{path_shown}: {message}")),
     }
 }

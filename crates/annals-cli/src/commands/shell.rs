@@ -28,6 +28,7 @@ use crate::{Outcome, commands, language};
   comment \"TEXT\"                         timestamp [SECONDS] (now, if left out)
   begin                                  rollback
   commit [soft|checksummed] [at TIME]    # or // begins a comment
+  namespace NAME                         does nothing here: it is for generated code
 
 Example:
   echo 'create_table person

@@ -101,3 +101,25 @@ fn output_that_cannot_be_written_is_an_error() {
         assert!(message.starts_with("error: cannot write to standard output"), "{message}");
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_no_file_is_written_to_and_links_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.schema"), "create_table t\n").unwrap();
+    let printed = succeed(dir.path(), &["compile", "a.schema"], "");
+    // Our standard output is a pipe here, which is reached through a link.
+    let piped = succeed(dir.path(), &["compile", "a.schema", "-o", "/proc/self/fd/1"], "");
+    assert_eq!(piped, printed, "through the pipe");
+    let full = run(dir.path(), &["compile", "a.schema", "-o", "/dev/full"], b"");
+    assert_eq!(full.status.code(), Some(1), "the device is full");
+
+    std::fs::write(dir.path().join("old.rs"), "old").unwrap();
+    for (link, target) in [("to_old.rs", "old.rs"), ("to_new.rs", "new.rs")] {
+        std::os::unix::fs::symlink(target, dir.path().join(link)).unwrap();
+        succeed(dir.path(), &["compile", "a.schema", "-o", link], "");
+        assert!(dir.path().join(link).is_symlink(), "{link}");
+        let written = std::fs::read_to_string(dir.path().join(target)).unwrap();
+        assert_eq!(written, printed, "{target}");
+    }
+}

@@ -8,18 +8,18 @@ use std::collections::HashSet;
 
 use crate::Schema;
 
-const KEYWORDS: [&str; 47] = [
+const KEYWORDS: [&str; 48] = [
     "as", "async", "await", "break", "const", "continue", "dyn", "else", "enum", "extern", "false",
     "fn", "for", "if", "impl", "in", "let", "loop", "match", "mod", "move", "mut", "pub", "ref",
     "return", "static", "struct", "trait", "true", "type", "unsafe", "use", "where", "while",
     "abstract", "become", "box", "do", "final", "gen", "macro", "override", "priv", "try",
-    "typeof", "unsized", "virtual",
+    "typeof", "unsized", "virtual", "yield",
 ];
 const NEVER_RAW: [&str; 5] = ["self", "super", "crate", "Self", "_"];
 
 /// What tables and indexes, which are methods and modules, can't be called: the other methods and
 /// items of the outer module, and what its code uses by a short name.
-const OUTER: [&str; 36] = [
+const OUTER: [&str; 35] = [
     "view",
     "txid",
     "as_dynamic",
@@ -55,7 +55,6 @@ const OUTER: [&str; 36] = [
     "FnOnce",
     "Clone",
     "Copy",
-    "yield",
 ];
 
 /// What fields, which are getters and parameters, can't be called.

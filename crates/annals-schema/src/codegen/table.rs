@@ -82,7 +82,7 @@ fn row(table: &Table, columns: &[Column<'_>]) -> String {
     format!(
         "\
 /// A row of `{}`. Its getters can't fail, and cost no search.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Row<'a>(::annals::Row<'a>);
 
 impl<'a> From<::annals::Row<'a>> for Row<'a> {{
@@ -91,9 +91,34 @@ impl<'a> From<::annals::Row<'a>> for Row<'a> {{
     }}
 }}
 
+{}
 {}",
         table.name,
-        block("impl<'a> Row<'a>", &getters)
+        block("impl<'a> Row<'a>", &getters),
+        debug(columns)
+    )
+}
+
+/// Writes how a row is shown: with the names of its getters.
+fn debug(columns: &[Column<'_>]) -> String {
+    let fields: String = columns
+        .iter()
+        .map(|column| {
+            let getter = column.name;
+            let name = getter.trim_start_matches("r#");
+            format!("\n            .field(\"{name}\", &self.{getter}())")
+        })
+        .collect();
+    format!(
+        "\
+impl ::std::fmt::Debug for Row<'_> {{
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {{
+        f.debug_struct(\"Row\")
+            .field(\"id\", &self.id()){fields}
+            .finish()
+    }}
+}}
+"
     )
 }
 

@@ -45,11 +45,18 @@ impl<'a> Column<'a> {
 
     /// Says in the schema's words what the field holds.
     pub(super) fn description(&self) -> String {
-        let null = if self.field.nullable && !self.is_reference() { ", may be null" } else { "" };
-        match self.field.ty {
-            Type::Reference(_) => format!("The reference `{}`.", self.field.name),
-            ty => format!("The field `{}`: {}{null}.", self.field.name, ty.name()),
+        let name = &self.field.name;
+        if self.is_reference() {
+            let target = self.plain.trim_start_matches("super::").trim_end_matches("::Id");
+            return format!("The reference `{name}` to a row of `{target}`.");
         }
+        let null = if self.field.nullable { ", may be null" } else { "" };
+        // A default that isn't plain would need Markdown's escapes.
+        let default = self.field.default.as_ref().map(Value::to_string);
+        let default = default
+            .filter(|text| text.len() <= 60 && text.is_ascii() && !text.contains('`'))
+            .map_or_else(String::new, |text| format!(", default `{text}`"));
+        format!("The field `{name}`: {}{null}{default}.", self.field.ty.name())
     }
 
     pub(super) fn is_reference(&self) -> bool {

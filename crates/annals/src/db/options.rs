@@ -171,7 +171,9 @@ impl Options {
                         None => continue,
                     }
                 }
-                Err(error) => return Err(cannot_open(&directory.display(name), error)),
+                Err(error) => {
+                    return Err(cannot_open(&directory.display(name), Access::Write, error));
+                }
             };
             let shown = directory.display(name);
             let io = |error| Error::io(format!("{shown}: can't lock it"), error);
@@ -212,17 +214,20 @@ fn adopt(database: &Database, schema: &Schema) -> Result<()> {
 }
 
 /// Explains why an existing file can't be opened.
-pub(super) fn cannot_open(shown: &str, error: io::Error) -> Error {
+pub(super) fn cannot_open(shown: &str, access: Access, error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::NotFound => Error::with_source(
             ErrorKind::NotFound,
             format!("{shown}: there is no such file"),
             error,
         ),
-        io::ErrorKind::PermissionDenied => Error::io(
-            format!("{shown}: no permission to open it; ask its owner, or open it read-only"),
-            error,
-        ),
+        io::ErrorKind::PermissionDenied => {
+            let advice = match access {
+                Access::Read => "ask its owner",
+                Access::Write => "ask its owner, or open it read-only",
+            };
+            Error::io(format!("{shown}: no permission to open it; {advice}"), error)
+        }
         _ => Error::io(format!("{shown}: can't open it"), error),
     }
 }

@@ -70,8 +70,12 @@ pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> R
         if !frame.header.has_events() {
             continue;
         }
-        event::decode(frame.payload, &mut schema, &mut |schema, event| sink.event(schema, event))
-            .map_err(|error| explain(error, &shown, &frame))?;
+        // What the sink says is no word about the file.
+        let mut refused = false;
+        event::decode(frame.payload, &mut schema, &mut |schema, event| {
+            sink.event(schema, event).inspect_err(|_| refused = true)
+        })
+        .map_err(|error| if refused { error } else { explain(error, &shown, &frame) })?;
         if let Some(committed) = committed(&frame) {
             sink.commit(&schema, &committed)?;
         }
@@ -111,7 +115,9 @@ pub(super) fn open_to_read(
     name: &str,
 ) -> Result<(Arc<dyn Storage>, String)> {
     let shown = directory.display(name);
-    let storage = directory.open(name, Access::Read).map_err(|error| cannot_open(&shown, error))?;
+    let storage = directory
+        .open(name, Access::Read)
+        .map_err(|error| cannot_open(&shown, Access::Read, error))?;
     Ok((storage, shown))
 }
 

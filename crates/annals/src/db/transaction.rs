@@ -71,7 +71,7 @@ impl<'db> Transaction<'db> {
     pub fn insert(&mut self, table: TableNumber, values: &[ValueRef<'_>]) -> Result<RowId> {
         let id = self.view().table(table)?.next_id();
         if id > RowId::MAX.0 {
-            return Err(Error::invalid("the table has given out its last id"));
+            return Err(self.no_next_id(table));
         }
         self.insert_row(table, RowId(id), values, Uniqueness::AtOnce)?;
         Ok(RowId(id))
@@ -101,6 +101,16 @@ impl<'db> Transaction<'db> {
         let zeros: Vec<_> = fields.iter().map(annals_schema::Field::zero_value).collect();
         let values: Vec<_> = zeros.iter().map(annals_schema::Value::as_ref).collect();
         self.insert_row(table, id, &values, Uniqueness::AtCommit)
+    }
+
+    #[cold]
+    fn no_next_id(&self, table: TableNumber) -> Error {
+        let name = self.view().schema().table(table).map(|table| table.name.as_str());
+        Error::invalid(format!(
+            "table `{}` has given out its last id, {}; insert at an id that is free",
+            name.unwrap_or_default(),
+            RowId::MAX.0
+        ))
     }
 
     #[inline]

@@ -40,6 +40,9 @@ fn the_tutorial_runs() {
         "what was written"
     );
     assert_eq!(now.city().get(lille).unwrap().name(), "Lille", "the other table");
+    let shown = "Row { id: person::Id(0), first_name: \"Rémi\", last_name: \"Coulom-Martin\", \
+                 home: Some(city::Id(0)) }";
+    assert_eq!(format!("{row:?}"), shown, "rows are shown with their fields' names");
     db.close().unwrap();
 }
 

@@ -67,6 +67,8 @@ pub const SCHEMA: &str = "\
     add_field annals usageType string\n\
     add_field annals LOUD string\n\
     add_field annals gen references annals\n\
+    create_table yield\n\
+    add_field yield yield int32\n\
     create_index type_ type type\n\
     create_index comment__ comment text\n\
     create_index Kind annals gen\n\
@@ -325,6 +327,12 @@ impl<'a> View<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
+    /// Gives the table `yield`.
+    #[must_use]
+    pub fn r#yield(self) -> r#yield::Table<'a> {
+        ::annals::typed::Table::new(self.0)
+    }
+
     /// Gives the index `type_`.
     #[must_use]
     pub fn type_(self) -> r#type::Type<'a> {
@@ -441,6 +449,12 @@ impl Snapshot {
         self.view().annals()
     }
 
+    /// Gives the table `yield`.
+    #[must_use]
+    pub fn r#yield(&self) -> r#yield::Table<'_> {
+        self.view().r#yield()
+    }
+
     /// Gives the index `type_`.
     #[must_use]
     pub fn type_(&self) -> r#type::Type<'_> {
@@ -543,6 +557,11 @@ impl<'db> Transaction<'db> {
         annals::Writer::new(&mut self.0)
     }
 
+    /// Gives the table `yield`.
+    pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
+        r#yield::Writer::new(&mut self.0)
+    }
+
     /// Gives the index `type_`.
     #[must_use]
     pub fn type_(&self) -> r#type::Type<'_> {
@@ -593,7 +612,7 @@ pub mod r#type {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `type`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -643,6 +662,18 @@ pub mod r#type {
         #[must_use]
         pub fn id_(&self) -> i64 {
             self.0.read(::annals::FieldNumber(3))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("type", &self.r#type())
+                .field("match", &self.r#match())
+                .field("self_", &self.self_())
+                .field("id_", &self.id_())
+                .finish()
         }
     }
 
@@ -818,7 +849,7 @@ pub mod self_ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `self`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -875,6 +906,19 @@ pub mod self_ {
         #[must_use]
         pub fn __(&self) -> Option<&str> {
             self.0.read(::annals::FieldNumber(4))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("crate_", &self.crate_())
+                .field("super_", &self.super_())
+                .field("Self_", &self.Self_())
+                .field("___", &self.___())
+                .field("__", &self.__())
+                .finish()
         }
     }
 
@@ -1017,7 +1061,7 @@ pub mod crate_ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `crate`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -1039,6 +1083,14 @@ pub mod crate_ {
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .finish()
         }
     }
 
@@ -1123,7 +1175,7 @@ pub mod super_ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `super`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -1145,6 +1197,14 @@ pub mod super_ {
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .finish()
         }
     }
 
@@ -1229,7 +1289,7 @@ pub mod __ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `_`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -1258,6 +1318,15 @@ pub mod __ {
         #[must_use]
         pub fn get(&self) -> i32 {
             self.0.read(::annals::FieldNumber(0))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("get", &self.get())
+                .finish()
         }
     }
 
@@ -1350,7 +1419,7 @@ pub mod Database_ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `Database`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -1381,14 +1450,14 @@ pub mod Database_ {
             self.0.read(::annals::FieldNumber(0))
         }
 
-        /// The reference `Writer`.
+        /// The reference `Writer` to a row of `Database_`.
         #[inline]
         #[must_use]
         pub fn Writer_(&self) -> Option<super::Database_::Id> {
             self.0.read::<Option<::annals::RowId>>(::annals::FieldNumber(1)).map(Into::into)
         }
 
-        /// The reference `None`.
+        /// The reference `None` to a row of `r#type`.
         #[inline]
         #[must_use]
         pub fn None_(&self) -> Option<super::r#type::Id> {
@@ -1407,6 +1476,19 @@ pub mod Database_ {
         #[must_use]
         pub fn id_(&self) -> &str {
             self.0.read(::annals::FieldNumber(4))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("Row_", &self.Row_())
+                .field("Writer_", &self.Writer_())
+                .field("None_", &self.None_())
+                .field("id__", &self.id__())
+                .field("id_", &self.id_())
+                .finish()
         }
     }
 
@@ -1577,7 +1659,7 @@ pub mod id {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `id`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -1648,6 +1730,21 @@ pub mod id {
         #[must_use]
         pub fn new(&self) -> i32 {
             self.0.read(::annals::FieldNumber(6))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("id__", &self.id__())
+                .field("id_", &self.id_())
+                .field("clone_", &self.clone_())
+                .field("insert", &self.insert())
+                .field("set_id", &self.set_id())
+                .field("values", &self.values())
+                .field("new", &self.new())
+                .finish()
         }
     }
 
@@ -1879,7 +1976,7 @@ pub mod comment___ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `comment`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -1936,6 +2033,19 @@ pub mod comment___ {
         #[must_use]
         pub fn row(&self) -> i32 {
             self.0.read(::annals::FieldNumber(4))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("text", &self.text())
+                .field("find", &self.find())
+                .field("delete", &self.delete())
+                .field("transaction", &self.transaction())
+                .field("row", &self.row())
+                .finish()
         }
     }
 
@@ -2136,7 +2246,7 @@ pub mod comment_ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `comment_`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -2158,6 +2268,14 @@ pub mod comment_ {
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .finish()
         }
     }
 
@@ -2242,7 +2360,7 @@ pub mod view_ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `view`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -2264,6 +2382,14 @@ pub mod view_ {
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .finish()
         }
     }
 
@@ -2348,7 +2474,7 @@ pub mod str_ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `str`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -2377,6 +2503,15 @@ pub mod str_ {
         #[must_use]
         pub fn str(&self) -> &str {
             self.0.read(::annals::FieldNumber(0))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("str", &self.str())
+                .finish()
         }
     }
 
@@ -2469,7 +2604,7 @@ pub mod Option_ {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `Option`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -2498,6 +2633,15 @@ pub mod Option_ {
         #[must_use]
         pub fn Option(&self) -> Option<i32> {
             self.0.read(::annals::FieldNumber(0))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("Option", &self.Option())
+                .finish()
         }
     }
 
@@ -2590,7 +2734,7 @@ pub mod std {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `std`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -2619,6 +2763,15 @@ pub mod std {
         #[must_use]
         pub fn core(&self) -> &str {
             self.0.read(::annals::FieldNumber(0))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("core", &self.core())
+                .finish()
         }
     }
 
@@ -2711,7 +2864,7 @@ pub mod annals {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `annals`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -2763,11 +2916,24 @@ pub mod annals {
             self.0.read(::annals::FieldNumber(3))
         }
 
-        /// The reference `gen`.
+        /// The reference `gen` to a row of `annals`.
         #[inline]
         #[must_use]
         pub fn r#gen(&self) -> Option<super::annals::Id> {
             self.0.read::<Option<::annals::RowId>>(::annals::FieldNumber(4)).map(Into::into)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("bounds", &self.bounds())
+                .field("prefix", &self.prefix())
+                .field("usageType", &self.usageType())
+                .field("LOUD", &self.LOUD())
+                .field("gen", &self.r#gen())
+                .finish()
         }
     }
 
@@ -3003,6 +3169,136 @@ pub mod annals {
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
+        }
+    }
+}
+
+/// The table `yield`.
+pub mod r#yield {
+    /// The kind of rows that the table `yield` holds.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Kind {}
+
+    impl ::annals::typed::Record for Kind {
+        const TABLE: ::annals::TableNumber = ::annals::TableNumber(14);
+        const NAME: &'static str = "yield";
+        type Row<'a> = Row<'a>;
+    }
+
+    /// The id of a row of `yield`.
+    pub type Id = ::annals::typed::Id<Kind>;
+
+    /// The table `yield`, for reading.
+    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
+
+    /// A row of `yield`. Its getters can't fail, and cost no search.
+    #[derive(Clone)]
+    pub struct Row<'a>(::annals::Row<'a>);
+
+    impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        fn from(row: ::annals::Row<'a>) -> Self {
+            Self(row)
+        }
+    }
+
+    impl<'a> Row<'a> {
+        /// Gives the row's id.
+        #[inline]
+        #[must_use]
+        pub fn id(&self) -> Id {
+            Id::from(self.0.id())
+        }
+
+        /// Gives the same row without the types of its schema.
+        #[inline]
+        #[must_use]
+        pub fn as_dynamic(&self) -> &::annals::Row<'a> {
+            &self.0
+        }
+
+        /// The field `yield`: int32.
+        #[inline]
+        #[must_use]
+        pub fn r#yield(&self) -> i32 {
+            self.0.read(::annals::FieldNumber(0))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("yield", &self.r#yield())
+                .finish()
+        }
+    }
+
+    /// The table `yield` in a transaction, for reading and writing.
+    #[derive(Debug)]
+    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+
+    impl<'t, 'db> Writer<'t, 'db> {
+        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+            Self(::annals::typed::Writer::new(transaction))
+        }
+
+        /// Inserts a row with the table's next id.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert(&mut self, r#yield: i32) -> ::annals::Result<Id> {
+            self.0.insert(&[r#yield.into()])
+        }
+
+        /// Inserts a row at a free id.
+        ///
+        /// # Errors
+        /// The id is in use, a row has the same key in a unique index, or the journal can't be
+        /// written.
+        pub fn insert_at(&mut self, id: Id, r#yield: i32) -> ::annals::Result<()> {
+            self.0.insert_at(id, &[r#yield.into()])
+        }
+
+        /// Sets the field `yield` of a row.
+        ///
+        /// # Errors
+        /// There is no row with that id, or the journal can't be written.
+        pub fn set_yield(&mut self, id: Id, r#yield: i32) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(0), r#yield.into())
+        }
+
+        /// Gives the row with that id.
+        ///
+        /// # Errors
+        /// There is none.
+        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
+            self.0.into_table().get(id)
+        }
+
+        /// Gives the row with that id, if there is one.
+        ///
+        /// # Errors
+        /// It can't be loaded.
+        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+            self.0.into_table().find(id)
+        }
+
+        /// Gives all rows in order of their ids.
+        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
+            self.0.into_table().iter()
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
+        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        fn deref(&self) -> &Self::Target {
+            &self.0
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        fn deref_mut(&mut self) -> &mut Self::Target {
+            &mut self.0
         }
     }
 }

@@ -289,7 +289,7 @@ pub mod city {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `city`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -318,6 +318,15 @@ pub mod city {
         #[must_use]
         pub fn name(&self) -> &str {
             self.0.read(::annals::FieldNumber(0))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("name", &self.name())
+                .finish()
         }
     }
 
@@ -459,7 +468,7 @@ pub mod person {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `person`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -497,11 +506,22 @@ pub mod person {
             self.0.read(::annals::FieldNumber(1))
         }
 
-        /// The reference `home`.
+        /// The reference `home` to a row of `city`.
         #[inline]
         #[must_use]
         pub fn home(&self) -> Option<super::city::Id> {
             self.0.read::<Option<::annals::RowId>>(::annals::FieldNumber(2)).map(Into::into)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("first_name", &self.first_name())
+                .field("last_name", &self.last_name())
+                .field("home", &self.home())
+                .finish()
         }
     }
 

@@ -495,7 +495,7 @@ pub mod target {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `target`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -517,6 +517,14 @@ pub mod target {
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .finish()
         }
     }
 
@@ -601,7 +609,7 @@ pub mod plain {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `plain`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -723,11 +731,34 @@ pub mod plain {
             self.0.read(::annals::FieldNumber(13))
         }
 
-        /// The reference `pointer`.
+        /// The reference `pointer` to a row of `target`.
         #[inline]
         #[must_use]
         pub fn pointer(&self) -> Option<super::target::Id> {
             self.0.read::<Option<::annals::RowId>>(::annals::FieldNumber(14)).map(Into::into)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("truth", &self.truth())
+                .field("tiny", &self.tiny())
+                .field("small", &self.small())
+                .field("medium", &self.medium())
+                .field("large", &self.large())
+                .field("utiny", &self.utiny())
+                .field("usmall", &self.usmall())
+                .field("umedium", &self.umedium())
+                .field("ularge", &self.ularge())
+                .field("single", &self.single())
+                .field("double", &self.double())
+                .field("text", &self.text())
+                .field("raw", &self.raw())
+                .field("moment", &self.moment())
+                .field("pointer", &self.pointer())
+                .finish()
         }
     }
 
@@ -762,7 +793,7 @@ pub mod plain {
         pub raw: &'a [u8],
         /// The field `moment`: timestamp.
         pub moment: ::annals::Timestamp,
-        /// The reference `pointer`.
+        /// The reference `pointer` to a row of `target`.
         pub pointer: Option<super::target::Id>,
     }
 
@@ -1240,7 +1271,7 @@ pub mod nullable {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `nullable`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -1271,14 +1302,14 @@ pub mod nullable {
             self.0.read(::annals::FieldNumber(0))
         }
 
-        /// The field `tiny`: int8, may be null.
+        /// The field `tiny`: int8, may be null, default `-128`.
         #[inline]
         #[must_use]
         pub fn tiny(&self) -> Option<i8> {
             self.0.read(::annals::FieldNumber(1))
         }
 
-        /// The field `small`: int16, may be null.
+        /// The field `small`: int16, may be null, default `null`.
         #[inline]
         #[must_use]
         pub fn small(&self) -> Option<i16> {
@@ -1292,7 +1323,7 @@ pub mod nullable {
             self.0.read(::annals::FieldNumber(3))
         }
 
-        /// The field `large`: int64, may be null.
+        /// The field `large`: int64, may be null, default `-9223372036854775808`.
         #[inline]
         #[must_use]
         pub fn large(&self) -> Option<i64> {
@@ -1320,21 +1351,21 @@ pub mod nullable {
             self.0.read(::annals::FieldNumber(7))
         }
 
-        /// The field `ularge`: uint64, may be null.
+        /// The field `ularge`: uint64, may be null, default `18446744073709551615`.
         #[inline]
         #[must_use]
         pub fn ularge(&self) -> Option<u64> {
             self.0.read(::annals::FieldNumber(8))
         }
 
-        /// The field `single`: float32, may be null.
+        /// The field `single`: float32, may be null, default `nan`.
         #[inline]
         #[must_use]
         pub fn single(&self) -> Option<f32> {
             self.0.read(::annals::FieldNumber(9))
         }
 
-        /// The field `double`: float64, may be null.
+        /// The field `double`: float64, may be null, default `-inf`.
         #[inline]
         #[must_use]
         pub fn double(&self) -> Option<f64> {
@@ -1348,25 +1379,48 @@ pub mod nullable {
             self.0.read(::annals::FieldNumber(11))
         }
 
-        /// The field `raw`: bytes, may be null.
+        /// The field `raw`: bytes, may be null, default `0x00ff22`.
         #[inline]
         #[must_use]
         pub fn raw(&self) -> Option<&[u8]> {
             self.0.read(::annals::FieldNumber(12))
         }
 
-        /// The field `moment`: timestamp, may be null.
+        /// The field `moment`: timestamp, may be null, default `2021-11-02T22:10:25.5Z`.
         #[inline]
         #[must_use]
         pub fn moment(&self) -> Option<::annals::Timestamp> {
             self.0.read(::annals::FieldNumber(13))
         }
 
-        /// The reference `pointer`.
+        /// The reference `pointer` to a row of `target`.
         #[inline]
         #[must_use]
         pub fn pointer(&self) -> Option<super::target::Id> {
             self.0.read::<Option<::annals::RowId>>(::annals::FieldNumber(14)).map(Into::into)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("truth", &self.truth())
+                .field("tiny", &self.tiny())
+                .field("small", &self.small())
+                .field("medium", &self.medium())
+                .field("large", &self.large())
+                .field("utiny", &self.utiny())
+                .field("usmall", &self.usmall())
+                .field("umedium", &self.umedium())
+                .field("ularge", &self.ularge())
+                .field("single", &self.single())
+                .field("double", &self.double())
+                .field("text", &self.text())
+                .field("raw", &self.raw())
+                .field("moment", &self.moment())
+                .field("pointer", &self.pointer())
+                .finish()
         }
     }
 
@@ -1375,13 +1429,13 @@ pub mod nullable {
     pub struct New<'a> {
         /// The field `truth`: bool, may be null.
         pub truth: Option<bool>,
-        /// The field `tiny`: int8, may be null.
+        /// The field `tiny`: int8, may be null, default `-128`.
         pub tiny: Option<i8>,
-        /// The field `small`: int16, may be null.
+        /// The field `small`: int16, may be null, default `null`.
         pub small: Option<i16>,
         /// The field `medium`: int32, may be null.
         pub medium: Option<i32>,
-        /// The field `large`: int64, may be null.
+        /// The field `large`: int64, may be null, default `-9223372036854775808`.
         pub large: Option<i64>,
         /// The field `utiny`: uint8, may be null.
         pub utiny: Option<u8>,
@@ -1389,19 +1443,19 @@ pub mod nullable {
         pub usmall: Option<u16>,
         /// The field `umedium`: uint32, may be null.
         pub umedium: Option<u32>,
-        /// The field `ularge`: uint64, may be null.
+        /// The field `ularge`: uint64, may be null, default `18446744073709551615`.
         pub ularge: Option<u64>,
-        /// The field `single`: float32, may be null.
+        /// The field `single`: float32, may be null, default `nan`.
         pub single: Option<f32>,
-        /// The field `double`: float64, may be null.
+        /// The field `double`: float64, may be null, default `-inf`.
         pub double: Option<f64>,
         /// The field `text`: string, may be null.
         pub text: Option<&'a str>,
-        /// The field `raw`: bytes, may be null.
+        /// The field `raw`: bytes, may be null, default `0x00ff22`.
         pub raw: Option<&'a [u8]>,
-        /// The field `moment`: timestamp, may be null.
+        /// The field `moment`: timestamp, may be null, default `2021-11-02T22:10:25.5Z`.
         pub moment: Option<::annals::Timestamp>,
-        /// The reference `pointer`.
+        /// The reference `pointer` to a row of `target`.
         pub pointer: Option<super::target::Id>,
     }
 
@@ -1820,7 +1874,7 @@ pub mod defaults {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `defaults`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -1844,42 +1898,42 @@ pub mod defaults {
             &self.0
         }
 
-        /// The field `truth`: bool.
+        /// The field `truth`: bool, default `true`.
         #[inline]
         #[must_use]
         pub fn truth(&self) -> bool {
             self.0.read(::annals::FieldNumber(0))
         }
 
-        /// The field `number`: int32.
+        /// The field `number`: int32, default `80`.
         #[inline]
         #[must_use]
         pub fn number(&self) -> i32 {
             self.0.read(::annals::FieldNumber(1))
         }
 
-        /// The field `double`: float64.
+        /// The field `double`: float64, default `1e300`.
         #[inline]
         #[must_use]
         pub fn double(&self) -> f64 {
             self.0.read(::annals::FieldNumber(2))
         }
 
-        /// The field `single`: float32.
+        /// The field `single`: float32, default `0.1`.
         #[inline]
         #[must_use]
         pub fn single(&self) -> f32 {
             self.0.read(::annals::FieldNumber(3))
         }
 
-        /// The field `text`: string.
+        /// The field `text`: string, default `"hello"`.
         #[inline]
         #[must_use]
         pub fn text(&self) -> &str {
             self.0.read(::annals::FieldNumber(4))
         }
 
-        /// The field `raw`: bytes.
+        /// The field `raw`: bytes, default `0x`.
         #[inline]
         #[must_use]
         pub fn raw(&self) -> &[u8] {
@@ -1887,20 +1941,34 @@ pub mod defaults {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("truth", &self.truth())
+                .field("number", &self.number())
+                .field("double", &self.double())
+                .field("single", &self.single())
+                .field("text", &self.text())
+                .field("raw", &self.raw())
+                .finish()
+        }
+    }
+
     /// The values of a new row of `defaults`. `Default` gives those of the schema.
     #[derive(Clone, Copy, Debug)]
     pub struct New<'a> {
-        /// The field `truth`: bool.
+        /// The field `truth`: bool, default `true`.
         pub truth: bool,
-        /// The field `number`: int32.
+        /// The field `number`: int32, default `80`.
         pub number: i32,
-        /// The field `double`: float64.
+        /// The field `double`: float64, default `1e300`.
         pub double: f64,
-        /// The field `single`: float32.
+        /// The field `single`: float32, default `0.1`.
         pub single: f32,
-        /// The field `text`: string.
+        /// The field `text`: string, default `"hello"`.
         pub text: &'a str,
-        /// The field `raw`: bytes.
+        /// The field `raw`: bytes, default `0x`.
         pub raw: &'a [u8],
     }
 
@@ -2059,7 +2127,7 @@ pub mod numbers {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `numbers`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -2123,6 +2191,20 @@ pub mod numbers {
         #[must_use]
         pub fn f(&self) -> ::annals::Timestamp {
             self.0.read(::annals::FieldNumber(5))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("a", &self.a())
+                .field("b", &self.b())
+                .field("c", &self.c())
+                .field("d", &self.d())
+                .field("e", &self.e())
+                .field("f", &self.f())
+                .finish()
         }
     }
 

@@ -309,7 +309,7 @@ pub mod countries {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `countries`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -366,6 +366,19 @@ pub mod countries {
         #[must_use]
         pub fn keywords(&self) -> &str {
             self.0.read(::annals::FieldNumber(4))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("code", &self.code())
+                .field("name", &self.name())
+                .field("continent", &self.continent())
+                .field("wikipedia_link", &self.wikipedia_link())
+                .field("keywords", &self.keywords())
+                .finish()
         }
     }
 
@@ -569,7 +582,7 @@ pub mod runways {
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
     /// A row of `runways`. Its getters can't fail, and cost no search.
-    #[derive(Clone, Debug)]
+    #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
@@ -724,6 +737,33 @@ pub mod runways {
         #[must_use]
         pub fn he_displaced_threshold_ft(&self) -> Option<i32> {
             self.0.read(::annals::FieldNumber(18))
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            f.debug_struct("Row")
+                .field("id", &self.id())
+                .field("airport_ref", &self.airport_ref())
+                .field("airport_ident", &self.airport_ident())
+                .field("length_ft", &self.length_ft())
+                .field("width_ft", &self.width_ft())
+                .field("surface", &self.surface())
+                .field("lighted", &self.lighted())
+                .field("closed", &self.closed())
+                .field("le_ident", &self.le_ident())
+                .field("le_latitude_deg", &self.le_latitude_deg())
+                .field("le_longitude_deg", &self.le_longitude_deg())
+                .field("le_elevation_ft", &self.le_elevation_ft())
+                .field("le_heading_degT", &self.le_heading_degT())
+                .field("le_displaced_threshold_ft", &self.le_displaced_threshold_ft())
+                .field("he_ident", &self.he_ident())
+                .field("he_latitude_deg", &self.he_latitude_deg())
+                .field("he_longitude_deg", &self.he_longitude_deg())
+                .field("he_elevation_ft", &self.he_elevation_ft())
+                .field("he_heading_degT", &self.he_heading_degT())
+                .field("he_displaced_threshold_ft", &self.he_displaced_threshold_ft())
+                .finish()
         }
     }
 
