@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use annals::{Commit, Database, Error, Level, Options, Result};
 use clap::Args;
 
-use crate::files::read_line;
+use crate::files::{self, read_line};
 use crate::output::Output;
 use crate::session::Session;
 use crate::{Outcome, commands, language};
@@ -46,10 +46,17 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let database = Options::new().level(arguments.level).open(&arguments.file)?;
+    let path = &arguments.file;
+    let is_new = !path.try_exists().map_err(|error| files::cannot("look for", path, error))?;
+    let database = Options::new().level(arguments.level).open(path)?;
     commands::tell_recovery(&database);
     let ran = run_script(&database, arguments.level);
+    let is_unused = is_new && database.read().txid() == 0;
     let closed = database.close();
+    if ran.is_err() && is_unused {
+        // A script that did nothing leaves nothing. Its error is the one to tell.
+        let _ = std::fs::remove_file(path);
+    }
     ran.and(closed).map(|()| Outcome::Done)
 }
 

@@ -216,11 +216,9 @@ fn adopt(database: &Database, schema: &Schema) -> Result<()> {
 /// Explains why an existing file can't be opened.
 pub(super) fn cannot_open(shown: &str, access: Access, error: io::Error) -> Error {
     match error.kind() {
-        io::ErrorKind::NotFound => Error::with_source(
-            ErrorKind::NotFound,
-            format!("{shown}: there is no such file"),
-            error,
-        ),
+        io::ErrorKind::NotFound => {
+            Error::new(ErrorKind::NotFound, format!("{shown}: there is no such file"))
+        }
         io::ErrorKind::PermissionDenied => {
             let advice = match access {
                 Access::Read => "ask its owner",

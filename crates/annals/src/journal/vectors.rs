@@ -94,7 +94,7 @@ fn write_journal() -> Vec<u8> {
     let mut script = Script { writer, schema: Schema::default() };
     let table = TableNumber(0);
 
-    script.writer.begin().unwrap();
+    script.writer.begin(Level::Checksummed).unwrap();
     script.event(&Event::Schema(&Command::CreateTable { name: "city".to_owned() }));
     script.field("name", Type::String, false, None);
     script.field("people", Type::UInt32, true, Some(Value::UInt32(300)));
@@ -105,7 +105,7 @@ fn write_journal() -> Vec<u8> {
     script.event(&Event::Schema(&index));
     script.writer.commit(Level::Checksummed, None).unwrap();
 
-    script.writer.begin().unwrap();
+    script.writer.begin(Level::Checksummed).unwrap();
     let lille =
         [ValueRef::String("Lille"), ValueRef::UInt32(236_234), ValueRef::Null, ValueRef::Null];
     script.event(&Event::Insert { table, id: RowId(7), values: &lille });
@@ -119,7 +119,7 @@ fn write_journal() -> Vec<u8> {
     script.event(&Event::Comment("twins since 1958"));
     script.writer.commit(Level::Soft, Some(-375_000_000_000_000)).unwrap();
 
-    script.writer.begin().unwrap();
+    script.writer.begin(Level::Checksummed).unwrap();
     script.update(7, 2, ValueRef::Reference(RowId(8)));
     script.update(7, 3, ValueRef::Float64(-0.5));
     script.update(7, 3, ValueRef::Null);
