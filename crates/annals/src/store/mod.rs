@@ -1,6 +1,7 @@
 //! The store: tables and indexes in memory, made of copy-on-write pages.
 //!
-//! In reading order: a [`page`] is what is shared and copied, a [`directory`] finds pages by number,
+//! In reading order: a [`page`] is what is shared and copied (the
+//! [`reserve`] makes empty ones ahead), a [`directory`] finds pages by number,
 //! [`cells`] are arrays in pages; [`unique`] is how shared things are changed. A [`column`] (with its [`strings`]) has the values of a field by
 //! slot, the [`rows`] say in which slot a row is, and a [`table`] is both. A [`btree`] holds sorted
 //! byte strings, made from values by [`key`]; an [`index`] is one. A [`View`] is all tables and
@@ -20,6 +21,7 @@ mod index;
 mod key;
 mod lookup;
 mod page;
+mod reserve;
 mod row;
 mod rows;
 mod strings;

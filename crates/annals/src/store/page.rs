@@ -23,6 +23,8 @@ use std::ptr::{addr_of_mut, copy_nonoverlapping, write_bytes};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::reserve::Reserve;
+
 /// The size of a page, in bytes.
 pub(super) const PAGE: usize = 16 * 1024;
 
@@ -31,12 +33,12 @@ const SHARED: u64 = u64::MAX;
 
 /// The right to write, and the tag of the pages that the current transaction makes (invariant 1).
 #[derive(Debug)]
-pub(super) struct Epoch(u64);
+pub(super) struct Epoch(u64, Reserve);
 
 impl Epoch {
     /// Makes the first epoch of a store.
-    pub(super) const fn first() -> Self {
-        Self(1)
+    pub(super) fn first() -> Self {
+        Self(1, Reserve::default())
     }
 
     /// Moves on: every page that there is now is no longer the transaction's own.
@@ -70,7 +72,14 @@ impl fmt::Debug for Page {
 impl Page {
     /// Makes a page of zeros that belongs to the current transaction.
     pub(super) fn zeroed(epoch: &Epoch) -> Arc<Self> {
-        Self::tagged(epoch.0)
+        let Some(mut page) = epoch.1.take() else { return Self::tagged(epoch.0) };
+        Arc::get_mut(&mut page).expect("nobody else has a page of the reserve").epoch = epoch.0;
+        page
+    }
+
+    /// Makes a page of zeros for the reserve: it belongs to no transaction yet.
+    pub(super) fn blank() -> Arc<Self> {
+        Self::tagged(0)
     }
 
     /// Makes a page that repeats a cell and is never written: it may stand in many places.
