@@ -3,7 +3,7 @@
 //! ```text
 //! cell:  | length u32 | up to 12 bytes                                 |
 //!        | length u32 | first 4 bytes | page u32     | offset u32      |   in a heap page
-//!        | length u32 | first 4 bytes | number u32   | LARGE or PINNED |   a long value
+//!        | length u32 | first 4 bytes | number u32   | LARGE or PINNED |   a long value, or one of the first
 //! entry: | slot u64 | length u32 | bytes |                                in a heap page
 //! ```
 //!
@@ -30,6 +30,10 @@ const HEAD: usize = 12;
 /// The longest value that goes into a heap page with others. A longer one has memory of its own, so
 /// that at most a quarter of a page stays empty at its end.
 const LONGEST: usize = PAGE / 4 - HEAD;
+
+/// As long as a column never had more values outside their cells than this, each has memory of its
+/// own, so that a column of one row takes no page.
+const FEW: u32 = 8;
 
 /// The largest value, in bytes: 1 GiB.
 pub(super) const MAX_LEN: usize = 1 << 30;
@@ -198,7 +202,8 @@ impl Strings {
 
     /// Puts a value outside its cell, and gives the cell.
     fn store(&mut self, slot: usize, value: &[u8], epoch: &Epoch) -> Cell {
-        if value.len() > LONGEST {
+        let few = self.large_end <= FEW && self.tail == NO_PAGE;
+        if value.len() > LONGEST || few {
             let number = take(&mut self.free_large, &mut self.large_end);
             self.large.set(number as usize, Some(Arc::from(value)));
             return cell_to(value, number, LARGE);
