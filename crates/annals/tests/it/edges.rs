@@ -1,8 +1,9 @@
-//! What must never get into a journal, since it couldn't be read again.
+//! Edges: what must never get into a journal, what must not be left beside one, and what must be
+//! noticed.
 
 use std::sync::Arc;
 
-use annals::storage::{Directory, MemoryDirectory, SystemClock};
+use annals::storage::{Access, Directory, MemoryDirectory, SystemClock};
 use annals::{
     Command, Database, ErrorKind, FieldNumber, Options, RowId, TableNumber, Type, Value, ValueRef,
 };
@@ -40,4 +41,30 @@ fn a_reference_that_no_row_can_have_is_refused() {
     let db = open(&directory);
     let row = db.read().table(TABLE).unwrap().get(RowId(0)).unwrap().read(FieldNumber(0));
     assert_eq!(Some(RowId::MAX), row);
+}
+
+#[test]
+fn the_leftovers_of_a_creation_that_crashed_are_removed_by_the_next() {
+    let directory = MemoryDirectory::new();
+    let create = |name: &str, len: usize| {
+        let file = directory.create(name).unwrap();
+        file.write_at(0, &vec![0; len]).unwrap();
+        file
+    };
+    create("db.new-0123456789abcdef", 0);
+    create("db.new-fedcba9876543210", 16384);
+    let others = ["db.new-0123456789abcde", "db.new-0123456789abcdeg", "odb.new-0123456789abcdef"];
+    others.iter().for_each(|name| drop(create(name, 0)));
+    // The last name of a journal that was in use, and a creation that goes on.
+    create("db.new-1111111111111111", 16385);
+    let creating = create("db.new-2222222222222222", 0);
+    assert!(creating.try_lock().unwrap());
+    open(&directory).close().unwrap();
+    let mut expected =
+        [&others[..], &["db", "db.new-1111111111111111", "db.new-2222222222222222"]].concat();
+    expected.sort_unstable();
+    assert_eq!(directory.list().unwrap(), expected);
+    drop(open(&directory));
+    assert_eq!(directory.list().unwrap(), expected, "opening removes nothing");
+    assert!(directory.open("db", Access::Read).is_ok());
 }
