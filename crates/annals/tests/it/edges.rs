@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use annals::storage::{Access, Directory, MemoryDirectory, SystemClock};
 use annals::{
-    Command, Database, ErrorKind, FieldNumber, Options, RowId, TableNumber, Type, Value, ValueRef,
+    Command, Committed, Database, ErrorKind, FieldNumber, Options, RowId, TableNumber, Type, Value,
+    ValueRef,
 };
 
 const TABLE: TableNumber = TableNumber(0);
@@ -67,4 +68,51 @@ fn the_leftovers_of_a_creation_that_crashed_are_removed_by_the_next() {
     drop(open(&directory));
     assert_eq!(directory.list().unwrap(), expected, "opening removes nothing");
     assert!(directory.open("db", Access::Read).is_ok());
+}
+
+#[test]
+fn a_transaction_that_was_forgotten_does_not_block_closing() {
+    let directory = MemoryDirectory::new();
+    let db = open(&directory);
+    let mut tx = db.begin().unwrap();
+    tx.comment("forgotten").unwrap();
+    std::mem::forget(tx);
+    db.close().unwrap();
+    assert_eq!(open(&directory).read().txid(), 0);
+}
+
+/// Takes transactions; after the first, it breaks the file behind the reader's back.
+struct Breaking {
+    directory: MemoryDirectory,
+    commits: u64,
+}
+
+impl annals::Sink for Breaking {
+    fn event(&mut self, _: &annals::Schema, _: &annals::event::Event<'_>) -> annals::Result<()> {
+        Ok(())
+    }
+
+    fn commit(&mut self, _: &annals::Schema, committed: &Committed) -> annals::Result<()> {
+        if self.commits == 0 {
+            let file = self.directory.open("db", Access::Write).unwrap();
+            // Far enough behind that it isn't in the reader's window yet.
+            file.write_at(committed.position + (3 << 20), &[1; 64]).unwrap();
+        }
+        self.commits += 1;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_scan_that_cannot_read_on_says_so() {
+    let directory = MemoryDirectory::new();
+    let db = open(&directory);
+    for _ in 0..8 {
+        db.write(|tx| tx.comment(&"x".repeat(1 << 20))).unwrap();
+    }
+    db.close().unwrap();
+    let mut sink = Breaking { directory: directory.clone(), commits: 0 };
+    let error = annals::scan_in(&directory, "db", &mut sink).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert!(sink.commits < 8);
 }
