@@ -275,6 +275,17 @@ fn absurd_frames_and_slots_are_no_more_than_damage() {
     open_all(&draft.bytes, "zeroed to the end of the world").unwrap();
 }
 
+/// Each costs its length to be checked, and would be for nothing.
+#[test]
+fn frames_that_claim_the_same_bytes_are_not_all_checked() {
+    let mut draft = Draft::new();
+    let claims = Frame { length: Some(1 << 19), ..Frame::commit(&[]) };
+    // Nothing verifies from here on, so that what follows is looked at one by one.
+    draft.bytes.extend([1; 64]);
+    (0..13_000).for_each(|_| draft.add(&claims));
+    refused(&draft.bytes, "overlapping frames", ErrorKind::Corrupt, "claim the same bytes");
+}
+
 #[test]
 fn absurd_events_are_named() {
     let huge = wide(1 << 60);
