@@ -116,3 +116,25 @@ fn a_scan_that_cannot_read_on_says_so() {
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     assert!(sink.commits < 8);
 }
+
+#[test]
+fn a_panic_in_a_transaction_takes_it_back_and_blocks_nobody() {
+    let directory = MemoryDirectory::new();
+    let db = open(&directory);
+    for text in [10, 3 << 20].map(|len| "x".repeat(len)) {
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            db.write(|tx| {
+                tx.apply_command(&Command::CreateTable { name: "t".to_owned() })?;
+                tx.comment(&text)?;
+                if tx.is_empty() { Ok::<_, annals::Error>(()) } else { panic!("as it may be") }
+            })
+        }));
+        assert!(panicked.is_err());
+        assert!(db.read().schema().tables().is_empty());
+        db.write(|tx| tx.comment("goes on")).unwrap();
+    }
+    db.close().unwrap();
+    let db = open(&directory);
+    assert_eq!((db.read().txid(), db.read().schema().tables().len()), (2, 0));
+    assert!(!db.recovered().unclean);
+}
