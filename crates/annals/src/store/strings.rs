@@ -226,6 +226,10 @@ impl Strings {
 
     fn begin_page(&mut self, epoch: &Epoch) {
         let (full, unused) = (self.tail, PAGE - self.tail_used);
+        if full != NO_PAGE && unused >= HEAD {
+            // What a rolled back transaction put here would else be taken for an entry.
+            self.heap.append(full as usize, self.tail_used, &[0; HEAD]);
+        }
         self.tail = take(&mut self.free_pages, &mut self.pages_end);
         self.heap.add(self.tail as usize, epoch);
         self.dead.set(self.tail as usize, [0; 4], false, epoch);
@@ -353,5 +357,28 @@ mod tests {
         strings.move_cell(2, 7, true, &epoch);
         assert_eq!((strings.get(0), strings.get(1)), (&b"a long default value"[..], &b"other"[..]));
         assert_eq!((strings.get(7), strings.get(2)), (&[b'x'; 40][..], &b""[..]));
+    }
+
+    #[test]
+    fn what_was_rolled_back_behind_a_full_page_is_not_moved() {
+        let mut epoch = Epoch::first();
+        let mut strings = Strings::filled(b"", 0);
+        // Behind the cells that are copied whole with each transaction.
+        let (first, count) = (100, 130);
+        (first..count).for_each(|slot| strings.insert(slot, &[b'x'; 600], true, &epoch));
+        assert!((100..LONGEST).contains(&(PAGE - strings.tail_used)), "{}", strings.tail_used);
+        let published = strings.clone();
+        epoch.advance();
+        strings.insert(count, &[b'y'; 60], true, &epoch);
+        strings = published.clone();
+        epoch.advance();
+        let left = strings.cells.get(count);
+        strings.insert(count + 1, &[b'z'; LONGEST], true, &epoch); // begins another page
+        (first..count).for_each(|slot| strings.clear(slot, &epoch));
+        assert_eq!(strings.cells.get(count), left);
+        assert_eq!(
+            (strings.get(count + 1), published.get(first)),
+            (&[b'z'; LONGEST][..], &[b'x'; 600][..])
+        );
     }
 }
