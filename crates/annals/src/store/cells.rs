@@ -78,6 +78,7 @@ impl<const W: usize> Cells<W> {
     }
 
     /// Borrows a part of a cell whose page isn't there; gives nothing for zeros.
+    #[inline(never)] // so that reading from a page stays short
     fn small(&self, slot: usize, offset: usize, len: usize) -> &[u8] {
         let small = self.small.as_ref().filter(|_| slot < SMALL[1] / W);
         let at = |small| <[u8]>::get(small, slot * W + offset..slot * W + offset + len);
