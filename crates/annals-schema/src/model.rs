@@ -29,7 +29,8 @@ pub struct RowId(pub u64);
 
 impl RowId {
     /// The largest id a row can have: so that an id plus one still fits in an `i64`.
-    pub const MAX: Self = Self(i64::MAX as u64 - 1);
+    pub const MAX: Self = Self(Self::LARGEST);
+    const LARGEST: u64 = i64::MAX as u64 - 1;
 }
 
 /// One command of the schema language: one change of the schema.
@@ -211,7 +212,7 @@ impl Field {
                 | (Type::String, V::String(_))
                 | (Type::Bytes, V::Bytes(_))
                 | (Type::Timestamp, V::Timestamp(_))
-                | (Type::Reference(_), V::Reference(_))
+                | (Type::Reference(_), V::Reference(RowId(0..=RowId::LARGEST)))
         ) || (self.nullable && matches!(value, V::Null))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 
@@ -167,7 +167,8 @@ impl Database {
         if let Some(keeper) = self.keeper.take() {
             keeper.stop();
         }
-        let mut writing = lock(&self.writing);
+        // Not by its lock: a transaction that was forgotten (`mem::forget`) holds that for ever.
+        let writing = self.writing.get_mut().unwrap_or_else(PoisonError::into_inner);
         let taken_back = writing.writer.rollback();
         match self.checkpoints.check_usable() {
             Err(error) => {

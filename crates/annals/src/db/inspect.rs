@@ -5,7 +5,7 @@ use std::path::Path;
 use annals_schema::Timestamp;
 
 use super::options::locate;
-use super::scan::open_to_read;
+use super::scan::{self, open_to_read};
 use crate::journal::format::Slot;
 use crate::journal::{Point, Survey, Verdict};
 use crate::storage::Directory;
@@ -46,7 +46,7 @@ pub struct Inspection {
 
 /// Looks at a journal file. Takes no lock and writes nothing; damage is part of the answer.
 ///
-/// Cost: reads the file once.
+/// Cost: reads the file once, or more often if it seems damaged.
 ///
 /// # Errors
 /// `NotFound`, `NotAJournal`, `Unsupported`, `Io`; `Corrupt` if not even a header is left.
@@ -61,8 +61,10 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Inspection> {
 /// As [`inspect`].
 pub fn inspect_in(directory: &dyn Directory, name: &str) -> Result<Inspection> {
     let (storage, shown) = open_to_read(directory, name)?;
-    let survey = Survey::make(&*storage, &shown, |_| Ok(()))?;
-    let damaged = survey.verdict() == Verdict::Damaged;
+    // Damage that another process's writing pretends is gone at the next look.
+    let is_damaged = |survey: &Survey| survey.verdict() == Verdict::Damaged;
+    let (survey, ()) = scan::survey(&*storage, &shown, is_damaged, |(), _| Ok(()))?;
+    let damaged = is_damaged(&survey);
     let damage = damaged.then(|| Error::to_string(&survey.damage(&shown)));
     let header = survey.head.header;
     Ok(Inspection {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::journal::{Checkpoints, lock};
+use crate::journal::{Checkpoints, Point, lock};
 
 const ROUND: Duration = Duration::from_millis(10);
 const ROUNDS_UNTIL_IDLE: u32 = 10;
@@ -69,7 +69,7 @@ impl Shared {
     fn run(&self) {
         let look = || (self.checkpoints.acknowledged(), self.checkpoints.streamed());
         let (mut idle_rounds, mut seen) = (0, look());
-        while self.wait(idle_rounds) {
+        while self.wait(idle_rounds, seen.0) {
             let now = look();
             idle_rounds = if now == seen { idle_rounds + 1 } else { 0 };
             seen = now;
@@ -84,7 +84,7 @@ impl Shared {
     }
 
     /// Waits for the next round; `false` if there is none.
-    fn wait(&self, idle_rounds: u32) -> bool {
+    fn wait(&self, idle_rounds: u32, seen: Point) -> bool {
         let stopping = lock(&self.stopping);
         if *stopping {
             return false;
@@ -94,10 +94,38 @@ impl Shared {
             waited.unwrap_or_else(PoisonError::into_inner).0
         } else {
             self.asleep.store(true, Ordering::Release);
+            // A commit that came before the line above wakes nobody. One that comes after this one
+            // sees that line: both take the lock of what is acknowledged.
+            if self.checkpoints.acknowledged() != seen {
+                self.asleep.store(false, Ordering::Release);
+                return true;
+            }
             let waited = self.signal.wait(stopping);
             self.asleep.store(false, Ordering::Release);
             waited.unwrap_or_else(PoisonError::into_inner)
         };
         !*stopping
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::{Directory, MemoryDirectory};
+
+    #[test]
+    fn a_commit_just_before_falling_asleep_is_not_slept_over() {
+        let storage = MemoryDirectory::new().create("journal").unwrap();
+        let point = |txid| Point { position: 16384, txid, chain: 0 };
+        let checkpoints = Checkpoints::new(storage, "", (0, 0), point(1), (16384, 0));
+        let shared = Shared {
+            checkpoints: Arc::new(checkpoints),
+            asleep: AtomicBool::new(false),
+            stopping: Mutex::new(false),
+            signal: Condvar::new(),
+        };
+        // It saw transaction 0, and 1 was acknowledged since; nobody will wake it.
+        assert!(shared.wait(ROUNDS_UNTIL_ASLEEP, point(0)));
+        assert!(!shared.asleep.load(Ordering::Acquire));
     }
 }

@@ -80,7 +80,15 @@ pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> R
             sink.commit(&schema, &committed)?;
         }
     }
-    Ok(())
+    // The end of what was verified a moment ago, not of what can be read now.
+    if reader.position() == survey.end.position {
+        return Ok(());
+    }
+    Err(Error::corrupt(format!(
+        "{shown}: what verified at position {} a moment ago doesn't any more: the rest was not read; \
+         try again, and check the disk",
+        reader.position()
+    )))
 }
 
 fn committed(frame: &Frame<'_>) -> Option<Committed> {

@@ -199,12 +199,19 @@ impl Checkpoints {
         if slots.point == point {
             return Ok(());
         }
-        if self.flushes_done.load(Ordering::SeqCst) <= slots.written_at {
-            self.flush()?; // the other slot must be whole before this one may be torn
-        }
+        self.make_whole(&slots)?;
         self.check_usable()?;
         let slot = Slot { point, zeroed_to: self.zeroed_to.load(Ordering::Acquire) };
         self.write_slot(&mut slots, &slot)
+    }
+
+    /// Flushes unless the slot written last is whole on permanent storage: it must be before the other
+    /// may be torn.
+    fn make_whole(&self, slots: &Slots) -> Result<()> {
+        match self.flushes_done.load(Ordering::SeqCst) <= slots.written_at {
+            true => self.flush(),
+            false => Ok(()),
+        }
     }
 
     /// Writes the slot whose turn it is.
@@ -299,8 +306,11 @@ impl Checkpoints {
         }
         self.note_durable(point);
         for _ in 0..2 {
+            let mut slots = lock(&self.slots);
+            self.make_whole(&slots)?; // the keeper may have written a slot since the flush above
             let slot = Slot { point, zeroed_to: self.zeroed_to.load(Ordering::Acquire) };
-            self.write_slot(&mut lock(&self.slots), &slot)?;
+            self.write_slot(&mut slots, &slot)?;
+            drop(slots);
             self.flush()?;
         }
         Ok(())

@@ -83,8 +83,14 @@ impl Survey {
             visit(&frame)?;
         }
         survey.verified_to = reader.position();
-        survey.look_ahead(&mut reader).map_err(io)?;
-        Ok(survey)
+        if survey.look_ahead(&mut reader).map_err(io)? {
+            return Ok(survey);
+        }
+        Err(Error::corrupt(format!(
+            "{name}: damaged behind position {}: many frames there claim the same bytes, which no \
+             accident makes; the file was not changed: restore it from a backup",
+            survey.verified_to
+        )))
     }
 
     /// Takes one verified frame into account.
@@ -128,15 +134,20 @@ impl Survey {
         Ok(())
     }
 
-    /// Looks behind B, to the end, for bytes that are not zero and frames that verify alone.
-    fn look_ahead(&mut self, reader: &mut FrameReader<'_>) -> std::io::Result<()> {
-        let Some(first) = reader.first_nonzero(self.verified_to)? else { return Ok(()) };
+    /// Looks behind B, to the end, for bytes that are not zero and frames that verify alone. Gives
+    /// `false` if that would cost far more than reading the file: torn frames don't overlap, so in all
+    /// they are no longer than the file.
+    fn look_ahead(&mut self, reader: &mut FrameReader<'_>) -> std::io::Result<bool> {
+        let Some(first) = reader.first_nonzero(self.verified_to)? else { return Ok(true) };
+        let mut patience = self.len.saturating_mul(8);
         let mut tail = Tail { first, last_txid: self.end.txid, ..Tail::default() };
         let mut at = self.verified_to;
         while let Some(place) = reader.next_magic(at)? {
             at = place + 1;
             let Some(header) = reader.header_at(place)? else { continue };
             if reader.verify_at(&header)?.is_none() {
+                let Some(left) = patience.checked_sub(header.frame_len()) else { return Ok(false) };
+                patience = left;
                 continue;
             }
             self.hard = self.hard.max(header.durable);
@@ -146,7 +157,7 @@ impl Survey {
             tail.last_end = at;
         }
         self.tail = Some(tail);
-        Ok(())
+        Ok(true)
     }
 
     /// Judges by DESIGN's table: whole, a tail, or damage.

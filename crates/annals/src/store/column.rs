@@ -148,7 +148,9 @@ impl Column {
     #[inline]
     pub(super) fn accepts(&self, value: &ValueRef<'_>) -> bool {
         let code = code_of(value);
-        code == self.code || (code == NULL && self.nulls.is_some())
+        let fits = code == self.code || (code == NULL && self.nulls.is_some());
+        // No row has a larger id, and the journal has no bytes for one.
+        fits && !matches!(value, ValueRef::Reference(id) if *id > RowId::MAX)
     }
 
     /// Tells whether the value of a slot is null.

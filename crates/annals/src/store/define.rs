@@ -29,17 +29,20 @@ impl Store {
                 )));
             }
         }
-        let before = Arc::clone(&self.working.schema);
-        let mut schema = (*before).clone();
-        schema.apply(command.clone())?;
-        self.working.schema = Arc::new(schema);
+        // A copy is made only for what may fail behind it: one for each of many commands would cost
+        // their square.
+        let may_fail = matches!(command, Command::CreateIndex { unique: true, .. });
+        let before = may_fail.then(|| Arc::clone(&self.working.schema));
+        Arc::make_mut(&mut self.working.schema).apply(command.clone())?;
         self.changed = true;
         match command {
             Command::CreateTable { .. } => self.working.tables.push(NoWeak::new(Table::new())),
             Command::AddField { table, .. } => self.add_column(*table),
             Command::CreateIndex { .. } => {
                 if let Err(error) = self.build_index() {
-                    self.working.schema = before;
+                    if let Some(before) = before {
+                        self.working.schema = before;
+                    }
                     return Err(error);
                 }
             }

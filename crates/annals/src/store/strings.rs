@@ -3,7 +3,7 @@
 //! ```text
 //! cell:  | length u32 | up to 12 bytes                                 |
 //!        | length u32 | first 4 bytes | page u32     | offset u32      |   in a heap page
-//!        | length u32 | first 4 bytes | number u32   | LARGE or PINNED |   a long value
+//!        | length u32 | first 4 bytes | number u32   | LARGE or PINNED |   a long value, or one of the first
 //! entry: | slot u64 | length u32 | bytes |                                in a heap page
 //! ```
 //!
@@ -30,6 +30,10 @@ const HEAD: usize = 12;
 /// The longest value that goes into a heap page with others. A longer one has memory of its own, so
 /// that at most a quarter of a page stays empty at its end.
 const LONGEST: usize = PAGE / 4 - HEAD;
+
+/// As long as a column never had more values outside their cells than this, each has memory of its
+/// own, so that a column of one row takes no page.
+const FEW: u32 = 8;
 
 /// The largest value, in bytes: 1 GiB.
 pub(super) const MAX_LEN: usize = 1 << 30;
@@ -202,7 +206,8 @@ impl Strings {
 
     /// Puts a value outside its cell, and gives the cell.
     fn store(&mut self, slot: usize, value: &[u8], epoch: &Epoch) -> Cell {
-        if value.len() > LONGEST {
+        let few = self.large_end <= FEW && self.tail == NO_PAGE;
+        if value.len() > LONGEST || few {
             let number = take(&mut self.free_large, &mut self.large_end);
             self.large.set(number as usize, Some(Arc::from(value)));
             return cell_to(value, number, LARGE);
@@ -225,6 +230,10 @@ impl Strings {
 
     fn begin_page(&mut self, epoch: &Epoch) {
         let (full, unused) = (self.tail, PAGE - self.tail_used);
+        if full != NO_PAGE && unused >= HEAD {
+            // What a rolled back transaction put here would else be taken for an entry.
+            self.heap.append(full as usize, self.tail_used, &[0; HEAD]);
+        }
         self.tail = take(&mut self.free_pages, &mut self.pages_end);
         self.heap.add(self.tail as usize, epoch);
         self.dead.set(self.tail as usize, [0; 4], false, epoch);
@@ -352,5 +361,28 @@ mod tests {
         strings.move_cell(2, 7, true, &epoch);
         assert_eq!((strings.get(0), strings.get(1)), (&b"a long default value"[..], &b"other"[..]));
         assert_eq!((strings.get(7), strings.get(2)), (&[b'x'; 40][..], &b""[..]));
+    }
+
+    #[test]
+    fn what_was_rolled_back_behind_a_full_page_is_not_moved() {
+        let mut epoch = Epoch::first();
+        let mut strings = Strings::filled(b"", 0);
+        // Behind the cells that are copied whole with each transaction.
+        let (first, count) = (100, 130);
+        (first..count).for_each(|slot| strings.insert(slot, &[b'x'; 600], true, &epoch));
+        assert!((100..LONGEST).contains(&(PAGE - strings.tail_used)), "{}", strings.tail_used);
+        let published = strings.clone();
+        epoch.advance();
+        strings.insert(count, &[b'y'; 60], true, &epoch);
+        strings = published.clone();
+        epoch.advance();
+        let left = strings.cells.get(count);
+        strings.insert(count + 1, &[b'z'; LONGEST], true, &epoch); // begins another page
+        (first..count).for_each(|slot| strings.clear(slot, &epoch));
+        assert_eq!(strings.cells.get(count), left);
+        assert_eq!(
+            (strings.get(count + 1), published.get(first)),
+            (&[b'z'; LONGEST][..], &[b'x'; 600][..])
+        );
     }
 }

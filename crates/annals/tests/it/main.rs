@@ -9,6 +9,7 @@
 
 mod crash;
 mod crash_states;
+mod edges;
 mod generated;
 mod generated_for_tests;
 mod hostile;

@@ -260,3 +260,37 @@ fn very_long_strings_are_kept_and_found() {
     assert_eq!(found.next().unwrap().unwrap().id(), RowId(1));
     assert!(found.next().is_none());
 }
+
+#[test]
+fn a_row_of_many_columns_takes_memory_for_its_values_not_for_pages() {
+    let mut store = Store::new();
+    store.apply_command(&Command::CreateTable { name: "wide".to_owned() }).unwrap();
+    let types = [Type::Int64, Type::String, Type::Bool, Type::UInt8];
+    let columns = 2000;
+    for column in 0..columns {
+        let ty = types[column % 4];
+        store.apply_command(&field(&format!("f{column}"), ty, column % 2 == 0, None)).unwrap();
+    }
+    let text = "a string that is longer than a cell";
+    let row: Vec<_> = (0..columns).map(|column| value_of(column, text)).collect();
+    for id in 0..3 {
+        store.insert(CITY, RowId(id), &row, Uniqueness::AtOnce).unwrap();
+        store.commit();
+    }
+    assert!(store.view().memory() < 2 << 20, "{} bytes", store.view().memory());
+    for id in 0..3 {
+        let row = store.view().table(CITY).unwrap().get(RowId(id)).unwrap();
+        let values =
+            (0..columns).map(|column| row.value(FieldNumber(u32::try_from(column).unwrap())));
+        assert!(values.enumerate().all(|(column, value)| value == value_of(column, text)));
+    }
+}
+
+fn value_of(column: usize, text: &str) -> ValueRef<'_> {
+    match column % 4 {
+        0 => ValueRef::Int64(1),
+        1 => ValueRef::String(text),
+        2 => ValueRef::Bool(true),
+        _ => ValueRef::UInt8(7),
+    }
+}
