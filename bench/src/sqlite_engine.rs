@@ -8,7 +8,8 @@ use rusqlite::Connection;
 use crate::engine::{Engine, Failure, Opened};
 
 pub(crate) struct Sqlite {
-    /// `wal` or `delete`.
+    /// `wal`, or `persist`: a rollback journal that stays, since removing it at each commit is dearer,
+    /// and makes the flushes of whoever comes next dearer too.
     pub(crate) journal: &'static str,
     pub(crate) name: &'static str,
 }

@@ -63,7 +63,7 @@ pub(crate) fn run(rows: u64, turns: usize) -> Result<Vec<Figure>, Failure> {
     let engines: [&dyn Engine; 3] = [
         &Annals,
         &Sqlite { journal: "wal", name: "SQLite WAL" },
-        &Sqlite { journal: "delete", name: "SQLite rollback" },
+        &Sqlite { journal: "persist", name: "SQLite rollback" },
     ];
     let ids = random_ids(rows);
     let mut measured = Measured::default();
