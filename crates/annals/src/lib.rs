@@ -1,4 +1,41 @@
 //! Annals: an embedded relational database that never forgets.
+//!
+//! The only thing that it stores is a journal of every change. Tables and indexes are derived from
+//! it. [`schema!`] turns a schema into typed Rust, which is where a program begins:
+//!
+//! ```
+//! // create_table city
+//! // add_field city name string
+//! // create_unique_index city_by_name city name
+//! // ..
+//! annals::schema!("../../examples/tutorial.schema");
+//!
+//! # fn main() -> annals::Result<()> {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("tutorial.annals");
+//! let db = tutorial::Database::open(&path)?;
+//! let lille = db.write(|tx| tx.city().insert("Lille"))?; // durable here
+//!
+//! let now = db.read(); // a snapshot: it stays as it is, and never waits
+//! assert_eq!(now.city().get(lille)?.name(), "Lille");
+//! assert!(now.city_by_name().get("Lille")?.is_some());
+//!
+//! let refused = db.write(|tx| tx.city().insert("Lille")).unwrap_err();
+//! assert_eq!(refused.kind(), annals::ErrorKind::Unique);
+//! db.close()
+//! # }
+//! ```
+//!
+//! Without a schema at hand, as tools do, a [`Database`] is opened with [`Options`]; its
+//! [`Transaction`]s take tables, fields and values by number, and a [`Snapshot`] is a [`View`].
+//! [`scan`] reads the history of a file, and [`inspect`] looks at it from outside.
+//!
+//! A commit has a [`Level`], which says what it survives; opening recovers, and says in
+//! [`Recovered`] what it found. Errors are one [`Error`], whose [`ErrorKind`] a program can act on.
+//! Nothing here panics on what a file holds.
+//!
+//! The feature `testing` adds `storage::simulated`, a disk that forgets, tears and reorders what
+//! wasn't flushed.
 #![allow(
     rustdoc::private_intra_doc_links,
     reason = "the text above a folder's code is for those who work there, and names its private parts"
