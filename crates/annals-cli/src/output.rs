@@ -4,6 +4,17 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 
 use annals::{Error, Result};
 
+/// Says how many there are of something: "1 row", "2 rows", "2 indexes".
+pub(crate) fn count(number: impl TryInto<u64>, noun: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    let ending = match (number, noun.ends_with('x')) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{number} {noun}{ending}")
+}
+
 /// Standard output, held for the whole command.
 pub(crate) struct Output(BufWriter<StdoutLock<'static>>);
 

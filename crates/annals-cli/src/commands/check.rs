@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::Outcome;
 use crate::commands::info::History;
-use crate::output::{Output, plain};
+use crate::output::{Output, count, plain};
 
 /// Look for damage
 ///
@@ -56,11 +56,12 @@ fn check(path: &Path) -> Result<String> {
         rows += snapshot.table(table.number)?.len();
     }
     let mut summary = format!(
-        "ok: {} transactions, {} events, {} tables, {rows} rows, {} indexes",
-        history.transactions,
-        history.events,
-        snapshot.schema().tables().len(),
-        snapshot.schema().indexes().len(),
+        "ok: {}, {}, {}, {}, {}",
+        count(history.transactions, "transaction"),
+        count(history.events, "event"),
+        count(snapshot.schema().tables().len(), "table"),
+        count(rows, "row"),
+        count(snapshot.schema().indexes().len(), "index"),
     );
     summary.extend(unfinished(&inspection).map(|note| format!("\nnote: {note}")));
     Ok(summary)

@@ -9,7 +9,7 @@ use annals::{
 use clap::Args;
 use serde_json::Map;
 
-use crate::output::Output;
+use crate::output::{Output, count};
 use crate::{Outcome, cell, commands, files, language};
 
 /// Take in dated changes, one JSON object a line
@@ -40,7 +40,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let imported = import_lines(&mut import, &mut *input).map_err(|error| {
         let before = import.transactions;
         let error = error.within(path.display());
-        Error::new(error.kind(), format!("{error}; {before} transactions were committed before"))
+        Error::new(
+            error.kind(),
+            format!("{error}; committed before: {}", count(before, "transaction")),
+        )
     });
     let (changes, transactions) = (import.changes, import.transactions);
     drop(import);
@@ -48,7 +51,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     bar.finish_and_clear();
     imported.and(closed)?;
     let mut output = Output::new();
-    output.line(&format!("imported {changes} changes in {transactions} transactions"))?;
+    let (changes, all) = (count(changes, "change"), count(transactions, "transaction"));
+    output.line(&format!("imported {changes} in {all}"))?;
     output.flush()?;
     Ok(Outcome::Done)
 }

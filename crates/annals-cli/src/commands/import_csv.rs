@@ -11,7 +11,7 @@ use clap::Args;
 use csv::StringRecord;
 use indicatif::ProgressBar;
 
-use crate::output::Output;
+use crate::output::{Output, count};
 use crate::quotes::Quotes;
 use crate::{Outcome, cell, commands, files, language};
 
@@ -74,7 +74,8 @@ fn tell(rows: u64, tables: usize, commit: Commit) -> Result<Outcome> {
     let Commit { txid, position, level } = commit;
     let level = language::level_name(level);
     let mut output = Output::new();
-    output.line(&format!("imported {rows} rows into {tables} tables"))?;
+    let (rows, tables) = (count(rows, "row"), count(tables, "table"));
+    output.line(&format!("imported {rows} into {tables}"))?;
     output.line(&format!("committed txid={txid} position={position} level={level}"))?;
     output.flush()?;
     Ok(Outcome::Done)

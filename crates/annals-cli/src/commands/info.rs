@@ -7,7 +7,7 @@ use annals::event::Event;
 use annals::{Committed, Inspection, Options, Result, Schema, Sink, View};
 use clap::Args;
 
-use crate::output::Output;
+use crate::output::{Output, count};
 use crate::{Outcome, language};
 
 /// Tell what a file holds: sizes, times, tables and indexes
@@ -112,10 +112,10 @@ fn print_state(view: &View, output: &mut Output) -> Result<()> {
     for table in view.schema().tables() {
         let rows = view.table(table.number)?;
         output.line(&format!(
-            "table {}: {} fields, {} rows, next id {}",
+            "table {}: {}, {}, next id {}",
             table.name,
-            table.fields.len(),
-            rows.len(),
+            count(table.fields.len(), "field"),
+            count(rows.len(), "row"),
             rows.next_id(),
         ))?;
     }
