@@ -217,21 +217,22 @@ impl Writer {
         };
         let chain = frame::finish(&mut self.frame, &header);
         self.dirty_to = self.written + self.frame.len() as u64;
-        self.checkpoints.write_frames(self.written, &self.frame).map_err(|error| {
-            Error::io(
-                format!(
-                    "{}: can't write {} bytes at position {}",
-                    self.checkpoints.name,
-                    self.frame.len(),
-                    self.written
-                ),
-                error,
-            )
-        })?;
+        let written = self.checkpoints.write_frames(self.written, &self.frame);
+        written.map_err(|error| self.cannot_write(error))?;
         self.written = self.dirty_to;
         self.chain = chain;
         self.start_frame();
         Ok(chain)
+    }
+
+    #[cold]
+    fn cannot_write(&self, error: std::io::Error) -> Error {
+        let (name, len, at) = (&self.checkpoints.name, self.frame.len(), self.written);
+        let advice = match error.kind() {
+            std::io::ErrorKind::StorageFull => " (free some space, then try again)",
+            _ => "",
+        };
+        Error::io(format!("{name}: can't write {len} bytes at position {at}{advice}"), error)
     }
 
     fn start_frame(&mut self) {
