@@ -130,8 +130,16 @@ impl<'a> Iterator for Rows<'a> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = usize::try_from(self.rows.left()).ok();
-        (left.unwrap_or(usize::MAX), left)
+        self.rows.size_hint()
+    }
+
+    /// Counts without looking at a row: at once for all rows of a table, else 64 ids in a step.
+    fn count(self) -> usize {
+        self.rows.count()
+    }
+
+    fn last(mut self) -> Option<Self::Item> {
+        self.next_back()
     }
 }
 

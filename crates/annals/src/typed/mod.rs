@@ -4,9 +4,10 @@
 //! Generated code says what differs from table to table: names, types and numbers. All that is the
 //! same for every table is here, once, so that a program with many tables compiles quickly. In
 //! reading order: a [`Record`] stands for a table at compile time, [`Id`] is the id of a row of it,
-//! [`Table`] reads it, [`Index`] looks it up, [`Writer`] writes it; [`CompiledSchema`] is the schema
+//! [`Table`] reads it, [`Index`] looks it up and a [`Cursor`] moves through it, [`Writer`] writes it; [`CompiledSchema`] is the schema
 //! that generated code was made from.
 
+mod cursor;
 mod id;
 mod index;
 mod schema;
@@ -15,6 +16,7 @@ mod writer;
 
 use annals_schema::{TableNumber, ValueRef};
 
+pub use cursor::Cursor;
 pub use id::Id;
 pub use index::{Index, IndexRows};
 pub use schema::CompiledSchema;

@@ -800,9 +800,9 @@ pub mod r#type {
             self.index.equal(&[r#type.into()])
         }
 
-        /// Gives the rows whose `type` begins with `prefix`.
+        /// Gives the rows whose `type` begins with a prefix.
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.prefix(prefix.as_bytes())
+            self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `type` is in the bounds.
@@ -810,7 +810,18 @@ pub mod r#type {
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            r#type: &str,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[r#type.into()])
         }
     }
 
@@ -1918,9 +1929,37 @@ pub mod id {
             self.index.first(&[id__.into(), clone_.into(), new.into()])
         }
 
+        /// Gives the rows whose `id` is in the bounds.
+        pub fn range(
+            &self,
+            bounds: impl ::std::ops::RangeBounds<i32>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(&[], bounds)
+        }
+
         /// Gives the rows with these leading fields, in the order of the index.
         pub fn with_id__(&self, id__: i32) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[id__.into()])
+        }
+
+        /// Gives the rows with these leading fields whose `clone` is in the bounds.
+        pub fn range_with_id__(
+            &self,
+            id__: i32,
+            clone_: impl ::std::ops::RangeBounds<i32>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(&[id__.into()], clone_)
+        }
+
+        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at_id__(
+            &self,
+            id__: i32,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[id__.into()])
         }
 
         /// Gives the rows with these leading fields, in the order of the index.
@@ -1932,12 +1971,39 @@ pub mod id {
             self.index.equal(&[id__.into(), clone_.into()])
         }
 
-        /// Gives the rows whose `id` is in the bounds.
-        pub fn range(
+        /// Gives the rows with these leading fields whose `new` is in the bounds.
+        pub fn range_with_id___and_clone_(
             &self,
-            bounds: impl ::std::ops::RangeBounds<i32>,
+            id__: i32,
+            clone_: i32,
+            new: impl ::std::ops::RangeBounds<i32>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[id__.into(), clone_.into()], new)
+        }
+
+        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at_id___and_clone_(
+            &self,
+            id__: i32,
+            clone_: i32,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[id__.into(), clone_.into()])
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            id__: i32,
+            clone_: i32,
+            new: i32,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[id__.into(), clone_.into(), new.into()])
         }
     }
 
@@ -2197,9 +2263,9 @@ pub mod comment___ {
             self.index.equal(&[text.into()])
         }
 
-        /// Gives the rows whose `text` begins with `prefix`.
+        /// Gives the rows whose `text` begins with a prefix.
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.prefix(prefix.as_bytes())
+            self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `text` is in the bounds.
@@ -2207,7 +2273,15 @@ pub mod comment___ {
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(&self, text: &str) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[text.into()])
         }
     }
 
@@ -3102,7 +3176,23 @@ pub mod annals {
             &self,
             bounds: impl ::std::ops::RangeBounds<super::annals::Id>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives the rows whose `gen` is null.
+        pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[::annals::ValueRef::Null])
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            r#gen: impl Into<Option<super::annals::Id>>,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[::annals::typed::optional::<super::annals::Id>(r#gen)])
         }
     }
 
@@ -3138,14 +3228,9 @@ pub mod annals {
             self.index.equal(&[bounds.into(), prefix.into()])
         }
 
-        /// Gives the rows with these leading fields, in the order of the index.
-        pub fn with_bounds(&self, bounds: &str) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.equal(&[bounds.into()])
-        }
-
-        /// Gives the rows whose `bounds` begins with `prefix`.
+        /// Gives the rows whose `bounds` begins with a prefix.
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.prefix(prefix.as_bytes())
+            self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `bounds` is in the bounds.
@@ -3153,7 +3238,53 @@ pub mod annals {
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives the rows with these leading fields, in the order of the index.
+        pub fn with_bounds(&self, bounds: &str) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[bounds.into()])
+        }
+
+        /// Gives the rows with these leading fields whose `prefix` begins with a prefix.
+        pub fn prefix_with_bounds(
+            &self,
+            bounds: &str,
+            prefix: &[u8],
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.prefix(&[bounds.into()], prefix)
+        }
+
+        /// Gives the rows with these leading fields whose `prefix` is in the bounds.
+        pub fn range_with_bounds<'k>(
+            &self,
+            bounds: &str,
+            prefix: impl ::std::ops::RangeBounds<&'k [u8]>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(&[bounds.into()], prefix)
+        }
+
+        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at_bounds(
+            &self,
+            bounds: &str,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[bounds.into()])
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            bounds: &str,
+            prefix: &[u8],
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[bounds.into(), prefix.into()])
         }
     }
 

@@ -419,9 +419,9 @@ pub mod city {
             self.index.first(&[name.into()])
         }
 
-        /// Gives the rows whose `name` begins with `prefix`.
+        /// Gives the rows whose `name` begins with a prefix.
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.prefix(prefix.as_bytes())
+            self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `name` is in the bounds.
@@ -429,7 +429,15 @@ pub mod city {
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(&self, name: &str) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[name.into()])
         }
     }
 
@@ -661,14 +669,9 @@ pub mod person {
             self.index.equal(&[last_name.into(), first_name.into()])
         }
 
-        /// Gives the rows with these leading fields, in the order of the index.
-        pub fn with_last_name(&self, last_name: &str) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.equal(&[last_name.into()])
-        }
-
-        /// Gives the rows whose `last_name` begins with `prefix`.
+        /// Gives the rows whose `last_name` begins with a prefix.
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.prefix(prefix.as_bytes())
+            self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `last_name` is in the bounds.
@@ -676,7 +679,53 @@ pub mod person {
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives the rows with these leading fields, in the order of the index.
+        pub fn with_last_name(&self, last_name: &str) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[last_name.into()])
+        }
+
+        /// Gives the rows with these leading fields whose `first_name` begins with a prefix.
+        pub fn prefix_with_last_name(
+            &self,
+            last_name: &str,
+            first_name: &str,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.prefix(&[last_name.into()], first_name.as_bytes())
+        }
+
+        /// Gives the rows with these leading fields whose `first_name` is in the bounds.
+        pub fn range_with_last_name<'k>(
+            &self,
+            last_name: &str,
+            first_name: impl ::std::ops::RangeBounds<&'k str>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(&[last_name.into()], first_name)
+        }
+
+        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at_last_name(
+            &self,
+            last_name: &str,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[last_name.into()])
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            last_name: &str,
+            first_name: &str,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[last_name.into(), first_name.into()])
         }
     }
 

@@ -1030,7 +1030,18 @@ pub mod plain {
             &self,
             bounds: impl ::std::ops::RangeBounds<bool>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            truth: bool,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[truth.into()])
         }
     }
 
@@ -1071,7 +1082,18 @@ pub mod plain {
             &self,
             bounds: impl ::std::ops::RangeBounds<f64>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            double: f64,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[double.into()])
         }
     }
 
@@ -1107,9 +1129,9 @@ pub mod plain {
             self.index.equal(&[raw.into()])
         }
 
-        /// Gives the rows whose `raw` begins with `prefix`.
+        /// Gives the rows whose `raw` begins with a prefix.
         pub fn prefix(&self, prefix: &[u8]) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.prefix(prefix)
+            self.index.prefix(&[], prefix)
         }
 
         /// Gives the rows whose `raw` is in the bounds.
@@ -1117,7 +1139,15 @@ pub mod plain {
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k [u8]>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(&self, raw: &[u8]) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[raw.into()])
         }
     }
 
@@ -1162,12 +1192,49 @@ pub mod plain {
             ])
         }
 
+        /// Gives the rows whose `moment` is in the bounds.
+        pub fn range(
+            &self,
+            bounds: impl ::std::ops::RangeBounds<::annals::Timestamp>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(&[], bounds)
+        }
+
         /// Gives the rows with these leading fields, in the order of the index.
         pub fn with_moment(
             &self,
             moment: ::annals::Timestamp,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[moment.into()])
+        }
+
+        /// Gives the rows with these leading fields whose `pointer` is in the bounds.
+        /// Null is in no bounds.
+        pub fn range_with_moment(
+            &self,
+            moment: ::annals::Timestamp,
+            pointer: impl ::std::ops::RangeBounds<super::target::Id>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(&[moment.into()], pointer)
+        }
+
+        /// Gives the rows with these leading fields whose `pointer` is null.
+        pub fn nulls_with_moment(
+            &self,
+            moment: ::annals::Timestamp,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[moment.into(), ::annals::ValueRef::Null])
+        }
+
+        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at_moment(
+            &self,
+            moment: ::annals::Timestamp,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[moment.into()])
         }
 
         /// Gives the rows with these leading fields, in the order of the index.
@@ -1182,12 +1249,68 @@ pub mod plain {
             ])
         }
 
-        /// Gives the rows whose `moment` is in the bounds.
-        pub fn range(
+        /// Gives the rows with these leading fields whose `text` begins with a prefix.
+        pub fn prefix_with_moment_and_pointer(
             &self,
-            bounds: impl ::std::ops::RangeBounds<::annals::Timestamp>,
+            moment: ::annals::Timestamp,
+            pointer: impl Into<Option<super::target::Id>>,
+            text: &str,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.prefix(
+                &[
+                    moment.into(),
+                    ::annals::typed::optional::<super::target::Id>(pointer),
+                ],
+                text.as_bytes(),
+            )
+        }
+
+        /// Gives the rows with these leading fields whose `text` is in the bounds.
+        pub fn range_with_moment_and_pointer<'k>(
+            &self,
+            moment: ::annals::Timestamp,
+            pointer: impl Into<Option<super::target::Id>>,
+            text: impl ::std::ops::RangeBounds<&'k str>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(
+                &[
+                    moment.into(),
+                    ::annals::typed::optional::<super::target::Id>(pointer),
+                ],
+                text,
+            )
+        }
+
+        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at_moment_and_pointer(
+            &self,
+            moment: ::annals::Timestamp,
+            pointer: impl Into<Option<super::target::Id>>,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[
+                moment.into(),
+                ::annals::typed::optional::<super::target::Id>(pointer),
+            ])
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            moment: ::annals::Timestamp,
+            pointer: impl Into<Option<super::target::Id>>,
+            text: &str,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[
+                moment.into(),
+                ::annals::typed::optional::<super::target::Id>(pointer),
+                text.into(),
+            ])
         }
     }
 
@@ -1232,7 +1355,23 @@ pub mod plain {
             &self,
             bounds: impl ::std::ops::RangeBounds<super::target::Id>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives the rows whose `pointer` is null.
+        pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[::annals::ValueRef::Null])
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            pointer: impl Into<Option<super::target::Id>>,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[::annals::typed::optional::<super::target::Id>(pointer)])
         }
     }
 
@@ -1724,17 +1863,9 @@ pub mod nullable {
             ])
         }
 
-        /// Gives the rows with these leading fields, in the order of the index.
-        pub fn with_text<'k>(
-            &self,
-            text: impl Into<Option<&'k str>>,
-        ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.equal(&[::annals::typed::optional::<&str>(text)])
-        }
-
-        /// Gives the rows whose `text` begins with `prefix`.
+        /// Gives the rows whose `text` begins with a prefix.
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.prefix(prefix.as_bytes())
+            self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `text` is in the bounds.
@@ -1743,7 +1874,64 @@ pub mod nullable {
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives the rows whose `text` is null.
+        pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[::annals::ValueRef::Null])
+        }
+
+        /// Gives the rows with these leading fields, in the order of the index.
+        pub fn with_text<'k>(
+            &self,
+            text: impl Into<Option<&'k str>>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[::annals::typed::optional::<&str>(text)])
+        }
+
+        /// Gives the rows with these leading fields whose `small` is in the bounds.
+        /// Null is in no bounds.
+        pub fn range_with_text<'k>(
+            &self,
+            text: impl Into<Option<&'k str>>,
+            small: impl ::std::ops::RangeBounds<i16>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(&[::annals::typed::optional::<&str>(text)], small)
+        }
+
+        /// Gives the rows with these leading fields whose `small` is null.
+        pub fn nulls_with_text<'k>(
+            &self,
+            text: impl Into<Option<&'k str>>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[::annals::typed::optional::<&str>(text), ::annals::ValueRef::Null])
+        }
+
+        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at_text<'k>(
+            &self,
+            text: impl Into<Option<&'k str>>,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[::annals::typed::optional::<&str>(text)])
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at<'k>(
+            &self,
+            text: impl Into<Option<&'k str>>,
+            small: impl Into<Option<i16>>,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[
+                ::annals::typed::optional::<&str>(text),
+                ::annals::typed::optional::<i16>(small),
+            ])
         }
     }
 
@@ -1785,7 +1973,23 @@ pub mod nullable {
             &self,
             bounds: impl ::std::ops::RangeBounds<f64>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives the rows whose `double` is null.
+        pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[::annals::ValueRef::Null])
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            double: impl Into<Option<f64>>,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[::annals::typed::optional::<f64>(double)])
         }
     }
 
@@ -1824,9 +2028,9 @@ pub mod nullable {
             self.index.equal(&[::annals::typed::optional::<&[u8]>(raw)])
         }
 
-        /// Gives the rows whose `raw` begins with `prefix`.
+        /// Gives the rows whose `raw` begins with a prefix.
         pub fn prefix(&self, prefix: &[u8]) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.prefix(prefix)
+            self.index.prefix(&[], prefix)
         }
 
         /// Gives the rows whose `raw` is in the bounds.
@@ -1835,7 +2039,23 @@ pub mod nullable {
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k [u8]>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives the rows whose `raw` is null.
+        pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[::annals::ValueRef::Null])
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at<'k>(
+            &self,
+            raw: impl Into<Option<&'k [u8]>>,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[::annals::typed::optional::<&[u8]>(raw)])
         }
     }
 

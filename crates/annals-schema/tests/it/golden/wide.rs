@@ -533,9 +533,9 @@ pub mod countries {
             self.index.first(&[code.into()])
         }
 
-        /// Gives the rows whose `code` begins with `prefix`.
+        /// Gives the rows whose `code` begins with a prefix.
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.prefix(prefix.as_bytes())
+            self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `code` is in the bounds.
@@ -543,7 +543,15 @@ pub mod countries {
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(&self, code: &str) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[code.into()])
         }
     }
 
@@ -1111,7 +1119,18 @@ pub mod runways {
             &self,
             bounds: impl ::std::ops::RangeBounds<i32>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            airport_ref: i32,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[airport_ref.into()])
         }
     }
 

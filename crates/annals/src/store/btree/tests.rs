@@ -1,6 +1,6 @@
 //! The tree against `BTreeMap`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Tree;
 use crate::store::page::Epoch;
@@ -25,6 +25,46 @@ fn same(tree: &Tree, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
     assert!(tree.range(&[], None).rev().eq(all.iter().rev().copied()));
 }
 
+/// Looks at the tree from random places, without visiting what lies between.
+fn look(tree: &Tree, keys: &[&[u8]], random: &mut Random) {
+    let (a, b) = (random.next(keys.len() + 2), random.next(keys.len() + 2));
+    let (low, high) = (a.min(b).min(keys.len()), a.max(b).min(keys.len()));
+    let key = |at: usize| keys.get(at).copied();
+    let from = key(low).map_or_else(|| vec![0xff; 3000], <[u8]>::to_vec);
+    let range = || tree.range(&from, key(high));
+    let len = high - low;
+    assert_eq!((range().left(), range().count()), (len as u64, len));
+    let (least, most) = range().size_hint();
+    assert!(least <= len && most.is_none_or(|most| most >= len), "{least} {len} {most:?}");
+    for n in [0, random.next(len + 2), random.next(len + 2), len] {
+        let (mut front, mut back) = (range(), range());
+        let inside = |at: usize| if at < len { key(low + at) } else { None };
+        assert_eq!(front.nth(n).map(|(key, _)| key), inside(n));
+        assert_eq!(back.nth_back(n).map(|(key, _)| key), inside(len.wrapping_sub(n + 1)));
+        let rest = len.saturating_sub(n + 1) as u64;
+        assert_eq!((front.left(), back.left()), (rest, rest));
+        let next = if rest > 0 { inside(n + 1) } else { None };
+        assert_eq!((front.next().map(|(key, _)| key), range().nth(n + 1).map(|e| e.0)), (next, next));
+    }
+    let mut cursor = tree.cursor();
+    assert_eq!((cursor.rank(), cursor.peek_prev()), (0, None));
+    cursor.seek(key(high));
+    assert_eq!(cursor.rank(), high as u64);
+    cursor.seek_rank(low as u64);
+    let mut gap = low;
+    for _ in 0..20 {
+        assert_eq!(cursor.rank(), gap as u64);
+        assert_eq!((cursor.peek_next(), cursor.peek_prev()), (key(gap), key(gap.wrapping_sub(1))));
+        if random.next(2) == 0 {
+            assert_eq!(cursor.next(), key(gap));
+            gap = (gap + 1).min(keys.len());
+        } else {
+            assert_eq!(cursor.prev(), key(gap.wrapping_sub(1)));
+            gap = gap.saturating_sub(1);
+        }
+    }
+}
+
 fn random_key(random: &mut Random, longest: usize) -> Vec<u8> {
     let len = match random.next(8) {
         0 => random.next(longest + 1),
@@ -39,6 +79,7 @@ fn history(seed: u64, steps: usize, longest: usize) {
     let mut tree = Tree::new(2);
     let mut model = BTreeMap::new();
     let mut kept = Vec::new();
+    let mut published = (tree.clone(), model.clone());
     for step in 0..steps {
         let key = random_key(&mut random, longest);
         // Waves of growth and of shrinking.
@@ -51,6 +92,14 @@ fn history(seed: u64, steps: usize, longest: usize) {
         }
         if step % 97 == 0 {
             epoch.advance();
+            // Now and then a transaction is rolled back.
+            if random.next(3) == 0 {
+                (tree, model) = published.clone();
+            }
+            published = (tree.clone(), model.clone());
+            tree.check().unwrap();
+            let keys: Vec<_> = model.keys().map(Vec::as_slice).collect();
+            look(&tree, &keys, &mut random);
             if step % 970 == 0 {
                 kept.push((tree.clone(), model.clone()));
             }
@@ -64,19 +113,64 @@ fn history(seed: u64, steps: usize, longest: usize) {
         assert_eq!(tree.floor(&low).map(|(key, _)| key), floor);
     }
     kept.push((tree, model));
-    kept.iter().for_each(|(tree, model)| same(tree, model));
+    for (tree, model) in &kept {
+        same(tree, model);
+        let keys: Vec<_> = model.keys().map(Vec::as_slice).collect();
+        (0..30).for_each(|_| look(tree, &keys, &mut random));
+    }
+}
+
+/// How many steps a history has: Miri takes its time.
+const fn steps(many: usize, few: usize) -> usize {
+    if cfg!(miri) { few } else { many }
 }
 
 #[test]
 fn random_histories_agree_with_a_map() {
     for seed in 1..4 {
-        history(seed * 7919, 2500, 40);
+        history(seed * 7919, steps(2500, 100), 40);
     }
 }
 
 #[test]
 fn long_keys_order_right() {
-    history(42, 2000, 2500);
+    history(42, steps(2000, 100), 2500);
+}
+
+/// Keys that fill their nodes with few entries make trees of many levels.
+#[test]
+fn counts_hold_in_a_tree_of_many_levels() {
+    let (mut random, mut epoch, mut tree) = (Random(99), Epoch::first(), Tree::new(0));
+    let mut model = BTreeSet::new();
+    let mut highest = 0;
+    for wave in 0..4 {
+        for _ in 0..steps(5000, 60) {
+            let mut key = vec![5; 1000];
+            key.extend((0..4).map(|_| u8::try_from(random.next(40)).unwrap()));
+            if random.next(100) < [95, 10, 80, 1][wave] {
+                tree.insert(&key, &[], &epoch);
+                model.insert(key);
+            } else if let Some(near) = model.range(key..).next().cloned() {
+                assert!(tree.remove(&near, &epoch) && model.remove(&near));
+            }
+            highest = highest.max(tree.height);
+        }
+        epoch.advance();
+        let before = tree.clone();
+        tree.check().unwrap();
+        let keys: Vec<_> = model.iter().map(Vec::as_slice).collect();
+        (0..50).for_each(|_| look(&tree, &keys, &mut random));
+        for key in model.iter().step_by(2) {
+            tree.remove(key, &epoch);
+        }
+        tree.check().unwrap();
+        tree = before;
+        tree.check().unwrap();
+    }
+    assert!(highest >= if cfg!(miri) { 1 } else { 3 }, "{highest}");
+    model.iter().for_each(|key| assert!(tree.remove(key, &epoch)));
+    tree.check().unwrap();
+    look(&tree, &[], &mut random);
 }
 
 #[test]
