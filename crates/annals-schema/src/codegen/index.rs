@@ -1,15 +1,13 @@
 //! The type of an index, with its lookups.
 
 use super::names::plain;
-use super::table::array;
 use super::types::Column;
-use super::{Function, block, call};
+use super::{Function, array, block, call, generic};
 use crate::{FieldNumber, Index, Type};
 
 /// Writes the type of an index.
 pub(super) fn lookup(index: &Index, ty: &str, columns: &[Column<'_>]) -> String {
-    let find =
-        |&number: &FieldNumber| columns.iter().find(|column| column.field.number == number);
+    let find = |&number: &FieldNumber| columns.iter().find(|column| column.field.number == number);
     let fields: Vec<_> = index.fields.iter().filter_map(find).collect();
     let list: Vec<_> = fields.iter().map(|column| format!("`{}`", column.field.name)).collect();
     let (name, number) = (&index.name, index.number.0);
@@ -49,7 +47,8 @@ fn functions(index: &Index, name: &str, number: u32, fields: &[&Column<'_>]) -> 
     let mut functions = vec![format!(
         "pub(super) fn new(view: &'a ::annals::View) -> Self {{\n    \
          let number = ::annals::IndexNumber({number});\n    \
-         Self {{ index: ::annals::typed::Index::new(view, number, \"{name}\") }}\n}}\n"
+         let index = ::annals::typed::Index::new(view, number, \"{name}\");\n    \
+         Self {{ index }}\n}}\n"
     )];
     functions.push(if index.unique { get(fields) } else { equal("find", "this key", fields) });
     for (count, next) in fields.iter().enumerate() {
@@ -79,11 +78,6 @@ fn named(what: &str, leading: &[&Column<'_>]) -> String {
 fn parameters(fields: &[&Column<'_>]) -> Vec<String> {
     let own = std::iter::once("&self".to_owned());
     own.chain(fields.iter().map(|column| column.key_parameter())).collect()
-}
-
-fn generic(name: &str, fields: &[&Column<'_>]) -> String {
-    let named = fields.iter().any(|column| column.names_lifetime());
-    format!("{name}{}", if named { "<'k>" } else { "" })
 }
 
 fn keys(fields: &[&Column<'_>]) -> String {
@@ -178,9 +172,8 @@ impl Behind<'_, '_> {
             _ => return None,
         };
         let doc = self.doc("begins with a prefix");
-        let body = |name: &str| {
-            call("self.index.prefix", &[keys(self.leading), format!("{name}{bytes}")])
-        };
+        let body =
+            |name: &str| call("self.index.prefix", &[keys(self.leading), format!("{name}{bytes}")]);
         let parameter = |name: &str| Some(format!("{name}: {ty}"));
         Some(self.function(("prefix", "prefix"), &[&doc], parameter, body))
     }

@@ -4,7 +4,7 @@
 //! can't be one (`self`, `super`, `crate`, `Self`, `_`), a name that generated code uses itself, and
 //! a name that is taken where it stands get `_` appended, as often as it takes to be unique.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::{Schema, TableNumber};
 
@@ -19,8 +19,15 @@ const NEVER_RAW: [&str; 5] = ["self", "super", "crate", "Self", "_"];
 
 /// What tables and indexes, which are methods and modules, can't be called: the other methods and
 /// items of the outer module, and what its code uses by a short name.
-const OUTER: [&str; 35] = [
+const OUTER: [&str; 43] = [
     "view",
+    "valid_data",
+    "read_blob",
+    "write_blob",
+    "custom",
+    "Custom",
+    "Customs",
+    "Reader",
     "txid",
     "as_dynamic",
     "clone",
@@ -53,6 +60,7 @@ const OUTER: [&str; 35] = [
     "Into",
     "AsRef",
     "FnOnce",
+    "FnMut",
     "Clone",
     "Copy",
 ];
@@ -156,16 +164,18 @@ pub(super) fn identifier(name: &str) -> String {
 }
 
 /// One namespace of Rust, in which names are unique.
-struct Scope<'a> {
+pub(super) struct Scope<'a> {
     reserved: &'a [&'a str],
     /// All names of the schema that will stand here: none of them gives way to a changed one.
     wanted: HashSet<&'a str>,
     taken: HashSet<String>,
+    /// How often a name was declared that is numbered then.
+    times: HashMap<String, u32>,
 }
 
 impl<'a> Scope<'a> {
-    fn new(reserved: &'a [&'a str], wanted: impl Iterator<Item = &'a str>) -> Self {
-        Self { reserved, wanted: wanted.collect(), taken: HashSet::new() }
+    pub(super) fn new(reserved: &'a [&'a str], wanted: impl Iterator<Item = &'a str>) -> Self {
+        Self { reserved, wanted: wanted.collect(), taken: HashSet::new(), times: HashMap::new() }
     }
 
     fn declare(&mut self, name: &str) -> String {
@@ -175,6 +185,16 @@ impl<'a> Scope<'a> {
         }
         self.taken.insert(unique.clone());
         if KEYWORDS.contains(&&*unique) { format!("r#{unique}") } else { unique }
+    }
+
+    /// Declares a name that may be there several times: the second is `name_2`.
+    pub(super) fn declare_numbered(&mut self, name: &str) -> String {
+        let times = self.times.entry(name.to_owned()).or_insert(0);
+        *times += 1;
+        match *times {
+            1 => self.declare(name),
+            times => self.declare(&format!("{name}_{times}")),
+        }
     }
 
     fn is_impossible(&self, name: &str) -> bool {
