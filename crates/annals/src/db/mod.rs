@@ -1,6 +1,6 @@
 //! What users hold: the database, its transactions and snapshots, and the ways to read a journal.
 //!
-//! In reading order: `options` opens; `database` is the handle; `transaction` writes; `snapshot`
+//! In reading order: `options` opens; `upgrade` brings the schema up; `database` is the handle; `transaction` writes; `snapshot`
 //! is what was committed; `keeper` works in the background; `scan`, `reader` and `inspect` read
 //! journals without writing.
 
@@ -12,6 +12,7 @@ mod reader;
 mod scan;
 mod snapshot;
 mod transaction;
+mod upgrade;
 
 pub use database::Database;
 pub use inspect::{Inspection, inspect, inspect_in};
@@ -20,3 +21,4 @@ pub use reader::Reader;
 pub use scan::{Committed, Sink, scan, scan_in};
 pub use snapshot::Snapshot;
 pub use transaction::{Commit, Transaction};
+pub use upgrade::{Custom, Customs};
