@@ -1,9 +1,10 @@
 //! What users hold: the database, its transactions and snapshots, and the ways to read a journal.
 //!
 //! In reading order: `options` opens; `database` is the handle; `transaction` writes; `snapshot`
-//! is what was committed; `keeper` works in the background; `scan`, `reader` and `inspect` read
+//! is what was committed; `blobs` are written and read; `keeper` works in the background; `scan`, `reader` and `inspect` read
 //! journals without writing.
 
+mod blobs;
 mod database;
 mod inspect;
 mod keeper;
@@ -13,6 +14,7 @@ mod scan;
 mod snapshot;
 mod transaction;
 
+pub use blobs::BlobReader;
 pub use database::Database;
 pub use inspect::{Inspection, inspect, inspect_in};
 pub use options::Options;
