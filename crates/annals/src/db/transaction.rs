@@ -29,11 +29,11 @@ pub struct Commit {
 #[derive(Debug)]
 pub struct Transaction<'db> {
     database: &'db Database,
-    writing: MutexGuard<'db, Writing>,
+    pub(super) writing: MutexGuard<'db, Writing>,
     level: Level,
     time: Option<Timestamp>,
     /// Whether the journal failed: store and journal may differ until both are rolled back.
-    broken: bool,
+    pub(super) broken: bool,
     committed: bool,
 }
 
@@ -178,6 +178,15 @@ impl<'db> Transaction<'db> {
         self.note(&Event::Timestamp(seconds))
     }
 
+    /// Marks the data as coherent here, for whoever looks for a good place in the history.
+    ///
+    /// # Errors
+    /// `Io` if the journal can't be written.
+    pub fn valid_data(&mut self) -> Result<()> {
+        self.usable()?;
+        self.note(&Event::ValidData)
+    }
+
     /// Sets the level of this transaction's commit.
     pub fn set_level(&mut self, level: Level) {
         self.level = level;
@@ -245,7 +254,7 @@ impl<'db> Transaction<'db> {
         noted
     }
 
-    fn usable(&self) -> Result<()> {
+    pub(super) fn usable(&self) -> Result<()> {
         if !self.broken {
             return Ok(());
         }

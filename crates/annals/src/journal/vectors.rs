@@ -151,7 +151,7 @@ fn transcript(bytes: &[u8]) -> String {
         let kind = if header.is_commit() { "commit" } else { "data" };
         writeln!(text, "{at}: {kind} frame of transaction {}", header.txid).unwrap();
         let before = schema.clone();
-        let events = decoded(frame.payload, &mut schema)?;
+        let events = decoded(frame.payload, frame.payload_at(), &mut schema)?;
         events.iter().for_each(|event| writeln!(text, "  {event:?}").unwrap());
         let level = Level::of_code(header.level).unwrap().name();
         let explicit = if header.has_explicit_time() { ", explicit" } else { "" };

@@ -11,8 +11,9 @@ use crate::{Error, Result};
 
 impl View {
     /// Checks the invariants of all tables and indexes: row maps, text, entries of indexes against
-    /// rows, order, uniqueness. The error says what is wrong. Reads everything.
+    /// rows, order, uniqueness; the pieces of blobs. The error says what is wrong. Reads everything.
     pub fn check(&self) -> Result<()> {
+        self.blobs.check().map_err(|e| Error::corrupt(format!("blobs: {e}")))?;
         for (table, schema) in self.tables.iter().zip(self.schema.tables()) {
             check_table(table)
                 .map_err(|e| Error::corrupt(format!("table `{}`: {e}", schema.name)))?;

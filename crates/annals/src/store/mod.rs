@@ -6,11 +6,13 @@
 //! found by number. A [`column`] (with its [`strings`]) has the values of a field by
 //! slot, the [`rows`] say in which slot a row is, and a [`table`] is both. A [`btree`] holds sorted
 //! byte strings, made from values by [`key`]; an [`index`] is one. A [`View`] is all tables and
-//! indexes at one moment, read through [`row`], [`lookup`] and [`cursor`]; the [`Store`] is the writer's side:
+//! indexes, and where [`blobs`] are, at one moment, read through [`row`], [`lookup`] and [`cursor`];
+//! the [`Store`] is the writer's side:
 //! [`mod@change`] rows, [`define`] tables. [`check`] executes the invariants.
 //!
 //! The store knows nothing of files and of the journal.
 
+mod blobs;
 mod btree;
 mod cells;
 mod change;
@@ -33,6 +35,7 @@ mod unique;
 mod view;
 mod writer;
 
+pub(crate) use blobs::Piece;
 pub use cursor::IndexCursor;
 pub use lookup::{IndexRows, IndexView};
 pub use row::{Cell, Row, Rows};

@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+use annals_schema::Blob;
+
 use super::page::Epoch;
 use super::view::View;
 use crate::event::Event;
@@ -33,6 +35,8 @@ pub struct Store {
     /// Where keys are made, so that making one allocates nothing.
     pub(super) key: Vec<u8>,
     pub(super) old_key: Vec<u8>,
+    /// The blob that this transaction wrote last, and its length.
+    pub(super) open_blob: Option<(Blob, u64)>,
 }
 
 impl Default for Store {
@@ -53,6 +57,7 @@ impl Store {
             suspects: Vec::new(),
             key: Vec::new(),
             old_key: Vec::new(),
+            open_blob: None,
         }
     }
 
@@ -78,10 +83,12 @@ impl Store {
                 self.update_row(table, id, (field, value), false)
             }
             Event::Delete { table, id } => self.delete(table, id),
+            Event::Blob { blob, offset, bytes, position } => {
+                self.add_piece(blob, offset, bytes.len(), position)
+            }
             Event::InsertVector { .. }
             | Event::UpdateVector { .. }
             | Event::DeleteVector { .. }
-            | Event::Blob { .. }
             | Event::ValidData
             | Event::Comment(_)
             | Event::Timestamp(_) => Ok(()),
@@ -93,6 +100,7 @@ impl Store {
     /// for each table and index.
     pub fn commit(&mut self) -> Arc<View> {
         self.suspects.clear();
+        self.end_blob();
         if self.changed {
             self.changed = false;
             self.published = Arc::new(self.working.share());
@@ -104,6 +112,7 @@ impl Store {
     /// Ends the transaction: the working view becomes what was last published.
     pub fn rollback(&mut self) {
         self.suspects.clear();
+        self.end_blob();
         if self.changed {
             self.changed = false;
             self.working = self.published.share();

@@ -44,7 +44,10 @@ fn look(tree: &Tree, keys: &[&[u8]], random: &mut Random) {
         let rest = len.saturating_sub(n + 1) as u64;
         assert_eq!((front.left(), back.left()), (rest, rest));
         let next = if rest > 0 { inside(n + 1) } else { None };
-        assert_eq!((front.next().map(|(key, _)| key), range().nth(n + 1).map(|e| e.0)), (next, next));
+        assert_eq!(
+            (front.next().map(|(key, _)| key), range().nth(n + 1).map(|e| e.0)),
+            (next, next)
+        );
     }
     let mut cursor = tree.cursor();
     assert_eq!((cursor.rank(), cursor.peek_prev()), (0, None));
