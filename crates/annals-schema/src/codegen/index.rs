@@ -8,8 +8,7 @@ use crate::{FieldNumber, Index, Type};
 
 /// Writes the type of an index.
 pub(super) fn lookup(index: &Index, ty: &str, columns: &[Column<'_>]) -> String {
-    let find =
-        |&number: &FieldNumber| columns.iter().find(|column| column.field.number == number);
+    let find = |&number: &FieldNumber| columns.iter().find(|column| column.field.number == number);
     let fields: Vec<_> = index.fields.iter().filter_map(find).collect();
     let list: Vec<_> = fields.iter().map(|column| format!("`{}`", column.field.name)).collect();
     let (name, number) = (&index.name, index.number.0);
@@ -178,9 +177,8 @@ impl Behind<'_, '_> {
             _ => return None,
         };
         let doc = self.doc("begins with a prefix");
-        let body = |name: &str| {
-            call("self.index.prefix", &[keys(self.leading), format!("{name}{bytes}")])
-        };
+        let body =
+            |name: &str| call("self.index.prefix", &[keys(self.leading), format!("{name}{bytes}")]);
         let parameter = |name: &str| Some(format!("{name}: {ty}"));
         Some(self.function(("prefix", "prefix"), &[&doc], parameter, body))
     }

@@ -91,10 +91,8 @@ impl<'a, R: Record> Table<'a, R> {
     /// ```
     #[must_use]
     pub fn range(&self, ids: impl RangeBounds<Id<R>>) -> Rows<'a, R> {
-        let bounds: (Bound<RowId>, Bound<RowId>) = (
-            ids.start_bound().map(|&id| id.into()),
-            ids.end_bound().map(|&id| id.into()),
-        );
+        let bounds: (Bound<RowId>, Bound<RowId>) =
+            (ids.start_bound().map(|&id| id.into()), ids.end_bound().map(|&id| id.into()));
         Rows { rows: self.table.range(bounds), kind: PhantomData }
     }
 

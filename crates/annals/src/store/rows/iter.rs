@@ -125,8 +125,7 @@ impl DoubleEndedIterator for RowIter<'_> {
                 return Some((RowId(id), slot));
             }
             let tail = self.tail.take();
-            let next =
-                tail.or_else(|| self.extents.next_back().map(|entry| self.extent(entry)));
+            let next = tail.or_else(|| self.extents.next_back().map(|entry| self.extent(entry)));
             self.back = match next {
                 Some(next) => next,
                 None if self.front.len == 0 => return None,

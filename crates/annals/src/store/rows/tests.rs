@@ -57,7 +57,8 @@ impl Case {
         for low in [0, 1, 2, 700, 1024, 1030, 2999, 4000, u64::MAX] {
             for high in [0, 2, 3, 710, 1023, 1031, 2048, 3000, u64::MAX] {
                 let ids = low..high.max(low);
-                let expected = || self.model.range(ids.clone()).map(|(&id, &slot)| (RowId(id), slot));
+                let expected =
+                    || self.model.range(ids.clone()).map(|(&id, &slot)| (RowId(id), slot));
                 let found = self.map.range(low..high);
                 assert!(found.clone().eq(expected()), "{low}..{high}");
                 assert!(found.clone().rev().eq(expected().rev()), "{low}..{high}, backward");
