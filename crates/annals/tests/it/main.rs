@@ -13,6 +13,7 @@ mod edges;
 mod generated;
 mod generated_for_tests;
 mod hostile;
+mod indexes;
 mod storage;
 mod store_cases;
 mod store_model;

@@ -147,7 +147,7 @@ fn counts_hold_in_a_tree_of_many_levels() {
     let mut model = BTreeSet::new();
     let mut highest = 0;
     for wave in 0..4 {
-        for _ in 0..steps(5000, 60) {
+        for _ in 0..steps(5000, 300) {
             let mut key = vec![5; 1000];
             key.extend((0..4).map(|_| u8::try_from(random.next(40)).unwrap()));
             if random.next(100) < [95, 10, 80, 1][wave] {
@@ -170,7 +170,7 @@ fn counts_hold_in_a_tree_of_many_levels() {
         tree = before;
         tree.check().unwrap();
     }
-    assert!(highest >= if cfg!(miri) { 1 } else { 3 }, "{highest}");
+    assert!(highest >= if cfg!(miri) { 2 } else { 3 }, "{highest}");
     model.iter().for_each(|key| assert!(tree.remove(key, &epoch)));
     tree.check().unwrap();
     look(&tree, &[], &mut random);
@@ -180,20 +180,21 @@ fn counts_hold_in_a_tree_of_many_levels() {
 fn keys_in_order_fill_their_nodes() {
     let epoch = Epoch::first();
     let mut tree = Tree::new(0);
-    for i in 0..100_000_u32 {
+    let count = steps(100_000, 3000);
+    for i in 0..count {
         tree.insert(format!("{i:08}").as_bytes(), &[], &epoch);
     }
     tree.check().unwrap();
-    assert!(tree.memory() < 100_000 * 17, "{} bytes", tree.memory());
-    let found: Vec<_> = tree.range(b"00050000", Some(b"00050003")).map(|(key, _)| key).collect();
-    assert_eq!(found, [b"00050000", b"00050001", b"00050002"]);
+    assert!(tree.memory() < count * 17 + 40_000, "{} bytes", tree.memory());
+    let found: Vec<_> = tree.range(b"00002000", Some(b"00002003")).map(|(key, _)| key).collect();
+    assert_eq!(found, [b"00002000", b"00002001", b"00002002"]);
 }
 
 #[test]
 fn churn_does_not_grow_the_tree() {
     let epoch = Epoch::first();
     let mut tree = Tree::new(0);
-    for i in 0..60_000_u32 {
+    for i in 0..steps(60_000, 2500) {
         tree.insert(format!("{i:08}").as_bytes(), &[], &epoch);
         if i >= 1000 {
             assert!(tree.remove(format!("{:08}", i - 1000).as_bytes(), &epoch));
