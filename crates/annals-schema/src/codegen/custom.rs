@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use super::database::Accessors;
+use super::database::{Accessors, BLOBS};
 use super::names::{Names, Scope};
 use super::{block, indent, join, table};
 use crate::{Command, Schema, TableNumber, Type};
@@ -130,7 +130,7 @@ impl Custom {
                 _ => table::module(&self.schema, &names, table, names_of_table),
             });
         }
-        items.push(TRANSACTION.to_owned());
+        items.push(TRANSACTION.replace("@blobs", BLOBS));
         let accessors = Accessors::new(&self.schema, &names, "self.0");
         if !accessors.view.is_empty() {
             items.push(block("impl<'a> View<'a>", &accessors.view));

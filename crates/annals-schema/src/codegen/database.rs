@@ -10,11 +10,15 @@ const DATABASE: &str = include_str!("database.rs.in");
 const OPEN: &str = include_str!("open.rs.in");
 const OPEN_WITH_CUSTOMS: &str = include_str!("open_with_customs.rs.in");
 
+/// What every transaction does with blobs.
+pub(super) const BLOBS: &str = include_str!("blobs.rs.in");
+
 /// Writes everything that stands beside the tables' modules.
 pub(super) fn outer_items(schema: &Schema, names: &Names, customs: &Customs) -> String {
     let mut code = schema_text(schema);
     code.push('\n');
-    code += &DATABASE.replace("@open", if customs.is_empty() { OPEN } else { OPEN_WITH_CUSTOMS });
+    let open = if customs.is_empty() { OPEN } else { OPEN_WITH_CUSTOMS };
+    code += &DATABASE.replace("@open", open).replace("@blobs", BLOBS);
     if !customs.is_empty() {
         code.push('\n');
         code += &customs.parameter();

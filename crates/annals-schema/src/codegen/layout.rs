@@ -40,7 +40,7 @@ fn lines(statement: &str, room: usize) -> Option<String> {
     }
     let is_call = statement.starts_with("self.") && statement.ends_with(')');
     if is_call && statement.chars().count() > MOST_OF_A_CALL.min(room) {
-        return broken_call(statement);
+        return broken_chain(statement, room).or_else(|| broken_call(statement));
     }
     let (name, list) = statement.strip_prefix("let ")?.split_once(" = ")?;
     let list = list.strip_suffix(';')?;
@@ -52,6 +52,15 @@ fn lines(statement: &str, room: usize) -> Option<String> {
 
 fn is_function(statement: &str) -> bool {
     ["fn ", "pub fn ", "pub(super) fn "].iter().any(|head| statement.starts_with(head))
+}
+
+/// Puts the method on its own line, if it is short enough for that.
+fn broken_chain(statement: &str, room: usize) -> Option<String> {
+    let (from, to) = parentheses(statement)?;
+    let dot = statement.get(..from)?.rfind('.')?;
+    let method = statement.get(dot..)?;
+    let is_short = to - from - 1 <= MOST_OF_A_CALL && method.chars().count() + 4 <= room;
+    is_short.then(|| format!("{}\n    {method}", statement.get(..dot).unwrap_or_default()))
 }
 
 /// Puts each argument, or parameter, on its own line; of a single list each element.

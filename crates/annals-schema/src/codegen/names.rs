@@ -19,10 +19,11 @@ const NEVER_RAW: [&str; 5] = ["self", "super", "crate", "Self", "_"];
 
 /// What tables and indexes, which are methods and modules, can't be called: the other methods and
 /// items of the outer module, and what its code uses by a short name.
-const OUTER: [&str; 43] = [
+const OUTER: [&str; 44] = [
     "view",
     "valid_data",
     "read_blob",
+    "append_blob",
     "write_blob",
     "custom",
     "Custom",

@@ -41,6 +41,11 @@ fn wide() {
 }
 
 #[test]
+fn evolved() {
+    compare("evolved");
+}
+
+#[test]
 fn modules_nest_by_namespace() {
     let schema = parse("create_table city").unwrap().schema;
     let code = generate_module(&schema, "outer::type");

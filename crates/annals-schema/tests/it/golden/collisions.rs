@@ -81,10 +81,12 @@ static COMPILED: ::annals::typed::CompiledSchema = ::annals::typed::CompiledSche
 /// A database with this schema, open for reading and writing: one writer at a time, any number of
 /// readers. It is `Send` and `Sync`: share it by reference or in an `Arc`.
 #[derive(Debug)]
+#[must_use = "a database that isn't kept is closed at once"]
 pub struct Database(::annals::Database);
 
 impl Database {
-    /// Opens or creates a database with the default options.
+    /// Opens or creates a database with the default options. A file with an older schema is
+    /// upgraded.
     ///
     /// # Errors
     /// Those of [`open_with`](Self::open_with).
@@ -92,16 +94,27 @@ impl Database {
         Self::open_with(path, &::annals::Options::new())
     }
 
-    /// Opens or creates a database.
+    /// Opens or creates a database. A file with an older schema is upgraded.
     ///
     /// # Errors
-    /// The file is no database, is damaged, is in use, or has another schema; or the operating
-    /// system said no.
+    /// The file is no database, is damaged, is in use, or has another schema, or a newer one; or the
+    /// operating system said no.
     pub fn open_with(
         path: impl AsRef<::std::path::Path>,
         options: &::annals::Options,
     ) -> ::annals::Result<Self> {
         options.open_schema(path, COMPILED.get()?).map(Self)
+    }
+
+    /// Opens a file for reading only, as it is now: takes no lock, waits for nobody, and writes
+    /// nothing. The schema of the file may be newer than this one.
+    ///
+    /// # Errors
+    /// The file is no database, is damaged, or has another schema, or an older one; or the operating
+    /// system said no.
+    pub fn open_read_only(path: impl AsRef<::std::path::Path>) -> ::annals::Result<Reader> {
+        let options = ::annals::Options::new();
+        options.open_schema_read_only(path, COMPILED.get()?).map(Reader)
     }
 
     /// Gives a snapshot of the last commit. Never waits.
@@ -118,11 +131,23 @@ impl Database {
         self.0.begin().map(Transaction)
     }
 
-    /// Runs `change` in a transaction and commits it; an `Err` rolls it back.
+    /// Runs `change` in a transaction and commits it; an `Err` rolls everything back. A transaction
+    /// whose errors are the program's own is run by [`transact`](Self::transact).
     ///
     /// # Errors
     /// That of `change`, or of beginning or committing.
-    pub fn write<T, E: From<::annals::Error>>(
+    pub fn write<T>(
+        &self,
+        change: impl FnOnce(&mut Transaction<'_>) -> ::annals::Result<T>,
+    ) -> ::annals::Result<T> {
+        self.transact(change)
+    }
+
+    /// Does what [`write`](Self::write) does, with errors of any type that the program likes.
+    ///
+    /// # Errors
+    /// That of `change`, or of beginning or committing.
+    pub fn transact<T, E: From<::annals::Error>>(
         &self,
         change: impl FnOnce(&mut Transaction<'_>) -> ::annals::Result<T, E>,
     ) -> ::annals::Result<T, E> {
@@ -130,6 +155,22 @@ impl Database {
         let value = change(&mut transaction)?;
         transaction.commit()?;
         Ok(value)
+    }
+
+    /// Makes everything acknowledged visible to other processes, and able to survive this one.
+    ///
+    /// # Errors
+    /// The operating system said no, or an earlier failure made the handle unusable.
+    pub fn soft_checkpoint(&self) -> ::annals::Result<::annals::Point> {
+        self.0.soft_checkpoint()
+    }
+
+    /// Makes everything acknowledged durable.
+    ///
+    /// # Errors
+    /// The operating system said no, or an earlier failure made the handle unusable.
+    pub fn hard_checkpoint(&self) -> ::annals::Result<::annals::Point> {
+        self.0.hard_checkpoint()
     }
 
     /// Tells what opening found and did.
@@ -153,6 +194,24 @@ impl Database {
     }
 }
 
+/// A database open for reading only, as of its last commit when it was opened.
+#[derive(Debug)]
+pub struct Reader(::annals::Reader);
+
+impl Reader {
+    /// Gives the state as of that commit.
+    #[must_use]
+    pub fn read(&self) -> Snapshot {
+        Snapshot(self.0.read())
+    }
+
+    /// Gives the same reader without the types of its schema.
+    #[must_use]
+    pub fn as_dynamic(&self) -> &::annals::Reader {
+        &self.0
+    }
+}
+
 /// An immutable, consistent view of the database as of one transaction. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Snapshot(::annals::Snapshot);
@@ -162,6 +221,14 @@ impl Snapshot {
     #[must_use]
     pub fn txid(&self) -> u64 {
         self.0.txid()
+    }
+
+    /// Gives the content of a blob, to be read piece by piece.
+    ///
+    /// # Errors
+    /// There is no such blob, or the journal can't be read.
+    pub fn read_blob(&self, blob: ::annals::Blob) -> ::annals::Result<::annals::BlobReader> {
+        self.0.blob(blob)
     }
 
     /// Gives what it sees as a view, as a transaction has one too.
@@ -184,6 +251,7 @@ pub struct View<'a>(&'a ::annals::View);
 /// A transaction: a set of changes that applies wholly or not at all. Dropped without
 /// [`commit`](Self::commit), it is rolled back.
 #[derive(Debug)]
+#[must_use = "a transaction that isn't committed is rolled back"]
 pub struct Transaction<'db>(::annals::Transaction<'db>);
 
 impl<'db> Transaction<'db> {
@@ -207,6 +275,26 @@ impl<'db> Transaction<'db> {
     /// The journal can't be written.
     pub fn timestamp(&mut self, seconds: i64) -> ::annals::Result<()> {
         self.0.timestamp(seconds)
+    }
+
+    /// Notes in the journal that the data is coherent here.
+    ///
+    /// # Errors
+    /// The journal can't be written.
+    pub fn valid_data(&mut self) -> ::annals::Result<()> {
+        self.0.valid_data()
+    }
+
+    /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
+    /// field of type `blob`.
+    ///
+    /// # Errors
+    /// `content` can't be read, or the journal can't be written.
+    pub fn write_blob(
+        &mut self,
+        content: impl ::std::io::Read,
+    ) -> ::annals::Result<::annals::Blob> {
+        self.0.write_blob(content)
     }
 
     /// Sets the commit time, instead of the clock's.
@@ -621,6 +709,12 @@ pub mod r#type {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -665,20 +759,45 @@ pub mod r#type {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("type", &self.r#type())
-                .field("match", &self.r#match())
-                .field("self_", &self.self_())
-                .field("id_", &self.id_())
-                .finish()
+    /// The values of a new row of `type`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `type`: string.
+        pub r#type: &'a str,
+        /// The field `match`: int32.
+        pub r#match: i32,
+        /// The field `self`: int32.
+        pub self_: i32,
+        /// The field `id`: int64.
+        pub id_: i64,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 4] {
+            let values = [
+                self.r#type.into(),
+                self.r#match.into(),
+                self.self_.into(),
+                self.id_.into(),
+            ];
+            values
+        }
+    }
+
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                r#type: row.r#type(),
+                r#match: row.r#match(),
+                self_: row.self_(),
+                id_: row.id_(),
+            }
         }
     }
 
     /// The table `type` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -697,7 +816,21 @@ pub mod r#type {
             self_: i32,
             id_: i64,
         ) -> ::annals::Result<Id> {
-            self.0.insert(&[r#type.into(), r#match.into(), self_.into(), id_.into()])
+            self.0.insert(&[
+                r#type.into(),
+                r#match.into(),
+                self_.into(),
+                id_.into(),
+            ])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
         }
 
         /// Inserts a row at a free id.
@@ -713,7 +846,10 @@ pub mod r#type {
             self_: i32,
             id_: i64,
         ) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[r#type.into(), r#match.into(), self_.into(), id_.into()])
+            self.0.insert_at(
+                id,
+                &[r#type.into(), r#match.into(), self_.into(), id_.into()],
+            )
         }
 
         /// Sets the field `type` of a row.
@@ -792,7 +928,8 @@ pub mod r#type {
     impl<'a> Type<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(0);
-            Self { index: ::annals::typed::Index::new(view, number, "type_") }
+            let index = ::annals::typed::Index::new(view, number, "type_");
+            Self { index }
         }
 
         /// Gives the rows with this key, in the order of the index.
@@ -869,6 +1006,12 @@ pub mod self_ {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -920,21 +1063,49 @@ pub mod self_ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("crate_", &self.crate_())
-                .field("super_", &self.super_())
-                .field("Self_", &self.Self_())
-                .field("___", &self.___())
-                .field("__", &self.__())
-                .finish()
+    /// The values of a new row of `self`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `crate`: string.
+        pub crate_: &'a str,
+        /// The field `super`: string.
+        pub super_: &'a str,
+        /// The field `Self`: string.
+        pub Self_: &'a str,
+        /// The field `_`: string.
+        pub ___: &'a str,
+        /// The field `__`: string, may be null.
+        pub __: Option<&'a str>,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 5] {
+            let values = [
+                self.crate_.into(),
+                self.super_.into(),
+                self.Self_.into(),
+                self.___.into(),
+                self.__.into(),
+            ];
+            values
+        }
+    }
+
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                crate_: row.crate_(),
+                super_: row.super_(),
+                Self_: row.Self_(),
+                ___: row.___(),
+                __: row.__(),
+            }
         }
     }
 
     /// The table `self` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -946,15 +1117,30 @@ pub mod self_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
-        pub fn insert(
+        pub fn insert<'k>(
             &mut self,
             crate_: &str,
             super_: &str,
             Self_: &str,
             ___: &str,
-            __: Option<&str>,
+            __: impl ::annals::typed::Nullable<&'k str>,
         ) -> ::annals::Result<Id> {
-            self.0.insert(&[crate_.into(), super_.into(), Self_.into(), ___.into(), __.into()])
+            self.0.insert(&[
+                crate_.into(),
+                super_.into(),
+                Self_.into(),
+                ___.into(),
+                ::annals::typed::nullable(__),
+            ])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
         }
 
         /// Inserts a row at a free id.
@@ -962,18 +1148,24 @@ pub mod self_ {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
-        pub fn insert_at(
+        pub fn insert_at<'k>(
             &mut self,
             id: Id,
             crate_: &str,
             super_: &str,
             Self_: &str,
             ___: &str,
-            __: Option<&str>,
+            __: impl ::annals::typed::Nullable<&'k str>,
         ) -> ::annals::Result<()> {
             self.0.insert_at(
                 id,
-                &[crate_.into(), super_.into(), Self_.into(), ___.into(), __.into()],
+                &[
+                    crate_.into(),
+                    super_.into(),
+                    Self_.into(),
+                    ___.into(),
+                    ::annals::typed::nullable(__),
+                ],
             )
         }
 
@@ -1013,8 +1205,16 @@ pub mod self_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set___(&mut self, id: Id, __: Option<&str>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(4), __.into())
+        pub fn set___<'k>(
+            &mut self,
+            id: Id,
+            __: impl ::annals::typed::Nullable<&'k str>,
+        ) -> ::annals::Result<()> {
+            self.0.set(
+                id,
+                ::annals::FieldNumber(4),
+                ::annals::typed::nullable(__),
+            )
         }
 
         /// Gives the row with that id.
@@ -1081,6 +1281,12 @@ pub mod crate_ {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -1097,16 +1303,9 @@ pub mod crate_ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .finish()
-        }
-    }
-
     /// The table `crate` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -1195,6 +1394,12 @@ pub mod super_ {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -1211,16 +1416,9 @@ pub mod super_ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .finish()
-        }
-    }
-
     /// The table `super` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -1309,6 +1507,12 @@ pub mod __ {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -1332,17 +1536,29 @@ pub mod __ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("get", &self.get())
-                .finish()
+    /// The values of a new row of `_`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New {
+        /// The field `get`: int32.
+        pub get: i32,
+    }
+
+    impl New {
+        fn values(self) -> [::annals::ValueRef<'static>; 1] {
+            let values = [self.get.into()];
+            values
+        }
+    }
+
+    impl From<&Row<'_>> for New {
+        fn from(row: &Row<'_>) -> Self {
+            Self { get: row.get() }
         }
     }
 
     /// The table `_` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -1356,6 +1572,15 @@ pub mod __ {
         /// A row has the same key in a unique index, or the journal can't be written.
         pub fn insert(&mut self, get: i32) -> ::annals::Result<Id> {
             self.0.insert(&[get.into()])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
         }
 
         /// Inserts a row at a free id.
@@ -1439,6 +1664,12 @@ pub mod Database_ {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -1465,14 +1696,14 @@ pub mod Database_ {
         #[inline]
         #[must_use]
         pub fn Writer_(&self) -> Option<super::Database_::Id> {
-            self.0.read::<Option<::annals::RowId>>(::annals::FieldNumber(1)).map(Into::into)
+            self.0.read(::annals::FieldNumber(1))
         }
 
         /// The reference `None` to a row of `r#type`.
         #[inline]
         #[must_use]
         pub fn None_(&self) -> Option<super::r#type::Id> {
-            self.0.read::<Option<::annals::RowId>>(::annals::FieldNumber(2)).map(Into::into)
+            self.0.read(::annals::FieldNumber(2))
         }
 
         /// The field `id`: string.
@@ -1490,21 +1721,49 @@ pub mod Database_ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("Row_", &self.Row_())
-                .field("Writer_", &self.Writer_())
-                .field("None_", &self.None_())
-                .field("id__", &self.id__())
-                .field("id_", &self.id_())
-                .finish()
+    /// The values of a new row of `Database`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `Row`: string.
+        pub Row_: &'a str,
+        /// The reference `Writer` to a row of `Database_`.
+        pub Writer_: Option<super::Database_::Id>,
+        /// The reference `None` to a row of `r#type`.
+        pub None_: Option<super::r#type::Id>,
+        /// The field `id`: string.
+        pub id__: &'a str,
+        /// The field `id_`: string.
+        pub id_: &'a str,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 5] {
+            let values = [
+                self.Row_.into(),
+                self.Writer_.into(),
+                self.None_.into(),
+                self.id__.into(),
+                self.id_.into(),
+            ];
+            values
+        }
+    }
+
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                Row_: row.Row_(),
+                Writer_: row.Writer_(),
+                None_: row.None_(),
+                id__: row.id__(),
+                id_: row.id_(),
+            }
         }
     }
 
     /// The table `Database` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -1519,18 +1778,27 @@ pub mod Database_ {
         pub fn insert(
             &mut self,
             Row_: &str,
-            Writer_: impl Into<Option<super::Database_::Id>>,
-            None_: impl Into<Option<super::r#type::Id>>,
+            Writer_: impl ::annals::typed::Nullable<super::Database_::Id>,
+            None_: impl ::annals::typed::Nullable<super::r#type::Id>,
             id__: &str,
             id_: &str,
         ) -> ::annals::Result<Id> {
             self.0.insert(&[
                 Row_.into(),
-                ::annals::typed::optional::<super::Database_::Id>(Writer_),
-                ::annals::typed::optional::<super::r#type::Id>(None_),
+                ::annals::typed::nullable(Writer_),
+                ::annals::typed::nullable(None_),
                 id__.into(),
                 id_.into(),
             ])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
         }
 
         /// Inserts a row at a free id.
@@ -1542,8 +1810,8 @@ pub mod Database_ {
             &mut self,
             id: Id,
             Row_: &str,
-            Writer_: impl Into<Option<super::Database_::Id>>,
-            None_: impl Into<Option<super::r#type::Id>>,
+            Writer_: impl ::annals::typed::Nullable<super::Database_::Id>,
+            None_: impl ::annals::typed::Nullable<super::r#type::Id>,
             id__: &str,
             id_: &str,
         ) -> ::annals::Result<()> {
@@ -1551,8 +1819,8 @@ pub mod Database_ {
                 id,
                 &[
                     Row_.into(),
-                    ::annals::typed::optional::<super::Database_::Id>(Writer_),
-                    ::annals::typed::optional::<super::r#type::Id>(None_),
+                    ::annals::typed::nullable(Writer_),
+                    ::annals::typed::nullable(None_),
                     id__.into(),
                     id_.into(),
                 ],
@@ -1574,12 +1842,12 @@ pub mod Database_ {
         pub fn set_Writer_(
             &mut self,
             id: Id,
-            Writer_: impl Into<Option<super::Database_::Id>>,
+            Writer_: impl ::annals::typed::Nullable<super::Database_::Id>,
         ) -> ::annals::Result<()> {
             self.0.set(
                 id,
                 ::annals::FieldNumber(1),
-                ::annals::typed::optional::<super::Database_::Id>(Writer_),
+                ::annals::typed::nullable(Writer_),
             )
         }
 
@@ -1590,12 +1858,12 @@ pub mod Database_ {
         pub fn set_None_(
             &mut self,
             id: Id,
-            None_: impl Into<Option<super::r#type::Id>>,
+            None_: impl ::annals::typed::Nullable<super::r#type::Id>,
         ) -> ::annals::Result<()> {
             self.0.set(
                 id,
                 ::annals::FieldNumber(2),
-                ::annals::typed::optional::<super::r#type::Id>(None_),
+                ::annals::typed::nullable(None_),
             )
         }
 
@@ -1679,6 +1947,12 @@ pub mod id {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -1744,22 +2018,7 @@ pub mod id {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("id__", &self.id__())
-                .field("id_", &self.id_())
-                .field("clone_", &self.clone_())
-                .field("insert", &self.insert())
-                .field("set_id", &self.set_id())
-                .field("values", &self.values())
-                .field("new", &self.new())
-                .finish()
-        }
-    }
-
-    /// The values of a new row of `id`. `Default` gives those of the schema.
+    /// The values of a new row of `id`. `Default` gives those of the schema; `From` copies a row.
     #[derive(Clone, Copy, Debug, Default)]
     pub struct New {
         /// The field `id`: int32.
@@ -1780,7 +2039,7 @@ pub mod id {
 
     impl New {
         fn values(self) -> [::annals::ValueRef<'static>; 7] {
-            [
+            let values = [
                 self.id__.into(),
                 self.id_.into(),
                 self.clone_.into(),
@@ -1788,12 +2047,28 @@ pub mod id {
                 self.set_id.into(),
                 self.values.into(),
                 self.new.into(),
-            ]
+            ];
+            values
+        }
+    }
+
+    impl From<&Row<'_>> for New {
+        fn from(row: &Row<'_>) -> Self {
+            Self {
+                id__: row.id__(),
+                id_: row.id_(),
+                clone_: row.clone_(),
+                insert: row.insert(),
+                set_id: row.set_id(),
+                values: row.values(),
+                new: row.new(),
+            }
         }
     }
 
     /// The table `id` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -1806,6 +2081,15 @@ pub mod id {
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
         pub fn insert(&mut self, row: New) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
 
@@ -1918,7 +2202,8 @@ pub mod id {
     impl<'a> IdById<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(4);
-            Self { index: ::annals::typed::Index::new(view, number, "id_by_id") }
+            let index = ::annals::typed::Index::new(view, number, "id_by_id");
+            Self { index }
         }
 
         /// Gives the row with this key, if there is one.
@@ -2003,7 +2288,11 @@ pub mod id {
             clone_: i32,
             new: i32,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
-            self.index.cursor_at(&[id__.into(), clone_.into(), new.into()])
+            self.index.cursor_at(&[
+                id__.into(),
+                clone_.into(),
+                new.into(),
+            ])
         }
     }
 
@@ -2048,6 +2337,12 @@ pub mod comment___ {
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
         }
     }
 
@@ -2102,21 +2397,49 @@ pub mod comment___ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("text", &self.text())
-                .field("find", &self.find())
-                .field("delete", &self.delete())
-                .field("transaction", &self.transaction())
-                .field("row", &self.row())
-                .finish()
+    /// The values of a new row of `comment`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `text`: string.
+        pub text: &'a str,
+        /// The field `find`: int32.
+        pub find: i32,
+        /// The field `delete`: int32.
+        pub delete: i32,
+        /// The field `transaction`: int32.
+        pub transaction: i32,
+        /// The field `row`: int32.
+        pub row: i32,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 5] {
+            let values = [
+                self.text.into(),
+                self.find.into(),
+                self.delete.into(),
+                self.transaction.into(),
+                self.row.into(),
+            ];
+            values
+        }
+    }
+
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                text: row.text(),
+                find: row.find(),
+                delete: row.delete(),
+                transaction: row.transaction(),
+                row: row.row(),
+            }
         }
     }
 
     /// The table `comment` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -2143,6 +2466,15 @@ pub mod comment___ {
                 transaction.into(),
                 row.into(),
             ])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
         }
 
         /// Inserts a row at a free id.
@@ -2255,7 +2587,8 @@ pub mod comment___ {
     impl<'a> Comment<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(1);
-            Self { index: ::annals::typed::Index::new(view, number, "comment__") }
+            let index = ::annals::typed::Index::new(view, number, "comment__");
+            Self { index }
         }
 
         /// Gives the rows with this key, in the order of the index.
@@ -2329,6 +2662,12 @@ pub mod comment_ {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -2345,16 +2684,9 @@ pub mod comment_ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .finish()
-        }
-    }
-
     /// The table `comment_` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -2443,6 +2775,12 @@ pub mod view_ {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -2459,16 +2797,9 @@ pub mod view_ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .finish()
-        }
-    }
-
     /// The table `view` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -2557,6 +2888,12 @@ pub mod str_ {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -2580,17 +2917,29 @@ pub mod str_ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("str", &self.str())
-                .finish()
+    /// The values of a new row of `str`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `str`: string.
+        pub str: &'a str,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 1] {
+            let values = [self.str.into()];
+            values
+        }
+    }
+
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self { str: row.str() }
         }
     }
 
     /// The table `str` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -2604,6 +2953,15 @@ pub mod str_ {
         /// A row has the same key in a unique index, or the journal can't be written.
         pub fn insert(&mut self, str: &str) -> ::annals::Result<Id> {
             self.0.insert(&[str.into()])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
         }
 
         /// Inserts a row at a free id.
@@ -2687,6 +3045,12 @@ pub mod Option_ {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -2710,17 +3074,31 @@ pub mod Option_ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("Option", &self.Option())
-                .finish()
+    /// The values of a new row of `Option`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New {
+        /// The field `Option`: int32, may be null.
+        pub Option: Option<i32>,
+    }
+
+    impl New {
+        fn values(self) -> [::annals::ValueRef<'static>; 1] {
+            let values = [self.Option.into()];
+            values
+        }
+    }
+
+    impl From<&Row<'_>> for New {
+        fn from(row: &Row<'_>) -> Self {
+            Self {
+                Option: row.Option(),
+            }
         }
     }
 
     /// The table `Option` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -2732,8 +3110,20 @@ pub mod Option_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
-        pub fn insert(&mut self, Option: Option<i32>) -> ::annals::Result<Id> {
-            self.0.insert(&[Option.into()])
+        pub fn insert(
+            &mut self,
+            Option: impl ::annals::typed::Nullable<i32>,
+        ) -> ::annals::Result<Id> {
+            self.0.insert(&[::annals::typed::nullable(Option)])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
         }
 
         /// Inserts a row at a free id.
@@ -2741,16 +3131,28 @@ pub mod Option_ {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
-        pub fn insert_at(&mut self, id: Id, Option: Option<i32>) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[Option.into()])
+        pub fn insert_at(
+            &mut self,
+            id: Id,
+            Option: impl ::annals::typed::Nullable<i32>,
+        ) -> ::annals::Result<()> {
+            self.0.insert_at(id, &[::annals::typed::nullable(Option)])
         }
 
         /// Sets the field `Option` of a row.
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_Option(&mut self, id: Id, Option: Option<i32>) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(0), Option.into())
+        pub fn set_Option(
+            &mut self,
+            id: Id,
+            Option: impl ::annals::typed::Nullable<i32>,
+        ) -> ::annals::Result<()> {
+            self.0.set(
+                id,
+                ::annals::FieldNumber(0),
+                ::annals::typed::nullable(Option),
+            )
         }
 
         /// Gives the row with that id.
@@ -2817,6 +3219,12 @@ pub mod std {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -2840,17 +3248,29 @@ pub mod std {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("core", &self.core())
-                .finish()
+    /// The values of a new row of `std`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `core`: string.
+        pub core: &'a str,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 1] {
+            let values = [self.core.into()];
+            values
+        }
+    }
+
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self { core: row.core() }
         }
     }
 
     /// The table `std` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -2864,6 +3284,15 @@ pub mod std {
         /// A row has the same key in a unique index, or the journal can't be written.
         pub fn insert(&mut self, core: &str) -> ::annals::Result<Id> {
             self.0.insert(&[core.into()])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
         }
 
         /// Inserts a row at a free id.
@@ -2947,6 +3376,12 @@ pub mod annals {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -2994,25 +3429,53 @@ pub mod annals {
         #[inline]
         #[must_use]
         pub fn r#gen(&self) -> Option<super::annals::Id> {
-            self.0.read::<Option<::annals::RowId>>(::annals::FieldNumber(4)).map(Into::into)
+            self.0.read(::annals::FieldNumber(4))
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("bounds", &self.bounds())
-                .field("prefix", &self.prefix())
-                .field("usageType", &self.usageType())
-                .field("LOUD", &self.LOUD())
-                .field("gen", &self.r#gen())
-                .finish()
+    /// The values of a new row of `annals`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `bounds`: string.
+        pub bounds: &'a str,
+        /// The field `prefix`: bytes.
+        pub prefix: &'a [u8],
+        /// The field `usageType`: string.
+        pub usageType: &'a str,
+        /// The field `LOUD`: string.
+        pub LOUD: &'a str,
+        /// The reference `gen` to a row of `annals`.
+        pub r#gen: Option<super::annals::Id>,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 5] {
+            let values = [
+                self.bounds.into(),
+                self.prefix.into(),
+                self.usageType.into(),
+                self.LOUD.into(),
+                self.r#gen.into(),
+            ];
+            values
+        }
+    }
+
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                bounds: row.bounds(),
+                prefix: row.prefix(),
+                usageType: row.usageType(),
+                LOUD: row.LOUD(),
+                r#gen: row.r#gen(),
+            }
         }
     }
 
     /// The table `annals` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -3030,15 +3493,24 @@ pub mod annals {
             prefix: &[u8],
             usageType: &str,
             LOUD: &str,
-            r#gen: impl Into<Option<super::annals::Id>>,
+            r#gen: impl ::annals::typed::Nullable<super::annals::Id>,
         ) -> ::annals::Result<Id> {
             self.0.insert(&[
                 bounds.into(),
                 prefix.into(),
                 usageType.into(),
                 LOUD.into(),
-                ::annals::typed::optional::<super::annals::Id>(r#gen),
+                ::annals::typed::nullable(r#gen),
             ])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
         }
 
         /// Inserts a row at a free id.
@@ -3053,7 +3525,7 @@ pub mod annals {
             prefix: &[u8],
             usageType: &str,
             LOUD: &str,
-            r#gen: impl Into<Option<super::annals::Id>>,
+            r#gen: impl ::annals::typed::Nullable<super::annals::Id>,
         ) -> ::annals::Result<()> {
             self.0.insert_at(
                 id,
@@ -3062,7 +3534,7 @@ pub mod annals {
                     prefix.into(),
                     usageType.into(),
                     LOUD.into(),
-                    ::annals::typed::optional::<super::annals::Id>(r#gen),
+                    ::annals::typed::nullable(r#gen),
                 ],
             )
         }
@@ -3106,12 +3578,12 @@ pub mod annals {
         pub fn set_gen(
             &mut self,
             id: Id,
-            r#gen: impl Into<Option<super::annals::Id>>,
+            r#gen: impl ::annals::typed::Nullable<super::annals::Id>,
         ) -> ::annals::Result<()> {
             self.0.set(
                 id,
                 ::annals::FieldNumber(4),
-                ::annals::typed::optional::<super::annals::Id>(r#gen),
+                ::annals::typed::nullable(r#gen),
             )
         }
 
@@ -3159,15 +3631,16 @@ pub mod annals {
     impl<'a> Kind_<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(2);
-            Self { index: ::annals::typed::Index::new(view, number, "Kind") }
+            let index = ::annals::typed::Index::new(view, number, "Kind");
+            Self { index }
         }
 
         /// Gives the rows with this key, in the order of the index.
         pub fn find(
             &self,
-            r#gen: impl Into<Option<super::annals::Id>>,
+            r#gen: impl ::annals::typed::Nullable<super::annals::Id>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.equal(&[::annals::typed::optional::<super::annals::Id>(r#gen)])
+            self.index.equal(&[::annals::typed::nullable(r#gen)])
         }
 
         /// Gives the rows whose `gen` is in the bounds.
@@ -3190,9 +3663,9 @@ pub mod annals {
         /// The rows can't be loaded.
         pub fn cursor_at(
             &self,
-            r#gen: impl Into<Option<super::annals::Id>>,
+            r#gen: impl ::annals::typed::Nullable<super::annals::Id>,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
-            self.index.cursor_at(&[::annals::typed::optional::<super::annals::Id>(r#gen)])
+            self.index.cursor_at(&[::annals::typed::nullable(r#gen)])
         }
     }
 
@@ -3220,7 +3693,8 @@ pub mod annals {
     impl<'a> Row_<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(3);
-            Self { index: ::annals::typed::Index::new(view, number, "row") }
+            let index = ::annals::typed::Index::new(view, number, "row");
+            Self { index }
         }
 
         /// Gives the rows with this key, in the order of the index.
@@ -3332,6 +3806,12 @@ pub mod r#yield {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -3355,17 +3835,31 @@ pub mod r#yield {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("yield", &self.r#yield())
-                .finish()
+    /// The values of a new row of `yield`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New {
+        /// The field `yield`: int32.
+        pub r#yield: i32,
+    }
+
+    impl New {
+        fn values(self) -> [::annals::ValueRef<'static>; 1] {
+            let values = [self.r#yield.into()];
+            values
+        }
+    }
+
+    impl From<&Row<'_>> for New {
+        fn from(row: &Row<'_>) -> Self {
+            Self {
+                r#yield: row.r#yield(),
+            }
         }
     }
 
     /// The table `yield` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -3379,6 +3873,15 @@ pub mod r#yield {
         /// A row has the same key in a unique index, or the journal can't be written.
         pub fn insert(&mut self, r#yield: i32) -> ::annals::Result<Id> {
             self.0.insert(&[r#yield.into()])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
         }
 
         /// Inserts a row at a free id.
