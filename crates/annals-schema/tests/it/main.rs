@@ -4,6 +4,7 @@
 
 mod codegen;
 mod difference;
+mod joedb;
 mod lexer;
 mod literal;
 mod mistakes;
