@@ -4,6 +4,7 @@
 
 mod codegen;
 mod difference;
+mod evolution;
 mod joedb;
 mod lexer;
 mod literal;
