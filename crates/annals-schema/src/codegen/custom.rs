@@ -58,16 +58,18 @@ impl Customs {
     pub(super) fn parameter(&self) -> String {
         let fields = self.functions.iter().map(|custom| {
             let (text, name) = (&custom.text, &custom.name);
-            let module = format!("custom::{name}");
             format!(
-                "    /// Runs at `custom {text}`, on the tables as they are there: see [`{module}`].\n    \
-                 pub {name}: &'f mut dyn FnMut(&mut {module}::Transaction<'_, '_>) -> ::annals::Result<()>,\n"
+                "    /// What happens at `custom {text}`: see [`custom::{name}`].\n    \
+                 pub {name}: custom::{name}::Function<'f>,\n"
             )
         });
         let arms = self.functions.iter().enumerate().map(|(number, custom)| {
             let name = &custom.name;
-            let call = format!("(self.{name})(&mut custom::{name}::Transaction::new(transaction))");
-            format!("            {number} => {call},\n")
+            format!(
+                "            {number} => {{\n                \
+                 let mut tables = custom::{name}::Transaction::new(transaction);\n                \
+                 (self.{name})(&mut tables)\n            }}\n"
+            )
         });
         let (fields, arms) = (fields.collect::<String>(), arms.collect::<String>());
         format!(

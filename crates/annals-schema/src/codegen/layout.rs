@@ -58,8 +58,12 @@ fn is_function(statement: &str) -> bool {
 fn broken_chain(statement: &str, room: usize) -> Option<String> {
     let (from, to) = parentheses(statement)?;
     let dot = statement.get(..from)?.rfind('.')?;
-    let method = statement.get(dot..)?;
-    let is_short = to - from - 1 <= MOST_OF_A_CALL && method.chars().count() + 4 <= room;
+    let (method, arguments) = (statement.get(dot..)?, statement.get(from + 1..to)?);
+    let counted = match split(arguments).as_slice() {
+        [list] => inside(list).unwrap_or(list).len(),
+        _ => arguments.len(),
+    };
+    let is_short = counted <= MOST_OF_A_CALL && method.chars().count() + 4 <= room;
     is_short.then(|| format!("{}\n    {method}", statement.get(..dot).unwrap_or_default()))
 }
 

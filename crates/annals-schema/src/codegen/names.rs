@@ -19,7 +19,7 @@ const NEVER_RAW: [&str; 5] = ["self", "super", "crate", "Self", "_"];
 
 /// What tables and indexes, which are methods and modules, can't be called: the other methods and
 /// items of the outer module, and what its code uses by a short name.
-const OUTER: [&str; 44] = [
+const OUTER: [&str; 45] = [
     "view",
     "valid_data",
     "read_blob",
@@ -28,6 +28,7 @@ const OUTER: [&str; 44] = [
     "custom",
     "Custom",
     "Customs",
+    "Function",
     "Reader",
     "txid",
     "as_dynamic",

@@ -8,38 +8,77 @@ use crate::Table;
 
 /// Writes what reads and writes the table in a transaction.
 pub(super) fn writer(table: &Table, columns: &[Column<'_>]) -> String {
-    let mut functions = vec![
-        "pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {\n    \
-         Self(::annals::typed::Writer::new(transaction))\n}\n"
-            .to_owned(),
-    ];
-    functions.extend(insert(table, columns));
-    functions.extend(columns.iter().map(setter));
-    functions.extend(reads());
-    format!(
+    let ty = if table.single_row { "SingleWriter" } else { "Writer" };
+    let mut functions = vec![format!(
+        "pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {{\n    \
+         Self(::annals::typed::{ty}::new(transaction))\n}}\n"
+    )];
+    if table.single_row {
+        functions.extend(columns.iter().map(single_setter));
+        functions.push(single_read());
+    } else {
+        functions.extend(insert(table, columns));
+        functions.extend(columns.iter().map(setter));
+        functions.extend(reads());
+    }
+    let name = &table.name;
+    let what = if table.single_row { "only row of the table" } else { "table" };
+    let mut code = format!(
         "\
-/// The table `{}` in a transaction, for reading and writing.
+/// The {what} `{name}` in a transaction, for reading and writing.
 #[derive(Debug)]
 #[must_use]
-pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+pub struct Writer<'t, 'db>(::annals::typed::{ty}<'t, 'db, Kind>);
 
-{}
-impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {{
-    type Target = ::annals::typed::Writer<'t, 'db, Kind>;
-    fn deref(&self) -> &Self::Target {{
-        &self.0
-    }}
-}}
-
-impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {{
-    fn deref_mut(&mut self) -> &mut Self::Target {{
-        &mut self.0
-    }}
-}}
-",
-        table.name,
+{}",
         block("impl<'t, 'db> Writer<'t, 'db>", &functions)
-    )
+    );
+    if !table.single_row {
+        code += DEREF;
+    }
+    code
+}
+
+/// How the methods that are the same for all tables are reached.
+const DEREF: &str = "
+impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
+    type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+";
+
+/// Writes the setter of a field of the only row.
+fn single_setter(column: &Column<'_>) -> String {
+    let doc = format!("Sets the field `{}`.", column.field.name);
+    Function {
+        doc: &[&doc, "", "# Errors", "The journal can't be written."],
+        name: &generic(&format!("set_{}", plain(column.name)), &[column]),
+        parameters: vec!["&mut self".to_owned(), column.parameter()],
+        gives: "::annals::Result<()>",
+        body: &call("self.0.set", &[column.number(), column.argument()]),
+    }
+    .write()
+}
+
+/// Writes how the only row is read.
+fn single_read() -> String {
+    Function {
+        doc: &["Gives the row as the transaction sees it."],
+        name: "row",
+        parameters: vec!["self".to_owned()],
+        gives: "Row<'t>",
+        body: "self.0.into_row()",
+    }
+    .write()
+    .replacen("pub fn", "#[must_use]\npub fn", 1)
 }
 
 const UNIQUE: &str = "A row has the same key in a unique index, or the journal can't be written.";

@@ -74,6 +74,21 @@ pub const SCHEMA: &str = "\
     create_index Kind annals gen\n\
     create_index row annals bounds,prefix\n\
     create_unique_index id_by_id id id,clone,new\n\
+    create_table Customs\n\
+    add_field Customs LEVEL int32\n\
+    add_field Customs level int32\n\
+    add_field Customs Level string null\n\
+    create_table custom\n\
+    add_field custom custom references custom\n\
+    create_table Reader\n\
+    create_table write_blob\n\
+    create_table New\n\
+    add_field New row string null\n\
+    add_field New values blob\n\
+    custom self\n\
+    custom type\n\
+    custom Customs\n\
+    custom Transaction\n\
 ";
 
 static COMPILED: ::annals::typed::CompiledSchema = ::annals::typed::CompiledSchema::new(SCHEMA);
@@ -86,24 +101,31 @@ pub struct Database(::annals::Database);
 
 impl Database {
     /// Opens or creates a database with the default options. A file with an older schema is
-    /// upgraded.
+    /// upgraded, with the help of `customs`.
     ///
     /// # Errors
     /// Those of [`open_with`](Self::open_with).
-    pub fn open(path: impl AsRef<::std::path::Path>) -> ::annals::Result<Self> {
-        Self::open_with(path, &::annals::Options::new())
+    pub fn open(
+        path: impl AsRef<::std::path::Path>,
+        customs: Customs<'_>,
+    ) -> ::annals::Result<Self> {
+        Self::open_with(path, &::annals::Options::new(), customs)
     }
 
-    /// Opens or creates a database. A file with an older schema is upgraded.
+    /// Opens or creates a database. A file with an older schema is upgraded, with the help of
+    /// `customs`, in one transaction.
     ///
     /// # Errors
-    /// The file is no database, is damaged, is in use, or has another schema, or a newer one; or the
-    /// operating system said no.
+    /// The file is no database, is damaged, is in use, or has another schema, or a newer one; a
+    /// function failed, and the file is as it was; or the operating system said no.
     pub fn open_with(
         path: impl AsRef<::std::path::Path>,
         options: &::annals::Options,
+        mut customs: Customs<'_>,
     ) -> ::annals::Result<Self> {
-        options.open_schema(path, COMPILED.get()?).map(Self)
+        let schema = COMPILED.get()?;
+        let run: &mut ::annals::Customs<'_> = &mut |custom, tx| customs.run(custom, tx);
+        options.open_schema_with(path, schema, run).map(Self)
     }
 
     /// Opens a file for reading only, as it is now: takes no lock, waits for nobody, and writes
@@ -113,8 +135,8 @@ impl Database {
     /// The file is no database, is damaged, or has another schema, or an older one; or the operating
     /// system said no.
     pub fn open_read_only(path: impl AsRef<::std::path::Path>) -> ::annals::Result<Reader> {
-        let options = ::annals::Options::new();
-        options.open_schema_read_only(path, COMPILED.get()?).map(Reader)
+        let (options, schema) = (::annals::Options::new(), COMPILED.get()?);
+        options.open_schema_read_only(path, schema).map(Reader)
     }
 
     /// Gives a snapshot of the last commit. Never waits.
@@ -223,11 +245,14 @@ impl Snapshot {
         self.0.txid()
     }
 
-    /// Gives the content of a blob, to be read piece by piece.
+    /// Opens a blob, to be read piece by piece. What it gives may outlive the snapshot.
     ///
     /// # Errors
-    /// There is no such blob, or the journal can't be read.
-    pub fn read_blob(&self, blob: ::annals::Blob) -> ::annals::Result<::annals::BlobReader> {
+    /// There is no such blob.
+    pub fn read_blob(
+        &self,
+        blob: ::annals::Blob,
+    ) -> ::annals::Result<::annals::BlobReader<'static>> {
         self.0.blob(blob)
     }
 
@@ -297,6 +322,22 @@ impl<'db> Transaction<'db> {
         self.0.write_blob(content)
     }
 
+    /// Appends bytes to the blob that this transaction wrote last.
+    ///
+    /// # Errors
+    /// There is no such blob or no byte, or the journal can't be written.
+    pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
+        self.0.append_blob(bytes)
+    }
+
+    /// Opens a blob that was committed, or that this transaction wrote.
+    ///
+    /// # Errors
+    /// There is no such blob.
+    pub fn read_blob(&self, blob: ::annals::Blob) -> ::annals::Result<::annals::BlobReader<'_>> {
+        self.0.blob(blob)
+    }
+
     /// Sets the commit time, instead of the clock's.
     pub fn set_time(&mut self, time: ::annals::Timestamp) {
         self.0.set_time(time);
@@ -327,6 +368,54 @@ impl<'db> Transaction<'db> {
     #[must_use]
     pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
         &mut self.0
+    }
+}
+
+/// What the program does at each `custom` of the schema, when opening upgrades a file that is
+/// older. A function that fails leaves the file as it was.
+#[must_use]
+pub struct Customs<'f> {
+    /// What happens at `custom self`: see [`custom::self_`].
+    pub self_: custom::self_::Function<'f>,
+    /// What happens at `custom type`: see [`custom::r#type`].
+    pub r#type: custom::r#type::Function<'f>,
+    /// What happens at `custom Customs`: see [`custom::Customs`].
+    pub Customs: custom::Customs::Function<'f>,
+    /// What happens at `custom Transaction`: see [`custom::Transaction`].
+    pub Transaction: custom::Transaction::Function<'f>,
+}
+
+impl Customs<'_> {
+    fn run(
+        &mut self,
+        custom: ::annals::Custom<'_>,
+        transaction: &mut ::annals::Transaction<'_>,
+    ) -> ::annals::Result<()> {
+        match custom.number {
+            0 => {
+                let mut tables = custom::self_::Transaction::new(transaction);
+                (self.self_)(&mut tables)
+            }
+            1 => {
+                let mut tables = custom::r#type::Transaction::new(transaction);
+                (self.r#type)(&mut tables)
+            }
+            2 => {
+                let mut tables = custom::Customs::Transaction::new(transaction);
+                (self.Customs)(&mut tables)
+            }
+            3 => {
+                let mut tables = custom::Transaction::Transaction::new(transaction);
+                (self.Transaction)(&mut tables)
+            }
+            _ => ::annals::typed::unknown_custom(custom),
+        }
+    }
+}
+
+impl ::std::fmt::Debug for Customs<'_> {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        f.debug_struct("Customs").finish_non_exhaustive()
     }
 }
 
@@ -418,6 +507,36 @@ impl<'a> View<'a> {
     /// Gives the table `yield`.
     #[must_use]
     pub fn r#yield(self) -> r#yield::Table<'a> {
+        ::annals::typed::Table::new(self.0)
+    }
+
+    /// Gives the table `Customs`.
+    #[must_use]
+    pub fn Customs_(self) -> Customs_::Table<'a> {
+        ::annals::typed::Table::new(self.0)
+    }
+
+    /// Gives the table `custom`.
+    #[must_use]
+    pub fn custom_(self) -> custom_::Table<'a> {
+        ::annals::typed::Table::new(self.0)
+    }
+
+    /// Gives the table `Reader`.
+    #[must_use]
+    pub fn Reader_(self) -> Reader_::Table<'a> {
+        ::annals::typed::Table::new(self.0)
+    }
+
+    /// Gives the table `write_blob`.
+    #[must_use]
+    pub fn write_blob_(self) -> write_blob_::Table<'a> {
+        ::annals::typed::Table::new(self.0)
+    }
+
+    /// Gives the table `New`.
+    #[must_use]
+    pub fn New(self) -> New::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
@@ -543,6 +662,36 @@ impl Snapshot {
         self.view().r#yield()
     }
 
+    /// Gives the table `Customs`.
+    #[must_use]
+    pub fn Customs_(&self) -> Customs_::Table<'_> {
+        self.view().Customs_()
+    }
+
+    /// Gives the table `custom`.
+    #[must_use]
+    pub fn custom_(&self) -> custom_::Table<'_> {
+        self.view().custom_()
+    }
+
+    /// Gives the table `Reader`.
+    #[must_use]
+    pub fn Reader_(&self) -> Reader_::Table<'_> {
+        self.view().Reader_()
+    }
+
+    /// Gives the table `write_blob`.
+    #[must_use]
+    pub fn write_blob_(&self) -> write_blob_::Table<'_> {
+        self.view().write_blob_()
+    }
+
+    /// Gives the table `New`.
+    #[must_use]
+    pub fn New(&self) -> New::Table<'_> {
+        self.view().New()
+    }
+
     /// Gives the index `type_`.
     #[must_use]
     pub fn type_(&self) -> r#type::Type<'_> {
@@ -648,6 +797,31 @@ impl<'db> Transaction<'db> {
     /// Gives the table `yield`.
     pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
         r#yield::Writer::new(&mut self.0)
+    }
+
+    /// Gives the table `Customs`.
+    pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
+        Customs_::Writer::new(&mut self.0)
+    }
+
+    /// Gives the table `custom`.
+    pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
+        custom_::Writer::new(&mut self.0)
+    }
+
+    /// Gives the table `Reader`.
+    pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
+        Reader_::Writer::new(&mut self.0)
+    }
+
+    /// Gives the table `write_blob`.
+    pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
+        write_blob_::Writer::new(&mut self.0)
+    }
+
+    /// Gives the table `New`.
+    pub fn New(&mut self) -> New::Writer<'_, 'db> {
+        New::Writer::new(&mut self.0)
     }
 
     /// Gives the index `type_`.
@@ -816,12 +990,8 @@ pub mod r#type {
             self_: i32,
             id_: i64,
         ) -> ::annals::Result<Id> {
-            self.0.insert(&[
-                r#type.into(),
-                r#match.into(),
-                self_.into(),
-                id_.into(),
-            ])
+            self.0
+                .insert(&[r#type.into(), r#match.into(), self_.into(), id_.into()])
         }
 
         /// Inserts a row with the table's next id, given by the names of its fields. The others
@@ -1210,11 +1380,8 @@ pub mod self_ {
             id: Id,
             __: impl ::annals::typed::Nullable<&'k str>,
         ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(4),
-                ::annals::typed::nullable(__),
-            )
+            self.0
+                .set(id, ::annals::FieldNumber(4), ::annals::typed::nullable(__))
         }
 
         /// Gives the row with that id.
@@ -2288,11 +2455,8 @@ pub mod id {
             clone_: i32,
             new: i32,
         ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
-            self.index.cursor_at(&[
-                id__.into(),
-                clone_.into(),
-                new.into(),
-            ])
+            self.index
+                .cursor_at(&[id__.into(), clone_.into(), new.into()])
         }
     }
 
@@ -3933,6 +4097,2179 @@ pub mod r#yield {
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
+        }
+    }
+}
+
+/// The table `Customs`.
+pub mod Customs_ {
+    /// The kind of rows that the table `Customs` holds.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Kind {}
+
+    impl ::annals::typed::Record for Kind {
+        const TABLE: ::annals::TableNumber = ::annals::TableNumber(15);
+        const NAME: &'static str = "Customs";
+        type Row<'a> = Row<'a>;
+    }
+
+    /// The id of a row of `Customs`.
+    pub type Id = ::annals::typed::Id<Kind>;
+
+    /// The table `Customs`, for reading.
+    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
+
+    /// A row of `Customs`. Its getters can't fail, and cost no search.
+    #[derive(Clone)]
+    pub struct Row<'a>(::annals::Row<'a>);
+
+    impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        fn from(row: ::annals::Row<'a>) -> Self {
+            Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
+    impl<'a> Row<'a> {
+        /// Gives the row's id.
+        #[inline]
+        #[must_use]
+        pub fn id(&self) -> Id {
+            Id::from(self.0.id())
+        }
+
+        /// Gives the same row without the types of its schema.
+        #[inline]
+        #[must_use]
+        pub fn as_dynamic(&self) -> &::annals::Row<'a> {
+            &self.0
+        }
+
+        /// The field `LEVEL`: int32.
+        #[inline]
+        #[must_use]
+        pub fn LEVEL(&self) -> i32 {
+            self.0.read(::annals::FieldNumber(0))
+        }
+
+        /// The field `level`: int32.
+        #[inline]
+        #[must_use]
+        pub fn level(&self) -> i32 {
+            self.0.read(::annals::FieldNumber(1))
+        }
+
+        /// The field `Level`: string, may be null.
+        #[inline]
+        #[must_use]
+        pub fn Level(&self) -> Option<&str> {
+            self.0.read(::annals::FieldNumber(2))
+        }
+    }
+
+    /// The values of a new row of `Customs`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `LEVEL`: int32.
+        pub LEVEL: i32,
+        /// The field `level`: int32.
+        pub level: i32,
+        /// The field `Level`: string, may be null.
+        pub Level: Option<&'a str>,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 3] {
+            let values = [self.LEVEL.into(), self.level.into(), self.Level.into()];
+            values
+        }
+    }
+
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                LEVEL: row.LEVEL(),
+                level: row.level(),
+                Level: row.Level(),
+            }
+        }
+    }
+
+    /// The table `Customs` in a transaction, for reading and writing.
+    #[derive(Debug)]
+    #[must_use]
+    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+
+    impl<'t, 'db> Writer<'t, 'db> {
+        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+            Self(::annals::typed::Writer::new(transaction))
+        }
+
+        /// Inserts a row with the table's next id.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert<'k>(
+            &mut self,
+            LEVEL: i32,
+            level: i32,
+            Level: impl ::annals::typed::Nullable<&'k str>,
+        ) -> ::annals::Result<Id> {
+            self.0
+                .insert(&[LEVEL.into(), level.into(), ::annals::typed::nullable(Level)])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
+        /// Inserts a row at a free id.
+        ///
+        /// # Errors
+        /// The id is in use, a row has the same key in a unique index, or the journal can't be
+        /// written.
+        pub fn insert_at<'k>(
+            &mut self,
+            id: Id,
+            LEVEL: i32,
+            level: i32,
+            Level: impl ::annals::typed::Nullable<&'k str>,
+        ) -> ::annals::Result<()> {
+            self.0.insert_at(
+                id,
+                &[LEVEL.into(), level.into(), ::annals::typed::nullable(Level)],
+            )
+        }
+
+        /// Sets the field `LEVEL` of a row.
+        ///
+        /// # Errors
+        /// There is no row with that id, or the journal can't be written.
+        pub fn set_LEVEL(&mut self, id: Id, LEVEL: i32) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(0), LEVEL.into())
+        }
+
+        /// Sets the field `level` of a row.
+        ///
+        /// # Errors
+        /// There is no row with that id, or the journal can't be written.
+        pub fn set_level(&mut self, id: Id, level: i32) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(1), level.into())
+        }
+
+        /// Sets the field `Level` of a row.
+        ///
+        /// # Errors
+        /// There is no row with that id, or the journal can't be written.
+        pub fn set_Level<'k>(
+            &mut self,
+            id: Id,
+            Level: impl ::annals::typed::Nullable<&'k str>,
+        ) -> ::annals::Result<()> {
+            self.0.set(
+                id,
+                ::annals::FieldNumber(2),
+                ::annals::typed::nullable(Level),
+            )
+        }
+
+        /// Gives the row with that id.
+        ///
+        /// # Errors
+        /// There is none.
+        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
+            self.0.into_table().get(id)
+        }
+
+        /// Gives the row with that id, if there is one.
+        ///
+        /// # Errors
+        /// It can't be loaded.
+        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+            self.0.into_table().find(id)
+        }
+
+        /// Gives all rows in order of their ids.
+        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
+            self.0.into_table().iter()
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
+        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        fn deref(&self) -> &Self::Target {
+            &self.0
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        fn deref_mut(&mut self) -> &mut Self::Target {
+            &mut self.0
+        }
+    }
+}
+
+/// The table `custom`.
+pub mod custom_ {
+    /// The kind of rows that the table `custom` holds.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Kind {}
+
+    impl ::annals::typed::Record for Kind {
+        const TABLE: ::annals::TableNumber = ::annals::TableNumber(16);
+        const NAME: &'static str = "custom";
+        type Row<'a> = Row<'a>;
+    }
+
+    /// The id of a row of `custom`.
+    pub type Id = ::annals::typed::Id<Kind>;
+
+    /// The table `custom`, for reading.
+    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
+
+    /// A row of `custom`. Its getters can't fail, and cost no search.
+    #[derive(Clone)]
+    pub struct Row<'a>(::annals::Row<'a>);
+
+    impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        fn from(row: ::annals::Row<'a>) -> Self {
+            Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
+    impl<'a> Row<'a> {
+        /// Gives the row's id.
+        #[inline]
+        #[must_use]
+        pub fn id(&self) -> Id {
+            Id::from(self.0.id())
+        }
+
+        /// Gives the same row without the types of its schema.
+        #[inline]
+        #[must_use]
+        pub fn as_dynamic(&self) -> &::annals::Row<'a> {
+            &self.0
+        }
+
+        /// The reference `custom` to a row of `custom_`.
+        #[inline]
+        #[must_use]
+        pub fn custom(&self) -> Option<super::custom_::Id> {
+            self.0.read(::annals::FieldNumber(0))
+        }
+    }
+
+    /// The values of a new row of `custom`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New {
+        /// The reference `custom` to a row of `custom_`.
+        pub custom: Option<super::custom_::Id>,
+    }
+
+    impl New {
+        fn values(self) -> [::annals::ValueRef<'static>; 1] {
+            let values = [self.custom.into()];
+            values
+        }
+    }
+
+    impl From<&Row<'_>> for New {
+        fn from(row: &Row<'_>) -> Self {
+            Self {
+                custom: row.custom(),
+            }
+        }
+    }
+
+    /// The table `custom` in a transaction, for reading and writing.
+    #[derive(Debug)]
+    #[must_use]
+    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+
+    impl<'t, 'db> Writer<'t, 'db> {
+        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+            Self(::annals::typed::Writer::new(transaction))
+        }
+
+        /// Inserts a row with the table's next id.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert(
+            &mut self,
+            custom: impl ::annals::typed::Nullable<super::custom_::Id>,
+        ) -> ::annals::Result<Id> {
+            self.0.insert(&[::annals::typed::nullable(custom)])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
+        /// Inserts a row at a free id.
+        ///
+        /// # Errors
+        /// The id is in use, a row has the same key in a unique index, or the journal can't be
+        /// written.
+        pub fn insert_at(
+            &mut self,
+            id: Id,
+            custom: impl ::annals::typed::Nullable<super::custom_::Id>,
+        ) -> ::annals::Result<()> {
+            self.0.insert_at(id, &[::annals::typed::nullable(custom)])
+        }
+
+        /// Sets the field `custom` of a row.
+        ///
+        /// # Errors
+        /// There is no row with that id, or the journal can't be written.
+        pub fn set_custom(
+            &mut self,
+            id: Id,
+            custom: impl ::annals::typed::Nullable<super::custom_::Id>,
+        ) -> ::annals::Result<()> {
+            self.0.set(
+                id,
+                ::annals::FieldNumber(0),
+                ::annals::typed::nullable(custom),
+            )
+        }
+
+        /// Gives the row with that id.
+        ///
+        /// # Errors
+        /// There is none.
+        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
+            self.0.into_table().get(id)
+        }
+
+        /// Gives the row with that id, if there is one.
+        ///
+        /// # Errors
+        /// It can't be loaded.
+        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+            self.0.into_table().find(id)
+        }
+
+        /// Gives all rows in order of their ids.
+        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
+            self.0.into_table().iter()
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
+        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        fn deref(&self) -> &Self::Target {
+            &self.0
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        fn deref_mut(&mut self) -> &mut Self::Target {
+            &mut self.0
+        }
+    }
+}
+
+/// The table `Reader`.
+pub mod Reader_ {
+    /// The kind of rows that the table `Reader` holds.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Kind {}
+
+    impl ::annals::typed::Record for Kind {
+        const TABLE: ::annals::TableNumber = ::annals::TableNumber(17);
+        const NAME: &'static str = "Reader";
+        type Row<'a> = Row<'a>;
+    }
+
+    /// The id of a row of `Reader`.
+    pub type Id = ::annals::typed::Id<Kind>;
+
+    /// The table `Reader`, for reading.
+    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
+
+    /// A row of `Reader`. Its getters can't fail, and cost no search.
+    #[derive(Clone)]
+    pub struct Row<'a>(::annals::Row<'a>);
+
+    impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        fn from(row: ::annals::Row<'a>) -> Self {
+            Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
+    impl<'a> Row<'a> {
+        /// Gives the row's id.
+        #[inline]
+        #[must_use]
+        pub fn id(&self) -> Id {
+            Id::from(self.0.id())
+        }
+
+        /// Gives the same row without the types of its schema.
+        #[inline]
+        #[must_use]
+        pub fn as_dynamic(&self) -> &::annals::Row<'a> {
+            &self.0
+        }
+    }
+
+    /// The table `Reader` in a transaction, for reading and writing.
+    #[derive(Debug)]
+    #[must_use]
+    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+
+    impl<'t, 'db> Writer<'t, 'db> {
+        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+            Self(::annals::typed::Writer::new(transaction))
+        }
+
+        /// Inserts a row with the table's next id.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert(&mut self) -> ::annals::Result<Id> {
+            self.0.insert(&[])
+        }
+
+        /// Inserts a row at a free id.
+        ///
+        /// # Errors
+        /// The id is in use, a row has the same key in a unique index, or the journal can't be
+        /// written.
+        pub fn insert_at(&mut self, id: Id) -> ::annals::Result<()> {
+            self.0.insert_at(id, &[])
+        }
+
+        /// Gives the row with that id.
+        ///
+        /// # Errors
+        /// There is none.
+        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
+            self.0.into_table().get(id)
+        }
+
+        /// Gives the row with that id, if there is one.
+        ///
+        /// # Errors
+        /// It can't be loaded.
+        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+            self.0.into_table().find(id)
+        }
+
+        /// Gives all rows in order of their ids.
+        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
+            self.0.into_table().iter()
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
+        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        fn deref(&self) -> &Self::Target {
+            &self.0
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        fn deref_mut(&mut self) -> &mut Self::Target {
+            &mut self.0
+        }
+    }
+}
+
+/// The table `write_blob`.
+pub mod write_blob_ {
+    /// The kind of rows that the table `write_blob` holds.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Kind {}
+
+    impl ::annals::typed::Record for Kind {
+        const TABLE: ::annals::TableNumber = ::annals::TableNumber(18);
+        const NAME: &'static str = "write_blob";
+        type Row<'a> = Row<'a>;
+    }
+
+    /// The id of a row of `write_blob`.
+    pub type Id = ::annals::typed::Id<Kind>;
+
+    /// The table `write_blob`, for reading.
+    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
+
+    /// A row of `write_blob`. Its getters can't fail, and cost no search.
+    #[derive(Clone)]
+    pub struct Row<'a>(::annals::Row<'a>);
+
+    impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        fn from(row: ::annals::Row<'a>) -> Self {
+            Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
+    impl<'a> Row<'a> {
+        /// Gives the row's id.
+        #[inline]
+        #[must_use]
+        pub fn id(&self) -> Id {
+            Id::from(self.0.id())
+        }
+
+        /// Gives the same row without the types of its schema.
+        #[inline]
+        #[must_use]
+        pub fn as_dynamic(&self) -> &::annals::Row<'a> {
+            &self.0
+        }
+    }
+
+    /// The table `write_blob` in a transaction, for reading and writing.
+    #[derive(Debug)]
+    #[must_use]
+    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+
+    impl<'t, 'db> Writer<'t, 'db> {
+        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+            Self(::annals::typed::Writer::new(transaction))
+        }
+
+        /// Inserts a row with the table's next id.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert(&mut self) -> ::annals::Result<Id> {
+            self.0.insert(&[])
+        }
+
+        /// Inserts a row at a free id.
+        ///
+        /// # Errors
+        /// The id is in use, a row has the same key in a unique index, or the journal can't be
+        /// written.
+        pub fn insert_at(&mut self, id: Id) -> ::annals::Result<()> {
+            self.0.insert_at(id, &[])
+        }
+
+        /// Gives the row with that id.
+        ///
+        /// # Errors
+        /// There is none.
+        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
+            self.0.into_table().get(id)
+        }
+
+        /// Gives the row with that id, if there is one.
+        ///
+        /// # Errors
+        /// It can't be loaded.
+        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+            self.0.into_table().find(id)
+        }
+
+        /// Gives all rows in order of their ids.
+        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
+            self.0.into_table().iter()
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
+        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        fn deref(&self) -> &Self::Target {
+            &self.0
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        fn deref_mut(&mut self) -> &mut Self::Target {
+            &mut self.0
+        }
+    }
+}
+
+/// The table `New`.
+pub mod New {
+    /// The kind of rows that the table `New` holds.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Kind {}
+
+    impl ::annals::typed::Record for Kind {
+        const TABLE: ::annals::TableNumber = ::annals::TableNumber(19);
+        const NAME: &'static str = "New";
+        type Row<'a> = Row<'a>;
+    }
+
+    /// The id of a row of `New`.
+    pub type Id = ::annals::typed::Id<Kind>;
+
+    /// The table `New`, for reading.
+    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
+
+    /// A row of `New`. Its getters can't fail, and cost no search.
+    #[derive(Clone)]
+    pub struct Row<'a>(::annals::Row<'a>);
+
+    impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        fn from(row: ::annals::Row<'a>) -> Self {
+            Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
+    impl<'a> Row<'a> {
+        /// Gives the row's id.
+        #[inline]
+        #[must_use]
+        pub fn id(&self) -> Id {
+            Id::from(self.0.id())
+        }
+
+        /// Gives the same row without the types of its schema.
+        #[inline]
+        #[must_use]
+        pub fn as_dynamic(&self) -> &::annals::Row<'a> {
+            &self.0
+        }
+
+        /// The field `row`: string, may be null.
+        #[inline]
+        #[must_use]
+        pub fn row(&self) -> Option<&str> {
+            self.0.read(::annals::FieldNumber(0))
+        }
+
+        /// The field `values`: blob.
+        #[inline]
+        #[must_use]
+        pub fn values(&self) -> Option<::annals::Blob> {
+            self.0.read(::annals::FieldNumber(1))
+        }
+    }
+
+    /// The values of a new row of `New`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `row`: string, may be null.
+        pub row: Option<&'a str>,
+        /// The field `values`: blob.
+        pub values: Option<::annals::Blob>,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 2] {
+            let values = [self.row.into(), self.values.into()];
+            values
+        }
+    }
+
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                row: row.row(),
+                values: row.values(),
+            }
+        }
+    }
+
+    /// The table `New` in a transaction, for reading and writing.
+    #[derive(Debug)]
+    #[must_use]
+    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+
+    impl<'t, 'db> Writer<'t, 'db> {
+        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+            Self(::annals::typed::Writer::new(transaction))
+        }
+
+        /// Inserts a row with the table's next id.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert<'k>(
+            &mut self,
+            row: impl ::annals::typed::Nullable<&'k str>,
+            values: impl ::annals::typed::Nullable<::annals::Blob>,
+        ) -> ::annals::Result<Id> {
+            self.0.insert(&[
+                ::annals::typed::nullable(row),
+                ::annals::typed::nullable(values),
+            ])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
+        /// Inserts a row at a free id.
+        ///
+        /// # Errors
+        /// The id is in use, a row has the same key in a unique index, or the journal can't be
+        /// written.
+        pub fn insert_at<'k>(
+            &mut self,
+            id: Id,
+            row: impl ::annals::typed::Nullable<&'k str>,
+            values: impl ::annals::typed::Nullable<::annals::Blob>,
+        ) -> ::annals::Result<()> {
+            self.0.insert_at(
+                id,
+                &[
+                    ::annals::typed::nullable(row),
+                    ::annals::typed::nullable(values),
+                ],
+            )
+        }
+
+        /// Sets the field `row` of a row.
+        ///
+        /// # Errors
+        /// There is no row with that id, or the journal can't be written.
+        pub fn set_row<'k>(
+            &mut self,
+            id: Id,
+            row: impl ::annals::typed::Nullable<&'k str>,
+        ) -> ::annals::Result<()> {
+            self.0
+                .set(id, ::annals::FieldNumber(0), ::annals::typed::nullable(row))
+        }
+
+        /// Sets the field `values` of a row.
+        ///
+        /// # Errors
+        /// There is no row with that id, or the journal can't be written.
+        pub fn set_values(
+            &mut self,
+            id: Id,
+            values: impl ::annals::typed::Nullable<::annals::Blob>,
+        ) -> ::annals::Result<()> {
+            self.0.set(
+                id,
+                ::annals::FieldNumber(1),
+                ::annals::typed::nullable(values),
+            )
+        }
+
+        /// Gives the row with that id.
+        ///
+        /// # Errors
+        /// There is none.
+        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
+            self.0.into_table().get(id)
+        }
+
+        /// Gives the row with that id, if there is one.
+        ///
+        /// # Errors
+        /// It can't be loaded.
+        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+            self.0.into_table().find(id)
+        }
+
+        /// Gives all rows in order of their ids.
+        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
+            self.0.into_table().iter()
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
+        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        fn deref(&self) -> &Self::Target {
+            &self.0
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        fn deref_mut(&mut self) -> &mut Self::Target {
+            &mut self.0
+        }
+    }
+}
+
+/// The schema as it is at each `custom`, for the function of that name.
+pub mod custom {
+    /// The tables as they are at `custom self`.
+    pub mod self_ {
+        pub use super::super::r#type;
+
+        pub use super::super::self_;
+
+        pub use super::super::crate_;
+
+        pub use super::super::super_;
+
+        pub use super::super::__;
+
+        pub use super::super::Database_;
+
+        pub use super::super::id;
+
+        pub use super::super::comment___ as comment__;
+
+        pub use super::super::comment_;
+
+        pub use super::super::view_;
+
+        pub use super::super::str_;
+
+        pub use super::super::Option_;
+
+        pub use super::super::std;
+
+        pub use super::super::annals;
+
+        pub use super::super::r#yield;
+
+        pub use super::super::Customs_;
+
+        pub use super::super::custom_;
+
+        pub use super::super::Reader_;
+
+        pub use super::super::write_blob_;
+
+        pub use super::super::New;
+
+        /// The program's function: a closure or a function, borrowed. What it returns as an error rolls the
+        /// upgrade back.
+        pub type Function<'f> = &'f mut dyn FnMut(&mut Transaction<'_, '_>) -> ::annals::Result<()>;
+
+        /// The transaction of an upgrade, which commits it as a whole.
+        #[derive(Debug)]
+        pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
+
+        impl<'t, 'db> Transaction<'t, 'db> {
+            pub(in super::super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+                Self(transaction)
+            }
+
+            /// Gives what the transaction sees.
+            #[must_use]
+            pub fn view(&self) -> View<'_> {
+                View(self.0.view())
+            }
+
+            /// Notes a comment in the journal.
+            ///
+            /// # Errors
+            /// The journal can't be written.
+            pub fn comment(&mut self, text: &str) -> ::annals::Result<()> {
+                self.0.comment(text)
+            }
+
+            /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
+            /// field of type `blob`.
+            ///
+            /// # Errors
+            /// `content` can't be read, or the journal can't be written.
+            pub fn write_blob(
+                &mut self,
+                content: impl ::std::io::Read,
+            ) -> ::annals::Result<::annals::Blob> {
+                self.0.write_blob(content)
+            }
+
+            /// Appends bytes to the blob that this transaction wrote last.
+            ///
+            /// # Errors
+            /// There is no such blob or no byte, or the journal can't be written.
+            pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
+                self.0.append_blob(bytes)
+            }
+
+            /// Opens a blob that was committed, or that this transaction wrote.
+            ///
+            /// # Errors
+            /// There is no such blob.
+            pub fn read_blob(
+                &self,
+                blob: ::annals::Blob,
+            ) -> ::annals::Result<::annals::BlobReader<'_>> {
+                self.0.blob(blob)
+            }
+
+            /// Gives the same transaction without the types of its schema.
+            #[must_use]
+            pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
+                self.0
+            }
+        }
+
+        /// What the transaction sees: all tables at this place of the schema, for reading.
+        #[derive(Clone, Copy, Debug)]
+        pub struct View<'a>(&'a ::annals::View);
+
+        impl<'a> View<'a> {
+            /// Gives the table `type`.
+            #[must_use]
+            pub fn r#type(self) -> r#type::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `self`.
+            #[must_use]
+            pub fn self_(self) -> self_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `crate`.
+            #[must_use]
+            pub fn crate_(self) -> crate_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `super`.
+            #[must_use]
+            pub fn super_(self) -> super_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `_`.
+            #[must_use]
+            pub fn __(self) -> __::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Database`.
+            #[must_use]
+            pub fn Database_(self) -> Database_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `id`.
+            #[must_use]
+            pub fn id(self) -> id::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `comment`.
+            #[must_use]
+            pub fn comment__(self) -> comment__::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `comment_`.
+            #[must_use]
+            pub fn comment_(self) -> comment_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `view`.
+            #[must_use]
+            pub fn view_(self) -> view_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `str`.
+            #[must_use]
+            pub fn str_(self) -> str_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Option`.
+            #[must_use]
+            pub fn Option_(self) -> Option_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `std`.
+            #[must_use]
+            pub fn std(self) -> std::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `annals`.
+            #[must_use]
+            pub fn annals(self) -> annals::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `yield`.
+            #[must_use]
+            pub fn r#yield(self) -> r#yield::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Customs`.
+            #[must_use]
+            pub fn Customs_(self) -> Customs_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `custom`.
+            #[must_use]
+            pub fn custom_(self) -> custom_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Reader`.
+            #[must_use]
+            pub fn Reader_(self) -> Reader_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `write_blob`.
+            #[must_use]
+            pub fn write_blob_(self) -> write_blob_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `New`.
+            #[must_use]
+            pub fn New(self) -> New::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+        }
+
+        impl<'db> Transaction<'_, 'db> {
+            /// Gives the table `type`.
+            pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
+                r#type::Writer::new(self.0)
+            }
+
+            /// Gives the table `self`.
+            pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
+                self_::Writer::new(self.0)
+            }
+
+            /// Gives the table `crate`.
+            pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
+                crate_::Writer::new(self.0)
+            }
+
+            /// Gives the table `super`.
+            pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
+                super_::Writer::new(self.0)
+            }
+
+            /// Gives the table `_`.
+            pub fn __(&mut self) -> __::Writer<'_, 'db> {
+                __::Writer::new(self.0)
+            }
+
+            /// Gives the table `Database`.
+            pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
+                Database_::Writer::new(self.0)
+            }
+
+            /// Gives the table `id`.
+            pub fn id(&mut self) -> id::Writer<'_, 'db> {
+                id::Writer::new(self.0)
+            }
+
+            /// Gives the table `comment`.
+            pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
+                comment__::Writer::new(self.0)
+            }
+
+            /// Gives the table `comment_`.
+            pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
+                comment_::Writer::new(self.0)
+            }
+
+            /// Gives the table `view`.
+            pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
+                view_::Writer::new(self.0)
+            }
+
+            /// Gives the table `str`.
+            pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
+                str_::Writer::new(self.0)
+            }
+
+            /// Gives the table `Option`.
+            pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
+                Option_::Writer::new(self.0)
+            }
+
+            /// Gives the table `std`.
+            pub fn std(&mut self) -> std::Writer<'_, 'db> {
+                std::Writer::new(self.0)
+            }
+
+            /// Gives the table `annals`.
+            pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
+                annals::Writer::new(self.0)
+            }
+
+            /// Gives the table `yield`.
+            pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
+                r#yield::Writer::new(self.0)
+            }
+
+            /// Gives the table `Customs`.
+            pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
+                Customs_::Writer::new(self.0)
+            }
+
+            /// Gives the table `custom`.
+            pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
+                custom_::Writer::new(self.0)
+            }
+
+            /// Gives the table `Reader`.
+            pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
+                Reader_::Writer::new(self.0)
+            }
+
+            /// Gives the table `write_blob`.
+            pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
+                write_blob_::Writer::new(self.0)
+            }
+
+            /// Gives the table `New`.
+            pub fn New(&mut self) -> New::Writer<'_, 'db> {
+                New::Writer::new(self.0)
+            }
+        }
+    }
+
+    /// The tables as they are at `custom type`.
+    pub mod r#type {
+        pub use super::super::r#type;
+
+        pub use super::super::self_;
+
+        pub use super::super::crate_;
+
+        pub use super::super::super_;
+
+        pub use super::super::__;
+
+        pub use super::super::Database_;
+
+        pub use super::super::id;
+
+        pub use super::super::comment___ as comment__;
+
+        pub use super::super::comment_;
+
+        pub use super::super::view_;
+
+        pub use super::super::str_;
+
+        pub use super::super::Option_;
+
+        pub use super::super::std;
+
+        pub use super::super::annals;
+
+        pub use super::super::r#yield;
+
+        pub use super::super::Customs_;
+
+        pub use super::super::custom_;
+
+        pub use super::super::Reader_;
+
+        pub use super::super::write_blob_;
+
+        pub use super::super::New;
+
+        /// The program's function: a closure or a function, borrowed. What it returns as an error rolls the
+        /// upgrade back.
+        pub type Function<'f> = &'f mut dyn FnMut(&mut Transaction<'_, '_>) -> ::annals::Result<()>;
+
+        /// The transaction of an upgrade, which commits it as a whole.
+        #[derive(Debug)]
+        pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
+
+        impl<'t, 'db> Transaction<'t, 'db> {
+            pub(in super::super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+                Self(transaction)
+            }
+
+            /// Gives what the transaction sees.
+            #[must_use]
+            pub fn view(&self) -> View<'_> {
+                View(self.0.view())
+            }
+
+            /// Notes a comment in the journal.
+            ///
+            /// # Errors
+            /// The journal can't be written.
+            pub fn comment(&mut self, text: &str) -> ::annals::Result<()> {
+                self.0.comment(text)
+            }
+
+            /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
+            /// field of type `blob`.
+            ///
+            /// # Errors
+            /// `content` can't be read, or the journal can't be written.
+            pub fn write_blob(
+                &mut self,
+                content: impl ::std::io::Read,
+            ) -> ::annals::Result<::annals::Blob> {
+                self.0.write_blob(content)
+            }
+
+            /// Appends bytes to the blob that this transaction wrote last.
+            ///
+            /// # Errors
+            /// There is no such blob or no byte, or the journal can't be written.
+            pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
+                self.0.append_blob(bytes)
+            }
+
+            /// Opens a blob that was committed, or that this transaction wrote.
+            ///
+            /// # Errors
+            /// There is no such blob.
+            pub fn read_blob(
+                &self,
+                blob: ::annals::Blob,
+            ) -> ::annals::Result<::annals::BlobReader<'_>> {
+                self.0.blob(blob)
+            }
+
+            /// Gives the same transaction without the types of its schema.
+            #[must_use]
+            pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
+                self.0
+            }
+        }
+
+        /// What the transaction sees: all tables at this place of the schema, for reading.
+        #[derive(Clone, Copy, Debug)]
+        pub struct View<'a>(&'a ::annals::View);
+
+        impl<'a> View<'a> {
+            /// Gives the table `type`.
+            #[must_use]
+            pub fn r#type(self) -> r#type::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `self`.
+            #[must_use]
+            pub fn self_(self) -> self_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `crate`.
+            #[must_use]
+            pub fn crate_(self) -> crate_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `super`.
+            #[must_use]
+            pub fn super_(self) -> super_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `_`.
+            #[must_use]
+            pub fn __(self) -> __::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Database`.
+            #[must_use]
+            pub fn Database_(self) -> Database_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `id`.
+            #[must_use]
+            pub fn id(self) -> id::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `comment`.
+            #[must_use]
+            pub fn comment__(self) -> comment__::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `comment_`.
+            #[must_use]
+            pub fn comment_(self) -> comment_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `view`.
+            #[must_use]
+            pub fn view_(self) -> view_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `str`.
+            #[must_use]
+            pub fn str_(self) -> str_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Option`.
+            #[must_use]
+            pub fn Option_(self) -> Option_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `std`.
+            #[must_use]
+            pub fn std(self) -> std::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `annals`.
+            #[must_use]
+            pub fn annals(self) -> annals::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `yield`.
+            #[must_use]
+            pub fn r#yield(self) -> r#yield::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Customs`.
+            #[must_use]
+            pub fn Customs_(self) -> Customs_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `custom`.
+            #[must_use]
+            pub fn custom_(self) -> custom_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Reader`.
+            #[must_use]
+            pub fn Reader_(self) -> Reader_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `write_blob`.
+            #[must_use]
+            pub fn write_blob_(self) -> write_blob_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `New`.
+            #[must_use]
+            pub fn New(self) -> New::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+        }
+
+        impl<'db> Transaction<'_, 'db> {
+            /// Gives the table `type`.
+            pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
+                r#type::Writer::new(self.0)
+            }
+
+            /// Gives the table `self`.
+            pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
+                self_::Writer::new(self.0)
+            }
+
+            /// Gives the table `crate`.
+            pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
+                crate_::Writer::new(self.0)
+            }
+
+            /// Gives the table `super`.
+            pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
+                super_::Writer::new(self.0)
+            }
+
+            /// Gives the table `_`.
+            pub fn __(&mut self) -> __::Writer<'_, 'db> {
+                __::Writer::new(self.0)
+            }
+
+            /// Gives the table `Database`.
+            pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
+                Database_::Writer::new(self.0)
+            }
+
+            /// Gives the table `id`.
+            pub fn id(&mut self) -> id::Writer<'_, 'db> {
+                id::Writer::new(self.0)
+            }
+
+            /// Gives the table `comment`.
+            pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
+                comment__::Writer::new(self.0)
+            }
+
+            /// Gives the table `comment_`.
+            pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
+                comment_::Writer::new(self.0)
+            }
+
+            /// Gives the table `view`.
+            pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
+                view_::Writer::new(self.0)
+            }
+
+            /// Gives the table `str`.
+            pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
+                str_::Writer::new(self.0)
+            }
+
+            /// Gives the table `Option`.
+            pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
+                Option_::Writer::new(self.0)
+            }
+
+            /// Gives the table `std`.
+            pub fn std(&mut self) -> std::Writer<'_, 'db> {
+                std::Writer::new(self.0)
+            }
+
+            /// Gives the table `annals`.
+            pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
+                annals::Writer::new(self.0)
+            }
+
+            /// Gives the table `yield`.
+            pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
+                r#yield::Writer::new(self.0)
+            }
+
+            /// Gives the table `Customs`.
+            pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
+                Customs_::Writer::new(self.0)
+            }
+
+            /// Gives the table `custom`.
+            pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
+                custom_::Writer::new(self.0)
+            }
+
+            /// Gives the table `Reader`.
+            pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
+                Reader_::Writer::new(self.0)
+            }
+
+            /// Gives the table `write_blob`.
+            pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
+                write_blob_::Writer::new(self.0)
+            }
+
+            /// Gives the table `New`.
+            pub fn New(&mut self) -> New::Writer<'_, 'db> {
+                New::Writer::new(self.0)
+            }
+        }
+    }
+
+    /// The tables as they are at `custom Customs`.
+    pub mod Customs {
+        pub use super::super::r#type;
+
+        pub use super::super::self_;
+
+        pub use super::super::crate_;
+
+        pub use super::super::super_;
+
+        pub use super::super::__;
+
+        pub use super::super::Database_;
+
+        pub use super::super::id;
+
+        pub use super::super::comment___ as comment__;
+
+        pub use super::super::comment_;
+
+        pub use super::super::view_;
+
+        pub use super::super::str_;
+
+        pub use super::super::Option_;
+
+        pub use super::super::std;
+
+        pub use super::super::annals;
+
+        pub use super::super::r#yield;
+
+        pub use super::super::Customs_;
+
+        pub use super::super::custom_;
+
+        pub use super::super::Reader_;
+
+        pub use super::super::write_blob_;
+
+        pub use super::super::New;
+
+        /// The program's function: a closure or a function, borrowed. What it returns as an error rolls the
+        /// upgrade back.
+        pub type Function<'f> = &'f mut dyn FnMut(&mut Transaction<'_, '_>) -> ::annals::Result<()>;
+
+        /// The transaction of an upgrade, which commits it as a whole.
+        #[derive(Debug)]
+        pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
+
+        impl<'t, 'db> Transaction<'t, 'db> {
+            pub(in super::super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+                Self(transaction)
+            }
+
+            /// Gives what the transaction sees.
+            #[must_use]
+            pub fn view(&self) -> View<'_> {
+                View(self.0.view())
+            }
+
+            /// Notes a comment in the journal.
+            ///
+            /// # Errors
+            /// The journal can't be written.
+            pub fn comment(&mut self, text: &str) -> ::annals::Result<()> {
+                self.0.comment(text)
+            }
+
+            /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
+            /// field of type `blob`.
+            ///
+            /// # Errors
+            /// `content` can't be read, or the journal can't be written.
+            pub fn write_blob(
+                &mut self,
+                content: impl ::std::io::Read,
+            ) -> ::annals::Result<::annals::Blob> {
+                self.0.write_blob(content)
+            }
+
+            /// Appends bytes to the blob that this transaction wrote last.
+            ///
+            /// # Errors
+            /// There is no such blob or no byte, or the journal can't be written.
+            pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
+                self.0.append_blob(bytes)
+            }
+
+            /// Opens a blob that was committed, or that this transaction wrote.
+            ///
+            /// # Errors
+            /// There is no such blob.
+            pub fn read_blob(
+                &self,
+                blob: ::annals::Blob,
+            ) -> ::annals::Result<::annals::BlobReader<'_>> {
+                self.0.blob(blob)
+            }
+
+            /// Gives the same transaction without the types of its schema.
+            #[must_use]
+            pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
+                self.0
+            }
+        }
+
+        /// What the transaction sees: all tables at this place of the schema, for reading.
+        #[derive(Clone, Copy, Debug)]
+        pub struct View<'a>(&'a ::annals::View);
+
+        impl<'a> View<'a> {
+            /// Gives the table `type`.
+            #[must_use]
+            pub fn r#type(self) -> r#type::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `self`.
+            #[must_use]
+            pub fn self_(self) -> self_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `crate`.
+            #[must_use]
+            pub fn crate_(self) -> crate_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `super`.
+            #[must_use]
+            pub fn super_(self) -> super_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `_`.
+            #[must_use]
+            pub fn __(self) -> __::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Database`.
+            #[must_use]
+            pub fn Database_(self) -> Database_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `id`.
+            #[must_use]
+            pub fn id(self) -> id::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `comment`.
+            #[must_use]
+            pub fn comment__(self) -> comment__::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `comment_`.
+            #[must_use]
+            pub fn comment_(self) -> comment_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `view`.
+            #[must_use]
+            pub fn view_(self) -> view_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `str`.
+            #[must_use]
+            pub fn str_(self) -> str_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Option`.
+            #[must_use]
+            pub fn Option_(self) -> Option_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `std`.
+            #[must_use]
+            pub fn std(self) -> std::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `annals`.
+            #[must_use]
+            pub fn annals(self) -> annals::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `yield`.
+            #[must_use]
+            pub fn r#yield(self) -> r#yield::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Customs`.
+            #[must_use]
+            pub fn Customs_(self) -> Customs_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `custom`.
+            #[must_use]
+            pub fn custom_(self) -> custom_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Reader`.
+            #[must_use]
+            pub fn Reader_(self) -> Reader_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `write_blob`.
+            #[must_use]
+            pub fn write_blob_(self) -> write_blob_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `New`.
+            #[must_use]
+            pub fn New(self) -> New::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+        }
+
+        impl<'db> Transaction<'_, 'db> {
+            /// Gives the table `type`.
+            pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
+                r#type::Writer::new(self.0)
+            }
+
+            /// Gives the table `self`.
+            pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
+                self_::Writer::new(self.0)
+            }
+
+            /// Gives the table `crate`.
+            pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
+                crate_::Writer::new(self.0)
+            }
+
+            /// Gives the table `super`.
+            pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
+                super_::Writer::new(self.0)
+            }
+
+            /// Gives the table `_`.
+            pub fn __(&mut self) -> __::Writer<'_, 'db> {
+                __::Writer::new(self.0)
+            }
+
+            /// Gives the table `Database`.
+            pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
+                Database_::Writer::new(self.0)
+            }
+
+            /// Gives the table `id`.
+            pub fn id(&mut self) -> id::Writer<'_, 'db> {
+                id::Writer::new(self.0)
+            }
+
+            /// Gives the table `comment`.
+            pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
+                comment__::Writer::new(self.0)
+            }
+
+            /// Gives the table `comment_`.
+            pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
+                comment_::Writer::new(self.0)
+            }
+
+            /// Gives the table `view`.
+            pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
+                view_::Writer::new(self.0)
+            }
+
+            /// Gives the table `str`.
+            pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
+                str_::Writer::new(self.0)
+            }
+
+            /// Gives the table `Option`.
+            pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
+                Option_::Writer::new(self.0)
+            }
+
+            /// Gives the table `std`.
+            pub fn std(&mut self) -> std::Writer<'_, 'db> {
+                std::Writer::new(self.0)
+            }
+
+            /// Gives the table `annals`.
+            pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
+                annals::Writer::new(self.0)
+            }
+
+            /// Gives the table `yield`.
+            pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
+                r#yield::Writer::new(self.0)
+            }
+
+            /// Gives the table `Customs`.
+            pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
+                Customs_::Writer::new(self.0)
+            }
+
+            /// Gives the table `custom`.
+            pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
+                custom_::Writer::new(self.0)
+            }
+
+            /// Gives the table `Reader`.
+            pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
+                Reader_::Writer::new(self.0)
+            }
+
+            /// Gives the table `write_blob`.
+            pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
+                write_blob_::Writer::new(self.0)
+            }
+
+            /// Gives the table `New`.
+            pub fn New(&mut self) -> New::Writer<'_, 'db> {
+                New::Writer::new(self.0)
+            }
+        }
+    }
+
+    /// The tables as they are at `custom Transaction`.
+    pub mod Transaction {
+        pub use super::super::r#type;
+
+        pub use super::super::self_;
+
+        pub use super::super::crate_;
+
+        pub use super::super::super_;
+
+        pub use super::super::__;
+
+        pub use super::super::Database_;
+
+        pub use super::super::id;
+
+        pub use super::super::comment___ as comment__;
+
+        pub use super::super::comment_;
+
+        pub use super::super::view_;
+
+        pub use super::super::str_;
+
+        pub use super::super::Option_;
+
+        pub use super::super::std;
+
+        pub use super::super::annals;
+
+        pub use super::super::r#yield;
+
+        pub use super::super::Customs_;
+
+        pub use super::super::custom_;
+
+        pub use super::super::Reader_;
+
+        pub use super::super::write_blob_;
+
+        pub use super::super::New;
+
+        /// The program's function: a closure or a function, borrowed. What it returns as an error rolls the
+        /// upgrade back.
+        pub type Function<'f> = &'f mut dyn FnMut(&mut Transaction<'_, '_>) -> ::annals::Result<()>;
+
+        /// The transaction of an upgrade, which commits it as a whole.
+        #[derive(Debug)]
+        pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
+
+        impl<'t, 'db> Transaction<'t, 'db> {
+            pub(in super::super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+                Self(transaction)
+            }
+
+            /// Gives what the transaction sees.
+            #[must_use]
+            pub fn view(&self) -> View<'_> {
+                View(self.0.view())
+            }
+
+            /// Notes a comment in the journal.
+            ///
+            /// # Errors
+            /// The journal can't be written.
+            pub fn comment(&mut self, text: &str) -> ::annals::Result<()> {
+                self.0.comment(text)
+            }
+
+            /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
+            /// field of type `blob`.
+            ///
+            /// # Errors
+            /// `content` can't be read, or the journal can't be written.
+            pub fn write_blob(
+                &mut self,
+                content: impl ::std::io::Read,
+            ) -> ::annals::Result<::annals::Blob> {
+                self.0.write_blob(content)
+            }
+
+            /// Appends bytes to the blob that this transaction wrote last.
+            ///
+            /// # Errors
+            /// There is no such blob or no byte, or the journal can't be written.
+            pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
+                self.0.append_blob(bytes)
+            }
+
+            /// Opens a blob that was committed, or that this transaction wrote.
+            ///
+            /// # Errors
+            /// There is no such blob.
+            pub fn read_blob(
+                &self,
+                blob: ::annals::Blob,
+            ) -> ::annals::Result<::annals::BlobReader<'_>> {
+                self.0.blob(blob)
+            }
+
+            /// Gives the same transaction without the types of its schema.
+            #[must_use]
+            pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
+                self.0
+            }
+        }
+
+        /// What the transaction sees: all tables at this place of the schema, for reading.
+        #[derive(Clone, Copy, Debug)]
+        pub struct View<'a>(&'a ::annals::View);
+
+        impl<'a> View<'a> {
+            /// Gives the table `type`.
+            #[must_use]
+            pub fn r#type(self) -> r#type::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `self`.
+            #[must_use]
+            pub fn self_(self) -> self_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `crate`.
+            #[must_use]
+            pub fn crate_(self) -> crate_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `super`.
+            #[must_use]
+            pub fn super_(self) -> super_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `_`.
+            #[must_use]
+            pub fn __(self) -> __::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Database`.
+            #[must_use]
+            pub fn Database_(self) -> Database_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `id`.
+            #[must_use]
+            pub fn id(self) -> id::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `comment`.
+            #[must_use]
+            pub fn comment__(self) -> comment__::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `comment_`.
+            #[must_use]
+            pub fn comment_(self) -> comment_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `view`.
+            #[must_use]
+            pub fn view_(self) -> view_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `str`.
+            #[must_use]
+            pub fn str_(self) -> str_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Option`.
+            #[must_use]
+            pub fn Option_(self) -> Option_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `std`.
+            #[must_use]
+            pub fn std(self) -> std::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `annals`.
+            #[must_use]
+            pub fn annals(self) -> annals::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `yield`.
+            #[must_use]
+            pub fn r#yield(self) -> r#yield::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Customs`.
+            #[must_use]
+            pub fn Customs_(self) -> Customs_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `custom`.
+            #[must_use]
+            pub fn custom_(self) -> custom_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Reader`.
+            #[must_use]
+            pub fn Reader_(self) -> Reader_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `write_blob`.
+            #[must_use]
+            pub fn write_blob_(self) -> write_blob_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `New`.
+            #[must_use]
+            pub fn New(self) -> New::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+        }
+
+        impl<'db> Transaction<'_, 'db> {
+            /// Gives the table `type`.
+            pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
+                r#type::Writer::new(self.0)
+            }
+
+            /// Gives the table `self`.
+            pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
+                self_::Writer::new(self.0)
+            }
+
+            /// Gives the table `crate`.
+            pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
+                crate_::Writer::new(self.0)
+            }
+
+            /// Gives the table `super`.
+            pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
+                super_::Writer::new(self.0)
+            }
+
+            /// Gives the table `_`.
+            pub fn __(&mut self) -> __::Writer<'_, 'db> {
+                __::Writer::new(self.0)
+            }
+
+            /// Gives the table `Database`.
+            pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
+                Database_::Writer::new(self.0)
+            }
+
+            /// Gives the table `id`.
+            pub fn id(&mut self) -> id::Writer<'_, 'db> {
+                id::Writer::new(self.0)
+            }
+
+            /// Gives the table `comment`.
+            pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
+                comment__::Writer::new(self.0)
+            }
+
+            /// Gives the table `comment_`.
+            pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
+                comment_::Writer::new(self.0)
+            }
+
+            /// Gives the table `view`.
+            pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
+                view_::Writer::new(self.0)
+            }
+
+            /// Gives the table `str`.
+            pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
+                str_::Writer::new(self.0)
+            }
+
+            /// Gives the table `Option`.
+            pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
+                Option_::Writer::new(self.0)
+            }
+
+            /// Gives the table `std`.
+            pub fn std(&mut self) -> std::Writer<'_, 'db> {
+                std::Writer::new(self.0)
+            }
+
+            /// Gives the table `annals`.
+            pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
+                annals::Writer::new(self.0)
+            }
+
+            /// Gives the table `yield`.
+            pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
+                r#yield::Writer::new(self.0)
+            }
+
+            /// Gives the table `Customs`.
+            pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
+                Customs_::Writer::new(self.0)
+            }
+
+            /// Gives the table `custom`.
+            pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
+                custom_::Writer::new(self.0)
+            }
+
+            /// Gives the table `Reader`.
+            pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
+                Reader_::Writer::new(self.0)
+            }
+
+            /// Gives the table `write_blob`.
+            pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
+                write_blob_::Writer::new(self.0)
+            }
+
+            /// Gives the table `New`.
+            pub fn New(&mut self) -> New::Writer<'_, 'db> {
+                New::Writer::new(self.0)
+            }
         }
     }
 }
