@@ -1,6 +1,7 @@
 //! What users hold: the database, its transactions and snapshots, and the ways to read a journal.
 //!
-//! In reading order: `options` opens; `database` is the handle; `transaction` writes; `snapshot`
+//! In reading order: `options` opens; `database` is the handle; `transaction` writes, `vectors` whole runs of rows, and `references`
+//! what follows from a change; `snapshot`
 //! is what was committed; `keeper` works in the background; `scan`, `reader` and `inspect` read
 //! journals without writing.
 
@@ -9,9 +10,11 @@ mod inspect;
 mod keeper;
 mod options;
 mod reader;
+mod references;
 mod scan;
 mod snapshot;
 mod transaction;
+mod vectors;
 
 pub use database::Database;
 pub use inspect::{Inspection, inspect, inspect_in};

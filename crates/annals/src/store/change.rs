@@ -37,10 +37,13 @@ impl Store {
         if !same_count || !table.columns.iter().zip(values).all(|(c, v)| fits(c, v)) {
             return Err(refused(&self.working, number, values));
         }
+        if table.single {
+            return Err(single_row(&self.working, number));
+        }
         if id > RowId::MAX || table.rows.find(id.0).is_some() {
             return Err(bad_id(&self.working, number, id));
         }
-        let indexed = !table.indexes.is_empty();
+        let (indexed, refers) = (!table.indexes.is_empty(), table.refers);
         if indexed && let Some(uniqueness) = uniqueness {
             self.check_new_keys(at, values, uniqueness)?;
         }
@@ -52,6 +55,9 @@ impl Store {
         }
         if indexed {
             self.index_row(at, id, values);
+        }
+        if refers && uniqueness.is_some() {
+            self.note_references_of(number, id);
         }
         Ok(())
     }
@@ -131,6 +137,9 @@ impl Store {
             table.begin(&self.epoch);
             table.update(slot, place, value, &self.epoch);
         }
+        if watch {
+            self.note_reference(number, (field, place), (id.0, 1), value);
+        }
         Ok(())
     }
 
@@ -168,6 +177,9 @@ impl Store {
         let at = number.0 as usize;
         let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
         let slot = table.rows.find(id.0).ok_or_else(|| no_row(&self.working, number, id))?;
+        if table.single {
+            return Err(single_row(&self.working, number));
+        }
         self.changed = true;
         let View { tables, indexes, .. } = &mut self.working;
         let Some(table) = tables.get_mut(at) else { return Ok(()) };
@@ -184,8 +196,12 @@ impl Store {
     }
 
     /// Fails (kind `Unique`) if keys that this transaction wrote are there twice. To call before
-    /// commit. Costs a lookup for each key that was there twice at some time in the transaction.
+    /// commit. Costs a lookup for each key that was there twice at some time in the transaction;
+    /// where there were very many, a walk over the index.
     pub fn check_unique(&self) -> Result<()> {
+        for &number in &self.suspect_indexes {
+            self.check_whole_index(number)?;
+        }
         for (number, key) in &self.suspects {
             let Some(index) = self.working.indexes.get(*number) else { continue };
             if let Some((a, b)) = index.holders(key) {
@@ -202,7 +218,7 @@ fn value_at<'v>(values: &[ValueRef<'v>], field: usize) -> ValueRef<'v> {
 }
 
 #[inline]
-fn fits(column: &Column, value: &ValueRef<'_>) -> bool {
+pub(super) fn fits(column: &Column, value: &ValueRef<'_>) -> bool {
     column.accepts(value)
         && match value {
             ValueRef::String(text) => text.len() <= MAX_LEN,
@@ -282,7 +298,12 @@ fn refused(view: &View, number: TableNumber, values: &[ValueRef<'_>]) -> Error {
 }
 
 #[cold]
-fn bad_value(view: &View, number: TableNumber, field: FieldNumber, value: &ValueRef<'_>) -> Error {
+pub(super) fn bad_value(
+    view: &View,
+    number: TableNumber,
+    field: FieldNumber,
+    value: &ValueRef<'_>,
+) -> Error {
     let Some(field) = view.schema.table(number).and_then(|table| table.field(field)) else {
         return Error::invalid("there is no such field");
     };
@@ -297,7 +318,7 @@ fn bad_value(view: &View, number: TableNumber, field: FieldNumber, value: &Value
 }
 
 #[cold]
-fn bad_id(view: &View, number: TableNumber, id: RowId) -> Error {
+pub(super) fn bad_id(view: &View, number: TableNumber, id: RowId) -> Error {
     let name = view.table_name(number);
     if id > RowId::MAX {
         let max = RowId::MAX.0;
@@ -306,8 +327,18 @@ fn bad_id(view: &View, number: TableNumber, id: RowId) -> Error {
     Error::new(ErrorKind::InUse, format!("table `{name}` has a row {} already", id.0))
 }
 
+/// Says that a table has one row, for good.
 #[cold]
-fn no_field(view: &View, number: TableNumber, field: FieldNumber) -> Error {
+pub(super) fn single_row(view: &View, number: TableNumber) -> Error {
+    let name = view.table_name(number);
+    Error::invalid(format!(
+        "table `{name}` always has exactly one row: set its fields, or say `set_single_row {name} \
+         false` first"
+    ))
+}
+
+#[cold]
+pub(super) fn no_field(view: &View, number: TableNumber, field: FieldNumber) -> Error {
     let name = view.table_name(number);
     Error::new(ErrorKind::NotFound, format!("table `{name}` has no field number {}", field.0))
 }
