@@ -7,7 +7,9 @@
 //! slot, the [`rows`] say in which slot a row is, and a [`table`] is both. A [`btree`] holds sorted
 //! byte strings, made from values by [`key`]; an [`index`] is one. A [`View`] is all tables and
 //! indexes at one moment, read through [`row`] and [`lookup`]; the [`Store`] is the writer's side:
-//! [`mod@change`] rows, [`define`] tables. [`check`] executes the invariants.
+//! [`mod@change`] rows, [`vector`] and [`index_run`] whole runs of them, [`define`] tables; what enforced
+//! references ask for is in [`reference`] and [`deletion`]. A program gives runs as [`Values`] and
+//! reads them as a [`VectorView`], made of [`primitive`] types. [`check`] executes the invariants.
 //!
 //! The store knows nothing of files and of the journal.
 
@@ -39,6 +41,7 @@ mod vector_view;
 mod view;
 mod writer;
 
+pub use check::Dangling;
 pub use lookup::{IndexRows, IndexView};
 pub use primitive::Primitive;
 pub(crate) use primitive::sealed;

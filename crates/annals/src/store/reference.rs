@@ -75,7 +75,7 @@ pub(super) const fn target_of(ty: Type) -> Option<(TableNumber, OnDelete)> {
 }
 
 impl View {
-    fn has_row(&self, table: TableNumber, id: u64) -> bool {
+    pub(super) fn has_row(&self, table: TableNumber, id: u64) -> bool {
         let table = self.tables.get(table.0 as usize);
         table.is_some_and(|table| table.rows.find(id).is_some())
     }
