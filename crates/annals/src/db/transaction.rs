@@ -186,6 +186,15 @@ impl<'db> Transaction<'db> {
         self.note(&Event::Timestamp(seconds))
     }
 
+    /// Marks the data as coherent here, for whoever looks for a good place in the history.
+    ///
+    /// # Errors
+    /// `Io` if the journal can't be written.
+    pub fn valid_data(&mut self) -> Result<()> {
+        self.usable()?;
+        self.note(&Event::ValidData)
+    }
+
     /// Sets the level of this transaction's commit.
     pub fn set_level(&mut self, level: Level) {
         self.level = level;

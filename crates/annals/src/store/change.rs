@@ -2,6 +2,7 @@
 
 use annals_schema::{FieldNumber, IndexNumber, RowId, TableNumber, ValueRef};
 
+use super::blobs::{Blobs, no_blob};
 use super::column::Column;
 use super::index::IndexTree;
 use super::strings::MAX_LEN;
@@ -34,7 +35,8 @@ impl Store {
         let at = number.0 as usize;
         let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
         let same_count = table.columns.len() == values.len();
-        if !same_count || !table.columns.iter().zip(values).all(|(c, v)| fits(c, v)) {
+        let blobs = &self.working.blobs;
+        if !same_count || !table.columns.iter().zip(values).all(|(c, v)| fits(c, v, blobs)) {
             return Err(refused(&self.working, number, values));
         }
         if table.single {
@@ -125,7 +127,7 @@ impl Store {
         let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
         let slot = table.rows.find(id.0).ok_or_else(|| no_row(&self.working, number, id))?;
         let place = table.place_of(field).ok_or_else(|| no_field(&self.working, number, field))?;
-        if !table.columns.get(place).is_some_and(|column| fits(column, &value)) {
+        if !table.columns.get(place).is_some_and(|c| fits(c, &value, &self.working.blobs)) {
             return Err(bad_value(&self.working, number, field, &value));
         }
         self.changed = true;
@@ -218,12 +220,12 @@ fn value_at<'v>(values: &[ValueRef<'v>], field: usize) -> ValueRef<'v> {
 }
 
 #[inline]
-pub(super) fn fits(column: &Column, value: &ValueRef<'_>) -> bool {
+pub(super) fn fits(column: &Column, value: &ValueRef<'_>, blobs: &Blobs) -> bool {
     column.accepts(value)
         && match value {
             ValueRef::String(text) => text.len() <= MAX_LEN,
             ValueRef::Bytes(bytes) => bytes.len() <= MAX_LEN,
-            _ => true,
+            _ => blobs.allows(value),
         }
 }
 
@@ -291,7 +293,7 @@ fn refused(view: &View, number: TableNumber, values: &[ValueRef<'_>]) -> Error {
         ));
     }
     let columns = view.tables.get(number.0 as usize).map_or(&[][..], |table| &table.columns);
-    let bad = columns.iter().zip(values).position(|(column, value)| !fits(column, value));
+    let bad = columns.iter().zip(values).position(|(c, value)| !fits(c, value, &view.blobs));
     let place = bad.unwrap_or_default();
     let field = columns.get(place).map_or(FieldNumber(u32::MAX), Column::field);
     bad_value(view, number, field, &value_at(values, place))
@@ -307,7 +309,9 @@ pub(super) fn bad_value(
     let Some(field) = view.schema.table(number).and_then(|table| table.field(field)) else {
         return Error::invalid("there is no such field");
     };
-    let what = if field.accepts(*value) {
+    let what = if let Some(what) = no_blob(value).filter(|_| field.accepts(*value)) {
+        what
+    } else if field.accepts(*value) {
         "the value is longer than 1 GiB".to_owned()
     } else if matches!(value, ValueRef::Null) {
         "it may not be null".to_owned()

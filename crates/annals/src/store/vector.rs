@@ -2,6 +2,7 @@
 
 use annals_schema::{FieldNumber, RowId, TableNumber, ValueRef};
 
+use super::blobs::Blobs;
 use super::change::{bad_id, bad_value, fits, no_field, single_row};
 use super::column::Column;
 use super::table::Table;
@@ -120,7 +121,7 @@ impl Store {
         let mut is_zero = true;
         values.each_piece(column.ty(), |_, piece| {
             is_zero = is_zero && holds_zeros(column, piece);
-            match first_bad(column, piece) {
+            match first_bad(column, piece, &self.working.blobs) {
                 Some(value) => Err(bad_value(&self.working, number, field, &value)),
                 None => Ok(()),
             }
@@ -208,13 +209,13 @@ fn check_count(count: u64) -> Result<()> {
 }
 
 /// Finds the first value that a column doesn't take.
-fn first_bad<'v>(column: &Column, values: Vector<'v>) -> Option<ValueRef<'v>> {
+fn first_bad<'v>(column: &Column, values: Vector<'v>, blobs: &Blobs) -> Option<ValueRef<'v>> {
     match values {
         Vector::Cells(cells) => {
-            let at = column.first_bad_cell(cells)?;
+            let at = column.first_bad_cell(cells, blobs)?;
             values.iter(column.ty()).nth(at)
         }
-        Vector::Values(values) => values.iter().find(|value| !fits(column, value)).copied(),
+        Vector::Values(values) => values.iter().find(|value| !fits(column, value, blobs)).copied(),
     }
 }
 

@@ -9,6 +9,8 @@
 
 use std::sync::Arc;
 
+use annals_schema::Blob;
+
 use super::page::Epoch;
 use super::reference::Doubts;
 use super::view::View;
@@ -39,6 +41,8 @@ pub struct Store {
     /// Where keys are made, so that making one allocates nothing.
     pub(super) key: Vec<u8>,
     pub(super) old_key: Vec<u8>,
+    /// The blob that this transaction wrote last, and its length.
+    pub(super) open_blob: Option<(Blob, u64)>,
 }
 
 impl Default for Store {
@@ -61,6 +65,7 @@ impl Store {
             doubts: Doubts::default(),
             key: Vec::new(),
             old_key: Vec::new(),
+            open_blob: None,
         }
     }
 
@@ -86,14 +91,15 @@ impl Store {
                 self.update_row(table, id, (field, value), false)
             }
             Event::Delete { table, id } => self.delete(table, id),
+            Event::Blob { blob, offset, bytes, position } => {
+                self.add_piece(blob, offset, bytes.len(), position)
+            }
             Event::InsertVector { table, id, count } => self.insert_vector(table, id, count, false),
             Event::UpdateVector { table, id, field, values } => {
                 self.update_vector(table, id, field, values, false)
             }
             Event::DeleteVector { table, id, count } => self.delete_vector(table, id, count),
-            Event::Blob { .. } | Event::ValidData | Event::Comment(_) | Event::Timestamp(_) => {
-                Ok(())
-            }
+            Event::ValidData | Event::Comment(_) | Event::Timestamp(_) => Ok(()),
         };
         applied.map_err(|error| Error::corrupt(error.to_string()))
     }
@@ -102,6 +108,7 @@ impl Store {
     /// for each table and index.
     pub fn commit(&mut self) -> Arc<View> {
         self.forget_suspects();
+        self.end_blob();
         if self.changed {
             self.changed = false;
             self.published = Arc::new(self.working.share());
@@ -119,6 +126,7 @@ impl Store {
     /// Ends the transaction: the working view becomes what was last published.
     pub fn rollback(&mut self) {
         self.forget_suspects();
+        self.end_blob();
         if self.changed {
             self.changed = false;
             self.working = self.published.share();
