@@ -7,6 +7,8 @@ mod cells;
 pub(crate) mod compact;
 mod decode;
 mod encode;
+#[cfg(test)]
+mod malformed;
 pub(crate) mod opcode;
 pub(crate) mod piece;
 #[cfg(test)]

@@ -45,6 +45,9 @@ mod tests {
         let mut out = Vec::new();
         put(&mut out, Blob(3), 9, b"bytes");
         let stored = out.get(4..).unwrap();
+        let hashed = [&3u64.to_le_bytes()[..], &9u64.to_le_bytes(), b"bytes"].concat();
+        let sum = xxhash_rust::xxh3::xxh3_64(&hashed).to_le_bytes();
+        assert_eq!(stored, [&sum[..], b"bytes"].concat(), "as docs/format.md has it");
         assert_eq!(verify(Blob(3), 9, stored), Some(&b"bytes"[..]));
         assert_eq!(verify(Blob(4), 9, stored), None, "another blob");
         assert_eq!(verify(Blob(3), 8, stored), None, "another place in it");

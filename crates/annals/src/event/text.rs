@@ -215,6 +215,43 @@ mod tests {
     }
 
     #[test]
+    fn vectors_and_pieces_of_blobs_are_one_line_each() {
+        let (table, blob, position) = (TableNumber(0), annals_schema::Blob(1), 0);
+        let cells: Vec<u8> = [1.5f64, -0.0].into_iter().flat_map(f64::to_le_bytes).collect();
+        let piece = |offset, bytes| Event::Blob { blob, offset, bytes, position };
+        let (id, field) = (RowId(4), FieldNumber(0));
+        let events = [
+            Event::InsertVector { table, id, count: 3 },
+            Event::UpdateVector { table, id, field, values: Vector::Cells(&cells) },
+            Event::Insert {
+                table,
+                id: RowId(7),
+                values: &[ValueRef::Float64(1.0), ValueRef::String("")],
+            },
+            Event::DeleteVector { table, id, count: 2 },
+            piece(0, "Köln\n".as_bytes()),
+            piece(6, b"K\xc3"),
+            piece(8, b"\x00\x7f"),
+            piece(0, b""),
+            Event::ValidData,
+        ];
+        assert_eq!(
+            lines(&events),
+            [
+                "insert_vector t 4 3",
+                "update_vector t 4 x 2 1.5 -0",
+                r#"insert t 1 """#,
+                "delete_vector t 4 2",
+                r#"write_blob "Köln\n""#,
+                "append_blob 0x4bc3",
+                "append_blob 0x007f",
+                r#"write_blob """#,
+                "valid_data",
+            ]
+        );
+    }
+
+    #[test]
     fn an_event_of_a_table_that_is_not_there_is_damage() {
         let event = Event::Delete { table: TableNumber(9), id: RowId(0) };
         let error = Script::new().push(&schema(), &event, &mut String::new()).unwrap_err();

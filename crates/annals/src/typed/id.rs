@@ -11,6 +11,7 @@ use super::Record;
 use crate::{Cell, Row};
 
 /// The id of a row of one table: 8 bytes, and no other table's id fits where it is asked for.
+#[repr(transparent)] // so that a run of ids can be borrowed as a run of numbers
 pub struct Id<R> {
     row: RowId,
     kind: PhantomData<fn() -> R>,

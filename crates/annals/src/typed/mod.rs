@@ -4,16 +4,24 @@
 //! Generated code says what differs from table to table: names, types and numbers. All that is the
 //! same for every table is here, once, so that a program with many tables compiles quickly. In
 //! reading order: a [`Record`] stands for a table at compile time, [`Id`] is the id of a row of it,
+<<<<<<< HEAD
 //! [`Table`] reads it, [`Index`] looks it up and a [`Cursor`] moves through it, [`Writer`] writes
 //! it; [`Nullable`] is what its parameters take for null; [`CompiledSchema`] is the schema that
 //! generated code was made from.
+=======
+//! [`Table`] reads it, [`Index`] looks it up, [`Writer`] writes it, [`Vector`] is a whole
+//! column of a run of its rows, [`Single`] and [`SingleWriter`] are for a table of one row; [`CompiledSchema`] is the schema
+//! that generated code was made from.
+>>>>>>> store
 
 mod cursor;
 mod id;
 mod index;
 mod nullable;
 mod schema;
+mod single;
 mod table;
+mod vector;
 mod writer;
 
 use annals_schema::TableNumber;
@@ -21,9 +29,15 @@ use annals_schema::TableNumber;
 pub use cursor::Cursor;
 pub use id::Id;
 pub use index::{Index, IndexRows};
+<<<<<<< HEAD
 pub use nullable::{Nullable, nullable};
 pub use schema::{CompiledSchema, unknown_custom};
+=======
+pub use schema::CompiledSchema;
+pub use single::{Single, SingleWriter};
+>>>>>>> store
 pub use table::{Rows, Table};
+pub use vector::{Element, Vector};
 pub use writer::Writer;
 
 /// A kind of rows that is known when compiling; generated code has one for each table.
