@@ -60,4 +60,4 @@ pub use db::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use journal::{Cut, Level, Point, Recovered, Recovery};
-pub use store::{Cell, IndexRows, IndexView, Row, Rows, TableView, View};
+pub use store::{Cell, Dangling, IndexRows, IndexView, Row, Rows, TableView, View};

@@ -39,10 +39,13 @@ impl Store {
         if !same_count || !table.columns.iter().zip(values).all(|(c, v)| fits(c, v, blobs)) {
             return Err(refused(&self.working, number, values));
         }
+        if table.single {
+            return Err(single_row(&self.working, number));
+        }
         if id > RowId::MAX || table.rows.find(id.0).is_some() {
             return Err(bad_id(&self.working, number, id));
         }
-        let indexed = !table.indexes.is_empty();
+        let (indexed, refers) = (!table.indexes.is_empty(), table.refers);
         if indexed && let Some(uniqueness) = uniqueness {
             self.check_new_keys(at, values, uniqueness)?;
         }
@@ -54,6 +57,9 @@ impl Store {
         }
         if indexed {
             self.index_row(at, id, values);
+        }
+        if refers && uniqueness.is_some() {
+            self.note_references_of(number, id);
         }
         Ok(())
     }
@@ -133,6 +139,9 @@ impl Store {
             table.begin(&self.epoch);
             table.update(slot, place, value, &self.epoch);
         }
+        if watch {
+            self.note_reference(number, (field, place), (id.0, 1), value);
+        }
         Ok(())
     }
 
@@ -170,6 +179,9 @@ impl Store {
         let at = number.0 as usize;
         let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
         let slot = table.rows.find(id.0).ok_or_else(|| no_row(&self.working, number, id))?;
+        if table.single {
+            return Err(single_row(&self.working, number));
+        }
         self.changed = true;
         let View { tables, indexes, .. } = &mut self.working;
         let Some(table) = tables.get_mut(at) else { return Ok(()) };
@@ -186,8 +198,12 @@ impl Store {
     }
 
     /// Fails (kind `Unique`) if keys that this transaction wrote are there twice. To call before
-    /// commit. Costs a lookup for each key that was there twice at some time in the transaction.
+    /// commit. Costs a lookup for each key that was there twice at some time in the transaction;
+    /// where there were very many, a walk over the index.
     pub fn check_unique(&self) -> Result<()> {
+        for &number in &self.suspect_indexes {
+            self.check_whole_index(number)?;
+        }
         for (number, key) in &self.suspects {
             let Some(index) = self.working.indexes.get(*number) else { continue };
             if let Some((a, b)) = index.holders(key) {
@@ -204,7 +220,7 @@ fn value_at<'v>(values: &[ValueRef<'v>], field: usize) -> ValueRef<'v> {
 }
 
 #[inline]
-fn fits(column: &Column, value: &ValueRef<'_>, blobs: &Blobs) -> bool {
+pub(super) fn fits(column: &Column, value: &ValueRef<'_>, blobs: &Blobs) -> bool {
     column.accepts(value)
         && match value {
             ValueRef::String(text) => text.len() <= MAX_LEN,
@@ -284,7 +300,12 @@ fn refused(view: &View, number: TableNumber, values: &[ValueRef<'_>]) -> Error {
 }
 
 #[cold]
-fn bad_value(view: &View, number: TableNumber, field: FieldNumber, value: &ValueRef<'_>) -> Error {
+pub(super) fn bad_value(
+    view: &View,
+    number: TableNumber,
+    field: FieldNumber,
+    value: &ValueRef<'_>,
+) -> Error {
     let Some(field) = view.schema.table(number).and_then(|table| table.field(field)) else {
         return Error::invalid("there is no such field");
     };
@@ -301,7 +322,7 @@ fn bad_value(view: &View, number: TableNumber, field: FieldNumber, value: &Value
 }
 
 #[cold]
-fn bad_id(view: &View, number: TableNumber, id: RowId) -> Error {
+pub(super) fn bad_id(view: &View, number: TableNumber, id: RowId) -> Error {
     let name = view.table_name(number);
     if id > RowId::MAX {
         let max = RowId::MAX.0;
@@ -310,8 +331,18 @@ fn bad_id(view: &View, number: TableNumber, id: RowId) -> Error {
     Error::new(ErrorKind::InUse, format!("table `{name}` has a row {} already", id.0))
 }
 
+/// Says that a table has one row, for good.
 #[cold]
-fn no_field(view: &View, number: TableNumber, field: FieldNumber) -> Error {
+pub(super) fn single_row(view: &View, number: TableNumber) -> Error {
+    let name = view.table_name(number);
+    Error::invalid(format!(
+        "table `{name}` always has exactly one row: set its fields, or say `set_single_row {name} \
+         false` first"
+    ))
+}
+
+#[cold]
+pub(super) fn no_field(view: &View, number: TableNumber, field: FieldNumber) -> Error {
     let name = view.table_name(number);
     Error::new(ErrorKind::NotFound, format!("table `{name}` has no field number {}", field.0))
 }

@@ -147,6 +147,20 @@ impl<'a> TableView<'a> {
         }
     }
 
+    /// Gives the row of a table that always has exactly one.
+    ///
+    /// # Errors
+    /// `Invalid` if it isn't such a table.
+    pub fn single(&self) -> Result<Row<'a>> {
+        let row = self.rows().next().filter(|_| self.data.single);
+        row.unwrap_or_else(|| {
+            let name = &self.schema().name;
+            Err(Error::invalid(format!(
+                "table `{name}` isn't one of a single row: `set_single_row {name} true` makes it so"
+            )))
+        })
+    }
+
     /// Gives all rows in order of their ids.
     #[must_use]
     pub fn rows(&self) -> Rows<'a> {
