@@ -1,8 +1,8 @@
 //! What users hold: the database, its transactions and snapshots, and the ways to read a journal.
 //!
 //! In reading order: `options` opens; `database` is the handle; `transaction` writes, `vectors` whole
-//! runs of rows, `blobs` what stays in the journal, and `references` what follows from a change;
-//! `snapshot` is what was committed; `keeper` works in the background; `scan`, `reader` and `inspect` read
+//! runs of rows, and `references` what follows from a change; `snapshot` is what was committed;
+//! `blobs` are written and read; `keeper` works in the background; `scan`, `reader` and `inspect` read
 //! journals without writing.
 
 mod blobs;

@@ -64,12 +64,6 @@ impl Blobs {
         blob.0.wrapping_sub(1) < self.last
     }
 
-    /// Finds the first of a run of cells of blobs that was never written.
-    pub(super) fn first_unknown(&self, cells: &[u8]) -> Option<usize> {
-        let numbers = cells.as_chunks::<8>().0.iter().map(|cell| u64::from_le_bytes(*cell));
-        numbers.map(Blob).position(|blob| !self.has(blob))
-    }
-
     /// Finds the last piece of a blob that begins at or before `offset`.
     fn piece(&self, blob: Blob, offset: u64) -> Option<Piece> {
         let (key, value) = self.pieces.floor(&key(blob, offset))?;

@@ -24,9 +24,9 @@ pub struct Dangling {
 
 impl View {
     /// Checks the invariants of all tables and indexes: row maps, text, single rows, enforced
-    /// references, entries of indexes against rows, order, uniqueness, the
-    /// pieces of blobs. The error says what is wrong.
-    /// Reads everything. Within a transaction, what only its commit must find in order may fail.
+    /// references, entries of indexes against rows, order, uniqueness; the pieces of blobs. The error
+    /// says what is wrong. Reads everything. Within a transaction, what only its commit must find in
+    /// order may fail.
     pub fn check(&self) -> Result<()> {
         self.blobs.check().map_err(|e| Error::corrupt(format!("blobs: {e}")))?;
         for (table, schema) in self.tables.iter().zip(self.schema.tables()) {

@@ -2,6 +2,7 @@
 
 use annals_schema::{Blob, Field, FieldNumber, RowId, Type, Value, ValueRef};
 
+use super::blobs::Blobs;
 use super::cells::{Bits, Cells};
 use super::page::Epoch;
 use super::strings::Strings;
@@ -313,14 +314,12 @@ impl Column {
     }
 
     /// Finds the first of some cells that can't be a value of the column.
-    pub(super) fn first_bad_cell(&self, cells: &[u8]) -> Option<usize> {
-        let bad = |cell: &[u8; 8]| {
-            let number = u64::from_le_bytes(*cell);
-            number > if self.ty == Type::Blob { Blob::MAX.0 } else { RowId::MAX.0 }
-        };
+    pub(super) fn first_bad_cell(&self, cells: &[u8], blobs: &Blobs) -> Option<usize> {
+        let eight = || cells.as_chunks().0.iter().map(|cell| u64::from_le_bytes(*cell));
         match self.ty {
             Type::Bool => cells.iter().position(|&byte| byte > 1),
-            Type::Blob | Type::Reference(..) => cells.as_chunks().0.iter().position(bad),
+            Type::Blob => eight().position(|number| !blobs.has(Blob(number))),
+            Type::Reference(..) => eight().position(|number| number > RowId::MAX.0),
             _ => None,
         }
     }

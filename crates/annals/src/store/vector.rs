@@ -1,6 +1,6 @@
 //! Changing runs of rows: everything is checked first, then everything is changed.
 
-use annals_schema::{FieldNumber, RowId, TableNumber, Type, ValueRef};
+use annals_schema::{FieldNumber, RowId, TableNumber, ValueRef};
 
 use super::blobs::Blobs;
 use super::change::{bad_id, bad_value, fits, no_field, single_row};
@@ -212,11 +212,7 @@ fn check_count(count: u64) -> Result<()> {
 fn first_bad<'v>(column: &Column, values: Vector<'v>, blobs: &Blobs) -> Option<ValueRef<'v>> {
     match values {
         Vector::Cells(cells) => {
-            let unknown = || match column.ty() {
-                Type::Blob => blobs.first_unknown(cells),
-                _ => None,
-            };
-            let at = column.first_bad_cell(cells).or_else(unknown)?;
+            let at = column.first_bad_cell(cells, blobs)?;
             values.iter(column.ty()).nth(at)
         }
         Vector::Values(values) => values.iter().find(|value| !fits(column, value, blobs)).copied(),

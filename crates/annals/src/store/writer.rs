@@ -91,14 +91,14 @@ impl Store {
                 self.update_row(table, id, (field, value), false)
             }
             Event::Delete { table, id } => self.delete(table, id),
+            Event::Blob { blob, offset, bytes, position } => {
+                self.add_piece(blob, offset, bytes.len(), position)
+            }
             Event::InsertVector { table, id, count } => self.insert_vector(table, id, count, false),
             Event::UpdateVector { table, id, field, values } => {
                 self.update_vector(table, id, field, values, false)
             }
             Event::DeleteVector { table, id, count } => self.delete_vector(table, id, count),
-            Event::Blob { blob, offset, bytes, position } => {
-                self.add_piece(blob, offset, bytes.len(), position)
-            }
             Event::ValidData | Event::Comment(_) | Event::Timestamp(_) => Ok(()),
         };
         applied.map_err(|error| Error::corrupt(error.to_string()))
