@@ -157,7 +157,7 @@ impl Step {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const WIDEST: usize = 48;
+        const WIDEST: usize = 56;
         let widths = self.steps.iter().map(|step| step.text.chars().count());
         let width = widths.filter(|&width| width <= WIDEST).max().unwrap_or(0);
         for (place, step) in self.steps.iter().enumerate() {

@@ -9,6 +9,7 @@ pub(crate) mod import_changes;
 pub(crate) mod import_csv;
 pub(crate) mod info;
 pub(crate) mod log;
+pub(crate) mod schema;
 pub(crate) mod shell;
 
 /// Says on standard error what opening found and did, if the last end wasn't a clean one.

@@ -103,21 +103,21 @@ fn a_plan_shows_each_line_and_what_it_does() {
     assert_eq!(
         plan.to_string(),
         "\
-drop_index by_x                              # the rows stay
-drop_index by_name                           # the rows stay
-create_table city                            # new and empty
-drop_table old                               # its rows are gone from the present, and stay in the history
-add_field person home references city        # rows that are there read null; none is rewritten
-add_field person born int16                  # rows that are there read 0; none is rewritten
-add_field person mood string default \"good\"  # rows that are there read \"good\"; none is rewritten
-rename_field person name full_name           # only the name changes
-drop_field person nick                       # its values are gone from the present, and stay in the history
-custom find_homes                            # runs the program's function
-rename_table person people                   # only the name changes
-create_table settings                        # new and empty
-set_single_row settings true                 # adds the row if there is none; fails if there are several
+drop_index by_x                                    # the rows stay
+drop_index by_name                                 # the rows stay
+create_table city                                  # new and empty
+drop_table old                                     # its rows are gone from the present, and stay in the history
+add_field person home references city              # rows that are there read null; none is rewritten
+add_field person born int16                        # rows that are there read 0; none is rewritten
+add_field person mood string default \"good\"        # rows that are there read \"good\"; none is rewritten
+rename_field person name full_name                 # only the name changes
+drop_field person nick                             # its values are gone from the present, and stay in the history
+custom find_homes                                  # runs the program's function
+rename_table person people                         # only the name changes
+create_table settings                              # new and empty
+set_single_row settings true                       # adds the row if there is none; fails if there are several
 create_unique_index by_name people full_name,born  # sorts the rows; fails if two have the same key
-create_index by_mood people mood             # sorts the rows"
+create_index by_mood people mood                   # sorts the rows"
     );
 }
 
