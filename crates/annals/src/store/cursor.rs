@@ -25,11 +25,12 @@ use crate::Result;
 /// # let db = annals::Options::new().open(folder.path().join("a.annals"))?;
 /// # let mut tx = db.begin()?;
 /// # let table = TableNumber(0);
-/// # tx.define(&Command::CreateTable { name: "city".to_owned() })?;
+/// # tx.apply_command(&Command::CreateTable { name: "city".to_owned() })?;
 /// # let name = "name".to_owned();
-/// # tx.define(&Command::AddField { table, name, ty: Type::String, nullable: false, default: None })?;
+/// # let (ty, nullable, default) = (Type::String, false, None);
+/// # tx.apply_command(&Command::AddField { table, name, ty, nullable, default })?;
 /// # let (name, fields) = ("by_name".to_owned(), vec![FieldNumber(0)]);
-/// # tx.define(&Command::CreateIndex { name, table, fields, unique: true })?;
+/// # tx.apply_command(&Command::CreateIndex { name, table, fields, unique: true })?;
 /// for name in ["Lille", "Lyon", "Nantes", "Paris"] {
 ///     tx.insert(table, &[ValueRef::String(name)])?;
 /// }

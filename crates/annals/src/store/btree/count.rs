@@ -7,6 +7,7 @@
 //!
 //! Counting takes a step for each level, and in each looks at the children of one node, or of two.
 
+use std::num::NonZeroU64;
 use std::ops::Range;
 
 use super::super::cells;
@@ -23,7 +24,7 @@ impl Tree {
         } else if level == 0 {
             self.len
         } else {
-            *self.counts.get(number as usize).expect("all inner nodes but the root are counted")
+            self.counts.get(number as usize).map_or(0, |count| count.get())
         }
     }
 
@@ -143,16 +144,12 @@ impl Tree {
     /// Notes that inner nodes have one entry more.
     #[inline]
     pub(super) fn count_up(&mut self, inner: &[u32]) {
-        for &number in inner {
-            *self.counts.slot(number as usize).get_or_insert(0) += 1;
-        }
+        inner.iter().for_each(|&number| self.recount(number, |count| count + 1));
     }
 
     /// Notes that inner nodes have one entry less.
     pub(super) fn count_down(&mut self, inner: impl Iterator<Item = u32>) {
-        for number in inner {
-            *self.counts.slot(number as usize).get_or_insert(1) -= 1;
-        }
+        inner.for_each(|number| self.recount(number, |count| count - 1));
     }
 
     /// Counts anew after an inner node at `level` gave entries to a new one.
@@ -160,20 +157,26 @@ impl Tree {
         let node = self.node(right);
         let moved = self.sum(node, level + 1, 0..node.count());
         let rest = self.below(left, level) - moved;
-        self.counts.set(left as usize, Some(rest));
-        self.counts.set(right as usize, Some(moved));
+        self.recount(left, |_| rest);
+        self.recount(right, |_| moved);
     }
 
     /// Notes that an inner node took all entries of another.
     pub(super) fn count_joined(&mut self, left: u32, right: u32) {
-        let moved = self.counts.slot(right as usize).take().unwrap_or(0);
-        *self.counts.slot(left as usize).get_or_insert(0) += moved;
+        let moved = self.counts.get(right as usize).map_or(0, |count| count.get());
+        self.recount(left, |count| count + moved);
     }
 
     /// Forgets what was counted of a node that is freed, or becomes the root.
     pub(super) fn forget_count(&mut self, number: u32) {
         if self.counts.get(number as usize).is_some() {
-            self.counts.set(number as usize, None);
+            self.recount(number, |_| 0);
         }
+    }
+
+    /// Changes a count; none is zero.
+    fn recount(&mut self, number: u32, change: impl FnOnce(u64) -> u64) {
+        let count = self.counts.slot(number as usize);
+        *count = NonZeroU64::new(change(count.map_or(0, NonZeroU64::get)));
     }
 }

@@ -19,6 +19,7 @@ mod node;
 mod place;
 mod range;
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use self::node::{LIMIT, LongKeys, Node};
@@ -41,7 +42,7 @@ pub(super) struct Tree {
     long: LongKeys,
     free_long: Arc<Vec<u32>>,
     long_end: u32,
-    counts: Directory<u64>,
+    counts: Directory<NonZeroU64>,
     root: u32,
     height: usize,
     len: u64,
@@ -157,11 +158,12 @@ impl Tree {
             let high = if i + 1 < count { Some(key(i + 1)) } else { high };
             entries += self.check_below((node.child(i), level + 1), (low, high), counted)?;
         }
-        let known = if level == 0 { Some(&self.len) } else { self.counts.get(number as usize) };
         *counted += usize::from(level > 0);
-        match known {
-            Some(&known) if known == entries => Ok(entries),
-            _ => Err(format!("{entries} entries below node {number} are counted as {known:?}")),
+        let known = self.below(number, level);
+        if known == entries {
+            Ok(entries)
+        } else {
+            Err(format!("{entries} entries below node {number} are counted as {known}"))
         }
     }
 }
