@@ -78,7 +78,7 @@ impl Accessors {
 
     fn table(&mut self, table: &Table, name: &str, transaction: &str) {
         let (doc, ty, of_view) = if table.single_row {
-            let of_view = "::annals::typed::Single::new(self.0).row()".to_owned();
+            let of_view = format!("::annals::typed::Single::<{name}::Kind>::new(self.0).row()");
             (format!("Gives the only row of the table `{}`.", table.name), "Row", of_view)
         } else {
             let of_view = "::annals::typed::Table::new(self.0)".to_owned();

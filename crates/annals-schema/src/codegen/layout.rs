@@ -42,6 +42,10 @@ fn lines(statement: &str, room: usize) -> Option<String> {
     if is_call && statement.chars().count() > MOST_OF_A_CALL.min(room) {
         return broken_chain(statement, room).or_else(|| broken_call(statement));
     }
+    if statement.starts_with("pub const ") && statement.chars().count() > room {
+        let (left, right) = statement.split_once(" = ")?;
+        return Some(format!("{left} =\n    {right}"));
+    }
     let (name, list) = statement.strip_prefix("let ")?.split_once(" = ")?;
     let list = list.strip_suffix(';')?;
     if !list.starts_with('[') || inside(list)?.len() <= MOST_OF_A_CALL {

@@ -72,8 +72,9 @@ const INNER: [&str; 10] =
     ["id", "as_dynamic", "clone", "fmt", "Row", "Writer", "Some", "None", "Ok", "Err"];
 
 /// What the types of indexes can't be called in their table's module.
-const TYPES: [&str; 17] = [
+const TYPES: [&str; 19] = [
     "Kind",
+    "Columns",
     "Id",
     "Row",
     "New",
@@ -87,6 +88,7 @@ const TYPES: [&str; 17] = [
     "Err",
     "From",
     "Into",
+    "AsRef",
     "Default",
     "IntoIterator",
     "Iterator",
@@ -107,6 +109,8 @@ pub(super) struct TableNames {
     pub(super) name: String,
     /// Getters and parameters, in the order of the fields.
     pub(super) fields: Vec<String>,
+    /// Constants, in the order of the fields.
+    pub(super) columns: Vec<String>,
 }
 
 /// The Rust names of an index.
@@ -125,11 +129,13 @@ impl Names {
         let tables = schema.tables().iter().map(|table| {
             let fields = table.fields.iter().map(|field| field.name.as_str());
             let mut inner = Scope::new(&INNER, fields.clone());
-            TableNames {
-                number: table.number,
-                name: outer.declare(&table.name),
-                fields: fields.map(|field| inner.declare(field)).collect(),
-            }
+            let fields: Vec<_> = fields.map(|field| inner.declare(field)).collect();
+            // A parameter can't be called like a constant.
+            let parameters: Vec<_> = fields.iter().map(|field| plain(field)).collect();
+            let mut constants = Scope::new(&parameters, std::iter::empty());
+            let columns = table.fields.iter().map(|field| field.name.to_ascii_uppercase());
+            let columns = columns.map(|column| constants.declare(&column)).collect();
+            TableNames { number: table.number, name: outer.declare(&table.name), fields, columns }
         });
         let tables: Vec<_> = tables.collect();
         let mut types: Vec<_> =

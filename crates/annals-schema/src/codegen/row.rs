@@ -123,6 +123,35 @@ impl{generics} From<{of}> for New{generics} {{
     )
 }
 
+/// Writes the columns of many new rows.
+pub(super) fn columns(table: &Table, columns: &[Column<'_>]) -> String {
+    let fields = columns.iter().map(|column| {
+        let (doc, name) = (column.description(), column.name);
+        format!("    /// {doc}\n    pub {name}: &'a [{}],\n", column.value("'a "))
+    });
+    let values: Vec<_> =
+        columns.iter().map(|column| format!("self.{}.into()", column.name)).collect();
+    format!(
+        "\
+/// The values of many new rows of `{}`: for each field a slice, all of the same length.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns<'a> {{
+{}}}
+
+impl<'a> Columns<'a> {{
+    fn vectors(self) -> [::annals::typed::Vector<'a>; {}] {{
+        let vectors = [{}];
+        vectors
+    }}
+}}
+",
+        table.name,
+        fields.collect::<String>(),
+        columns.len(),
+        values.join(", "),
+    )
+}
+
 /// Writes a struct in the body of a function of an implementation: on one line if it is as short
 /// as rustfmt wants that.
 fn literal(fields: &[String]) -> String {

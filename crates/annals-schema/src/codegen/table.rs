@@ -25,6 +25,12 @@ pub(super) fn module(
     if has_new(table) {
         items.push(row::new_row(table, &columns));
     }
+    if !table.single_row {
+        items.extend(constants(&columns, &names_of_table.columns));
+    }
+    if has_columns(table) {
+        items.push(row::columns(table, &columns));
+    }
     items.push(writer::writer(table, &columns));
     for (index, names_of_index) in schema.indexes().iter().zip(&names.indexes) {
         if index.table == table.number {
@@ -43,6 +49,24 @@ pub(super) fn module(
 /// Tells whether rows of a table are inserted as a struct of their values.
 pub(super) fn has_new(table: &Table) -> bool {
     !table.single_row && !table.fields.is_empty()
+}
+
+/// Tells whether many rows are inserted as a struct of their columns.
+pub(super) fn has_columns(table: &Table) -> bool {
+    has_new(table) && table.fields.len() > MOST_PARAMETERS
+}
+
+/// Writes the constants that name the fields.
+fn constants(columns: &[Column<'_>], names: &[String]) -> Vec<String> {
+    let constants = columns.iter().zip(names).map(|(column, name)| {
+        let (field, ty, number) = (&column.field.name, column.column_type(), column.number());
+        format!(
+            "/// The column `{field}`, to be read and written in many rows at once.\n\
+             pub const {name}: ::annals::typed::Column<Kind, {ty}> = \
+             ::annals::typed::Column::new({number});\n"
+        )
+    });
+    constants.collect()
 }
 
 /// Writes the marker of the table, and the types that are made with it.

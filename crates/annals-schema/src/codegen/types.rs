@@ -111,6 +111,34 @@ impl<'a> Column<'a> {
         }
     }
 
+    /// The type of the values of the whole column, as a constant has it.
+    pub(super) fn column_type(&self) -> String {
+        self.value("'static ")
+    }
+
+    /// The parameter that takes a value for each of many rows. Where the field may be null it names
+    /// the lifetime `'k`; `lifetime` is then `'k ` for all parameters of the function.
+    pub(super) fn vector_parameter(&self, lifetime: &str) -> String {
+        let (name, ty) = (self.name, self.column_type());
+        match self.field.ty {
+            _ if self.field.nullable => format!("{name}: impl ::annals::typed::Slice<'k, {ty}>"),
+            Type::String => format!("{name}: &{lifetime}[impl AsRef<str>]"),
+            Type::Bytes => format!("{name}: &{lifetime}[impl AsRef<[u8]>]"),
+            _ => format!("{name}: &{lifetime}[{ty}]"),
+        }
+    }
+
+    /// The expression that makes a `Vector` of that parameter.
+    pub(super) fn vector_argument(&self) -> String {
+        let name = self.name;
+        match self.field.ty {
+            _ if self.field.nullable => format!("::annals::typed::Slice::vector({name})"),
+            Type::String => format!("::annals::typed::Vector::strings({name})"),
+            Type::Bytes => format!("::annals::typed::Vector::bytes({name})"),
+            _ => format!("{name}.into()"),
+        }
+    }
+
     /// The expression that makes a `ValueRef` of a parameter to look for.
     pub(super) fn key_argument(&self) -> String {
         self.argument()

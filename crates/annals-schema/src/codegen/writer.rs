@@ -1,7 +1,7 @@
 //! What reads and writes a table in a transaction.
 
 use super::names::plain;
-use super::table::{MOST_PARAMETERS, has_new};
+use super::table::{MOST_PARAMETERS, has_columns, has_new};
 use super::types::Column;
 use super::{Function, array, block, call, generic};
 use crate::Table;
@@ -118,8 +118,37 @@ fn insert(table: &Table, columns: &[Column<'_>]) -> Vec<String> {
     let mut functions = vec![insert.write(), insert_at.write()];
     if has_new(table) {
         functions.insert(1, insert_row(new));
+        functions.push(insert_vector(table, columns));
     }
     functions
+}
+
+/// Writes the way to insert many rows.
+fn insert_vector(table: &Table, columns: &[Column<'_>]) -> String {
+    let names_lifetime = columns.iter().any(|column| column.field.nullable);
+    let vectors = columns.iter().map(Column::vector_argument).collect::<Vec<_>>();
+    let (name, parameters, vectors) = if has_columns(table) {
+        ("insert_vector", vec!["rows: Columns<'_>".to_owned()], "&rows.vectors()".to_owned())
+    } else {
+        let (name, lifetime) =
+            if names_lifetime { ("insert_vector<'k>", "'k ") } else { ("insert_vector", "") };
+        let parameters = columns.iter().map(|column| column.vector_parameter(lifetime));
+        (name, parameters.collect(), array(&vectors))
+    };
+    Function {
+        doc: &[
+            "Inserts many rows with the table's next ids: for each field a slice, all of the same",
+            "length. Gives the first row's id. Unique keys are checked at commit.",
+            "",
+            "# Errors",
+            "The slices aren't of the same length, or the journal can't be written.",
+        ],
+        name,
+        parameters: std::iter::once("&mut self".to_owned()).chain(parameters).collect(),
+        gives: "::annals::Result<Id>",
+        body: &call("self.0.insert_vector", &[vectors]),
+    }
+    .write()
 }
 
 /// Writes the way to insert a row by the names of its fields.

@@ -45,8 +45,8 @@ mod view;
 mod writer;
 
 pub(crate) use blobs::Piece;
-pub use cursor::IndexCursor;
 pub use check::Dangling;
+pub use cursor::IndexCursor;
 pub use lookup::{IndexRows, IndexView};
 pub use primitive::Primitive;
 pub(crate) use primitive::sealed;

@@ -4,16 +4,12 @@
 //! Generated code says what differs from table to table: names, types and numbers. All that is the
 //! same for every table is here, once, so that a program with many tables compiles quickly. In
 //! reading order: a [`Record`] stands for a table at compile time, [`Id`] is the id of a row of it,
-<<<<<<< HEAD
 //! [`Table`] reads it, [`Index`] looks it up and a [`Cursor`] moves through it, [`Writer`] writes
-//! it; [`Nullable`] is what its parameters take for null; [`CompiledSchema`] is the schema that
-//! generated code was made from.
-=======
-//! [`Table`] reads it, [`Index`] looks it up, [`Writer`] writes it, [`Vector`] is a whole
-//! column of a run of its rows, [`Single`] and [`SingleWriter`] are for a table of one row; [`CompiledSchema`] is the schema
-//! that generated code was made from.
->>>>>>> store
+//! it; [`Nullable`] is what its parameters take for null; a [`Vector`] is a whole column of a run of
+//! its rows, and a [`Column`] says which; [`Single`] and [`SingleWriter`] are for a table of one row;
+//! [`CompiledSchema`] is the schema that generated code was made from.
 
+mod column;
 mod cursor;
 mod id;
 mod index;
@@ -26,16 +22,13 @@ mod writer;
 
 use annals_schema::TableNumber;
 
+pub use column::{Column, ColumnType, Slice};
 pub use cursor::Cursor;
 pub use id::Id;
 pub use index::{Index, IndexRows};
-<<<<<<< HEAD
 pub use nullable::{Nullable, nullable};
 pub use schema::{CompiledSchema, unknown_custom};
-=======
-pub use schema::CompiledSchema;
 pub use single::{Single, SingleWriter};
->>>>>>> store
 pub use table::{Rows, Table};
 pub use vector::{Element, Vector};
 pub use writer::Writer;

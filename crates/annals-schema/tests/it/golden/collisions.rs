@@ -969,6 +969,22 @@ pub mod r#type {
         }
     }
 
+    /// The column `type`, to be read and written in many rows at once.
+    pub const TYPE: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `match`, to be read and written in many rows at once.
+    pub const MATCH: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `self`, to be read and written in many rows at once.
+    pub const SELF: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `id`, to be read and written in many rows at once.
+    pub const ID: ::annals::typed::Column<Kind, i64> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
     /// The table `type` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -1020,6 +1036,26 @@ pub mod r#type {
                 id,
                 &[r#type.into(), r#match.into(), self_.into(), id_.into()],
             )
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(
+            &mut self,
+            r#type: &[impl AsRef<str>],
+            r#match: &[i32],
+            self_: &[i32],
+            id_: &[i64],
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                ::annals::typed::Vector::strings(r#type),
+                r#match.into(),
+                self_.into(),
+                id_.into(),
+            ])
         }
 
         /// Sets the field `type` of a row.
@@ -1273,6 +1309,26 @@ pub mod self_ {
         }
     }
 
+    /// The column `crate`, to be read and written in many rows at once.
+    pub const CRATE: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `super`, to be read and written in many rows at once.
+    pub const SUPER: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `Self`, to be read and written in many rows at once.
+    pub const SELF: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `_`, to be read and written in many rows at once.
+    pub const ____: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `__`, to be read and written in many rows at once.
+    pub const _____: ::annals::typed::Column<Kind, Option<&'static str>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
     /// The table `self` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -1337,6 +1393,28 @@ pub mod self_ {
                     ::annals::typed::nullable(__),
                 ],
             )
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector<'k>(
+            &mut self,
+            crate_: &'k [impl AsRef<str>],
+            super_: &'k [impl AsRef<str>],
+            Self_: &'k [impl AsRef<str>],
+            ___: &'k [impl AsRef<str>],
+            __: impl ::annals::typed::Slice<'k, Option<&'static str>>,
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                ::annals::typed::Vector::strings(crate_),
+                ::annals::typed::Vector::strings(super_),
+                ::annals::typed::Vector::strings(Self_),
+                ::annals::typed::Vector::strings(___),
+                ::annals::typed::Slice::vector(__),
+            ])
         }
 
         /// Sets the field `crate` of a row.
@@ -1723,6 +1801,10 @@ pub mod __ {
         }
     }
 
+    /// The column `get`, to be read and written in many rows at once.
+    pub const GET: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
     /// The table `_` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -1757,6 +1839,15 @@ pub mod __ {
         /// written.
         pub fn insert_at(&mut self, id: Id, get: i32) -> ::annals::Result<()> {
             self.0.insert_at(id, &[get.into()])
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, get: &[i32]) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[get.into()])
         }
 
         /// Sets the field `get` of a row.
@@ -1928,6 +2019,26 @@ pub mod Database_ {
         }
     }
 
+    /// The column `Row`, to be read and written in many rows at once.
+    pub const ROW: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `Writer`, to be read and written in many rows at once.
+    pub const WRITER: ::annals::typed::Column<Kind, Option<super::Database_::Id>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `None`, to be read and written in many rows at once.
+    pub const NONE: ::annals::typed::Column<Kind, Option<super::r#type::Id>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `id`, to be read and written in many rows at once.
+    pub const ID: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `id_`, to be read and written in many rows at once.
+    pub const ID_: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
     /// The table `Database` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -1992,6 +2103,28 @@ pub mod Database_ {
                     id_.into(),
                 ],
             )
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector<'k>(
+            &mut self,
+            Row_: &'k [impl AsRef<str>],
+            Writer_: impl ::annals::typed::Slice<'k, Option<super::Database_::Id>>,
+            None_: impl ::annals::typed::Slice<'k, Option<super::r#type::Id>>,
+            id__: &'k [impl AsRef<str>],
+            id_: &'k [impl AsRef<str>],
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                ::annals::typed::Vector::strings(Row_),
+                ::annals::typed::Slice::vector(Writer_),
+                ::annals::typed::Slice::vector(None_),
+                ::annals::typed::Vector::strings(id__),
+                ::annals::typed::Vector::strings(id_),
+            ])
         }
 
         /// Sets the field `Row` of a row.
@@ -2233,6 +2366,68 @@ pub mod id {
         }
     }
 
+    /// The column `id`, to be read and written in many rows at once.
+    pub const ID: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `id_`, to be read and written in many rows at once.
+    pub const ID_: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `clone`, to be read and written in many rows at once.
+    pub const CLONE: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `insert`, to be read and written in many rows at once.
+    pub const INSERT: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `set_id`, to be read and written in many rows at once.
+    pub const SET_ID: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
+    /// The column `values`, to be read and written in many rows at once.
+    pub const VALUES: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(5));
+
+    /// The column `new`, to be read and written in many rows at once.
+    pub const NEW: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(6));
+
+    /// The values of many new rows of `id`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `id`: int32.
+        pub id__: &'a [i32],
+        /// The field `id_`: int32.
+        pub id_: &'a [i32],
+        /// The field `clone`: int32.
+        pub clone_: &'a [i32],
+        /// The field `insert`: int32.
+        pub insert: &'a [i32],
+        /// The field `set_id`: int32.
+        pub set_id: &'a [i32],
+        /// The field `values`: int32.
+        pub values: &'a [i32],
+        /// The field `new`: int32.
+        pub new: &'a [i32],
+    }
+
+    impl<'a> Columns<'a> {
+        fn vectors(self) -> [::annals::typed::Vector<'a>; 7] {
+            let vectors = [
+                self.id__.into(),
+                self.id_.into(),
+                self.clone_.into(),
+                self.insert.into(),
+                self.set_id.into(),
+                self.values.into(),
+                self.new.into(),
+            ];
+            vectors
+        }
+    }
+
     /// The table `id` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -2267,6 +2462,15 @@ pub mod id {
         /// written.
         pub fn insert_at(&mut self, id: Id, row: New) -> ::annals::Result<()> {
             self.0.insert_at(id, &row.values())
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
+            self.0.insert_vector(&rows.vectors())
         }
 
         /// Sets the field `id` of a row.
@@ -2601,6 +2805,26 @@ pub mod comment___ {
         }
     }
 
+    /// The column `text`, to be read and written in many rows at once.
+    pub const TEXT: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `find`, to be read and written in many rows at once.
+    pub const FIND: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `delete`, to be read and written in many rows at once.
+    pub const DELETE: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `transaction`, to be read and written in many rows at once.
+    pub const TRANSACTION: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `row`, to be read and written in many rows at once.
+    pub const ROW: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
     /// The table `comment` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -2665,6 +2889,28 @@ pub mod comment___ {
                     row.into(),
                 ],
             )
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(
+            &mut self,
+            text: &[impl AsRef<str>],
+            find: &[i32],
+            delete: &[i32],
+            transaction: &[i32],
+            row: &[i32],
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                ::annals::typed::Vector::strings(text),
+                find.into(),
+                delete.into(),
+                transaction.into(),
+                row.into(),
+            ])
         }
 
         /// Sets the field `text` of a row.
@@ -3101,6 +3347,10 @@ pub mod str_ {
         }
     }
 
+    /// The column `str`, to be read and written in many rows at once.
+    pub const STR: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
     /// The table `str` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -3135,6 +3385,16 @@ pub mod str_ {
         /// written.
         pub fn insert_at(&mut self, id: Id, str: &str) -> ::annals::Result<()> {
             self.0.insert_at(id, &[str.into()])
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, str: &[impl AsRef<str>]) -> ::annals::Result<Id> {
+            self.0
+                .insert_vector(&[::annals::typed::Vector::strings(str)])
         }
 
         /// Sets the field `str` of a row.
@@ -3260,6 +3520,10 @@ pub mod Option_ {
         }
     }
 
+    /// The column `Option`, to be read and written in many rows at once.
+    pub const OPTION: ::annals::typed::Column<Kind, Option<i32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
     /// The table `Option` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -3301,6 +3565,19 @@ pub mod Option_ {
             Option: impl ::annals::typed::Nullable<i32>,
         ) -> ::annals::Result<()> {
             self.0.insert_at(id, &[::annals::typed::nullable(Option)])
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector<'k>(
+            &mut self,
+            Option: impl ::annals::typed::Slice<'k, Option<i32>>,
+        ) -> ::annals::Result<Id> {
+            self.0
+                .insert_vector(&[::annals::typed::Slice::vector(Option)])
         }
 
         /// Sets the field `Option` of a row.
@@ -3432,6 +3709,10 @@ pub mod std {
         }
     }
 
+    /// The column `core`, to be read and written in many rows at once.
+    pub const CORE: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
     /// The table `std` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -3466,6 +3747,16 @@ pub mod std {
         /// written.
         pub fn insert_at(&mut self, id: Id, core: &str) -> ::annals::Result<()> {
             self.0.insert_at(id, &[core.into()])
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, core: &[impl AsRef<str>]) -> ::annals::Result<Id> {
+            self.0
+                .insert_vector(&[::annals::typed::Vector::strings(core)])
         }
 
         /// Sets the field `core` of a row.
@@ -3637,6 +3928,26 @@ pub mod annals {
         }
     }
 
+    /// The column `bounds`, to be read and written in many rows at once.
+    pub const BOUNDS: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `prefix`, to be read and written in many rows at once.
+    pub const PREFIX: ::annals::typed::Column<Kind, &'static [u8]> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `usageType`, to be read and written in many rows at once.
+    pub const USAGETYPE: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `LOUD`, to be read and written in many rows at once.
+    pub const LOUD_: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `gen`, to be read and written in many rows at once.
+    pub const GEN: ::annals::typed::Column<Kind, Option<super::annals::Id>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
     /// The table `annals` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -3701,6 +4012,28 @@ pub mod annals {
                     ::annals::typed::nullable(r#gen),
                 ],
             )
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector<'k>(
+            &mut self,
+            bounds: &'k [impl AsRef<str>],
+            prefix: &'k [impl AsRef<[u8]>],
+            usageType: &'k [impl AsRef<str>],
+            LOUD: &'k [impl AsRef<str>],
+            r#gen: impl ::annals::typed::Slice<'k, Option<super::annals::Id>>,
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                ::annals::typed::Vector::strings(bounds),
+                ::annals::typed::Vector::bytes(prefix),
+                ::annals::typed::Vector::strings(usageType),
+                ::annals::typed::Vector::strings(LOUD),
+                ::annals::typed::Slice::vector(r#gen),
+            ])
         }
 
         /// Sets the field `bounds` of a row.
@@ -4021,6 +4354,10 @@ pub mod r#yield {
         }
     }
 
+    /// The column `yield`, to be read and written in many rows at once.
+    pub const YIELD: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
     /// The table `yield` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -4055,6 +4392,15 @@ pub mod r#yield {
         /// written.
         pub fn insert_at(&mut self, id: Id, r#yield: i32) -> ::annals::Result<()> {
             self.0.insert_at(id, &[r#yield.into()])
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, r#yield: &[i32]) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[r#yield.into()])
         }
 
         /// Sets the field `yield` of a row.
@@ -4200,6 +4546,18 @@ pub mod Customs_ {
         }
     }
 
+    /// The column `LEVEL`, to be read and written in many rows at once.
+    pub const LEVEL_: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `level`, to be read and written in many rows at once.
+    pub const LEVEL__: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `Level`, to be read and written in many rows at once.
+    pub const LEVEL___: ::annals::typed::Column<Kind, Option<&'static str>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
     /// The table `Customs` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -4249,6 +4607,24 @@ pub mod Customs_ {
                 id,
                 &[LEVEL.into(), level.into(), ::annals::typed::nullable(Level)],
             )
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector<'k>(
+            &mut self,
+            LEVEL: &'k [i32],
+            level: &'k [i32],
+            Level: impl ::annals::typed::Slice<'k, Option<&'static str>>,
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                LEVEL.into(),
+                level.into(),
+                ::annals::typed::Slice::vector(Level),
+            ])
         }
 
         /// Sets the field `LEVEL` of a row.
@@ -4398,6 +4774,10 @@ pub mod custom_ {
         }
     }
 
+    /// The column `custom`, to be read and written in many rows at once.
+    pub const CUSTOM: ::annals::typed::Column<Kind, Option<super::custom_::Id>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
     /// The table `custom` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -4439,6 +4819,19 @@ pub mod custom_ {
             custom: impl ::annals::typed::Nullable<super::custom_::Id>,
         ) -> ::annals::Result<()> {
             self.0.insert_at(id, &[::annals::typed::nullable(custom)])
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector<'k>(
+            &mut self,
+            custom: impl ::annals::typed::Slice<'k, Option<super::custom_::Id>>,
+        ) -> ::annals::Result<Id> {
+            self.0
+                .insert_vector(&[::annals::typed::Slice::vector(custom)])
         }
 
         /// Sets the field `custom` of a row.
@@ -4808,6 +5201,14 @@ pub mod New {
         }
     }
 
+    /// The column `row`, to be read and written in many rows at once.
+    pub const ROW: ::annals::typed::Column<Kind, Option<&'static str>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `values`, to be read and written in many rows at once.
+    pub const VALUES: ::annals::typed::Column<Kind, Option<::annals::Blob>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
     /// The table `New` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -4860,6 +5261,22 @@ pub mod New {
                     ::annals::typed::nullable(values),
                 ],
             )
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector<'k>(
+            &mut self,
+            row: impl ::annals::typed::Slice<'k, Option<&'static str>>,
+            values: impl ::annals::typed::Slice<'k, Option<::annals::Blob>>,
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                ::annals::typed::Slice::vector(row),
+                ::annals::typed::Slice::vector(values),
+            ])
         }
 
         /// Sets the field `row` of a row.

@@ -38,6 +38,10 @@ pub const SCHEMA: &str = "\
     drop_table gone\n\
     custom type\n\
     custom set_default_language\n\
+    create_table settings\n\
+    add_field settings volume int8 default 5\n\
+    add_field settings motto string null\n\
+    set_single_row settings true\n\
     create_index person_by_full_name person full_name\n\
 ";
 
@@ -382,6 +386,12 @@ impl<'a> View<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
+    /// Gives the only row of the table `settings`.
+    #[must_use]
+    pub fn settings(self) -> settings::Row<'a> {
+        ::annals::typed::Single::<settings::Kind>::new(self.0).row()
+    }
+
     /// Gives the index `person_by_full_name`.
     #[must_use]
     pub fn person_by_full_name(self) -> person::PersonByFullName<'a> {
@@ -408,6 +418,12 @@ impl Snapshot {
         self.view().file()
     }
 
+    /// Gives the only row of the table `settings`.
+    #[must_use]
+    pub fn settings(&self) -> settings::Row<'_> {
+        self.view().settings()
+    }
+
     /// Gives the index `person_by_full_name`.
     #[must_use]
     pub fn person_by_full_name(&self) -> person::PersonByFullName<'_> {
@@ -429,6 +445,11 @@ impl<'db> Transaction<'db> {
     /// Gives the table `file`.
     pub fn file(&mut self) -> file::Writer<'_, 'db> {
         file::Writer::new(&mut self.0)
+    }
+
+    /// Gives the only row of the table `settings`.
+    pub fn settings(&mut self) -> settings::Writer<'_, 'db> {
+        settings::Writer::new(&mut self.0)
     }
 
     /// Gives the index `person_by_full_name`.
@@ -515,6 +536,10 @@ pub mod tongue {
         }
     }
 
+    /// The column `code`, to be read and written in many rows at once.
+    pub const CODE: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
     /// The table `tongue` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -549,6 +574,16 @@ pub mod tongue {
         /// written.
         pub fn insert_at(&mut self, id: Id, code: &str) -> ::annals::Result<()> {
             self.0.insert_at(id, &[code.into()])
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, code: &[impl AsRef<str>]) -> ::annals::Result<Id> {
+            self.0
+                .insert_vector(&[::annals::typed::Vector::strings(code)])
         }
 
         /// Sets the field `code` of a row.
@@ -694,6 +729,18 @@ pub mod person {
         }
     }
 
+    /// The column `full_name`, to be read and written in many rows at once.
+    pub const FULL_NAME: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `spoken`, to be read and written in many rows at once.
+    pub const SPOKEN: ::annals::typed::Column<Kind, Option<super::tongue::Id>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `lost`, to be read and written in many rows at once.
+    pub const LOST: ::annals::typed::Column<Kind, Option<::annals::RowId>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
     /// The table `person` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -750,6 +797,24 @@ pub mod person {
                     ::annals::typed::nullable(lost),
                 ],
             )
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector<'k>(
+            &mut self,
+            full_name: &'k [impl AsRef<str>],
+            spoken: impl ::annals::typed::Slice<'k, Option<super::tongue::Id>>,
+            lost: impl ::annals::typed::Slice<'k, Option<::annals::RowId>>,
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                ::annals::typed::Vector::strings(full_name),
+                ::annals::typed::Slice::vector(spoken),
+                ::annals::typed::Slice::vector(lost),
+            ])
         }
 
         /// Sets the field `full_name` of a row.
@@ -985,6 +1050,18 @@ pub mod file {
         }
     }
 
+    /// The column `name`, to be read and written in many rows at once.
+    pub const NAME: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `content`, to be read and written in many rows at once.
+    pub const CONTENT: ::annals::typed::Column<Kind, Option<::annals::Blob>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `owner`, to be read and written in many rows at once.
+    pub const OWNER: ::annals::typed::Column<Kind, Option<super::person::Id>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
     /// The table `file` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -1041,6 +1118,24 @@ pub mod file {
                     ::annals::typed::nullable(owner),
                 ],
             )
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector<'k>(
+            &mut self,
+            name: &'k [impl AsRef<str>],
+            content: impl ::annals::typed::Slice<'k, Option<::annals::Blob>>,
+            owner: impl ::annals::typed::Slice<'k, Option<super::person::Id>>,
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                ::annals::typed::Vector::strings(name),
+                ::annals::typed::Slice::vector(content),
+                ::annals::typed::Slice::vector(owner),
+            ])
         }
 
         /// Sets the field `name` of a row.
@@ -1115,6 +1210,108 @@ pub mod file {
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
+        }
+    }
+}
+
+/// The table `settings`, which has one row.
+pub mod settings {
+    /// The kind of rows that the table `settings` holds.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Kind {}
+
+    impl ::annals::typed::Record for Kind {
+        const TABLE: ::annals::TableNumber = ::annals::TableNumber(4);
+        const NAME: &'static str = "settings";
+        type Row<'a> = Row<'a>;
+    }
+
+    /// The id of a row of `settings`.
+    pub type Id = ::annals::typed::Id<Kind>;
+
+    /// The table `settings`, for reading.
+    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
+
+    /// A row of `settings`. Its getters can't fail, and cost no search.
+    #[derive(Clone)]
+    pub struct Row<'a>(::annals::Row<'a>);
+
+    impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        fn from(row: ::annals::Row<'a>) -> Self {
+            Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
+    impl<'a> Row<'a> {
+        /// Gives the row's id.
+        #[inline]
+        #[must_use]
+        pub fn id(&self) -> Id {
+            Id::from(self.0.id())
+        }
+
+        /// Gives the same row without the types of its schema.
+        #[inline]
+        #[must_use]
+        pub fn as_dynamic(&self) -> &::annals::Row<'a> {
+            &self.0
+        }
+
+        /// The field `volume`: int8, default `5`.
+        #[inline]
+        #[must_use]
+        pub fn volume(&self) -> i8 {
+            self.0.read(::annals::FieldNumber(0))
+        }
+
+        /// The field `motto`: string, may be null.
+        #[inline]
+        #[must_use]
+        pub fn motto(&self) -> Option<&str> {
+            self.0.read(::annals::FieldNumber(1))
+        }
+    }
+
+    /// The only row of the table `settings` in a transaction, for reading and writing.
+    #[derive(Debug)]
+    #[must_use]
+    pub struct Writer<'t, 'db>(::annals::typed::SingleWriter<'t, 'db, Kind>);
+
+    impl<'t, 'db> Writer<'t, 'db> {
+        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+            Self(::annals::typed::SingleWriter::new(transaction))
+        }
+
+        /// Sets the field `volume`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        pub fn set_volume(&mut self, volume: i8) -> ::annals::Result<()> {
+            self.0.set(::annals::FieldNumber(0), volume.into())
+        }
+
+        /// Sets the field `motto`.
+        ///
+        /// # Errors
+        /// The journal can't be written.
+        pub fn set_motto<'k>(
+            &mut self,
+            motto: impl ::annals::typed::Nullable<&'k str>,
+        ) -> ::annals::Result<()> {
+            self.0
+                .set(::annals::FieldNumber(1), ::annals::typed::nullable(motto))
+        }
+
+        /// Gives the row as the transaction sees it.
+        #[must_use]
+        pub fn row(self) -> Row<'t> {
+            self.0.into_row()
         }
     }
 }
@@ -1202,6 +1399,10 @@ pub mod custom {
                 }
             }
 
+            /// The column `text`, to be read and written in many rows at once.
+            pub const TEXT: ::annals::typed::Column<Kind, &'static str> =
+                ::annals::typed::Column::new(::annals::FieldNumber(0));
+
             /// The table `gone` in a transaction, for reading and writing.
             #[derive(Debug)]
             #[must_use]
@@ -1236,6 +1437,16 @@ pub mod custom {
                 /// written.
                 pub fn insert_at(&mut self, id: Id, text: &str) -> ::annals::Result<()> {
                     self.0.insert_at(id, &[text.into()])
+                }
+
+                /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+                /// length. Gives the first row's id. Unique keys are checked at commit.
+                ///
+                /// # Errors
+                /// The slices aren't of the same length, or the journal can't be written.
+                pub fn insert_vector(&mut self, text: &[impl AsRef<str>]) -> ::annals::Result<Id> {
+                    self.0
+                        .insert_vector(&[::annals::typed::Vector::strings(text)])
                 }
 
                 /// Sets the field `text` of a row.
@@ -1396,6 +1607,22 @@ pub mod custom {
                 }
             }
 
+            /// The column `name`, to be read and written in many rows at once.
+            pub const NAME: ::annals::typed::Column<Kind, &'static str> =
+                ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+            /// The column `spoken`, to be read and written in many rows at once.
+            pub const SPOKEN: ::annals::typed::Column<Kind, Option<super::language::Id>> =
+                ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+            /// The column `lost`, to be read and written in many rows at once.
+            pub const LOST: ::annals::typed::Column<Kind, Option<super::gone::Id>> =
+                ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+            /// The column `old`, to be read and written in many rows at once.
+            pub const OLD: ::annals::typed::Column<Kind, Option<i32>> =
+                ::annals::typed::Column::new(::annals::FieldNumber(3));
+
             /// The table `person` in a transaction, for reading and writing.
             #[derive(Debug)]
             #[must_use]
@@ -1456,6 +1683,26 @@ pub mod custom {
                             ::annals::typed::nullable(old),
                         ],
                     )
+                }
+
+                /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+                /// length. Gives the first row's id. Unique keys are checked at commit.
+                ///
+                /// # Errors
+                /// The slices aren't of the same length, or the journal can't be written.
+                pub fn insert_vector<'k>(
+                    &mut self,
+                    name: &'k [impl AsRef<str>],
+                    spoken: impl ::annals::typed::Slice<'k, Option<super::language::Id>>,
+                    lost: impl ::annals::typed::Slice<'k, Option<super::gone::Id>>,
+                    old: impl ::annals::typed::Slice<'k, Option<i32>>,
+                ) -> ::annals::Result<Id> {
+                    self.0.insert_vector(&[
+                        ::annals::typed::Vector::strings(name),
+                        ::annals::typed::Slice::vector(spoken),
+                        ::annals::typed::Slice::vector(lost),
+                        ::annals::typed::Slice::vector(old),
+                    ])
                 }
 
                 /// Sets the field `name` of a row.

@@ -454,6 +454,10 @@ pub mod city {
         }
     }
 
+    /// The column `name`, to be read and written in many rows at once.
+    pub const NAME: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
     /// The table `city` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -488,6 +492,16 @@ pub mod city {
         /// written.
         pub fn insert_at(&mut self, id: Id, name: &str) -> ::annals::Result<()> {
             self.0.insert_at(id, &[name.into()])
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, name: &[impl AsRef<str>]) -> ::annals::Result<Id> {
+            self.0
+                .insert_vector(&[::annals::typed::Vector::strings(name)])
         }
 
         /// Sets the field `name` of a row.
@@ -695,6 +709,18 @@ pub mod person {
         }
     }
 
+    /// The column `first_name`, to be read and written in many rows at once.
+    pub const FIRST_NAME: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `last_name`, to be read and written in many rows at once.
+    pub const LAST_NAME: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `home`, to be read and written in many rows at once.
+    pub const HOME: ::annals::typed::Column<Kind, Option<super::city::Id>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
     /// The table `person` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -751,6 +777,24 @@ pub mod person {
                     ::annals::typed::nullable(home),
                 ],
             )
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector<'k>(
+            &mut self,
+            first_name: &'k [impl AsRef<str>],
+            last_name: &'k [impl AsRef<str>],
+            home: impl ::annals::typed::Slice<'k, Option<super::city::Id>>,
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                ::annals::typed::Vector::strings(first_name),
+                ::annals::typed::Vector::strings(last_name),
+                ::annals::typed::Slice::vector(home),
+            ])
         }
 
         /// Sets the field `first_name` of a row.

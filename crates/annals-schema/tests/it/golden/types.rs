@@ -931,6 +931,124 @@ pub mod plain {
         }
     }
 
+    /// The column `truth`, to be read and written in many rows at once.
+    pub const TRUTH: ::annals::typed::Column<Kind, bool> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `tiny`, to be read and written in many rows at once.
+    pub const TINY: ::annals::typed::Column<Kind, i8> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `small`, to be read and written in many rows at once.
+    pub const SMALL: ::annals::typed::Column<Kind, i16> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `medium`, to be read and written in many rows at once.
+    pub const MEDIUM: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `large`, to be read and written in many rows at once.
+    pub const LARGE: ::annals::typed::Column<Kind, i64> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
+    /// The column `utiny`, to be read and written in many rows at once.
+    pub const UTINY: ::annals::typed::Column<Kind, u8> =
+        ::annals::typed::Column::new(::annals::FieldNumber(5));
+
+    /// The column `usmall`, to be read and written in many rows at once.
+    pub const USMALL: ::annals::typed::Column<Kind, u16> =
+        ::annals::typed::Column::new(::annals::FieldNumber(6));
+
+    /// The column `umedium`, to be read and written in many rows at once.
+    pub const UMEDIUM: ::annals::typed::Column<Kind, u32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(7));
+
+    /// The column `ularge`, to be read and written in many rows at once.
+    pub const ULARGE: ::annals::typed::Column<Kind, u64> =
+        ::annals::typed::Column::new(::annals::FieldNumber(8));
+
+    /// The column `single`, to be read and written in many rows at once.
+    pub const SINGLE: ::annals::typed::Column<Kind, f32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(9));
+
+    /// The column `double`, to be read and written in many rows at once.
+    pub const DOUBLE: ::annals::typed::Column<Kind, f64> =
+        ::annals::typed::Column::new(::annals::FieldNumber(10));
+
+    /// The column `text`, to be read and written in many rows at once.
+    pub const TEXT: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(11));
+
+    /// The column `raw`, to be read and written in many rows at once.
+    pub const RAW: ::annals::typed::Column<Kind, &'static [u8]> =
+        ::annals::typed::Column::new(::annals::FieldNumber(12));
+
+    /// The column `moment`, to be read and written in many rows at once.
+    pub const MOMENT: ::annals::typed::Column<Kind, ::annals::Timestamp> =
+        ::annals::typed::Column::new(::annals::FieldNumber(13));
+
+    /// The column `pointer`, to be read and written in many rows at once.
+    pub const POINTER: ::annals::typed::Column<Kind, Option<super::target::Id>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(14));
+
+    /// The values of many new rows of `plain`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `truth`: bool.
+        pub truth: &'a [bool],
+        /// The field `tiny`: int8.
+        pub tiny: &'a [i8],
+        /// The field `small`: int16.
+        pub small: &'a [i16],
+        /// The field `medium`: int32.
+        pub medium: &'a [i32],
+        /// The field `large`: int64.
+        pub large: &'a [i64],
+        /// The field `utiny`: uint8.
+        pub utiny: &'a [u8],
+        /// The field `usmall`: uint16.
+        pub usmall: &'a [u16],
+        /// The field `umedium`: uint32.
+        pub umedium: &'a [u32],
+        /// The field `ularge`: uint64.
+        pub ularge: &'a [u64],
+        /// The field `single`: float32.
+        pub single: &'a [f32],
+        /// The field `double`: float64.
+        pub double: &'a [f64],
+        /// The field `text`: string.
+        pub text: &'a [&'a str],
+        /// The field `raw`: bytes.
+        pub raw: &'a [&'a [u8]],
+        /// The field `moment`: timestamp.
+        pub moment: &'a [::annals::Timestamp],
+        /// The reference `pointer` to a row of `target`.
+        pub pointer: &'a [Option<super::target::Id>],
+    }
+
+    impl<'a> Columns<'a> {
+        fn vectors(self) -> [::annals::typed::Vector<'a>; 15] {
+            let vectors = [
+                self.truth.into(),
+                self.tiny.into(),
+                self.small.into(),
+                self.medium.into(),
+                self.large.into(),
+                self.utiny.into(),
+                self.usmall.into(),
+                self.umedium.into(),
+                self.ularge.into(),
+                self.single.into(),
+                self.double.into(),
+                self.text.into(),
+                self.raw.into(),
+                self.moment.into(),
+                self.pointer.into(),
+            ];
+            vectors
+        }
+    }
+
     /// The table `plain` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -965,6 +1083,15 @@ pub mod plain {
         /// written.
         pub fn insert_at(&mut self, id: Id, row: New<'_>) -> ::annals::Result<()> {
             self.0.insert_at(id, &row.values())
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
+            self.0.insert_vector(&rows.vectors())
         }
 
         /// Sets the field `truth` of a row.
@@ -1763,6 +1890,124 @@ pub mod nullable {
         }
     }
 
+    /// The column `truth`, to be read and written in many rows at once.
+    pub const TRUTH: ::annals::typed::Column<Kind, Option<bool>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `tiny`, to be read and written in many rows at once.
+    pub const TINY: ::annals::typed::Column<Kind, Option<i8>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `small`, to be read and written in many rows at once.
+    pub const SMALL: ::annals::typed::Column<Kind, Option<i16>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `medium`, to be read and written in many rows at once.
+    pub const MEDIUM: ::annals::typed::Column<Kind, Option<i32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `large`, to be read and written in many rows at once.
+    pub const LARGE: ::annals::typed::Column<Kind, Option<i64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
+    /// The column `utiny`, to be read and written in many rows at once.
+    pub const UTINY: ::annals::typed::Column<Kind, Option<u8>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(5));
+
+    /// The column `usmall`, to be read and written in many rows at once.
+    pub const USMALL: ::annals::typed::Column<Kind, Option<u16>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(6));
+
+    /// The column `umedium`, to be read and written in many rows at once.
+    pub const UMEDIUM: ::annals::typed::Column<Kind, Option<u32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(7));
+
+    /// The column `ularge`, to be read and written in many rows at once.
+    pub const ULARGE: ::annals::typed::Column<Kind, Option<u64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(8));
+
+    /// The column `single`, to be read and written in many rows at once.
+    pub const SINGLE: ::annals::typed::Column<Kind, Option<f32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(9));
+
+    /// The column `double`, to be read and written in many rows at once.
+    pub const DOUBLE: ::annals::typed::Column<Kind, Option<f64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(10));
+
+    /// The column `text`, to be read and written in many rows at once.
+    pub const TEXT: ::annals::typed::Column<Kind, Option<&'static str>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(11));
+
+    /// The column `raw`, to be read and written in many rows at once.
+    pub const RAW: ::annals::typed::Column<Kind, Option<&'static [u8]>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(12));
+
+    /// The column `moment`, to be read and written in many rows at once.
+    pub const MOMENT: ::annals::typed::Column<Kind, Option<::annals::Timestamp>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(13));
+
+    /// The column `pointer`, to be read and written in many rows at once.
+    pub const POINTER: ::annals::typed::Column<Kind, Option<super::target::Id>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(14));
+
+    /// The values of many new rows of `nullable`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `truth`: bool, may be null.
+        pub truth: &'a [Option<bool>],
+        /// The field `tiny`: int8, may be null, default `-128`.
+        pub tiny: &'a [Option<i8>],
+        /// The field `small`: int16, may be null, default `null`.
+        pub small: &'a [Option<i16>],
+        /// The field `medium`: int32, may be null.
+        pub medium: &'a [Option<i32>],
+        /// The field `large`: int64, may be null, default `-9223372036854775808`.
+        pub large: &'a [Option<i64>],
+        /// The field `utiny`: uint8, may be null.
+        pub utiny: &'a [Option<u8>],
+        /// The field `usmall`: uint16, may be null.
+        pub usmall: &'a [Option<u16>],
+        /// The field `umedium`: uint32, may be null.
+        pub umedium: &'a [Option<u32>],
+        /// The field `ularge`: uint64, may be null, default `18446744073709551615`.
+        pub ularge: &'a [Option<u64>],
+        /// The field `single`: float32, may be null, default `nan`.
+        pub single: &'a [Option<f32>],
+        /// The field `double`: float64, may be null, default `-inf`.
+        pub double: &'a [Option<f64>],
+        /// The field `text`: string, may be null.
+        pub text: &'a [Option<&'a str>],
+        /// The field `raw`: bytes, may be null, default `0x00ff22`.
+        pub raw: &'a [Option<&'a [u8]>],
+        /// The field `moment`: timestamp, may be null, default `2021-11-02T22:10:25.5Z`.
+        pub moment: &'a [Option<::annals::Timestamp>],
+        /// The reference `pointer` to a row of `target`.
+        pub pointer: &'a [Option<super::target::Id>],
+    }
+
+    impl<'a> Columns<'a> {
+        fn vectors(self) -> [::annals::typed::Vector<'a>; 15] {
+            let vectors = [
+                self.truth.into(),
+                self.tiny.into(),
+                self.small.into(),
+                self.medium.into(),
+                self.large.into(),
+                self.utiny.into(),
+                self.usmall.into(),
+                self.umedium.into(),
+                self.ularge.into(),
+                self.single.into(),
+                self.double.into(),
+                self.text.into(),
+                self.raw.into(),
+                self.moment.into(),
+                self.pointer.into(),
+            ];
+            vectors
+        }
+    }
+
     /// The table `nullable` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -1797,6 +2042,15 @@ pub mod nullable {
         /// written.
         pub fn insert_at(&mut self, id: Id, row: New<'_>) -> ::annals::Result<()> {
             self.0.insert_at(id, &row.values())
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
+            self.0.insert_vector(&rows.vectors())
         }
 
         /// Sets the field `truth` of a row.
@@ -2470,6 +2724,61 @@ pub mod defaults {
         }
     }
 
+    /// The column `truth`, to be read and written in many rows at once.
+    pub const TRUTH: ::annals::typed::Column<Kind, bool> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `number`, to be read and written in many rows at once.
+    pub const NUMBER: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `double`, to be read and written in many rows at once.
+    pub const DOUBLE: ::annals::typed::Column<Kind, f64> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `single`, to be read and written in many rows at once.
+    pub const SINGLE: ::annals::typed::Column<Kind, f32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `text`, to be read and written in many rows at once.
+    pub const TEXT: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
+    /// The column `raw`, to be read and written in many rows at once.
+    pub const RAW: ::annals::typed::Column<Kind, &'static [u8]> =
+        ::annals::typed::Column::new(::annals::FieldNumber(5));
+
+    /// The values of many new rows of `defaults`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `truth`: bool, default `true`.
+        pub truth: &'a [bool],
+        /// The field `number`: int32, default `80`.
+        pub number: &'a [i32],
+        /// The field `double`: float64, default `1e300`.
+        pub double: &'a [f64],
+        /// The field `single`: float32, default `0.1`.
+        pub single: &'a [f32],
+        /// The field `text`: string, default `"hello"`.
+        pub text: &'a [&'a str],
+        /// The field `raw`: bytes, default `0x`.
+        pub raw: &'a [&'a [u8]],
+    }
+
+    impl<'a> Columns<'a> {
+        fn vectors(self) -> [::annals::typed::Vector<'a>; 6] {
+            let vectors = [
+                self.truth.into(),
+                self.number.into(),
+                self.double.into(),
+                self.single.into(),
+                self.text.into(),
+                self.raw.into(),
+            ];
+            vectors
+        }
+    }
+
     /// The table `defaults` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -2504,6 +2813,15 @@ pub mod defaults {
         /// written.
         pub fn insert_at(&mut self, id: Id, row: New<'_>) -> ::annals::Result<()> {
             self.0.insert_at(id, &row.values())
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
+            self.0.insert_vector(&rows.vectors())
         }
 
         /// Sets the field `truth` of a row.
@@ -2726,6 +3044,61 @@ pub mod numbers {
         }
     }
 
+    /// The column `a`, to be read and written in many rows at once.
+    pub const A: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `b`, to be read and written in many rows at once.
+    pub const B: ::annals::typed::Column<Kind, Option<i64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `c`, to be read and written in many rows at once.
+    pub const C: ::annals::typed::Column<Kind, bool> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `d`, to be read and written in many rows at once.
+    pub const D: ::annals::typed::Column<Kind, f32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `e`, to be read and written in many rows at once.
+    pub const E: ::annals::typed::Column<Kind, u8> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
+    /// The column `f`, to be read and written in many rows at once.
+    pub const F: ::annals::typed::Column<Kind, ::annals::Timestamp> =
+        ::annals::typed::Column::new(::annals::FieldNumber(5));
+
+    /// The values of many new rows of `numbers`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `a`: int32.
+        pub a: &'a [i32],
+        /// The field `b`: int64, may be null.
+        pub b: &'a [Option<i64>],
+        /// The field `c`: bool.
+        pub c: &'a [bool],
+        /// The field `d`: float32.
+        pub d: &'a [f32],
+        /// The field `e`: uint8.
+        pub e: &'a [u8],
+        /// The field `f`: timestamp.
+        pub f: &'a [::annals::Timestamp],
+    }
+
+    impl<'a> Columns<'a> {
+        fn vectors(self) -> [::annals::typed::Vector<'a>; 6] {
+            let vectors = [
+                self.a.into(),
+                self.b.into(),
+                self.c.into(),
+                self.d.into(),
+                self.e.into(),
+                self.f.into(),
+            ];
+            vectors
+        }
+    }
+
     /// The table `numbers` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -2760,6 +3133,15 @@ pub mod numbers {
         /// written.
         pub fn insert_at(&mut self, id: Id, row: New) -> ::annals::Result<()> {
             self.0.insert_at(id, &row.values())
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
+            self.0.insert_vector(&rows.vectors())
         }
 
         /// Sets the field `a` of a row.

@@ -522,6 +522,26 @@ pub mod countries {
         }
     }
 
+    /// The column `code`, to be read and written in many rows at once.
+    pub const CODE: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `name`, to be read and written in many rows at once.
+    pub const NAME: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `continent`, to be read and written in many rows at once.
+    pub const CONTINENT: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `wikipedia_link`, to be read and written in many rows at once.
+    pub const WIKIPEDIA_LINK: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `keywords`, to be read and written in many rows at once.
+    pub const KEYWORDS: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
     /// The table `countries` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -586,6 +606,28 @@ pub mod countries {
                     keywords.into(),
                 ],
             )
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(
+            &mut self,
+            code: &[impl AsRef<str>],
+            name: &[impl AsRef<str>],
+            continent: &[impl AsRef<str>],
+            wikipedia_link: &[impl AsRef<str>],
+            keywords: &[impl AsRef<str>],
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                ::annals::typed::Vector::strings(code),
+                ::annals::typed::Vector::strings(name),
+                ::annals::typed::Vector::strings(continent),
+                ::annals::typed::Vector::strings(wikipedia_link),
+                ::annals::typed::Vector::strings(keywords),
+            ])
         }
 
         /// Sets the field `code` of a row.
@@ -1002,6 +1044,152 @@ pub mod runways {
         }
     }
 
+    /// The column `airport_ref`, to be read and written in many rows at once.
+    pub const AIRPORT_REF: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `airport_ident`, to be read and written in many rows at once.
+    pub const AIRPORT_IDENT: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `length_ft`, to be read and written in many rows at once.
+    pub const LENGTH_FT: ::annals::typed::Column<Kind, Option<i32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `width_ft`, to be read and written in many rows at once.
+    pub const WIDTH_FT: ::annals::typed::Column<Kind, Option<i32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `surface`, to be read and written in many rows at once.
+    pub const SURFACE: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
+    /// The column `lighted`, to be read and written in many rows at once.
+    pub const LIGHTED: ::annals::typed::Column<Kind, bool> =
+        ::annals::typed::Column::new(::annals::FieldNumber(5));
+
+    /// The column `closed`, to be read and written in many rows at once.
+    pub const CLOSED: ::annals::typed::Column<Kind, bool> =
+        ::annals::typed::Column::new(::annals::FieldNumber(6));
+
+    /// The column `le_ident`, to be read and written in many rows at once.
+    pub const LE_IDENT: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(7));
+
+    /// The column `le_latitude_deg`, to be read and written in many rows at once.
+    pub const LE_LATITUDE_DEG: ::annals::typed::Column<Kind, Option<f64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(8));
+
+    /// The column `le_longitude_deg`, to be read and written in many rows at once.
+    pub const LE_LONGITUDE_DEG: ::annals::typed::Column<Kind, Option<f64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(9));
+
+    /// The column `le_elevation_ft`, to be read and written in many rows at once.
+    pub const LE_ELEVATION_FT: ::annals::typed::Column<Kind, Option<i32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(10));
+
+    /// The column `le_heading_degT`, to be read and written in many rows at once.
+    pub const LE_HEADING_DEGT: ::annals::typed::Column<Kind, Option<f64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(11));
+
+    /// The column `le_displaced_threshold_ft`, to be read and written in many rows at once.
+    pub const LE_DISPLACED_THRESHOLD_FT: ::annals::typed::Column<Kind, Option<i32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(12));
+
+    /// The column `he_ident`, to be read and written in many rows at once.
+    pub const HE_IDENT: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(13));
+
+    /// The column `he_latitude_deg`, to be read and written in many rows at once.
+    pub const HE_LATITUDE_DEG: ::annals::typed::Column<Kind, Option<f64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(14));
+
+    /// The column `he_longitude_deg`, to be read and written in many rows at once.
+    pub const HE_LONGITUDE_DEG: ::annals::typed::Column<Kind, Option<f64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(15));
+
+    /// The column `he_elevation_ft`, to be read and written in many rows at once.
+    pub const HE_ELEVATION_FT: ::annals::typed::Column<Kind, Option<i32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(16));
+
+    /// The column `he_heading_degT`, to be read and written in many rows at once.
+    pub const HE_HEADING_DEGT: ::annals::typed::Column<Kind, Option<f64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(17));
+
+    /// The column `he_displaced_threshold_ft`, to be read and written in many rows at once.
+    pub const HE_DISPLACED_THRESHOLD_FT: ::annals::typed::Column<Kind, Option<i32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(18));
+
+    /// The values of many new rows of `runways`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `airport_ref`: int32.
+        pub airport_ref: &'a [i32],
+        /// The field `airport_ident`: string.
+        pub airport_ident: &'a [&'a str],
+        /// The field `length_ft`: int32, may be null.
+        pub length_ft: &'a [Option<i32>],
+        /// The field `width_ft`: int32, may be null.
+        pub width_ft: &'a [Option<i32>],
+        /// The field `surface`: string.
+        pub surface: &'a [&'a str],
+        /// The field `lighted`: bool.
+        pub lighted: &'a [bool],
+        /// The field `closed`: bool.
+        pub closed: &'a [bool],
+        /// The field `le_ident`: string.
+        pub le_ident: &'a [&'a str],
+        /// The field `le_latitude_deg`: float64, may be null.
+        pub le_latitude_deg: &'a [Option<f64>],
+        /// The field `le_longitude_deg`: float64, may be null.
+        pub le_longitude_deg: &'a [Option<f64>],
+        /// The field `le_elevation_ft`: int32, may be null.
+        pub le_elevation_ft: &'a [Option<i32>],
+        /// The field `le_heading_degT`: float64, may be null.
+        pub le_heading_degT: &'a [Option<f64>],
+        /// The field `le_displaced_threshold_ft`: int32, may be null.
+        pub le_displaced_threshold_ft: &'a [Option<i32>],
+        /// The field `he_ident`: string.
+        pub he_ident: &'a [&'a str],
+        /// The field `he_latitude_deg`: float64, may be null.
+        pub he_latitude_deg: &'a [Option<f64>],
+        /// The field `he_longitude_deg`: float64, may be null.
+        pub he_longitude_deg: &'a [Option<f64>],
+        /// The field `he_elevation_ft`: int32, may be null.
+        pub he_elevation_ft: &'a [Option<i32>],
+        /// The field `he_heading_degT`: float64, may be null.
+        pub he_heading_degT: &'a [Option<f64>],
+        /// The field `he_displaced_threshold_ft`: int32, may be null.
+        pub he_displaced_threshold_ft: &'a [Option<i32>],
+    }
+
+    impl<'a> Columns<'a> {
+        fn vectors(self) -> [::annals::typed::Vector<'a>; 19] {
+            let vectors = [
+                self.airport_ref.into(),
+                self.airport_ident.into(),
+                self.length_ft.into(),
+                self.width_ft.into(),
+                self.surface.into(),
+                self.lighted.into(),
+                self.closed.into(),
+                self.le_ident.into(),
+                self.le_latitude_deg.into(),
+                self.le_longitude_deg.into(),
+                self.le_elevation_ft.into(),
+                self.le_heading_degT.into(),
+                self.le_displaced_threshold_ft.into(),
+                self.he_ident.into(),
+                self.he_latitude_deg.into(),
+                self.he_longitude_deg.into(),
+                self.he_elevation_ft.into(),
+                self.he_heading_degT.into(),
+                self.he_displaced_threshold_ft.into(),
+            ];
+            vectors
+        }
+    }
+
     /// The table `runways` in a transaction, for reading and writing.
     #[derive(Debug)]
     #[must_use]
@@ -1036,6 +1224,15 @@ pub mod runways {
         /// written.
         pub fn insert_at(&mut self, id: Id, row: New<'_>) -> ::annals::Result<()> {
             self.0.insert_at(id, &row.values())
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
+            self.0.insert_vector(&rows.vectors())
         }
 
         /// Sets the field `airport_ref` of a row.
