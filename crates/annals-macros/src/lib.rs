@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use annals_schema::{generate_module, module_name, parse_files, render_all};
+use annals_schema::{expand_module, module_name, parse_files, render_all};
 use proc_macro::{TokenStream, TokenTree};
 
 /// Compiles a schema file, or several as one, into a module with the typed API of its databases.
@@ -49,8 +49,7 @@ fn expand(input: TokenStream) -> Result<String, String> {
     let mut files = Vec::new();
     for name in &names {
         let path = full_path(name)?;
-        let text = fs::read_to_string(&path)
-            .map_err(|error| format!("can't read the schema {}: {error}", path.display()))?;
+        let text = fs::read_to_string(&path).map_err(|error| cannot_read(&path, &error))?;
         let path = path.into_os_string().into_string();
         files.push((path.map_err(|_| "the path of the schema must be UTF-8")?, text));
     }
@@ -59,11 +58,18 @@ fn expand(input: TokenStream) -> Result<String, String> {
         .map_err(|mistakes| format!("in the schema:\n\n{}", render_all(&mistakes, "")))?;
     let first = names.first().map(Path::new);
     let stem = first.and_then(Path::file_stem).and_then(|stem| stem.to_str()).unwrap_or("schema");
-    let module = generate_module(&file.schema, &module_name(file.namespace.as_deref(), stem));
+    let module = expand_module(&file.schema, &module_name(file.namespace.as_deref(), stem));
     // The compiler then knows that the crate depends on the files.
     let depends =
         |(name, _): &(&str, &str)| format!("const _: &[u8] = ::core::include_bytes!({name:?});\n");
     Ok(named.iter().map(depends).collect::<String>() + &module)
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> String {
+    let path = path.display();
+    format!(
+        "can't read the schema {path}: {error}; the path is relative to the folder of Cargo.toml"
+    )
 }
 
 /// Gives the absolute path of a file that is named relative to the crate's manifest.

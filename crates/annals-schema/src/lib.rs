@@ -4,8 +4,8 @@
 //! of [`Command`]s and the tables they build; [`tokenize`] splits a line of text, [`parse_value`]
 //! and [`write_value`] are the text form of values; [`parse`] reads a schema file,
 //! [`parse_files`] several as one, [`parse_command`] one line; [`Schema::to_text`] writes it; [`compare`] tells how
-//! a file's schema stands to a program's, and a [`Plan`] how the one becomes the other; [`generate`]
-//! and [`generate_module`] write the typed API of a schema.
+//! a file's schema stands to a program's, and a [`Plan`] how the one becomes the other; [`generate`],
+//! [`generate_module`] and [`expand_module`] write the typed API of a schema.
 //!
 //! This crate knows nothing of files, and nothing of the runtime.
 
@@ -24,7 +24,7 @@ mod time;
 mod types;
 mod value;
 
-pub use codegen::{generate, generate_module, module_name};
+pub use codegen::{expand_module, generate, generate_module, module_name};
 pub use command::{Command, SchemaError};
 pub use diagnostics::{Diagnostic, nearest, render_all};
 pub use difference::{Difference, Newer, Relation, Subject, compare, first_difference};

@@ -8,9 +8,11 @@
 )]
 
 mod blobs;
+mod compiler;
 mod crash;
 mod crash_states;
 mod edges;
+mod examples;
 mod generated;
 mod generated_for_tests;
 mod hostile;
