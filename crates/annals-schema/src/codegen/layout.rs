@@ -42,20 +42,25 @@ fn lines(statement: &str, room: usize) -> Option<String> {
     if is_call && statement.chars().count() > MOST_OF_A_CALL.min(room) {
         return broken_chain(statement, room).or_else(|| broken_call(statement));
     }
-    if statement.starts_with("pub const ") && statement.chars().count() > room {
-        let (left, right) = statement.split_once(" = ")?;
-        return Some(format!("{left} =\n    {right}"));
+    let is_item = ["pub const ", "pub type ", "static ", "let "];
+    if !is_item.iter().any(|item| statement.starts_with(item)) {
+        return None;
     }
-    let (name, list) = statement.strip_prefix("let ")?.split_once(" = ")?;
+    let (name, list) = statement.split_once(" = ")?;
+    if !list.starts_with('[') && statement.chars().count() > room {
+        return Some(format!("{name} =\n    {list}"));
+    }
     let list = list.strip_suffix(';')?;
     if !list.starts_with('[') || inside(list)?.len() <= MOST_OF_A_CALL {
         return None;
     }
-    Some(format!("let {name} = {};", broken_list(list)?))
+    Some(format!("{name} = {};", broken_list(list)?))
 }
 
 fn is_function(statement: &str) -> bool {
-    ["fn ", "pub fn ", "pub(super) fn "].iter().any(|head| statement.starts_with(head))
+    ["fn ", "pub fn ", "pub(super) fn ", "pub(in super::super) fn "]
+        .iter()
+        .any(|head| statement.starts_with(head))
 }
 
 /// Puts the method on its own line, if it is short enough for that.
@@ -67,7 +72,7 @@ fn broken_chain(statement: &str, room: usize) -> Option<String> {
         [list] => inside(list).unwrap_or(list).len(),
         _ => arguments.len(),
     };
-    let is_short = counted <= MOST_OF_A_CALL && method.chars().count() + 4 <= room;
+    let is_short = counted <= MOST_OF_A_CALL && method.chars().count() + 4 < room;
     is_short.then(|| format!("{}\n    {method}", statement.get(..dot).unwrap_or_default()))
 }
 
