@@ -309,7 +309,9 @@ impl Checkpoints {
         self.harden()?;
         self.advance_slot()?;
         let slots = lock(&self.slots);
-        self.make_whole(&slots)?;
+        if !is_made(Mistake::HardSlotNotFlushed) {
+            self.make_whole(&slots)?;
+        }
         if self.flushes_done.load(Ordering::SeqCst) == FLUSHES_AT_FIRST {
             // The slot that opening found may have been in the page cache alone.
             self.flush()?;
