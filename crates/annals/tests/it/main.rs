@@ -19,3 +19,4 @@ mod store_model;
 mod tidy;
 mod transcripts;
 mod typed;
+mod upgrade;
