@@ -11,6 +11,8 @@ use super::{
     string,
 };
 
+annals::schema!("tests/it/upgrade/people.joedbi", "tests/it/upgrade/people.joedbc",);
+
 const FUNCTIONS: Functions = Functions { length: 0 };
 
 /// Gives a folder with a database of the old program.
@@ -281,4 +283,18 @@ fn of_many_that_race_to_upgrade_one_does() {
         }
     });
     assert_eq!(runs.into_inner(), 2, "each function ran once");
+}
+
+#[test]
+fn two_files_are_one_schema() {
+    use two_files::people;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("people.annals");
+    let database = people::Database::open(&path).unwrap();
+    let lille = database.write(|tx| tx.city().insert("Lille")).unwrap();
+    database.write(|tx| tx.person().insert("R\u{e9}mi", Some(lille))).unwrap();
+    let now = database.read();
+    assert_eq!(now.city().len(), 1, "the rows of the script are not the schema's");
+    assert!(now.city_by_name().get("Lille").unwrap().is_some());
+    assert!(people::SCHEMA.ends_with("create_index person_by_home person home\n"));
 }
