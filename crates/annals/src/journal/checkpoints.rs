@@ -269,7 +269,7 @@ impl Checkpoints {
     }
 
     /// Tells other processes how far the journal is, if that changed.
-    pub(crate) fn tell(&self) -> Result<()> {
+    pub(crate) fn tell(&self) -> Result<Point> {
         let mut progress = lock(&self.progress);
         let live = Live {
             pid: self.pid,
@@ -277,7 +277,8 @@ impl Checkpoints {
             hard: progress.durable.position,
             suspect: self.poison.get().is_some(),
         };
-        self.tell_exactly(&mut progress, live)
+        self.tell_exactly(&mut progress, live)?;
+        Ok(live.soft)
     }
 
     fn tell_exactly(&self, progress: &mut Progress, live: Live) -> Result<()> {
@@ -289,6 +290,27 @@ impl Checkpoints {
         })?;
         progress.told = Some(live);
         Ok(())
+    }
+
+    /// Makes a soft checkpoint of all that is acknowledged: it was handed to the operating system
+    /// before it was, so that only others are told.
+    pub(crate) fn soft(&self) -> Result<Point> {
+        self.check_usable()?;
+        self.tell()
+    }
+
+    /// Makes a hard checkpoint of all that is acknowledged: flushed, told by a slot that is flushed
+    /// too, then told to others.
+    pub(crate) fn hard(&self) -> Result<Point> {
+        self.check_usable()?;
+        self.harden()?;
+        self.advance_slot()?;
+        let slots = lock(&self.slots);
+        self.make_whole(&slots)?;
+        let point = slots.point;
+        drop(slots);
+        self.tell()?;
+        Ok(point)
     }
 
     /// Cuts the journal back to the last acknowledged point: all behind it, up to `dirty_to`, is

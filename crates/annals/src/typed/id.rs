@@ -10,6 +10,7 @@ use annals_schema::{RowId, ValueRef};
 use super::Record;
 
 /// The id of a row of one table: 8 bytes, and no other table's id fits where it is asked for.
+#[repr(transparent)] // so that a run of ids can be borrowed as a run of numbers
 pub struct Id<R> {
     row: RowId,
     kind: PhantomData<fn() -> R>,

@@ -4,13 +4,16 @@
 //! Generated code says what differs from table to table: names, types and numbers. All that is the
 //! same for every table is here, once, so that a program with many tables compiles quickly. In
 //! reading order: a [`Record`] stands for a table at compile time, [`Id`] is the id of a row of it,
-//! [`Table`] reads it, [`Index`] looks it up, [`Writer`] writes it; [`CompiledSchema`] is the schema
+//! [`Table`] reads it, [`Index`] looks it up, [`Writer`] writes it, [`Vector`] is a whole
+//! column of a run of its rows, [`Single`] and [`SingleWriter`] are for a table of one row; [`CompiledSchema`] is the schema
 //! that generated code was made from.
 
 mod id;
 mod index;
 mod schema;
+mod single;
 mod table;
+mod vector;
 mod writer;
 
 use annals_schema::{TableNumber, ValueRef};
@@ -18,7 +21,9 @@ use annals_schema::{TableNumber, ValueRef};
 pub use id::Id;
 pub use index::{Index, IndexRows};
 pub use schema::CompiledSchema;
+pub use single::{Single, SingleWriter};
 pub use table::{Rows, Table};
+pub use vector::{Element, Vector};
 pub use writer::Writer;
 
 /// A kind of rows that is known when compiling; generated code has one for each table.

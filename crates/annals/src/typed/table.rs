@@ -39,6 +39,17 @@ impl<'a, R: Record> Table<'a, R> {
         Ok(self.table.find(id.into())?.map(Into::into))
     }
 
+    /// Follows a reference to this table; `None` if it is null or leads to no row.
+    ///
+    /// A reference that nothing enforces may lead to a row that is gone: it keeps its number, which
+    /// its getter gives, and is absent here.
+    ///
+    /// # Errors
+    /// The row can't be loaded.
+    pub fn follow(&self, reference: impl Into<Option<Id<R>>>) -> Result<Option<R::Row<'a>>> {
+        reference.into().map_or(Ok(None), |id| self.find(id))
+    }
+
     /// Tells whether there is a row with that id.
     #[must_use]
     pub fn contains(&self, id: Id<R>) -> bool {

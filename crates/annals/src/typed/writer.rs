@@ -57,6 +57,11 @@ impl<'t, 'db, R: Record> Writer<'t, 'db, R> {
         self.transaction.delete(R::TABLE, id.into())
     }
 
+    /// Gives the transaction.
+    pub(super) const fn transaction(&mut self) -> &mut Transaction<'db> {
+        self.transaction
+    }
+
     /// Gives the table as the transaction sees it.
     #[must_use]
     pub fn table(&self) -> Table<'_, R> {

@@ -7,6 +7,7 @@
     reason = "a test that fails should panic, and say why"
 )]
 
+mod blobs;
 mod crash;
 mod crash_states;
 mod edges;

@@ -17,6 +17,7 @@
 mod blocks;
 mod free;
 mod iter;
+mod runs;
 
 use annals_schema::RowId;
 

@@ -5,6 +5,6 @@ mod crafted;
 mod damage;
 mod fixture;
 mod journals;
-mod memory;
+pub(crate) mod memory;
 mod places;
 mod processes;

@@ -298,3 +298,55 @@ fn two_files_are_one_schema() {
     assert!(now.city_by_name().get("Lille").unwrap().is_some());
     assert!(people::SCHEMA.ends_with("create_index person_by_home person home\n"));
 }
+
+#[test]
+fn single_rows_come_behind_the_functions_and_go_before_them() {
+    let (_folder, path) = filled();
+    let settings = "create_table settings\nadd_field settings size int8 default 7\n";
+    let program = schema(&format!("{OLD}{settings}set_single_row settings true\n"));
+    let database = Options::new().open_schema(&path, &program).unwrap();
+    let table = annals::TableNumber(1);
+    assert_eq!(rows(&database.read(), table), [(0, vec![Value::Int8(7)])]);
+    assert!(database.write(|tx| tx.insert(table, &[ValueRef::Int8(1)])).is_err());
+    database.close().unwrap();
+    // A function may add rows as soon as the program allows several.
+    let several = schema(&format!("{OLD}{settings}custom more\n"));
+    let mut more = |_: Custom<'_>, tx: &mut annals::Transaction<'_>| {
+        tx.insert(table, &[ValueRef::Int8(1)]).map(drop)
+    };
+    let database = Options::new().open_schema_with(&path, &several, &mut more).unwrap();
+    assert_eq!(rows(&database.read(), table).len(), 2);
+    database.close().unwrap();
+    // And must take them away before there is one only.
+    let single = |functions: &str| {
+        schema(&format!("{OLD}{settings}custom more\n{functions}set_single_row settings true\n"))
+    };
+    let error = Options::new().open_schema(&path, &single("")).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("`set_single_row settings true`: ") && text.contains("2 rows"), "{text}");
+    let mut fewer =
+        |_: Custom<'_>, tx: &mut annals::Transaction<'_>| tx.delete(table, annals::RowId(0));
+    let program = single("custom fewer\n");
+    let database = Options::new().open_schema_with(&path, &program, &mut fewer).unwrap();
+    assert_eq!(rows(&database.read(), table), [(1, vec![Value::Int8(1)])]);
+}
+
+#[test]
+fn an_enforced_reference_that_leads_nowhere_fails_the_upgrade() {
+    let (_folder, path) = filled();
+    let program = schema(&format!(
+        "{OLD}add_field person boss references person restrict\ncustom set_boss\n"
+    ));
+    let boss = annals::FieldNumber(2);
+    let mut set = |id| {
+        let program = program.clone();
+        Options::new().open_schema_with(&path, &program, &mut |_, tx| {
+            tx.update(PEOPLE, annals::RowId(0), boss, ValueRef::Reference(annals::RowId(id)))
+        })
+    };
+    let error = set(77).unwrap_err();
+    assert!(error.to_string().contains("upgrading the schema: "), "{error}");
+    assert!(error.to_string().contains("77"), "{error}");
+    assert_untouched(&path);
+    set(2).unwrap();
+}
