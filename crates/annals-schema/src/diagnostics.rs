@@ -8,7 +8,7 @@ use crate::{LexError, Token};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The file's name; empty if only one was read, whose name the caller knows.
-    pub file: String,
+    pub file: Box<str>,
     /// The line, counted from 1; 0 until [`at`](Self::at) says it.
     pub line: usize,
     /// Where the offending text begins in its line, in characters, counted from 1.
@@ -16,27 +16,27 @@ pub struct Diagnostic {
     /// How many characters of the line are wrong.
     pub length: usize,
     /// The offending text; empty where something is missing.
-    pub text: String,
+    pub text: Box<str>,
     /// What is wrong.
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
     /// The whole line; empty until [`at`](Self::at) says it.
-    pub source: String,
+    pub source: Box<str>,
 }
 
 impl Diagnostic {
     /// Says that a token is wrong.
     pub(crate) fn new(token: &Token<'_>, message: impl Into<String>) -> Self {
         Self {
-            file: String::new(),
+            file: Box::default(),
             line: 0,
             column: token.column,
             length: token.length,
-            text: token.text.clone().into_owned(),
+            text: token.text.as_ref().into(),
             message: message.into(),
             hint: None,
-            source: String::new(),
+            source: Box::default(),
         }
     }
 
@@ -44,28 +44,28 @@ impl Diagnostic {
     pub(crate) fn missing(tokens: &[Token<'_>], what: &str, usage: &str) -> Self {
         let column = tokens.last().map_or(1, |last| last.column + last.length + 1);
         Self {
-            file: String::new(),
+            file: Box::default(),
             line: 0,
             column,
             length: 1,
-            text: String::new(),
+            text: Box::default(),
             message: format!("{what} is missing"),
             hint: Some(format!("write `{usage}`")),
-            source: String::new(),
+            source: Box::default(),
         }
     }
 
     pub(crate) fn lexical(error: LexError, line: &str) -> Self {
-        let text = line.chars().skip(error.column - 1).take(error.length).collect();
+        let text: String = line.chars().skip(error.column - 1).take(error.length).collect();
         Self {
-            file: String::new(),
+            file: Box::default(),
             line: 0,
             column: error.column,
             length: error.length,
-            text,
+            text: text.into(),
             message: error.message,
             hint: Some(error.hint),
-            source: String::new(),
+            source: Box::default(),
         }
     }
 
@@ -78,13 +78,13 @@ impl Diagnostic {
     #[must_use]
     pub fn at(mut self, line: usize, source: &str) -> Self {
         self.line = line;
-        source.trim_end().clone_into(&mut self.source);
+        self.source = source.trim_end().into();
         self
     }
 
     /// Says in which file the mistake is.
     pub(crate) fn of(mut self, file: &str) -> Self {
-        file.clone_into(&mut self.file);
+        self.file = file.into();
         self
     }
 

@@ -5,12 +5,12 @@ use std::fmt::{self, Write};
 use crate::difference::{creating, same_index};
 use crate::{Command, Schema, write_value};
 
-/// The steps by which the schema of a file becomes that of a program, in order: indexes that go,
-/// then what happens to tables and fields with the custom functions between, then single rows, then
-/// new indexes.
+/// The steps by which the schema of a file becomes that of a program, in order: indexes and single
+/// rows that go, then what happens to tables and fields with the custom functions between, then new
+/// single rows, then new indexes.
 ///
-/// So a custom function can repair what a new unique index, or a single row, would not bear, and no
-/// field is dropped with an index on it. Shown, a plan is text of the schema language, with what
+/// So a custom function can repair what a new unique index, or a single row, would not bear, isn't
+/// held up by those that go, and no field is dropped with an index on it. Shown, a plan is text of the schema language, with what
 /// each line does behind it as a comment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -38,6 +38,7 @@ impl Plan {
                 draft.push(Command::DropIndex { index: index.number }, None);
             }
         }
+        draft.set_single_rows(program, false);
         let is_custom = |command: &&Command| matches!(command, Command::Custom { .. });
         let customs = program.commands().iter().filter(is_custom).count();
         let mut next = customs - missing.iter().copied().filter(is_custom).count();
@@ -46,13 +47,7 @@ impl Plan {
             next += usize::from(custom.is_some());
             draft.push(command.clone(), custom);
         }
-        for table in program.tables() {
-            let now = draft.schema.table(table.number);
-            if now.is_some_and(|now| now.single_row != table.single_row) {
-                let (table, single) = (table.number, table.single_row);
-                draft.push(Command::SetSingleRow { table, single }, None);
-            }
-        }
+        draft.set_single_rows(program, true);
         for index in program.indexes() {
             if same_index(&draft.schema, index).is_none() {
                 draft.push(creating(index), None);
@@ -92,6 +87,17 @@ struct Draft {
 }
 
 impl Draft {
+    /// Gives the tables that are there already a single row, or takes it from them, as the program
+    /// has it.
+    fn set_single_rows(&mut self, program: &Schema, single: bool) {
+        for table in program.tables().iter().filter(|table| table.single_row == single) {
+            let now = self.schema.table(table.number);
+            if now.is_some_and(|now| now.single_row != single) {
+                self.push(Command::SetSingleRow { table: table.number, single }, None);
+            }
+        }
+    }
+
     fn push(&mut self, command: Command, custom: Option<usize>) {
         let text = self.schema.command_text(&command);
         // The program has applied the ordered commands to the same tables, and what indexes are

@@ -150,15 +150,15 @@ fn summarize(plan: &Plan, view: &View, output: &mut Output) -> Result<()> {
     let steps = count(plan.steps().len(), "step");
     let functions = match plan.customs() {
         0 => String::new(),
-        customs => format!("; {} of the program", count(customs, "custom function")),
+        customs => format!(", with {} of the program", count(customs, "custom function")),
     };
-    output.line(&format!("# {steps} in one transaction{functions}"))?;
+    output.line(&format!("{steps} in one transaction{functions}"))?;
     for step in plan.steps() {
         let Command::DropTable { table } = step.command else { continue };
         // A table of the plan itself has no rows yet.
         let Some(name) = view.schema().table(table).map(|table| &table.name) else { continue };
         let rows = count(view.table(table)?.len(), "row");
-        output.line(&format!("# {rows} of `{name}` will be in the history only"))?;
+        output.line(&format!("{rows} of `{name}` will be in the history only"))?;
     }
     Ok(())
 }

@@ -72,7 +72,7 @@ fn mistakes_of_several_files_name_their_file() {
     );
     assert!(render_all(&mistakes, "other").contains("--> s.joedbc:2:16\n"));
     let again = parse_files(&[("one", "namespace a"), ("two", "namespace b")]).unwrap_err();
-    assert_eq!((again[0].file.as_str(), again[0].line), ("two", 1));
+    assert_eq!((&*again[0].file, again[0].line), ("two", 1));
 }
 
 #[test]

@@ -3,8 +3,7 @@
 //! In reading order: `options` opens; `upgrade` brings the schema up; `database` is the handle;
 //! `transaction` writes, `vectors` whole runs of rows, and `references` what follows from a change;
 //! `snapshot` is what was committed; `blobs` are written and read; `keeper` works in the background;
-//! `scan`, `reader` and `inspect` read
-//! journals without writing.
+//! `scan`, `reader` and `inspect` read journals without writing.
 
 mod blobs;
 mod database;

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use annals_schema::{Newer, Plan, Relation, Schema, Step, compare};
+use annals_schema::{Command, Difference, Newer, Plan, Relation, Schema, Step, compare};
 
 use super::database::Database;
 use super::transaction::Transaction;
@@ -42,7 +42,7 @@ impl Database {
             Relation::Upgrade(plan) => plan,
             Relation::Newer(newer) => return Err(too_new(&newer)),
             Relation::Different(difference) => {
-                return Err(Error::new(ErrorKind::SchemaMismatch, difference.to_string()));
+                return Err(Error::new(ErrorKind::SchemaMismatch, advised(&difference)));
             }
         };
         let mut tx = self.begin()?;
@@ -59,7 +59,7 @@ impl Database {
 fn take(step: &Step, tx: &mut Transaction<'_>, customs: &mut Customs<'_>) -> Result<()> {
     let within = |error: Error| error.within(format_args!("upgrading the schema: `{}`", step.text));
     tx.apply_command(&step.command).map_err(within)?;
-    if let (Some(number), annals_schema::Command::Custom { name }) = (step.custom, &step.command) {
+    if let (Some(number), Command::Custom { name }) = (step.custom, &step.command) {
         let before = tx.view().schema().commands().len();
         customs(Custom { name, number }, tx).map_err(within)?;
         if tx.view().schema().commands().len() != before {
@@ -91,9 +91,16 @@ pub(super) fn check_readable(found: &Schema, schema: &Schema) -> Result<()> {
             newer.missing.join(", ")
         ),
         Relation::Upgrade(plan) => too_old(&plan),
-        Relation::Different(difference) => difference.to_string(),
+        Relation::Different(difference) => advised(&difference),
     };
     Err(Error::new(ErrorKind::SchemaMismatch, message))
+}
+
+/// Shows where two schemas went different ways, and says what to do.
+fn advised(difference: &Difference) -> String {
+    format!(
+        "{difference}\nleave the lines that the file has as they are, and write changes below them"
+    )
 }
 
 fn too_new(newer: &Newer) -> Error {

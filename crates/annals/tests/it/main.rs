@@ -26,4 +26,5 @@ mod store_model;
 mod tidy;
 mod transcripts;
 mod typed;
+mod upgrade;
 mod vectors;
