@@ -2,9 +2,10 @@
 
 use annals_schema::ValueRef;
 
-/// What a field that may be null takes: a value, an `Option` of one, or `None`.
+/// What a reference or a blob takes, and a lookup of a field that may be null: a value, an `Option` of
+/// one, or `None`.
 ///
-/// It is the type of such parameters in generated code, as in `insert` and the setters:
+/// It is the type of such parameters in generated code:
 ///
 /// ```
 /// annals::schema!("../../examples/tutorial.schema");
