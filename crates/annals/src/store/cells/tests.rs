@@ -146,5 +146,5 @@ fn runs_are_as_if_written_cell_by_cell() {
         assert_eq!(bits.first_clear(0, end), clear);
     }
     let runs = &kept.last().unwrap().0;
-    assert!(runs.pages.get(5).is_none() && runs.pages.get(3).is_some());
+    assert!(runs.pages.get(3).is_none() && runs.pages.get(4).is_some());
 }
