@@ -119,7 +119,7 @@ impl Store {
             return Err(Error::invalid(format!("{}: {what}", self.name_of(number, field))));
         };
         let mut is_zero = true;
-        values.each_piece(column.ty(), |_, piece| {
+        values.each(column.ty(), |_, piece| {
             is_zero = is_zero && holds_zeros(column, piece);
             match first_bad(column, piece, &self.working.blobs) {
                 Some(value) => Err(bad_value(&self.working, number, field, &value)),
@@ -158,7 +158,9 @@ impl Store {
         field: FieldNumber,
         values: Vector<'_>,
     ) {
-        self.write_rows(number, id, field, values, true);
+        if let Some((place, run)) = self.write_rows((number, field), id, values, true) {
+            self.note_run(number, (field, place), run);
+        }
     }
 
     /// Sets a field of rows; it was checked.
@@ -176,28 +178,29 @@ impl Store {
         let count = table.columns.get(place).and_then(|column| values.len(column.ty()));
         let run = (id.0, count.unwrap_or(0) as u64);
         self.unindex_run(at, run, Some(place));
-        self.write_rows(number, id, field, values, watch);
+        self.write_rows((number, field), id, values, false);
         self.index_run(at, run, Some(place), watch);
+        if watch {
+            self.note_run(number, (field, place), run);
+        }
     }
 
+    /// Writes a field of rows; gives the place of the field, and the run.
     fn write_rows(
         &mut self,
-        number: TableNumber,
+        (number, field): (TableNumber, FieldNumber),
         id: RowId,
-        field: FieldNumber,
         values: Vector<'_>,
-        watch: bool,
-    ) {
+        new: bool,
+    ) -> Option<(usize, (u64, u64))> {
         self.changed = true;
-        let Some(table) = self.working.tables.get_mut(number.0 as usize) else { return };
-        let Some(place) = table.place_of(field) else { return };
-        let count = table.columns.get(place).and_then(|column| values.len(column.ty()));
+        let table = self.working.tables.get_mut(number.0 as usize)?;
+        let place = table.place_of(field)?;
+        let count = table.columns.get(place).and_then(|column| values.len(column.ty()))?;
         let table = table.make_mut();
         table.begin(&self.epoch);
-        table.write_run(id.0, place, values, &self.epoch);
-        if watch {
-            self.note_run(number, (field, place), (id.0, count.unwrap_or(0) as u64));
-        }
+        table.write_run((id.0, place), values, new, &self.epoch);
+        Some((place, (id.0, count as u64)))
     }
 }
 

@@ -10,13 +10,17 @@
 mod blobs;
 mod crash;
 mod crash_states;
+mod database_model;
 mod edges;
 mod generated;
 mod generated_for_tests;
 mod hostile;
+mod references;
+mod single_row;
 mod storage;
 mod store_cases;
 mod store_model;
 mod tidy;
 mod transcripts;
 mod typed;
+mod vectors;
