@@ -141,7 +141,7 @@ impl Database {
     }
 
     /// Makes a hard checkpoint: everything committed is flushed to permanent storage, and then a slot
-    /// tells so, which is flushed too. Gives the point that was reached. Costs up to three flushes,
+    /// tells so, which is flushed too. Gives the point that was reached. Costs at most two flushes,
     /// and nothing if no commit followed the last one.
     ///
     /// # Errors

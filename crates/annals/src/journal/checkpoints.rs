@@ -25,6 +25,9 @@ const PREFILL_LOW: u64 = 32 << 10;
 /// A slot is at most about this many flushed bytes behind.
 const SLOT_LAG: u64 = 1 << 20;
 
+/// What the numbers of flushes begin at.
+const FLUSHES_AT_FIRST: u64 = 1;
+
 /// What the writer and the keeper share.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
@@ -91,8 +94,8 @@ impl Checkpoints {
             slots: Mutex::new(Slots { point, next, written_at: 0 }),
             space: Mutex::new(()),
             zeroed_to: AtomicU64::new(zeroed_to),
-            flushes_begun: AtomicU64::new(1),
-            flushes_done: AtomicU64::new(1),
+            flushes_begun: AtomicU64::new(FLUSHES_AT_FIRST),
+            flushes_done: AtomicU64::new(FLUSHES_AT_FIRST),
             streamed: AtomicU64::new(0),
             flushed_ahead: AtomicU64::new(0),
             poison: OnceLock::new(),
@@ -306,7 +309,13 @@ impl Checkpoints {
         self.harden()?;
         self.advance_slot()?;
         let slots = lock(&self.slots);
-        self.make_whole(&slots)?;
+        if !is_made(Mistake::HardSlotNotFlushed) {
+            self.make_whole(&slots)?;
+        }
+        if self.flushes_done.load(Ordering::SeqCst) == FLUSHES_AT_FIRST {
+            // The slot that opening found may have been in the page cache alone.
+            self.flush()?;
+        }
         let point = slots.point;
         drop(slots);
         self.tell()?;

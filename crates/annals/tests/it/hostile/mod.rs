@@ -3,6 +3,7 @@
 
 mod crafted;
 mod damage;
+mod events;
 mod fixture;
 mod journals;
 pub(crate) mod memory;
