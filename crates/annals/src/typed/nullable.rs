@@ -44,18 +44,21 @@ impl<T> Nullable<T> for Option<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<'v> Nullable<&'v str> for &'v String {
     fn or_null(self) -> Option<&'v str> {
         Some(self)
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<'v> Nullable<&'v [u8]> for &'v Vec<u8> {
     fn or_null(self) -> Option<&'v [u8]> {
         Some(self)
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<'v, const N: usize> Nullable<&'v [u8]> for &'v [u8; N] {
     fn or_null(self) -> Option<&'v [u8]> {
         Some(self)

@@ -1,5 +1,5 @@
 //! Bytes where a blob is wanted.
-//~ error[E0277]: this field takes a `Blob`, an `Option` of it, or `None`
+//~ error[E0277]: this field takes a `annals::Blob`, an `Option` of it, or `None`
 annals::schema!("blobs.schema");
 
 fn main() -> annals::Result<()> {
