@@ -4,7 +4,10 @@
 #![allow(clippy::disallowed_methods, reason = "tests look at the program from outside")]
 
 mod damage;
+mod generated;
 mod identity;
 mod program;
 mod streams;
+// The transcripts hold messages of the system, paths, and the name of the program as it is here.
+#[cfg(unix)]
 mod transcripts;
