@@ -24,7 +24,7 @@ bench:
 
 # Undefined behaviour in the store's unsafe code.
 miri:
-    cargo +nightly miri test -p annals --lib store::page store::cells
+    cargo +nightly miri test -p annals --lib store::page store::cells store::btree
 
 # Licences and advisories of the dependencies.
 deny:

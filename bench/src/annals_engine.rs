@@ -1,5 +1,6 @@
 //! Annals, through its typed API.
 
+use std::ops::DerefMut;
 use std::path::Path;
 
 use annals::Level;
@@ -45,6 +46,12 @@ impl Opened for Database {
             Ok(())
         })?;
         Ok(())
+    }
+
+    fn insert_columns(&mut self, names: &[&str], values: &[i64]) -> Result<bool, Failure> {
+        let columns = [names.into(), values.into()];
+        self.0.write(|tx| tx.benchmark().deref_mut().insert_vector(&columns))?;
+        Ok(true)
     }
 
     fn read_rows(&mut self, ids: &[u64]) -> Result<i64, Failure> {

@@ -20,6 +20,10 @@ pub(crate) trait Opened {
     /// commit.
     fn insert_rows(&mut self, rows: u64) -> Result<(), Failure>;
 
+    /// Inserts the same rows in the same way, but for that they are given as columns; `false` if the
+    /// engine has no such call, and did nothing.
+    fn insert_columns(&mut self, names: &[&str], values: &[i64]) -> Result<bool, Failure>;
+
     /// Reads the values of rows by their ids, which begin at 0; gives the sum.
     fn read_rows(&mut self, ids: &[u64]) -> Result<i64, Failure>;
 

@@ -108,6 +108,23 @@ fn turn(
     measured.add(name, ("on disk, closed", "bytes/row"), ratio(size(&bulk)?, rows));
 
     settle();
+    let columns = folder.join("columns");
+    std::fs::create_dir_all(&columns)?;
+    let mut database = engine.create(&columns)?;
+    let mut has_columns = false;
+    // A program has its columns before it inserts them.
+    let names = vec!["TOTO"; usize::try_from(rows)?];
+    let values: Vec<_> = (0..i64::try_from(rows)?).collect();
+    let insert = nanoseconds(rows, || {
+        has_columns = database.insert_columns(&names, &values)?;
+        Ok(())
+    })?;
+    if has_columns {
+        measured.add(name, ("insert by vectors, one durable commit", "ns/row"), insert);
+    }
+    database.close()?;
+
+    settle();
     let small = folder.join("small");
     std::fs::create_dir_all(&small)?;
     let mut database = engine.create(&small)?;

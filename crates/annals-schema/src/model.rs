@@ -24,6 +24,7 @@ pub struct IndexNumber(pub u32);
 
 /// The id of a row in its table. Ids start at 0; the largest is [`RowId::MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)] // so that a run of ids can be borrowed as a run of numbers
 pub struct RowId(pub u64);
 
 impl RowId {

@@ -26,6 +26,7 @@ const EPOCH_IN_ERAS: i64 = 719_468;
 /// assert_eq!(Timestamp(1_500_000).to_string(), "1970-01-01T00:00:01.5Z");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)] // as a row's id
 pub struct Timestamp(pub i64);
 
 /// A text that is no point in time.

@@ -7,6 +7,7 @@ use crate::{RowId, Timestamp};
 /// A blob: its number, which names bytes in the journal. Numbers start at 1, and are never used
 /// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)] // as a row's id
 pub struct Blob(pub u64);
 
 impl Blob {

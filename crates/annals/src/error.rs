@@ -14,6 +14,8 @@ pub enum ErrorKind {
     Busy,
     /// Two rows would have the same key in a unique index.
     Unique,
+    /// An enforced reference would lead to no row.
+    Reference,
     /// There is no such row, table, field, index or file.
     NotFound,
     /// The id is in use already.

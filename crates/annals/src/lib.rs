@@ -55,9 +55,9 @@ pub use annals_schema::{
     TableNumber, Timestamp, Type, Value, ValueRef,
 };
 pub use db::{
-    Commit, Committed, Database, Inspection, Options, Reader, Sink, Snapshot, Transaction, inspect,
-    inspect_in, scan, scan_in,
+    BlobReader, Commit, Committed, Custom, Customs, Database, Inspection, Options, Reader, Sink,
+    Snapshot, Transaction, inspect, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use journal::{Cut, Level, Point, Recovered, Recovery};
-pub use store::{Cell, IndexRows, IndexView, Row, Rows, TableView, View};
+pub use store::{Cell, Dangling, IndexCursor, IndexRows, IndexView, Row, Rows, TableView, View};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use annals::{Error, ErrorKind, Inspection, Options, Result};
+use annals::{Dangling, Error, ErrorKind, Inspection, Options, Result, View};
 use clap::Args;
 
 use crate::Outcome;
@@ -63,8 +63,20 @@ fn check(path: &Path) -> Result<String> {
         count(rows, "row"),
         count(snapshot.schema().indexes().len(), "index"),
     );
+    summary.extend(dangling(&snapshot));
     summary.extend(unfinished(&inspection).map(|note| format!("\nnote: {note}")));
     Ok(summary)
+}
+
+/// Says where references that nothing enforces lead to no row.
+fn dangling(view: &View) -> Vec<String> {
+    let note = |dangling: Dangling| {
+        let table = view.schema().table(dangling.table)?;
+        let (name, field) = (&table.name, &table.field(dangling.field)?.name);
+        let references = count(dangling.count, "reference");
+        Some(format!("\nnote: {references} of `{name}` in the field `{field}` to no row"))
+    };
+    view.dangling_references().into_iter().filter_map(note).collect()
 }
 
 /// Checks what is written more than once, so that one copy can be wrong without any harm yet.

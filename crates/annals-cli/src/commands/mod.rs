@@ -11,6 +11,7 @@ pub(crate) mod import_csv;
 pub(crate) mod info;
 pub(crate) mod log;
 pub(crate) mod man;
+pub(crate) mod schema;
 pub(crate) mod shell;
 
 /// Says on standard error what opening found and did, if the last end wasn't a clean one.

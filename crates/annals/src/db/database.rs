@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 
 use super::keeper::Keeper;
 use super::options::Options;
-use super::snapshot::{Published, Snapshot};
+use super::snapshot::{JournalFile, Published, Snapshot};
 use super::transaction::Transaction;
 use crate::journal::{Checkpoints, Level, Point, Recovered, Writer, lock};
 use crate::store::{Store, View};
@@ -26,6 +26,7 @@ pub struct Database {
     /// The thread that has a transaction open, as [`this_thread`] names it; 0: none.
     owner: AtomicUsize,
     checkpoints: Arc<Checkpoints>,
+    file: Arc<JournalFile>,
     keeper: Option<Keeper>,
     recovered: Recovered,
     level: Level,
@@ -54,8 +55,14 @@ impl Database {
     pub(super) fn new(setup: Setup) -> Self {
         let point = setup.checkpoints.acknowledged();
         let keeper = setup.background.then(|| Keeper::new(Arc::clone(&setup.checkpoints)));
+        let file = Arc::new(JournalFile {
+            storage: Arc::clone(&setup.checkpoints.storage),
+            name: setup.checkpoints.name.clone(),
+        });
+        let published = Published { view: setup.view, point, file: Arc::clone(&file) };
         Self {
-            published: ArcSwap::from_pointee(Published { view: setup.view, point }),
+            published: ArcSwap::from_pointee(published),
+            file,
             writing: Mutex::new(Writing { writer: setup.writer, store: setup.store }),
             owner: AtomicUsize::new(0),
             checkpoints: setup.checkpoints,
@@ -123,8 +130,28 @@ impl Database {
         &self.recovered
     }
 
+    /// Makes a soft checkpoint: everything committed is handed to the operating system, and other
+    /// processes are told. Gives the point that was reached. Costs a small write, if others weren't
+    /// told yet (they are within 10 ms anyway), and no flush.
+    ///
+    /// # Errors
+    /// `Poisoned` after a failed flush; `Io` if the live block can't be written.
+    pub fn soft_checkpoint(&self) -> Result<Point> {
+        self.checkpoints.soft()
+    }
+
+    /// Makes a hard checkpoint: everything committed is flushed to permanent storage, and then a slot
+    /// tells so, which is flushed too. Gives the point that was reached. Costs at most two flushes,
+    /// and nothing if no commit followed the last one.
+    ///
+    /// # Errors
+    /// `Poisoned` if a flush fails or has failed; `Io` if a slot or the live block can't be written.
+    pub fn hard_checkpoint(&self) -> Result<Point> {
+        self.checkpoints.hard()
+    }
+
     /// Makes a hard checkpoint, gives back the space that was filled ahead, and closes. The next
-    /// opening then has nothing to recover. Snapshots stay valid.
+    /// opening then has nothing to recover. Snapshots stay valid, and go on reading blobs.
     ///
     /// # Errors
     /// `Poisoned` or `Io`: what was acknowledged as durable is durable even so.
@@ -149,7 +176,8 @@ impl Database {
 
     /// Makes a commit visible.
     pub(super) fn publish(&self, view: Arc<View>, point: Point) {
-        self.published.store(Arc::new(Published { view, point }));
+        let file = Arc::clone(&self.file);
+        self.published.store(Arc::new(Published { view, point, file }));
         if let Some(keeper) = &self.keeper {
             keeper.wake();
         }
@@ -170,14 +198,19 @@ impl Database {
         // Not by its lock: a transaction that was forgotten (`mem::forget`) holds that for ever.
         let writing = self.writing.get_mut().unwrap_or_else(PoisonError::into_inner);
         let taken_back = writing.writer.rollback();
-        match self.checkpoints.check_usable() {
+        let closed = match self.checkpoints.check_usable() {
             Err(error) => {
                 // Tells the next one to open that the last flush failed; no matter if it can't.
                 let _ = self.checkpoints.tell();
                 Err(Error::new(ErrorKind::Poisoned, error.to_string()))
             }
             Ok(()) => taken_back.and_then(|()| self.checkpoints.close()),
-        }
+        };
+        // Snapshots keep the file open, to read blobs; they must not keep others from writing.
+        let unlocked = self.file.storage.unlock();
+        closed.and(unlocked.map_err(|error| {
+            Error::io(format!("{}: can't let go of its lock", self.file.name), error)
+        }))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::scan::{Replay, open_to_read, survey_moving};
-use super::snapshot::{Published, Snapshot};
+use super::snapshot::{JournalFile, Published, Snapshot};
 use crate::Result;
 use crate::storage::Directory;
 
@@ -25,7 +25,8 @@ impl Reader {
             replay.frame(frame, &shown)
         })?;
         let (_, view) = replay.finish();
-        Ok(Self { published: Arc::new(Published { view, point: survey.end }) })
+        let file = Arc::new(JournalFile { storage, name: shown });
+        Ok(Self { published: Arc::new(Published { view, point: survey.end, file }) })
     }
 
     /// Gives the state as of the last commit.

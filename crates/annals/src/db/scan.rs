@@ -72,7 +72,7 @@ pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> R
         }
         // What the sink says is no word about the file.
         let mut refused = false;
-        event::decode(frame.payload, &mut schema, &mut |schema, event| {
+        event::decode(frame.payload, frame.payload_at(), &mut schema, &mut |schema, event| {
             sink.event(schema, event).inspect_err(|_| refused = true)
         })
         .map_err(|error| if refused { error } else { explain(error, &shown, &frame) })?;
@@ -191,8 +191,14 @@ impl Replay {
         if !frame.header.has_events() {
             return Ok(());
         }
-        event::decode(frame.payload, schema, &mut |_, event| store.apply(event))
-            .map_err(|error| explain(error, shown, frame))
+        event::decode(frame.payload, frame.payload_at(), schema, &mut |_, event| {
+            store.apply(event)
+        })
+        .map_err(|error| explain(error, shown, frame))?;
+        if !self.open {
+            store.end_blob();
+        }
+        Ok(())
     }
 
     /// Gives the store as of the last commit.

@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::journal::Point;
+use crate::storage::Storage;
 use crate::store::View;
 
 /// A view and the place in the journal that it stands for.
@@ -11,13 +12,21 @@ use crate::store::View;
 pub(super) struct Published {
     pub(super) view: Arc<View>,
     pub(super) point: Point,
+    pub(super) file: Arc<JournalFile>,
+}
+
+/// The file that blobs are read from.
+#[derive(Debug)]
+pub(super) struct JournalFile {
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) name: String,
 }
 
 /// An immutable, consistent view of the database as of one transaction. Cheap to clone; it keeps the
-/// pages alive that later transactions replace.
+/// pages alive that later transactions replace, and the journal open for reading its blobs.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    published: Arc<Published>,
+    pub(super) published: Arc<Published>,
 }
 
 impl Snapshot {

@@ -29,11 +29,11 @@ pub struct Commit {
 #[derive(Debug)]
 pub struct Transaction<'db> {
     database: &'db Database,
-    writing: MutexGuard<'db, Writing>,
+    pub(super) writing: MutexGuard<'db, Writing>,
     level: Level,
     time: Option<Timestamp>,
     /// Whether the journal failed: store and journal may differ until both are rolled back.
-    broken: bool,
+    pub(super) broken: bool,
     committed: bool,
 }
 
@@ -55,9 +55,11 @@ impl<'db> Transaction<'db> {
     /// Applies a command of the schema language.
     ///
     /// # Errors
-    /// `Invalid` if it doesn't fit the schema; `Unique` if rows contradict a new unique index.
+    /// `Invalid` if it doesn't fit the schema; `Unique` if rows contradict a new unique index;
+    /// `Reference` if rows would get a default that leads to no row.
     pub fn apply_command(&mut self, command: &Command) -> Result<()> {
         self.usable()?;
+        self.prepare(command)?;
         self.writing.store.apply_command(command)?;
         self.note(&Event::Schema(command))
     }
@@ -104,7 +106,7 @@ impl<'db> Transaction<'db> {
     }
 
     #[cold]
-    fn no_next_id(&self, table: TableNumber) -> Error {
+    pub(super) fn no_next_id(&self, table: TableNumber) -> Error {
         let name = self.view().schema().table(table).map(|table| table.name.as_str());
         Error::invalid(format!(
             "table `{}` has given out its last id, {}; insert at an id that is free",
@@ -149,12 +151,18 @@ impl<'db> Transaction<'db> {
         self.note(&Event::Update { table, id, field, value })
     }
 
-    /// Deletes a row.
+    /// Deletes a row; and at once what refers to it by `cascade`, with what refers to that, while
+    /// references by `set_null` become null. `restrict` is looked at by the commit.
+    ///
+    /// Cost: where enforced references lead to the table, a lookup in an index that begins with the
+    /// reference, or a walk over the referring table if there is none.
     ///
     /// # Errors
-    /// `NotFound`: no such table or row.
+    /// `NotFound`: no such table or row; `Invalid`: the row, or one that would be deleted with it, is
+    /// the only one of a table of a single row.
     pub fn delete(&mut self, table: TableNumber, id: RowId) -> Result<()> {
         self.usable()?;
+        self.delete_referring(table, id, 1)?;
         self.writing.store.delete(table, id)?;
         self.note(&Event::Delete { table, id })
     }
@@ -176,6 +184,15 @@ impl<'db> Transaction<'db> {
     pub fn timestamp(&mut self, seconds: i64) -> Result<()> {
         self.usable()?;
         self.note(&Event::Timestamp(seconds))
+    }
+
+    /// Marks the data as coherent here, for whoever looks for a good place in the history.
+    ///
+    /// # Errors
+    /// `Io` if the journal can't be written.
+    pub fn valid_data(&mut self) -> Result<()> {
+        self.usable()?;
+        self.note(&Event::ValidData)
     }
 
     /// Sets the level of this transaction's commit.
@@ -200,7 +217,8 @@ impl<'db> Transaction<'db> {
     /// everything before it durable.
     ///
     /// # Errors
-    /// `Unique` if two rows have the same key in a unique index; `Io` if the journal can't be
+    /// `Unique` if two rows have the same key in a unique index; `Reference` if an enforced reference
+    /// leads to no row; `Io` if the journal can't be
     /// written: in both cases everything is rolled back. `UnknownOutcome` if the flush failed: the
     /// database must be reopened to see whether the transaction is there.
     pub fn commit(mut self) -> Result<Commit> {
@@ -214,6 +232,7 @@ impl<'db> Transaction<'db> {
             return Ok(Commit { txid: end.txid, position: end.position, level });
         }
         self.writing.store.check_unique()?;
+        self.writing.store.check_references()?;
         let time = self.time.map(|time| time.0);
         let point = self.writing.writer.commit(level, time)?;
         self.committed = true;
@@ -238,14 +257,14 @@ impl<'db> Transaction<'db> {
     }
 
     /// Writes an event to the journal, after the store took it.
-    fn note(&mut self, event: &Event<'_>) -> Result<()> {
+    pub(super) fn note(&mut self, event: &Event<'_>) -> Result<()> {
         let Writing { writer, store } = &mut *self.writing;
         let noted = writer.event(store.view().schema(), event);
         self.broken = noted.is_err();
         noted
     }
 
-    fn usable(&self) -> Result<()> {
+    pub(super) fn usable(&self) -> Result<()> {
         if !self.broken {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use annals_schema::{
 };
 
 use super::encode::has_null_bit;
-use super::{Event, compact, opcode};
+use super::{Event, MAX_PIECE, MAX_VECTOR, cells, compact, opcode, piece};
 use crate::{Error, Result};
 
 /// Why bytes are no event.
@@ -20,13 +20,16 @@ impl From<Malformed> for Error {
 }
 
 /// Decodes the events of one frame, in order. `schema` is the one before the frame; it is brought
-/// up with each schema event after `sink` has seen that event.
+/// up with each schema event after `sink` has seen that event. `position` is where the payload is in
+/// the file: pieces of blobs are told where they are.
 pub(crate) fn decode(
     payload: &[u8],
+    position: u64,
     schema: &mut Schema,
     sink: &mut impl FnMut(&Schema, &Event<'_>) -> Result<()>,
 ) -> Result<()> {
-    let mut decoder = Decoder { input: payload, table: None, last_id: None };
+    let end = position.saturating_add(payload.len() as u64);
+    let mut decoder = Decoder { input: payload, end, table: None, last_id: None };
     let mut values = Vec::new();
     while let Some((&code, rest)) = decoder.input.split_first() {
         decoder.input = rest;
@@ -41,6 +44,9 @@ pub(crate) fn decode(
             opcode::INSERT | opcode::APPEND => {
                 let (table, id) = decoder.row(code, schema, &mut values)?;
                 sink(schema, &Event::Insert { table, id, values: &values })?;
+            }
+            opcode::UPDATE_VECTOR => {
+                sink(schema, &decoder.update_vector(schema, &mut values)?)?;
             }
             opcode::FIRST_ESSENTIAL.. => {
                 return Err(Error::new(
@@ -63,8 +69,10 @@ pub(crate) fn decode(
     Ok(())
 }
 
-struct Decoder<'p> {
+pub(super) struct Decoder<'p> {
     input: &'p [u8],
+    /// Where the input ends in the file.
+    end: u64,
     table: Option<TableNumber>,
     last_id: Option<RowId>,
 }
@@ -86,6 +94,8 @@ impl<'p> Decoder<'p> {
                 let table = self.table(schema)?.number;
                 Event::Delete { table, id: self.id()? }
             }
+            opcode::INSERT_VECTOR | opcode::DELETE_VECTOR => self.rows(code, schema)?,
+            opcode::BLOB => self.piece()?,
             opcode::VALID_DATA => Event::ValidData,
             opcode::COMMENT => Event::Comment(self.text()?),
             opcode::TIMESTAMP => Event::Timestamp(compact::take_signed(&mut self.input)?),
@@ -144,6 +154,62 @@ impl<'p> Decoder<'p> {
             _ => return Err(Malformed("it makes a field null that can't be null")),
         };
         Ok(Event::Update { table: table.number, id, field: number, value })
+    }
+
+    fn rows(&mut self, code: u8, schema: &Schema) -> Result<Event<'p>, Malformed> {
+        let table = self.table(schema)?.number;
+        let id = self.id()?;
+        let (count, last) = self.count(id)?;
+        if code == opcode::DELETE_VECTOR {
+            return Ok(Event::DeleteVector { table, id, count });
+        }
+        self.last_id = Some(last);
+        Ok(Event::InsertVector { table, id, count })
+    }
+
+    fn update_vector<'v>(
+        &mut self,
+        schema: &Schema,
+        values: &'v mut Vec<ValueRef<'p>>,
+    ) -> Result<Event<'v>, Malformed> {
+        let table = self.table(schema)?;
+        let id = self.id()?;
+        let number = FieldNumber(self.number()?);
+        let field = table.field(number).ok_or(Malformed("it names a field that isn't there"))?;
+        let (count, last) = self.count(id)?;
+        self.last_id = Some(last);
+        let count = usize::try_from(count).map_err(|_| Malformed("a number is out of range"))?;
+        let values = cells::take(self, field, count, values)?;
+        Ok(Event::UpdateVector { table: table.number, id, field: number, values })
+    }
+
+    /// Takes the number of rows from `id` on; gives the last id too.
+    fn count(&mut self, id: RowId) -> Result<(u64, RowId), Malformed> {
+        let count = compact::take(&mut self.input)?;
+        if !(1..=MAX_VECTOR).contains(&count) {
+            return Err(Malformed("the number of rows is out of range"));
+        }
+        match id.0 + (count - 1) {
+            last if last <= RowId::MAX.0 => Ok((count, RowId(last))),
+            _ => Err(Malformed("the id of a row is out of range")),
+        }
+    }
+
+    fn piece(&mut self) -> Result<Event<'p>, Malformed> {
+        let blob = match compact::take(&mut self.input)? {
+            number if (1..=Blob::MAX.0).contains(&number) => Blob(number),
+            _ => return Err(Malformed("the number of a blob is out of range")),
+        };
+        let offset: u64 = self.number()?;
+        let len: usize = self.number()?;
+        if len > MAX_PIECE || (len == 0 && offset > 0) || offset > u64::MAX / 2 {
+            return Err(Malformed("a piece of a blob is out of range"));
+        }
+        let stored = self.slice(piece::SUM_LEN + len)?;
+        let bytes = piece::verify(blob, offset, stored);
+        let bytes = bytes.ok_or(Malformed("the checksum of a piece of a blob is wrong"))?;
+        let position = self.end - (self.input.len() + len) as u64;
+        Ok(Event::Blob { blob, offset, bytes, position })
     }
 
     fn command(&mut self, code: u8, schema: &Schema) -> Result<Command, Malformed> {
@@ -235,7 +301,7 @@ impl<'p> Decoder<'p> {
         schema.table(number).ok_or(Malformed("it names a table that isn't there"))
     }
 
-    fn value(&mut self, ty: Type) -> Result<ValueRef<'p>, Malformed> {
+    pub(super) fn value(&mut self, ty: Type) -> Result<ValueRef<'p>, Malformed> {
         Ok(match ty {
             Type::Bool => match self.byte()? {
                 0 => ValueRef::Bool(false),
@@ -295,7 +361,7 @@ impl<'p> Decoder<'p> {
         self.slice(len)
     }
 
-    fn slice(&mut self, len: usize) -> Result<&'p [u8], Malformed> {
+    pub(super) fn slice(&mut self, len: usize) -> Result<&'p [u8], Malformed> {
         let (taken, rest) =
             self.input.split_at_checked(len).ok_or(Malformed("it ends too early"))?;
         self.input = rest;
@@ -308,7 +374,7 @@ impl<'p> Decoder<'p> {
         Ok(*taken)
     }
 
-    fn byte(&mut self) -> Result<u8, Malformed> {
+    pub(super) fn byte(&mut self) -> Result<u8, Malformed> {
         let [byte] = self.array()?;
         Ok(byte)
     }

@@ -4,10 +4,10 @@
 //! decodes alone; `decode` keeps the same context by the same rules.
 
 use annals_schema::{
-    Command, Field, FieldNumber, RowId, Schema, Table, TableNumber, Type, ValueRef,
+    Blob, Command, Field, FieldNumber, RowId, Schema, Table, TableNumber, Type, ValueRef,
 };
 
-use super::{Event, compact, opcode};
+use super::{Event, Vector, cells, compact, opcode, piece};
 
 /// Encodes the events of one frame after another.
 #[derive(Debug, Default)]
@@ -48,10 +48,20 @@ impl Encoder {
                 out.push(opcode::DELETE);
                 compact::put(out, id.0);
             }
-            Event::InsertVector { .. }
-            | Event::UpdateVector { .. }
-            | Event::DeleteVector { .. }
-            | Event::Blob { .. } => {}
+            Event::InsertVector { table, id, count } => {
+                self.rows(opcode::INSERT_VECTOR, table, (id, count), out);
+                self.last_id = Some(RowId(id.0 + count.saturating_sub(1)));
+            }
+            Event::UpdateVector { table, id, field, values } => {
+                let description = schema.table(table).and_then(|t| t.field(field));
+                if let Some(field) = description {
+                    self.update_vector(table, id, (field, values), out);
+                }
+            }
+            Event::DeleteVector { table, id, count } => {
+                self.rows(opcode::DELETE_VECTOR, table, (id, count), out);
+            }
+            Event::Blob { blob, offset, bytes, .. } => self.piece(blob, offset, bytes, out),
             Event::ValidData => out.push(opcode::VALID_DATA),
             Event::Comment(text) => {
                 out.push(opcode::COMMENT);
@@ -117,6 +127,38 @@ impl Encoder {
             put_value(out, value);
         }
         self.last_id = Some(id);
+    }
+
+    /// Appends a piece of a blob. Its bytes are the last that are appended.
+    pub(crate) fn piece(&mut self, blob: Blob, offset: u64, bytes: &[u8], out: &mut Vec<u8>) {
+        piece::put(out, blob, offset, bytes);
+    }
+
+    /// Appends an event on rows whose ids are one after another.
+    fn rows(&mut self, code: u8, table: TableNumber, (id, count): (RowId, u64), out: &mut Vec<u8>) {
+        debug_assert!((1..=super::MAX_VECTOR).contains(&count), "it could not be read");
+        self.switch(table, out);
+        out.push(code);
+        compact::put(out, id.0);
+        compact::put(out, count);
+    }
+
+    fn update_vector(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        (field, values): (&Field, Vector<'_>),
+        out: &mut Vec<u8>,
+    ) {
+        let count = values.len(field.ty).unwrap_or_default() as u64;
+        debug_assert!((1..=super::MAX_VECTOR).contains(&count), "it could not be read");
+        self.switch(table, out);
+        out.push(opcode::UPDATE_VECTOR);
+        compact::put(out, id.0);
+        compact::put(out, u64::from(field.number.0));
+        compact::put(out, count);
+        cells::put(field, values, out);
+        self.last_id = Some(RowId(id.0 + count.saturating_sub(1)));
     }
 
     /// Names the table, unless the last event was on it too.

@@ -3,10 +3,14 @@
 //! One [`Event`] type, one encoder, one decoder, one text form. This room knows nothing of files.
 #![deny(clippy::indexing_slicing)]
 
+mod cells;
 pub(crate) mod compact;
 mod decode;
 mod encode;
+#[cfg(test)]
+mod malformed;
 pub(crate) mod opcode;
+pub(crate) mod piece;
 #[cfg(test)]
 pub(crate) mod round_trip;
 mod text;
@@ -94,7 +98,7 @@ pub enum Event<'a> {
         offset: u64,
         /// Its bytes, at most [`MAX_PIECE`].
         bytes: &'a [u8],
-        /// Where its bytes are in the journal.
+        /// Where its bytes are in the journal file (of no account when it is encoded).
         position: u64,
     },
     /// A mark: the data is coherent here.

@@ -28,6 +28,11 @@ pub(crate) const VALID_DATA: u8 = 0x22;
 pub(crate) const CUSTOM: u8 = 0x23;
 pub(crate) const BLOB: u8 = 0x24;
 
+/// The values of a vector are cells of one width, none of them null.
+pub(crate) const VECTOR_CELLS: u8 = 0;
+/// The values of a vector are written one by one, behind a null bitmap if the field has one.
+pub(crate) const VECTOR_VALUES: u8 = 1;
+
 /// Codes from here on carry a compact length: a reader that doesn't know one skips it.
 pub(crate) const FIRST_IGNORABLE: u8 = 0x80;
 /// Codes from here on carry a compact length too, but mean something that can't be ignored.

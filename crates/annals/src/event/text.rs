@@ -2,7 +2,7 @@
 
 use annals_schema::{Field, FieldNumber, RowId, Schema, Table, TableNumber, Value, ValueRef};
 
-use crate::event::Event;
+use super::{Event, Vector};
 use crate::{Error, Result};
 
 /// Writes events as the shell's commands, so that a shell which runs them makes the same events.
@@ -46,10 +46,19 @@ impl Script {
                 let table = find_table(schema, table)?;
                 text.push_str(&format!("delete_from {} {}", table.name, id.0));
             }
-            Event::InsertVector { .. }
-            | Event::UpdateVector { .. }
-            | Event::DeleteVector { .. }
-            | Event::Blob { .. } => {}
+            Event::InsertVector { table, id, count } => {
+                let last = id.0.saturating_add(count.saturating_sub(1));
+                self.take_id(table, RowId(last));
+                push_rows("insert_vector", find_table(schema, table)?, (id, count), text);
+            }
+            Event::UpdateVector { table, id, field, values } => {
+                let table = find_table(schema, table)?;
+                push_vector(table, id, (find_field(table, field)?, values), text);
+            }
+            Event::DeleteVector { table, id, count } => {
+                push_rows("delete_vector", find_table(schema, table)?, (id, count), text);
+            }
+            Event::Blob { offset, bytes, .. } => push_piece(offset, bytes, text),
             Event::ValidData => text.push_str("valid_data"),
             Event::Comment(comment) => {
                 text.push_str("comment ");
@@ -94,6 +103,30 @@ impl Script {
         let before = *next;
         *next = before.max(id.0.saturating_add(1));
         before
+    }
+}
+
+fn push_rows(command: &str, table: &Table, (id, count): (RowId, u64), text: &mut String) {
+    text.push_str(&format!("{command} {} {} {count}", table.name, id.0));
+}
+
+fn push_vector(table: &Table, id: RowId, (field, values): (&Field, Vector<'_>), text: &mut String) {
+    let count = values.len(field.ty).unwrap_or_default();
+    text.push_str(&format!("update_vector {} {} {} {count}", table.name, id.0, field.name));
+    for value in values.iter(field.ty) {
+        text.push(' ');
+        push_value(value, text);
+    }
+}
+
+/// Writes a piece of a blob; numbers of blobs count up, so that a shell gives the same one again.
+/// What is text for people is written as text, else each byte takes two digits.
+fn push_piece(offset: u64, bytes: &[u8], text: &mut String) {
+    text.push_str(if offset == 0 { "write_blob " } else { "append_blob " });
+    let strange = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
+    match std::str::from_utf8(bytes) {
+        Ok(plain) if !plain.contains(strange) => push_value(ValueRef::String(plain), text),
+        _ => push_value(ValueRef::Bytes(bytes), text),
     }
 }
 
@@ -177,6 +210,43 @@ mod tests {
                 r#"insert t -0 """#,
                 r"insert_into t 7",
                 r#"insert_at t 2 1.5 "a \"b\"\n""#,
+            ]
+        );
+    }
+
+    #[test]
+    fn vectors_and_pieces_of_blobs_are_one_line_each() {
+        let (table, blob, position) = (TableNumber(0), annals_schema::Blob(1), 0);
+        let cells: Vec<u8> = [1.5f64, -0.0].into_iter().flat_map(f64::to_le_bytes).collect();
+        let piece = |offset, bytes| Event::Blob { blob, offset, bytes, position };
+        let (id, field) = (RowId(4), FieldNumber(0));
+        let events = [
+            Event::InsertVector { table, id, count: 3 },
+            Event::UpdateVector { table, id, field, values: Vector::Cells(&cells) },
+            Event::Insert {
+                table,
+                id: RowId(7),
+                values: &[ValueRef::Float64(1.0), ValueRef::String("")],
+            },
+            Event::DeleteVector { table, id, count: 2 },
+            piece(0, "Köln\n".as_bytes()),
+            piece(6, b"K\xc3"),
+            piece(8, b"\x00\x7f"),
+            piece(0, b""),
+            Event::ValidData,
+        ];
+        assert_eq!(
+            lines(&events),
+            [
+                "insert_vector t 4 3",
+                "update_vector t 4 x 2 1.5 -0",
+                r#"insert t 1 """#,
+                "delete_vector t 4 2",
+                r#"write_blob "Köln\n""#,
+                "append_blob 0x4bc3",
+                "append_blob 0x007f",
+                r#"write_blob """#,
+                "valid_data",
             ]
         );
     }

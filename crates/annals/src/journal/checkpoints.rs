@@ -25,6 +25,9 @@ const PREFILL_LOW: u64 = 32 << 10;
 /// A slot is at most about this many flushed bytes behind.
 const SLOT_LAG: u64 = 1 << 20;
 
+/// What the numbers of flushes begin at.
+const FLUSHES_AT_FIRST: u64 = 1;
+
 /// What the writer and the keeper share.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
@@ -91,8 +94,8 @@ impl Checkpoints {
             slots: Mutex::new(Slots { point, next, written_at: 0 }),
             space: Mutex::new(()),
             zeroed_to: AtomicU64::new(zeroed_to),
-            flushes_begun: AtomicU64::new(1),
-            flushes_done: AtomicU64::new(1),
+            flushes_begun: AtomicU64::new(FLUSHES_AT_FIRST),
+            flushes_done: AtomicU64::new(FLUSHES_AT_FIRST),
             streamed: AtomicU64::new(0),
             flushed_ahead: AtomicU64::new(0),
             poison: OnceLock::new(),
@@ -269,7 +272,7 @@ impl Checkpoints {
     }
 
     /// Tells other processes how far the journal is, if that changed.
-    pub(crate) fn tell(&self) -> Result<()> {
+    pub(crate) fn tell(&self) -> Result<Point> {
         let mut progress = lock(&self.progress);
         let live = Live {
             pid: self.pid,
@@ -277,7 +280,8 @@ impl Checkpoints {
             hard: progress.durable.position,
             suspect: self.poison.get().is_some(),
         };
-        self.tell_exactly(&mut progress, live)
+        self.tell_exactly(&mut progress, live)?;
+        Ok(live.soft)
     }
 
     fn tell_exactly(&self, progress: &mut Progress, live: Live) -> Result<()> {
@@ -289,6 +293,33 @@ impl Checkpoints {
         })?;
         progress.told = Some(live);
         Ok(())
+    }
+
+    /// Makes a soft checkpoint of all that is acknowledged: it was handed to the operating system
+    /// before it was, so that only others are told.
+    pub(crate) fn soft(&self) -> Result<Point> {
+        self.check_usable()?;
+        self.tell()
+    }
+
+    /// Makes a hard checkpoint of all that is acknowledged: flushed, told by a slot that is flushed
+    /// too, then told to others.
+    pub(crate) fn hard(&self) -> Result<Point> {
+        self.check_usable()?;
+        self.harden()?;
+        self.advance_slot()?;
+        let slots = lock(&self.slots);
+        if !is_made(Mistake::HardSlotNotFlushed) {
+            self.make_whole(&slots)?;
+        }
+        if self.flushes_done.load(Ordering::SeqCst) == FLUSHES_AT_FIRST {
+            // The slot that opening found may have been in the page cache alone.
+            self.flush()?;
+        }
+        let point = slots.point;
+        drop(slots);
+        self.tell()?;
+        Ok(point)
     }
 
     /// Cuts the journal back to the last acknowledged point: all behind it, up to `dirty_to`, is

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::format::{self, Header, Live, Point, Slot};
 use super::frame::{FrameHeader, Level};
-use crate::event::opcode;
+use crate::event::{self, opcode};
 
 pub(super) const DOCUMENT: &str = include_str!("../../../../docs/format.md");
 
@@ -118,6 +118,12 @@ fn the_constants_are_those_of_the_document() {
         opcode::CREATE_TABLE,
         opcode::ADD_FIELD,
         opcode::CREATE_INDEX,
+        opcode::DROP_TABLE,
+        opcode::RENAME_TABLE,
+        opcode::DROP_FIELD,
+        opcode::RENAME_FIELD,
+        opcode::DROP_INDEX,
+        opcode::SET_SINGLE_ROW,
         opcode::TABLE,
         opcode::INSERT,
         opcode::APPEND,
@@ -126,13 +132,24 @@ fn the_constants_are_those_of_the_document() {
         opcode::UPDATE_NULL,
         opcode::UPDATE_SAME_NULL,
         opcode::DELETE,
+        opcode::INSERT_VECTOR,
+        opcode::UPDATE_VECTOR,
+        opcode::DELETE_VECTOR,
         opcode::COMMENT,
         opcode::TIMESTAMP,
+        opcode::VALID_DATA,
+        opcode::CUSTOM,
+        opcode::BLOB,
+        opcode::VECTOR_CELLS,
+        opcode::VECTOR_VALUES,
         opcode::FIRST_IGNORABLE,
         opcode::FIRST_ESSENTIAL,
         opcode::FIELD_NULLABLE,
         opcode::FIELD_DEFAULT,
         opcode::FIELD_DEFAULT_NULL,
+        opcode::FIELD_ON_DELETE,
+        event::MAX_VECTOR,
+        event::MAX_PIECE,
     ];
     let document = documented_constants();
     for (name, value) in &code {
@@ -143,7 +160,12 @@ fn the_constants_are_those_of_the_document() {
     }
     // The list above is complete: every constant that the code shows is in it.
     let exempt = ["REFERENCE"]; // a type's code: compared with the other types
-    for source in [include_str!("format.rs"), include_str!("../event/opcode.rs")] {
+    let sources = [
+        include_str!("format.rs"),
+        include_str!("../event/opcode.rs"),
+        include_str!("../event/mod.rs"),
+    ];
+    for source in sources {
         for line in source.lines() {
             let shown = line.strip_prefix("pub const ");
             let shown = shown.or_else(|| line.strip_prefix("pub(crate) const "));

@@ -31,13 +31,15 @@ pub enum Mistake {
     RollbackNotZeroed,
     /// A rollback writes the slots before it has flushed what they claim.
     RollbackNotFlushed,
+    /// A hard checkpoint returns before the slot that tells it is flushed.
+    HardSlotNotFlushed,
     /// A new journal's name is not flushed.
     NameNotFlushed,
 }
 
 impl Mistake {
     /// All mistakes.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::CommitNotFlushed,
         Self::SlotBeforeFlush,
         Self::UnflushedClaimed,
@@ -50,6 +52,7 @@ impl Mistake {
         Self::RecoveryNotFlushed,
         Self::RollbackNotZeroed,
         Self::RollbackNotFlushed,
+        Self::HardSlotNotFlushed,
         Self::NameNotFlushed,
     ];
 }

@@ -41,6 +41,13 @@ pub(crate) struct Frame<'r> {
     pub(crate) end: u64,
 }
 
+impl Frame<'_> {
+    /// Gives where the payload is in the file.
+    pub(crate) const fn payload_at(&self) -> u64 {
+        self.header.position + FRAME_HEADER_LEN as u64
+    }
+}
+
 impl<'s> FrameReader<'s> {
     /// Begins at a point between two transactions. `len` is how far to read at most.
     pub(crate) fn new(storage: &'s dyn Storage, from: Point, len: u64) -> Self {

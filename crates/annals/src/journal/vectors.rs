@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use annals_schema::{
-    Command, FieldNumber, OnDelete, RowId, Schema, TableNumber, Type, Value, ValueRef,
+    Blob, Command, FieldNumber, IndexNumber, OnDelete, RowId, Schema, TableNumber, Type, Value,
+    ValueRef,
 };
 
 use super::document::DOCUMENT;
@@ -15,7 +16,7 @@ use super::format::{
 use super::survey::{Survey, Verdict};
 use super::{Checkpoints, Level, Writer, create, frame, head};
 use crate::event::round_trip::{Owned, decoded};
-use crate::event::{Encoder, Event};
+use crate::event::{Encoder, Event, Vector};
 use crate::storage::simulated::SimulatedClock;
 use crate::storage::{Access, Clock, Directory, MemoryDirectory, Storage};
 
@@ -129,8 +130,55 @@ fn write_journal() -> Vec<u8> {
     script.event(&Event::Delete { table, id: RowId(8) });
     script.event(&Event::Timestamp(1_600_000_000));
     script.writer.commit(Level::Checksummed, None).unwrap();
+    write_schema_changes(&mut script);
+    write_vectors_and_blobs(&mut script);
     checkpoints.close().unwrap();
     content(&*storage)
+}
+
+/// Everything that can become of what was created.
+fn write_schema_changes(script: &mut Script) {
+    let (city, mark) = (TableNumber(0), TableNumber(1));
+    script.writer.begin(Level::Checksummed).unwrap();
+    script.event(&Event::Schema(&Command::CreateTable { name: "mark".to_owned() }));
+    let (name, ty) = ("city".to_owned(), Type::Reference(city, OnDelete::Cascade));
+    let field = Command::AddField { table: mark, name, ty, nullable: true, default: None };
+    let name = "town".to_owned();
+    for command in [
+        field,
+        Command::SetSingleRow { table: mark, single: true },
+        Command::DropIndex { index: IndexNumber(0) },
+        Command::DropField { table: city, field: FieldNumber(2) },
+        Command::RenameField { table: city, field: FieldNumber(1), name: "heads".to_owned() },
+        Command::RenameTable { table: city, name },
+        Command::Custom { name: "count_heads".to_owned() },
+        Command::DropTable { table: mark },
+    ] {
+        script.event(&Event::Schema(&command));
+    }
+    script.field("photo", Type::Blob, true, None);
+    script.event(&Event::ValidData);
+    script.writer.commit(Level::Checksummed, None).unwrap();
+}
+
+fn write_vectors_and_blobs(script: &mut Script) {
+    let (table, id, blob) = (TableNumber(0), RowId(9), Blob(1));
+    script.writer.begin(Level::Checksummed).unwrap();
+    script.event(&Event::InsertVector { table, id, count: 3 });
+    let cells: Vec<u8> = [70_000u32, 1, 2].into_iter().flat_map(u32::to_le_bytes).collect();
+    let heads = [ValueRef::UInt32(300), ValueRef::Null, ValueRef::UInt32(3)];
+    for values in [Vector::Cells(&cells), Vector::Values(&heads)] {
+        script.event(&Event::UpdateVector { table, id, field: FieldNumber(1), values });
+    }
+    let names = ["Aa", "", "Y"].map(ValueRef::String);
+    let (field, values) = (FieldNumber(0), Vector::Values(&names));
+    script.event(&Event::UpdateVector { table, id, field, values });
+    for (offset, bytes) in [(0, &b"half a"[..]), (6, b" photo")] {
+        script.event(&Event::Blob { blob, offset, bytes, position: 0 });
+    }
+    script.update(11, 4, ValueRef::Blob(blob));
+    script.event(&Event::DeleteVector { table, id, count: 2 });
+    script.writer.commit(Level::Checksummed, None).unwrap();
 }
 
 fn content(storage: &dyn Storage) -> Vec<u8> {
@@ -151,7 +199,7 @@ fn transcript(bytes: &[u8]) -> String {
         let kind = if header.is_commit() { "commit" } else { "data" };
         writeln!(text, "{at}: {kind} frame of transaction {}", header.txid).unwrap();
         let before = schema.clone();
-        let events = decoded(frame.payload, &mut schema)?;
+        let events = decoded(frame.payload, frame.payload_at(), &mut schema)?;
         events.iter().for_each(|event| writeln!(text, "  {event:?}").unwrap());
         let level = Level::of_code(header.level).unwrap().name();
         let explicit = if header.has_explicit_time() { ", explicit" } else { "" };

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use annals_schema::{RowId, Schema, Table, ValueRef};
+use annals_schema::{Blob, RowId, Schema, Table, ValueRef};
 
 use super::checkpoints::Checkpoints;
 use super::format::{FLAG_EXPLICIT_TIME, FRAME_HEADER_LEN, KIND_COMMIT, KIND_DATA, Point};
@@ -108,6 +108,33 @@ impl Writer {
     ) -> Result<()> {
         self.encoder.insert(table, id, values, &mut self.frame);
         self.stream()
+    }
+
+    /// Adds a piece of a blob; gives where its bytes are in the journal.
+    pub(crate) fn piece(&mut self, blob: Blob, offset: u64, bytes: &[u8]) -> Result<u64> {
+        self.encoder.piece(blob, offset, bytes, &mut self.frame);
+        let position = self.written + (self.frame.len() - bytes.len()) as u64;
+        self.stream()?;
+        Ok(position)
+    }
+
+    /// Reads from the journal, and from the frame that is being filled, which will follow it.
+    pub(crate) fn read_at(&self, position: u64, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let Some(start) = position.checked_sub(self.written) else {
+            return self.checkpoints.storage.read_at(position, buffer);
+        };
+        let start = usize::try_from(start).map_err(std::io::Error::other)?;
+        let found = self.frame.get(start..).unwrap_or_default();
+        let count = found.len().min(buffer.len());
+        for (to, from) in buffer.iter_mut().zip(found) {
+            *to = *from;
+        }
+        Ok(count)
+    }
+
+    /// Gives the journal's name, for messages.
+    pub(crate) fn name(&self) -> &str {
+        &self.checkpoints.name
     }
 
     /// Writes a data frame once there is enough for one.

@@ -190,6 +190,14 @@ impl Storage for OpenFile {
         Ok(taken)
     }
 
+    /// A forked child must not free its parent's lock.
+    fn unlock(&self) -> io::Result<()> {
+        if self.locked_by.swap(NOBODY, Ordering::Relaxed) == std::process::id() {
+            return lock::unlock(&self.file);
+        }
+        Ok(())
+    }
+
     fn is_linked(&self) -> io::Result<bool> {
         identity::is_at(&self.file, &self.path)
     }
@@ -198,12 +206,10 @@ impl Storage for OpenFile {
 impl Drop for OpenFile {
     /// Lets go of the lock at once, though closing the file would do so too: a child that this
     /// process is just starting has the file open until it runs its program, and would hold the
-    /// lock until then. A forked child, on the other hand, must not free its parent's lock.
+    /// lock until then.
     fn drop(&mut self) {
-        if self.locked_by.load(Ordering::Relaxed) == std::process::id() {
-            // Nobody could act on an error here, and the end of the file frees the lock anyway.
-            let _ = lock::unlock(&self.file);
-        }
+        // Nobody could act on an error here, and the end of the file frees the lock anyway.
+        let _ = self.unlock();
     }
 }
 

@@ -172,6 +172,13 @@ impl Storage for Handle {
         Ok(taken)
     }
 
+    fn unlock(&self) -> io::Result<()> {
+        if self.holds_lock.swap(false, Ordering::AcqRel) {
+            self.file.locked.store(false, Ordering::Release);
+        }
+        Ok(())
+    }
+
     fn is_linked(&self) -> io::Result<bool> {
         let names = self.directory.names();
         Ok(names.get(&self.name).is_some_and(|file| Arc::ptr_eq(file, &self.file)))
@@ -180,9 +187,7 @@ impl Storage for Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if self.holds_lock.load(Ordering::Acquire) {
-            self.file.locked.store(false, Ordering::Release);
-        }
+        let _infallible = self.unlock();
     }
 }
 

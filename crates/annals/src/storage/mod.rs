@@ -53,9 +53,13 @@ pub trait Storage: Send + Sync + Debug {
     fn set_len(&self, len: u64) -> io::Result<()>;
 
     /// Tries to take the exclusive writer's lock of this file; gives whether it was taken. It ends
-    /// with the last handle of this `Storage`, or with the process. Two handles exclude each
-    /// other also within one process, and a handle that has it gets it again.
+    /// with [`unlock`](Storage::unlock), with the last handle of this `Storage`, or with the process.
+    /// Two handles exclude each other also within one process, and a handle that has it gets it again.
     fn try_lock(&self) -> io::Result<bool>;
+
+    /// Lets go of the lock at once, though handles of this `Storage` go on reading. Nothing if it
+    /// isn't held.
+    fn unlock(&self) -> io::Result<()>;
 
     /// Tells whether the file is still the one that its name leads to.
     fn is_linked(&self) -> io::Result<bool>;

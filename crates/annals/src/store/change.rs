@@ -2,6 +2,7 @@
 
 use annals_schema::{FieldNumber, IndexNumber, RowId, TableNumber, ValueRef};
 
+use super::blobs::{Blobs, no_blob};
 use super::column::Column;
 use super::index::IndexTree;
 use super::strings::MAX_LEN;
@@ -34,13 +35,17 @@ impl Store {
         let at = number.0 as usize;
         let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
         let same_count = table.columns.len() == values.len();
-        if !same_count || !table.columns.iter().zip(values).all(|(c, v)| fits(c, v)) {
+        let blobs = &self.working.blobs;
+        if !same_count || !table.columns.iter().zip(values).all(|(c, v)| fits(c, v, blobs)) {
             return Err(refused(&self.working, number, values));
+        }
+        if table.single {
+            return Err(single_row(&self.working, number));
         }
         if id > RowId::MAX || table.rows.find(id.0).is_some() {
             return Err(bad_id(&self.working, number, id));
         }
-        let indexed = !table.indexes.is_empty();
+        let (indexed, refers) = (!table.indexes.is_empty(), table.refers);
         if indexed && let Some(uniqueness) = uniqueness {
             self.check_new_keys(at, values, uniqueness)?;
         }
@@ -52,6 +57,9 @@ impl Store {
         }
         if indexed {
             self.index_row(at, id, values);
+        }
+        if refers && uniqueness.is_some() {
+            self.note_references_of(number, id);
         }
         Ok(())
     }
@@ -119,7 +127,7 @@ impl Store {
         let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
         let slot = table.rows.find(id.0).ok_or_else(|| no_row(&self.working, number, id))?;
         let place = table.place_of(field).ok_or_else(|| no_field(&self.working, number, field))?;
-        if !table.columns.get(place).is_some_and(|column| fits(column, &value)) {
+        if !table.columns.get(place).is_some_and(|c| fits(c, &value, &self.working.blobs)) {
             return Err(bad_value(&self.working, number, field, &value));
         }
         self.changed = true;
@@ -130,6 +138,9 @@ impl Store {
             let table = table.make_mut();
             table.begin(&self.epoch);
             table.update(slot, place, value, &self.epoch);
+        }
+        if watch {
+            self.note_reference(number, (field, place), (id.0, 1), value);
         }
         Ok(())
     }
@@ -168,6 +179,9 @@ impl Store {
         let at = number.0 as usize;
         let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
         let slot = table.rows.find(id.0).ok_or_else(|| no_row(&self.working, number, id))?;
+        if table.single {
+            return Err(single_row(&self.working, number));
+        }
         self.changed = true;
         let View { tables, indexes, .. } = &mut self.working;
         let Some(table) = tables.get_mut(at) else { return Ok(()) };
@@ -184,8 +198,12 @@ impl Store {
     }
 
     /// Fails (kind `Unique`) if keys that this transaction wrote are there twice. To call before
-    /// commit. Costs a lookup for each key that was there twice at some time in the transaction.
+    /// commit. Costs a lookup for each key that was there twice at some time in the transaction;
+    /// where there were very many, a walk over the index.
     pub fn check_unique(&self) -> Result<()> {
+        for &number in &self.suspect_indexes {
+            self.check_whole_index(number)?;
+        }
         for (number, key) in &self.suspects {
             let Some(index) = self.working.indexes.get(*number) else { continue };
             if let Some((a, b)) = index.holders(key) {
@@ -202,12 +220,12 @@ fn value_at<'v>(values: &[ValueRef<'v>], field: usize) -> ValueRef<'v> {
 }
 
 #[inline]
-fn fits(column: &Column, value: &ValueRef<'_>) -> bool {
+pub(super) fn fits(column: &Column, value: &ValueRef<'_>, blobs: &Blobs) -> bool {
     column.accepts(value)
         && match value {
             ValueRef::String(text) => text.len() <= MAX_LEN,
             ValueRef::Bytes(bytes) => bytes.len() <= MAX_LEN,
-            _ => true,
+            _ => blobs.allows(value),
         }
 }
 
@@ -275,18 +293,25 @@ fn refused(view: &View, number: TableNumber, values: &[ValueRef<'_>]) -> Error {
         ));
     }
     let columns = view.tables.get(number.0 as usize).map_or(&[][..], |table| &table.columns);
-    let bad = columns.iter().zip(values).position(|(column, value)| !fits(column, value));
+    let bad = columns.iter().zip(values).position(|(c, value)| !fits(c, value, &view.blobs));
     let place = bad.unwrap_or_default();
     let field = columns.get(place).map_or(FieldNumber(u32::MAX), Column::field);
     bad_value(view, number, field, &value_at(values, place))
 }
 
 #[cold]
-fn bad_value(view: &View, number: TableNumber, field: FieldNumber, value: &ValueRef<'_>) -> Error {
+pub(super) fn bad_value(
+    view: &View,
+    number: TableNumber,
+    field: FieldNumber,
+    value: &ValueRef<'_>,
+) -> Error {
     let Some(field) = view.schema.table(number).and_then(|table| table.field(field)) else {
         return Error::invalid("there is no such field");
     };
-    let what = if field.accepts(*value) {
+    let what = if let Some(what) = no_blob(value).filter(|_| field.accepts(*value)) {
+        what
+    } else if field.accepts(*value) {
         "the value is longer than 1 GiB".to_owned()
     } else if matches!(value, ValueRef::Null) {
         "it may not be null".to_owned()
@@ -297,7 +322,7 @@ fn bad_value(view: &View, number: TableNumber, field: FieldNumber, value: &Value
 }
 
 #[cold]
-fn bad_id(view: &View, number: TableNumber, id: RowId) -> Error {
+pub(super) fn bad_id(view: &View, number: TableNumber, id: RowId) -> Error {
     let name = view.table_name(number);
     if id > RowId::MAX {
         let max = RowId::MAX.0;
@@ -306,8 +331,18 @@ fn bad_id(view: &View, number: TableNumber, id: RowId) -> Error {
     Error::new(ErrorKind::InUse, format!("table `{name}` has a row {} already", id.0))
 }
 
+/// Says that a table has one row, for good.
 #[cold]
-fn no_field(view: &View, number: TableNumber, field: FieldNumber) -> Error {
+pub(super) fn single_row(view: &View, number: TableNumber) -> Error {
+    let name = view.table_name(number);
+    Error::invalid(format!(
+        "table `{name}` always has exactly one row: set its fields, or say `set_single_row {name} \
+         false` first"
+    ))
+}
+
+#[cold]
+pub(super) fn no_field(view: &View, number: TableNumber, field: FieldNumber) -> Error {
     let name = view.table_name(number);
     Error::new(ErrorKind::NotFound, format!("table `{name}` has no field number {}", field.0))
 }

@@ -2,9 +2,11 @@
 
 use annals_schema::{Blob, Field, FieldNumber, RowId, Type, Value, ValueRef};
 
+use super::blobs::Blobs;
 use super::cells::{Bits, Cells};
 use super::page::Epoch;
 use super::strings::Strings;
+use crate::event::width;
 
 /// A column: cells, and which of them are null.
 #[derive(Clone, Debug)]
@@ -64,9 +66,9 @@ const fn code_of(value: &ValueRef<'_>) -> u8 {
     }
 }
 
-/// Gives the code of a type's values.
-const fn code_of_type(ty: Type) -> u8 {
-    let sample = match ty {
+/// Gives zero, false or nothing, as a value of a type.
+const fn zero_of(ty: Type) -> ValueRef<'static> {
+    match ty {
         Type::Bool => ValueRef::Bool(false),
         Type::Int8 => ValueRef::Int8(0),
         Type::Int16 => ValueRef::Int16(0),
@@ -83,8 +85,12 @@ const fn code_of_type(ty: Type) -> u8 {
         Type::Timestamp => ValueRef::Timestamp(0),
         Type::Blob => ValueRef::Blob(Blob(0)),
         Type::Reference(..) => ValueRef::Reference(RowId(0)),
-    };
-    code_of(&sample)
+    }
+}
+
+/// Gives the code of a type's values.
+const fn code_of_type(ty: Type) -> u8 {
+    code_of(&zero_of(ty))
 }
 
 impl<'a> Raw<'a> {
@@ -245,6 +251,76 @@ impl Column {
     pub(super) fn clear(&mut self, slot: usize, epoch: &Epoch) {
         if let Data::Variable(strings) = &mut self.data {
             strings.clear(slot, epoch);
+        }
+    }
+
+    /// Gives what a row has before anything is set: null where it may be, else zero or nothing.
+    pub(super) const fn zero_value(&self) -> ValueRef<'static> {
+        if self.nulls.is_some() { ValueRef::Null } else { zero_of(self.ty) }
+    }
+
+    /// Writes zero values to a run of slots that have none.
+    pub(super) fn zero_run(&mut self, slot: usize, len: usize, fresh: bool, epoch: &Epoch) {
+        if let Some(nulls) = &mut self.nulls {
+            nulls.set_run((slot, len), true, fresh, epoch);
+        }
+        match &mut self.data {
+            Data::Variable(strings) => strings.zero(slot, len, fresh, epoch),
+            // What other cells hold under a null means nothing.
+            _ if self.nulls.is_some() => {}
+            Data::Bits(bits) => bits.set_run((slot, len), false, fresh, epoch),
+            Data::One(cells) => cells.zero(slot, len, fresh, epoch),
+            Data::Two(cells) => cells.zero(slot, len, fresh, epoch),
+            Data::Four(cells) => cells.zero(slot, len, fresh, epoch),
+            Data::Eight(cells) => cells.zero(slot, len, fresh, epoch),
+        }
+    }
+
+    /// Writes a run of values, none of them null, given as cells of the column's width (a bool is a
+    /// byte), which the column accepts.
+    pub(super) fn write_run(&mut self, slot: usize, cells: &[u8], fresh: bool, epoch: &Epoch) {
+        let len = width(self.ty).map_or(0, |width| cells.len() / width);
+        if let Some(nulls) = &mut self.nulls {
+            nulls.set_run((slot, len), false, fresh, epoch);
+        }
+        match &mut self.data {
+            Data::Bits(bits) => {
+                let bools = cells.iter().map(|&byte| byte != 0);
+                (slot..).zip(bools).for_each(|(slot, bit)| bits.set(slot, bit, fresh, epoch));
+            }
+            Data::One(column) => column.write(slot, cells, fresh, epoch),
+            Data::Two(column) => column.write(slot, cells, fresh, epoch),
+            Data::Four(column) => column.write(slot, cells, fresh, epoch),
+            Data::Eight(column) => column.write(slot, cells, fresh, epoch),
+            Data::Variable(_) => debug_assert!(false, "the values were checked"),
+        }
+    }
+
+    /// Borrows a run of cells: `len` of them, or fewer where a page ends; none if the column's values
+    /// aren't cells of a fixed number of bytes.
+    pub(super) fn run(&self, slot: usize, len: usize) -> &[u8] {
+        match &self.data {
+            Data::One(cells) => cells.run(slot, len),
+            Data::Two(cells) => cells.run(slot, len),
+            Data::Four(cells) => cells.run(slot, len),
+            Data::Eight(cells) => cells.run(slot, len),
+            Data::Bits(_) | Data::Variable(_) => &[],
+        }
+    }
+
+    /// Tells whether a run has a null.
+    pub(super) fn has_null(&self, slot: usize, len: usize) -> bool {
+        self.nulls.as_ref().is_some_and(|nulls| nulls.first(slot, slot + len).is_some())
+    }
+
+    /// Finds the first of some cells that can't be a value of the column.
+    pub(super) fn first_bad_cell(&self, cells: &[u8], blobs: &Blobs) -> Option<usize> {
+        let eight = || cells.as_chunks().0.iter().map(|cell| u64::from_le_bytes(*cell));
+        match self.ty {
+            Type::Bool => cells.iter().position(|&byte| byte > 1),
+            Type::Blob => eight().position(|number| !blobs.has(Blob(number))),
+            Type::Reference(..) => eight().position(|number| number > RowId::MAX.0),
+            _ => None,
         }
     }
 

@@ -28,6 +28,8 @@ impl Store {
                 )));
             }
         }
+        self.check_default_reference(command)?;
+        self.check_single_row(command)?;
         // A copy is made only for what may fail behind it: one for each of many commands would cost
         // their square.
         let may_fail = matches!(command, Command::CreateIndex { unique: true, .. });
@@ -48,16 +50,33 @@ impl Store {
             Command::DropTable { table } => self.drop_table(table.0 as usize),
             Command::DropField { table, field } => self.drop_field(table.0 as usize, *field),
             Command::DropIndex { index } => self.drop_index(index.0 as usize),
-            Command::RenameTable { .. }
-            | Command::RenameField { .. }
-            | Command::SetSingleRow { .. }
-            | Command::Custom { .. } => {}
+            Command::SetSingleRow { table, single } => {
+                if let Some(table) = self.working.tables.get_mut(table.0 as usize) {
+                    table.make_mut().single = *single;
+                }
+            }
+            Command::RenameTable { .. } | Command::RenameField { .. } | Command::Custom { .. } => {}
         }
         Ok(())
     }
 
+    /// Checks that a table of which a command says that it has one row has one.
+    fn check_single_row(&self, command: &Command) -> Result<()> {
+        let Command::SetSingleRow { table: number, single: true } = command else { return Ok(()) };
+        let Some(table) = self.working.tables.get(number.0 as usize) else { return Ok(()) };
+        let (name, rows) = (self.working.table_name(*number), table.rows.len());
+        if rows == 1 {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "table `{name}` has {rows} rows: it must have exactly one before it is made a table of \
+             a single row"
+        )))
+    }
+
     /// Drops a table and its indexes.
     fn drop_table(&mut self, number: usize) {
+        self.forget_referrers(number, None);
         let indexes = match self.working.tables.get(number) {
             Some(table) => table.indexes.clone(),
             None => Vec::new(),
@@ -68,6 +87,7 @@ impl Store {
 
     /// Drops a column, which no index is on.
     fn drop_field(&mut self, number: usize, field: FieldNumber) {
+        self.forget_referrers(number, Some(field));
         let View { tables, indexes, .. } = &mut self.working;
         let Some(table) = tables.get_mut(number) else { return };
         let Some(place) = table.place_of(field) else { return };
@@ -88,6 +108,7 @@ impl Store {
         self.working.indexes.remove(number);
         // Keys that were twice in it don't matter any more.
         self.suspects.retain(|(index, _)| *index != number);
+        self.suspect_indexes.retain(|index| *index != number);
     }
 
     /// Adds the column of the last field of a table.
@@ -99,6 +120,7 @@ impl Store {
             table.begin(&self.epoch);
             table.add_field(field);
         }
+        self.note_referrer(number);
     }
 
     /// Builds the last index of the schema.

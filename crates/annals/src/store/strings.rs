@@ -166,6 +166,11 @@ impl Strings {
         }
     }
 
+    /// Makes a run of slots that have no values hold empty ones.
+    pub(super) fn zero(&mut self, slot: usize, len: usize, fresh: bool, epoch: &Epoch) {
+        self.cells.zero(slot, len, fresh, epoch);
+    }
+
     /// Gives back what the value of a slot takes outside its cell.
     #[inline]
     pub(super) fn clear(&mut self, slot: usize, epoch: &Epoch) {

@@ -6,9 +6,12 @@
 
 use annals_schema::{Field, FieldNumber, RowId, ValueRef};
 
+use super::cells::place;
 use super::column::Column;
 use super::page::Epoch;
+use super::reference::{Referrer, target_of};
 use super::rows::RowMap;
+use crate::event::{Vector, width};
 
 /// A table.
 #[derive(Clone, Debug)]
@@ -17,6 +20,12 @@ pub(super) struct Table {
     pub(super) columns: Vec<Column>,
     /// The numbers of its indexes.
     pub(super) indexes: Vec<usize>,
+    /// The enforced references that lead to it.
+    pub(super) referrers: Vec<Referrer>,
+    /// Whether it has an enforced reference itself.
+    pub(super) refers: bool,
+    /// Whether it always has exactly one row.
+    pub(super) single: bool,
     /// The transaction that last changed it.
     epoch: u64,
 }
@@ -24,7 +33,15 @@ pub(super) struct Table {
 impl Table {
     /// Makes a table without fields.
     pub(super) fn new() -> Self {
-        Self { rows: RowMap::new(), columns: Vec::new(), indexes: Vec::new(), epoch: 0 }
+        Self {
+            rows: RowMap::new(),
+            columns: Vec::new(),
+            indexes: Vec::new(),
+            referrers: Vec::new(),
+            refers: false,
+            single: false,
+            epoch: 0,
+        }
     }
 
     /// Prepares the table to be changed by a transaction.
@@ -53,6 +70,7 @@ impl Table {
     /// Drops a column.
     pub(super) fn drop_field(&mut self, place: usize) {
         self.columns.remove(place);
+        self.note_refers();
     }
 
     /// Tells whether a field may be null.
@@ -70,6 +88,11 @@ impl Table {
     /// Adds a column; existing rows get the field's default.
     pub(super) fn add_field(&mut self, field: &Field) {
         self.columns.push(Column::new(field, self.rows.slots()));
+        self.note_refers();
+    }
+
+    fn note_refers(&mut self) {
+        self.refers = self.columns.iter().any(|column| target_of(column.ty()).is_some());
     }
 
     /// Adds a row that isn't there; its values were checked.
@@ -82,6 +105,73 @@ impl Table {
         }
         let moves = self.rows.crowd(id, slot, epoch);
         self.move_rows(&moves, epoch);
+    }
+
+    /// Adds rows of zero values that aren't there, with ids from `id` on.
+    pub(super) fn insert_run(&mut self, id: RowId, count: u64, epoch: &Epoch) {
+        let (mut id, end) = (id.0, id.0 + count);
+        while id < end {
+            if let Some((slot, len)) = self.rows.insert_run(id, end - id, epoch) {
+                for (slot, len, fresh) in self.rows.fresh_parts(slot, place(len)) {
+                    let columns = self.columns.iter_mut();
+                    columns.for_each(|column| column.zero_run(slot, len, fresh, epoch));
+                }
+                id += len;
+            } else {
+                let zeros: Vec<_> = self.columns.iter().map(Column::zero_value).collect();
+                self.insert(RowId(id), &zeros, epoch);
+                id += 1;
+            }
+        }
+    }
+
+    /// Finds the first of `count` rows from `id` on that isn't there.
+    pub(super) fn first_missing(&self, id: u64, count: u64) -> Option<u64> {
+        let present: u64 = self.runs(id, count).map(|(_, len)| len).sum();
+        (present < count).then_some(id.saturating_add(present))
+    }
+
+    /// Gives the slots of rows with ids from `id` on, all of which are there: the first slot and
+    /// the number of each run.
+    pub(super) fn runs(&self, id: u64, count: u64) -> impl Iterator<Item = (usize, u64)> {
+        let (mut id, end) = (id, id.saturating_add(count));
+        std::iter::from_fn(move || {
+            let run = if id < end { self.rows.run_at(id, end - id)? } else { return None };
+            id += run.1;
+            Some(run)
+        })
+    }
+
+    /// Changes the values of a field in rows that are there; they were checked.
+    pub(super) fn write_run(&mut self, id: u64, field: usize, values: Vector<'_>, epoch: &Epoch) {
+        let Self { rows, columns, .. } = self;
+        let Some(column) = columns.get_mut(field) else { return };
+        let Some(count) = values.len(column.ty()) else { return };
+        let (mut id, end) = (id, id + count as u64);
+        let mut left = values;
+        while let Some((slot, len)) = rows.run_at(id, end - id) {
+            for (slot, len, fresh) in rows.fresh_parts(slot, place(len)) {
+                left = match left {
+                    Vector::Cells(cells) => {
+                        let bytes = len * width(column.ty()).unwrap_or(1);
+                        let (cells, rest) = cells.split_at(bytes);
+                        column.write_run(slot, cells, fresh, epoch);
+                        Vector::Cells(rest)
+                    }
+                    Vector::Values(values) => {
+                        let (values, rest) = values.split_at(len);
+                        for (slot, &value) in (slot..).zip(values) {
+                            column.replace(slot, value, fresh, epoch);
+                        }
+                        Vector::Values(rest)
+                    }
+                };
+            }
+            id += len;
+            if id == end {
+                break;
+            }
+        }
     }
 
     /// Changes a value; it was checked.

@@ -1,15 +1,18 @@
 //! A view: all tables and indexes as they are at one moment; reading tables.
 
 use std::fmt;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use annals_schema::{IndexNumber, RowId, Schema, TableNumber};
 
+use super::blobs::Blobs;
 use super::index::IndexTree;
 use super::lookup::IndexView;
 use super::numbered::Numbered;
 use super::row::{Row, Rows};
 use super::table::Table;
+use super::unique::NoWeak;
 use crate::{Error, ErrorKind, Result};
 
 /// All tables and indexes as they are at one moment.
@@ -17,6 +20,7 @@ pub struct View {
     pub(super) schema: Arc<Schema>,
     pub(super) tables: Numbered<Table>,
     pub(super) indexes: Numbered<IndexTree>,
+    pub(super) blobs: NoWeak<Blobs>,
 }
 
 impl fmt::Debug for View {
@@ -28,7 +32,12 @@ impl fmt::Debug for View {
 
 impl View {
     pub(super) fn new() -> Self {
-        Self { schema: Arc::default(), tables: Numbered::new(), indexes: Numbered::new() }
+        Self {
+            schema: Arc::default(),
+            tables: Numbered::new(),
+            indexes: Numbered::new(),
+            blobs: NoWeak::new(Blobs::new()),
+        }
     }
 
     /// Makes another view of the same state: one reference count for each table and index.
@@ -37,6 +46,7 @@ impl View {
             schema: Arc::clone(&self.schema),
             tables: self.tables.share(),
             indexes: self.indexes.share(),
+            blobs: self.blobs.share(),
         }
     }
 
@@ -71,7 +81,7 @@ impl View {
     pub fn memory(&self) -> usize {
         let tables: usize = self.tables.iter().map(|table| table.memory()).sum();
         let indexes: usize = self.indexes.iter().map(|index| index.tree.memory()).sum();
-        size_of::<Self>() + tables + indexes
+        size_of::<Self>() + tables + indexes + self.blobs.memory()
     }
 
     pub(super) fn table_name(&self, number: TableNumber) -> &str {
@@ -138,10 +148,42 @@ impl<'a> TableView<'a> {
         }
     }
 
+    /// Gives the row of a table that always has exactly one.
+    ///
+    /// # Errors
+    /// `Invalid` if it isn't such a table.
+    pub fn single(&self) -> Result<Row<'a>> {
+        let row = self.rows().next().filter(|_| self.data.single);
+        row.unwrap_or_else(|| {
+            let name = &self.schema().name;
+            Err(Error::invalid(format!(
+                "table `{name}` isn't one of a single row: `set_single_row {name} true` makes it so"
+            )))
+        })
+    }
+
     /// Gives all rows in order of their ids.
     #[must_use]
     pub fn rows(&self) -> Rows<'a> {
         Rows { table: *self, rows: self.data.rows.iter() }
+    }
+
+    /// Gives the rows whose ids are in the bounds, in order of their ids, from both ends. Beginning
+    /// anywhere takes logarithmic time: the row behind an id is the first of `range(id..)`, the row
+    /// before it the last of `range(..id)`.
+    #[must_use]
+    pub fn range(&self, ids: impl RangeBounds<RowId>) -> Rows<'a> {
+        let low = match ids.start_bound() {
+            Bound::Included(id) => id.0,
+            Bound::Excluded(id) => id.0.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let high = match ids.end_bound() {
+            Bound::Included(id) => id.0.saturating_add(1),
+            Bound::Excluded(id) => id.0,
+            Bound::Unbounded => u64::MAX,
+        };
+        Rows { table: *self, rows: self.data.rows.range(low..high) }
     }
 
     /// Tells how much memory the table takes, in bytes, without its indexes. Walks over all pages.

@@ -3,11 +3,16 @@
 //! Invariants
 //! 1. The working view is the published one and the changes of the current transaction.
 //! 2. The epoch moves on whenever the working view is published or dropped.
-//! 3. `suspects` has every key of a unique index that this transaction gave to a second row.
+//! 3. `suspects` has every key of a unique index that this transaction gave to a second row, or
+//!    `suspect_indexes` has the index.
+//! 4. `doubts` has every enforced reference that this transaction may have left without its row.
 
 use std::sync::Arc;
 
+use annals_schema::Blob;
+
 use super::page::Epoch;
+use super::reference::Doubts;
 use super::view::View;
 use crate::event::Event;
 use crate::{Error, Result};
@@ -30,9 +35,14 @@ pub struct Store {
     pub(super) changed: bool,
     /// Numbers of indexes, and keys.
     pub(super) suspects: Vec<(usize, Box<[u8]>)>,
+    /// Indexes that had so many of them that all keys are suspect.
+    pub(super) suspect_indexes: Vec<usize>,
+    pub(super) doubts: Doubts,
     /// Where keys are made, so that making one allocates nothing.
     pub(super) key: Vec<u8>,
     pub(super) old_key: Vec<u8>,
+    /// The blob that this transaction wrote last, and its length.
+    pub(super) open_blob: Option<(Blob, u64)>,
 }
 
 impl Default for Store {
@@ -51,8 +61,11 @@ impl Store {
             epoch: Epoch::first(),
             changed: false,
             suspects: Vec::new(),
+            suspect_indexes: Vec::new(),
+            doubts: Doubts::default(),
             key: Vec::new(),
             old_key: Vec::new(),
+            open_blob: None,
         }
     }
 
@@ -78,13 +91,15 @@ impl Store {
                 self.update_row(table, id, (field, value), false)
             }
             Event::Delete { table, id } => self.delete(table, id),
-            Event::InsertVector { .. }
-            | Event::UpdateVector { .. }
-            | Event::DeleteVector { .. }
-            | Event::Blob { .. }
-            | Event::ValidData
-            | Event::Comment(_)
-            | Event::Timestamp(_) => Ok(()),
+            Event::Blob { blob, offset, bytes, position } => {
+                self.add_piece(blob, offset, bytes.len(), position)
+            }
+            Event::InsertVector { table, id, count } => self.insert_vector(table, id, count, false),
+            Event::UpdateVector { table, id, field, values } => {
+                self.update_vector(table, id, field, values, false)
+            }
+            Event::DeleteVector { table, id, count } => self.delete_vector(table, id, count),
+            Event::ValidData | Event::Comment(_) | Event::Timestamp(_) => Ok(()),
         };
         applied.map_err(|error| Error::corrupt(error.to_string()))
     }
@@ -92,7 +107,8 @@ impl Store {
     /// Ends the transaction: the working view becomes the published one. Costs a reference count
     /// for each table and index.
     pub fn commit(&mut self) -> Arc<View> {
-        self.suspects.clear();
+        self.forget_suspects();
+        self.end_blob();
         if self.changed {
             self.changed = false;
             self.published = Arc::new(self.working.share());
@@ -101,9 +117,16 @@ impl Store {
         Arc::clone(&self.published)
     }
 
+    fn forget_suspects(&mut self) {
+        self.suspects.clear();
+        self.suspect_indexes.clear();
+        self.doubts.clear();
+    }
+
     /// Ends the transaction: the working view becomes what was last published.
     pub fn rollback(&mut self) {
-        self.suspects.clear();
+        self.forget_suspects();
+        self.end_blob();
         if self.changed {
             self.changed = false;
             self.working = self.published.share();

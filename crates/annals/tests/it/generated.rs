@@ -41,6 +41,9 @@
 #[path = "../../../annals-schema/tests/it/golden/collisions.rs"]
 mod collisions;
 #[rustfmt::skip]
+#[path = "../../../annals-schema/tests/it/golden/evolved.rs"]
+mod evolved;
+#[rustfmt::skip]
 #[path = "../../../annals-schema/tests/it/golden/tutorial.rs"]
 mod tutorial;
 #[rustfmt::skip]

@@ -2,3 +2,4 @@
 
 annals::schema!("tutorial.schema");
 annals::schema!("tests/it/items.schema");
+annals::schema!("tests/it/indexes.schema");

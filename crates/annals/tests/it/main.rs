@@ -7,15 +7,24 @@
     reason = "a test that fails should panic, and say why"
 )]
 
+mod blobs;
+mod compiler;
 mod crash;
 mod crash_states;
+mod database_model;
 mod edges;
+mod examples;
 mod generated;
 mod generated_for_tests;
 mod hostile;
+mod indexes;
+mod references;
+mod single_row;
 mod storage;
 mod store_cases;
 mod store_model;
 mod tidy;
 mod transcripts;
 mod typed;
+mod upgrade;
+mod vectors;

@@ -12,32 +12,32 @@ use annals::{
 };
 
 /// A small generator of random numbers (xorshift).
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         (self.next() >> 11) % end
     }
-    fn chance(&mut self, percent: u64) -> bool {
+    pub(crate) fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
-    fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+    pub(crate) fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[usize::try_from(self.below(items.len() as u64)).unwrap()]
     }
-    fn small(&mut self) -> i8 {
+    pub(crate) fn small(&mut self) -> i8 {
         i8::try_from(self.below(7)).unwrap() - 3
     }
 
-    fn string(&mut self) -> String {
+    pub(crate) fn string(&mut self) -> String {
         let len = match self.below(40) {
             0 => 20_000,
             1 => 3000,
@@ -47,7 +47,7 @@ impl Random {
         (0..len).map(|_| *self.pick(&['a', 'b', '\0', 'é'])).collect()
     }
 
-    fn value(&mut self, ty: Type, nullable: bool) -> Value {
+    pub(crate) fn value(&mut self, ty: Type, nullable: bool) -> Value {
         if nullable && self.chance(20) {
             return Value::Null;
         }
@@ -132,7 +132,7 @@ impl Model {
     }
 }
 
-fn refs(values: &[Value]) -> Vec<ValueRef<'_>> {
+pub(crate) fn refs(values: &[Value]) -> Vec<ValueRef<'_>> {
     values.iter().map(Value::as_ref).collect()
 }
 
@@ -200,12 +200,14 @@ fn compare_index(view: &View, model: &Model, number: usize, random: &mut Random)
         let (low, high) = (bound(&a, random.below(3)), bound(&b, random.below(3)));
         let inside = |key: &[Value]| {
             let value = key[depth].as_ref();
+            let asked = [&low, &high].contains(&&Bound::Included(Value::Null));
             let above = match &low {
                 Bound::Unbounded => true,
                 Bound::Included(low) => value.total_cmp(&low.as_ref()).is_ge(),
                 Bound::Excluded(low) => value.total_cmp(&low.as_ref()).is_gt(),
             };
             above
+                && (asked || !matches!(value, ValueRef::Null))
                 && match &high {
                     Bound::Unbounded => true,
                     Bound::Included(high) => value.total_cmp(&high.as_ref()).is_le(),

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
 use annals::{
-    Command, Database, FieldNumber, Level, Options, Result, RowId, TableNumber, Transaction, Type,
-    ValueRef,
+    Blob, Command, Database, FieldNumber, Level, Options, Result, RowId, TableNumber, Transaction,
+    Type, ValueRef,
 };
 
 const TABLE: TableNumber = TableNumber(0);
@@ -102,7 +102,27 @@ fn tell_commits(story: &mut Story) {
         tx.update(TABLE, RowId(0), FieldNumber(0), ValueRef::String("pear")).unwrap();
         tx.rollback().unwrap();
     });
-    story.tell("closing", || database.close().unwrap());
+    commit(&database, Level::Soft);
+    let point = story.tell("a soft checkpoint", || database.soft_checkpoint().unwrap());
+    story.tell("another", || database.soft_checkpoint().unwrap());
+    let hard = story.tell("a hard checkpoint, with a soft commit before it", || {
+        database.hard_checkpoint().unwrap()
+    });
+    assert_eq!((hard, hard.txid), (point, database.read().txid()));
+    story.tell("another", || database.hard_checkpoint().unwrap());
+    commit(&database, Level::Checksummed);
+    story.tell("a hard checkpoint, with a checksummed commit before it", || {
+        database.hard_checkpoint().unwrap()
+    });
+    story.tell("closing behind it", || database.close().unwrap());
+}
+
+fn write_blob(database: &Database) {
+    let write = |tx: &mut Transaction<'_>| -> Result<RowId> {
+        let blob = tx.write_blob(&[7; 100_000][..])?;
+        insert(tx, &format!("photo {}", blob.0))
+    };
+    database.write(write).unwrap();
 }
 
 fn open(disk: &SimulatedDisk) -> Database {
@@ -114,6 +134,14 @@ fn tell_openings(story: &mut Story) {
     let disk = story.disk.clone();
     let open = || open(&disk);
     let database = story.tell("opening after a clean close", open);
+    story.tell("a hard checkpoint at once", || database.hard_checkpoint().unwrap());
+    story.tell("a blob of 100,000 bytes and a row, checksummed", || write_blob(&database));
+    story.tell("reading that blob", || {
+        let read = database.read().blob(Blob(1)).unwrap().to_vec(1 << 20).unwrap();
+        assert_eq!(read.len(), 100_000);
+    });
+    database.close().unwrap();
+    let database = open();
     story.tell("closing at once", || database.close().unwrap());
     let database = open();
     commit(&database, Level::Soft);

@@ -49,6 +49,13 @@ impl Storage for SimulatedFile {
         Ok(*lock.get_or_insert(self.handle) == self.handle)
     }
 
+    fn unlock(&self) -> io::Result<()> {
+        let mut machine = self.disk.machine();
+        let lock = &mut machine.inode(self.inode)?.lock;
+        *lock = lock.filter(|&holder| holder != self.handle);
+        Ok(())
+    }
+
     fn is_linked(&self) -> io::Result<bool> {
         let machine = self.disk.machine();
         machine.check_power()?;
@@ -60,9 +67,7 @@ impl Drop for SimulatedFile {
     fn drop(&mut self) {
         if let Ok(inode) = self.disk.machine().inode(self.inode) {
             inode.handles -= 1;
-            if inode.lock == Some(self.handle) {
-                inode.lock = None;
-            }
+            inode.lock = inode.lock.filter(|&holder| holder != self.handle);
         }
     }
 }

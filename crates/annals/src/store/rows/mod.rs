@@ -17,6 +17,7 @@
 mod blocks;
 mod free;
 mod iter;
+mod runs;
 
 use annals_schema::RowId;
 
@@ -55,6 +56,10 @@ impl Extent {
         let start = self.start.max(from);
         let end = self.end().min(to).max(start);
         Self { start, base: self.base + place(start - self.start), len: end - start }
+    }
+
+    fn within(&self, ids: &std::ops::Range<u64>) -> Self {
+        self.clip(ids.start, ids.end)
     }
 
     fn from_entry(key: &[u8], value: &[u8]) -> Self {

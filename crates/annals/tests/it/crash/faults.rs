@@ -4,9 +4,10 @@ use annals::storage::simulated::{Fault, ReadFault, SimulatedDisk};
 use annals::storage::{Access, Directory};
 use annals::{Database, ErrorKind, Level};
 
+use super::changes::change;
 use super::explore::{Explorer, run};
 use super::history::{History, State};
-use super::world::{Errors, NAME, Stop, World, change};
+use super::world::{Errors, NAME, Stop, World};
 use super::{DEFAULT, judge};
 
 /// Gives a world with a database that is open.
@@ -63,11 +64,11 @@ fn a_long_transaction_on_a_full_disk_leaves_nothing() {
     let mut world = open_world(1);
     write(&mut world, 5, Level::Soft).unwrap();
     world.disk.limit_space(1_500_000);
-    let before = State::of(&world.database().read());
+    let before = State::of(&world.database().read()).unwrap();
     let step = world.step(super::workload::Step::Stream(Level::Checksummed));
     assert!(step.is_ok(), "a fault, after which things go on");
     assert!(world.disk.transcript().contains("no space"), "{}", world.disk.transcript());
-    assert_eq!(State::of(&world.database().read()), before);
+    assert_eq!(State::of(&world.database().read()).unwrap(), before);
     judge::only_zeros_follow(&world.disk, world.database()).unwrap();
     // What the long transaction took is room for others now.
     write(&mut world, 50, Level::Checksummed).unwrap();

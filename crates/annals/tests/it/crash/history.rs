@@ -1,7 +1,8 @@
 //! What a database must, may and must not hold after a crash.
 
 use annals::journal::format::hash;
-use annals::{Database, ValueRef, View};
+use annals::storage::simulated::is_power_off;
+use annals::{Blob, BlobReader, Database, ErrorKind, Snapshot, Transaction, ValueRef, View};
 
 /// What a test gives when a promise is broken: a text that says which.
 pub(super) type Checked<T = ()> = Result<T, String>;
@@ -11,8 +12,21 @@ pub(super) type Checked<T = ()> = Result<T, String>;
 pub(super) struct State(u64);
 
 impl State {
-    /// Takes everything into account: schema, next ids, rows.
-    pub(super) fn of(view: &View) -> Self {
+    /// Takes all into account that was committed.
+    pub(super) fn of(snapshot: &Snapshot) -> annals::Result<Self> {
+        Self::with(snapshot, &|blob| snapshot.blob(blob))
+    }
+
+    /// Takes all into account that a transaction sees.
+    pub(super) fn of_transaction(tx: &Transaction<'_>) -> annals::Result<Self> {
+        Self::with(tx.view(), &|blob| tx.blob(blob))
+    }
+
+    /// Takes everything into account: schema, next ids, rows, blobs.
+    fn with<'a>(
+        view: &View,
+        open: &dyn Fn(Blob) -> annals::Result<BlobReader<'a>>,
+    ) -> annals::Result<Self> {
         let mut text = Vec::from(view.schema().to_text());
         for table in view.schema().tables() {
             let rows = view.table(table.number).unwrap();
@@ -30,7 +44,14 @@ impl State {
                 }
             }
         }
-        Self(hash(&text))
+        for number in 1.. {
+            let mut blob = match open(Blob(number)) {
+                Err(error) if error.kind() == ErrorKind::NotFound => break,
+                opened => opened?,
+            };
+            text.extend(hash(&blob.to_vec(usize::MAX)?).to_le_bytes());
+        }
+        Ok(Self(hash(&text)))
     }
 }
 
@@ -51,7 +72,9 @@ pub(super) struct History {
 
 impl History {
     pub(super) fn new() -> Self {
-        let empty = State::of(annals::store::Store::new().view());
+        let nothing = annals::store::Store::new();
+        let none = &|_| Err(annals::Error::new(ErrorKind::NotFound, ""));
+        let empty = State::with(nothing.view(), none).unwrap();
         Self { states: vec![empty], durable: 0, in_flight: None, opened: false, hard: 0 }
     }
 
@@ -91,11 +114,13 @@ impl History {
         self.shows_the_newest(&snapshot)
     }
 
-    /// Checks that a view is the newest state.
-    pub(super) fn shows_the_newest(&self, view: &View) -> Checked {
-        if State::of(view) == self.newest() {
-            return Ok(());
+    /// Checks that a snapshot is the newest state. Without power there is nothing to be seen.
+    pub(super) fn shows_the_newest(&self, snapshot: &Snapshot) -> Checked {
+        match State::of(snapshot) {
+            Ok(state) if state == self.newest() => Ok(()),
+            Ok(_) => Err(format!("is not the state after transaction {}", self.acknowledged())),
+            Err(error) if is_power_off(&error) => Ok(()),
+            Err(error) => Err(format!("a blob can't be read: {error:?}")),
         }
-        Err(format!("is not the state after transaction {}", self.acknowledged()))
     }
 }

@@ -1,11 +1,12 @@
 //! Crashes and faults: whatever the disk loses, what was promised is there, and nothing else.
 //!
-//! `workload` says what is done, `world` does it and keeps the `history` of what was promised,
+//! `workload` says what is done, in `changes` of the data; `world` does it and keeps the `history` of what was promised,
 //! `explore` crashes it everywhere, `judge` looks at the file. A failure names the place, which
 //! `ANNALS_TEST_CRASH=place cargo test -p annals crash::` repeats; `ANNALS_TEST_EFFORT=full` tries
 //! much more.
 
 mod background;
+mod changes;
 mod explore;
 mod faults;
 mod history;

@@ -20,11 +20,18 @@ pub(super) enum Step {
     Empty(Level),
     /// Does what the background thread does.
     Rest,
+    /// Makes a soft checkpoint.
+    SoftCheckpoint,
+    /// Makes a hard checkpoint.
+    HardCheckpoint,
     /// Closes and opens.
     Reopen,
 }
 
-use Step::{Define, Empty, Reopen, Rest, RollBack, Stream, StreamBack, Write};
+use Step::{
+    Define, Empty, HardCheckpoint, Reopen, Rest, RollBack, SoftCheckpoint, Stream, StreamBack,
+    Write,
+};
 
 const SOFT: Level = Level::Soft;
 const HARD: Level = Level::Checksummed;
@@ -37,12 +44,15 @@ pub(super) fn mixed(seed: u64) -> Vec<Step> {
     let level = |rng: &mut Rng| if rng.percent(soft) { SOFT } else { HARD };
     let mut steps = vec![Define(level(&mut rng))];
     for _ in 0..9 {
-        steps.push(match rng.below(16) {
+        steps.push(match rng.below(20) {
             0 => Define(level(&mut rng)),
             1 => Empty(level(&mut rng)),
             2 | 3 => RollBack { rows: 1 + rng.below(4) },
             4 | 5 => Rest,
             6 => Reopen,
+            16 => SoftCheckpoint,
+            17 | 18 => HardCheckpoint,
+            19 => Define(level(&mut rng)),
             7 => Write { rows: 40, level: level(&mut rng) },
             _ => Write { rows: 1 + rng.below(6), level: level(&mut rng) },
         });
@@ -55,7 +65,7 @@ pub(super) fn streaming(seed: u64) -> Vec<Step> {
     let write = |level| Write { rows: 2, level };
     match seed % 4 {
         0 => vec![Define(HARD), write(SOFT), StreamBack, write(SOFT), write(HARD)],
-        1 => vec![Define(SOFT), Stream(HARD), write(HARD), Rest],
+        1 => vec![Define(SOFT), Stream(HARD), write(HARD), write(SOFT), HardCheckpoint, Rest],
         2 => vec![Define(SOFT), write(SOFT), Stream(SOFT), write(SOFT), Reopen, write(HARD)],
         _ => vec![Define(HARD), StreamBack, Stream(SOFT), StreamBack, Reopen],
     }

@@ -4,16 +4,13 @@ use std::sync::Arc;
 
 use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk, is_power_off};
 use annals::storage::{Clock, Directory};
-use annals::{
-    Command, Database, Error, ErrorKind, FieldNumber, Level, Options, RowId, TableNumber,
-    Transaction, Type, Value, ValueRef,
-};
+use annals::{Database, Error, ErrorKind, Level, Options, Transaction};
 
+use super::changes::{define, stream, write};
 use super::history::{Checked, History, State};
 use super::workload::Step;
 
 pub(super) const NAME: &str = "journal";
-const TABLE: TableNumber = TableNumber(0);
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +50,7 @@ pub(super) struct World {
     errors: Errors,
     /// Whether the background thread runs.
     pub(super) background: bool,
-    rng: Rng,
+    pub(super) rng: Rng,
 }
 
 impl World {
@@ -111,6 +108,18 @@ impl World {
             Step::Rest => {
                 let rested = self.database().rest();
                 self.shrug("resting", rested)
+            }
+            Step::SoftCheckpoint => {
+                let told = self.database().soft_checkpoint().map(drop);
+                self.shrug("a soft checkpoint", told)
+            }
+            Step::HardCheckpoint => {
+                let reached = self.database().hard_checkpoint();
+                if let Ok(point) = reached {
+                    self.history.hard = point.position;
+                    self.history.durable = self.history.acknowledged();
+                }
+                self.shrug("a hard checkpoint", reached.map(drop))
             }
             Step::Reopen => {
                 let end = self.database().read().point().position;
@@ -194,7 +203,7 @@ impl World {
             let Some(level) = level else { return tx.rollback() };
             tx.set_level(level);
             is_empty = tx.is_empty();
-            after = Some(State::of(tx.view()));
+            after = Some(State::of_transaction(&tx)?);
             tx.commit().map(drop)
         };
         let done = run();
@@ -220,94 +229,7 @@ impl World {
     }
 }
 
-/// Writes rows in one transaction; gives the state after it, if it came to its commit.
-pub(super) fn change(
-    world: &mut World,
-    rows: u64,
-    level: Level,
-) -> (annals::Result<()>, Option<State>) {
-    let World { database, rng, .. } = world;
-    let mut after = None;
-    let mut run = || -> annals::Result<()> {
-        let mut tx = database.as_ref().unwrap().begin()?;
-        tx.set_level(level);
-        write(&mut tx, rng, rows)?;
-        after = Some(State::of(tx.view()));
-        tx.commit().map(drop)
-    };
-    (run(), after)
-}
-
 /// Tells whether an error comes from a fault of the disk, by its words or as its consequence.
 fn is_fault(error: &Error) -> bool {
     error.to_string().contains("(simulated)")
-}
-
-fn define(tx: &mut Transaction<'_>, _: &mut Rng) -> annals::Result<()> {
-    let fields = tx.view().schema().table(TABLE).map(|table| table.fields.len());
-    let add = |name: String, ty, nullable, default| Command::AddField {
-        table: TABLE,
-        name,
-        ty,
-        nullable,
-        default,
-    };
-    if let Some(fields) = fields {
-        let default = Some(Value::Int64(7));
-        return tx.apply_command(&add(format!("more{fields}"), Type::Int64, true, default));
-    }
-    tx.apply_command(&Command::CreateTable { name: "item".to_owned() })?;
-    tx.apply_command(&add("name".to_owned(), Type::String, false, None))?;
-    tx.apply_command(&add("number".to_owned(), Type::Int64, true, None))?;
-    tx.apply_command(&Command::CreateIndex {
-        name: "by_number".to_owned(),
-        table: TABLE,
-        fields: vec![FieldNumber(1)],
-        unique: false,
-    })
-}
-
-/// Makes the table if a fault, or a crash, was in the way of the first definition.
-fn define_first(tx: &mut Transaction<'_>, rng: &mut Rng) -> annals::Result<()> {
-    if tx.view().schema().tables().is_empty() { define(tx, rng) } else { Ok(()) }
-}
-
-/// Inserts, updates and deletes rows, with values that no other transaction has.
-fn write(tx: &mut Transaction<'_>, rng: &mut Rng, rows: u64) -> annals::Result<()> {
-    define_first(tx, rng)?;
-    for _ in 0..rows {
-        let next = tx.view().table(TABLE)?.next_id();
-        let id = RowId(rng.below(next.max(1)));
-        let is_there = tx.view().table(TABLE)?.contains(id);
-        let name = format!("{:016x}{}", rng.number(), "x".repeat(rng.index(30)));
-        match rng.below(8) {
-            0 if is_there => tx.delete(TABLE, id)?,
-            1 | 2 if is_there => tx.update(TABLE, id, FieldNumber(0), ValueRef::String(&name))?,
-            3 => tx.comment(&name)?,
-            _ => {
-                insert(tx, &name)?;
-            }
-        }
-    }
-    // At least one change that makes the state another.
-    insert(tx, &format!("{:016x}", rng.number()))
-}
-
-fn insert(tx: &mut Transaction<'_>, name: &str) -> annals::Result<()> {
-    let table = tx.view().schema().table(TABLE).cloned();
-    let fields = table.map_or(0, |table| table.fields.len());
-    let mut values = vec![ValueRef::Int64(i64::try_from(name.len()).unwrap()); fields];
-    values[0] = ValueRef::String(name);
-    tx.insert(TABLE, &values).map(drop)
-}
-
-/// Writes a bit more than two data frames.
-fn stream(tx: &mut Transaction<'_>, rng: &mut Rng) -> annals::Result<()> {
-    define_first(tx, rng)?;
-    for _ in 0..9 {
-        let letter = char::from(b'a' + u8::try_from(rng.below(26)).unwrap());
-        let long = format!("{:016x}{}", rng.number(), letter.to_string().repeat(250_000));
-        insert(tx, &long)?;
-    }
-    Ok(())
 }

@@ -42,6 +42,7 @@ fn the_files_of_version_1_are_read() {
     for (name, journal) in [
         ("v1-closed", write("v1-closed", 1001, &[C, C, S, C, S, C], Some(1), true)),
         ("v1-unclean", write("v1-unclean", 1002, &[C, S, C, S, C, S], None, false)),
+        ("v1-all", write("v1-all", 1003, &[C, C, S, C, S, C, S, C, S], Some(7), true)),
     ] {
         let (file, text) = (path(&format!("{name}.annals")), path(&format!("{name}.txt")));
         if std::env::var_os("UPDATE").is_some() && !file.exists() {

@@ -8,9 +8,9 @@ use annals::event::Event;
 use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Access, Directory, MemoryDirectory};
 use annals::{
-    Command, Committed, Database, Error, ErrorKind, FieldNumber, IndexNumber, Level, OnDelete,
-    Options, Reader, Recovery, RowId, Schema, Sink, TableNumber, Timestamp, Transaction, Type,
-    Value, ValueRef, View, inspect_in, scan_in,
+    Blob, Command, Committed, Database, Error, ErrorKind, FieldNumber, IndexNumber, Level,
+    OnDelete, Options, Reader, Recovery, RowId, Schema, Sink, Snapshot, TableNumber, Timestamp,
+    Transaction, Type, Value, ValueRef, View, inspect_in, scan_in,
 };
 
 pub(super) const NAME: &str = "some.annals";
@@ -29,8 +29,8 @@ pub(super) struct Journal {
     pub(super) durable: usize,
 }
 
-/// Writes down a whole state: schema, rows, next ids, and the order of each index.
-pub(super) fn dump(view: &View) -> String {
+/// Writes down a whole state: schema, rows, next ids, the order of each index, and all blobs.
+pub(super) fn dump(view: &Snapshot) -> String {
     let mut text = String::new();
     for command in view.schema().commands() {
         writeln!(text, "{command:?}").unwrap();
@@ -48,6 +48,15 @@ pub(super) fn dump(view: &View) -> String {
         let rows = view.index(index.number).unwrap().rows();
         let ids: Vec<_> = rows.map(|row| row.unwrap().id().0).collect();
         writeln!(text, "{}: {ids:?}", index.name).unwrap();
+    }
+    for number in 1.. {
+        let Ok(mut blob) = view.blob(Blob(number)) else { break };
+        // A damaged one says what every opening of the file would have said.
+        match blob.to_vec(1 << 20) {
+            Ok(bytes) => writeln!(text, "blob {number}: {:?}", bytes.escape_ascii().to_string()),
+            Err(error) => writeln!(text, "blob {number}: {error}"),
+        }
+        .unwrap();
     }
     text
 }
@@ -105,7 +114,7 @@ pub(super) fn schema() -> Schema {
     schema
 }
 
-/// Makes the changes of one transaction out of six.
+/// Makes the changes of one transaction out of nine.
 fn change(transaction: &mut Transaction<'_>, number: usize) -> annals::Result<()> {
     let string = ValueRef::String;
     match number {
@@ -132,11 +141,69 @@ fn change(transaction: &mut Transaction<'_>, number: usize) -> annals::Result<()
             transaction.timestamp(1_600_000_000)?;
             transaction.delete(CITY, RowId(0))
         }
-        _ => {
+        5 => {
             transaction.update(PERSON, RowId(0), FieldNumber(1), ValueRef::Reference(RowId(40)))?;
             transaction.insert(PERSON, &[string("x"), ValueRef::Null, ValueRef::Null]).map(|_| ())
         }
+        6 => change_schema(transaction),
+        7 => {
+            let first = transaction.write_blob(&b"a blob of one piece"[..])?;
+            transaction.update(CITY, RowId(1), FieldNumber(2), first.into())?;
+            let second = transaction.write_blob("Köln".as_bytes())?;
+            transaction.append_blob(&[0, 255])?;
+            transaction.insert(CITY, &[string("Aachen"), second.into()])?;
+            transaction.write_blob(std::io::empty())?;
+            transaction.valid_data()
+        }
+        _ => {
+            let id = transaction.insert_vector(PERSON, 20)?;
+            let scores: Vec<_> = (0..20u8).map(f64::from).collect();
+            transaction.update_vector(PERSON, id, FieldNumber(2), &scores[..])?;
+            let homes: Vec<_> = (0..20).map(|n| (n % 3 > 0).then_some(RowId(40))).collect();
+            transaction.update_vector(PERSON, id, FieldNumber(1), &homes[..])?;
+            let names: Vec<_> = (0..20).map(|n| "n".repeat(n)).collect();
+            transaction.update_vector(PERSON, id, FieldNumber(0), &names[..])?;
+            transaction.delete_vector(PERSON, RowId(id.0 + 3), 15)
+        }
     }
+}
+
+/// Applies each command that the first transaction has not.
+fn change_schema(transaction: &mut Transaction<'_>) -> annals::Result<()> {
+    let (mark, single) = (TableNumber(2), TableNumber(3));
+    let named = |name: &str| name.to_owned();
+    let field = |table, name, ty| Command::AddField {
+        table,
+        name: named(name),
+        ty,
+        nullable: true,
+        default: None,
+    };
+    let index = |name, table, field, unique| {
+        let (name, fields) = (named(name), vec![FieldNumber(field)]);
+        Command::CreateIndex { name, table, fields, unique }
+    };
+    for command in [
+        field(CITY, "photo", Type::Blob),
+        Command::DropField { table: CITY, field: FieldNumber(1) },
+        Command::RenameField { table: CITY, field: FieldNumber(0), name: named("title") },
+        Command::DropIndex { index: IndexNumber(0) },
+        index("by_title", CITY, 0, true),
+        Command::RenameTable { table: PERSON, name: named("resident") },
+        Command::CreateTable { name: named("mark") },
+        field(mark, "flag", Type::Bool),
+        field(mark, "city", Type::Reference(CITY, OnDelete::Restrict)),
+        Command::CreateTable { name: named("setting") },
+        field(single, "home", Type::Reference(CITY, OnDelete::SetNull)),
+        field(single, "guest", Type::Reference(PERSON, OnDelete::Cascade)),
+        Command::SetSingleRow { table: single, single: true },
+        Command::Custom { name: named("move_people") },
+        Command::DropTable { table: mark },
+        index("by_photo", CITY, 2, false),
+    ] {
+        transaction.apply_command(&command)?;
+    }
+    Ok(())
 }
 
 /// Opens a database in memory without a thread.
@@ -164,7 +231,7 @@ pub(super) fn install(bytes: &[u8]) -> Arc<MemoryDirectory> {
     Arc::new(directory)
 }
 
-/// Writes a journal: `levels` are those of its commits. It rests behind the commit `rest`, which
+/// Writes a journal: `levels` are those of its commits, nine at most. It rests behind the commit `rest`, which
 /// fills space with zeros and advances a slot.
 pub(super) fn write(
     name: &'static str,
@@ -210,6 +277,7 @@ pub(super) fn journals() -> Vec<Journal> {
         write("unclean with zeros", 2, &[C, S, C, S, C, C], Some(3), false),
         write("unclean and soft", 3, &[C, C, S, S, S, S], None, false),
         write("unclean, only soft", 4, &[S, S, S, S, S, S], None, false),
+        write("all events", 5, &[C, S, C, S, C, S, C, C, C], Some(4), true),
     ]
 }
 

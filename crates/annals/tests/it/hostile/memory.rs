@@ -49,7 +49,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// Runs something, and gives how many bytes this thread had at most beyond those before.
-pub(super) fn peak<T>(run: impl FnOnce() -> T) -> (T, usize) {
+pub(crate) fn peak<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.get();
     PEAK.set(before);
     let result = run();

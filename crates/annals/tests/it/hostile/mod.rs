@@ -3,8 +3,9 @@
 
 mod crafted;
 mod damage;
+mod events;
 mod fixture;
 mod journals;
-mod memory;
+pub(crate) mod memory;
 mod places;
 mod processes;

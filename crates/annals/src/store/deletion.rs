@@ -1,0 +1,172 @@
+//! What else a deletion changes: rows and fields that refer to what is deleted.
+//!
+//! It is all found before anything is changed, and then told to the transaction, which makes each an
+//! event of its own. So the journal says what happened, and replay needs no rules.
+
+use std::collections::{HashMap, HashSet};
+
+use annals_schema::{FieldNumber, OnDelete, RowId, TableNumber, ValueRef};
+
+use super::change::single_row;
+use super::index::IndexTree;
+use super::key;
+use super::reference::{Referrer, number_in};
+use super::{Store, View};
+use crate::Result;
+
+/// What a deletion changes beside the rows that it was asked to delete.
+#[derive(Debug, Default)]
+pub(crate) struct Deletion {
+    /// References that become null, of rows that stay.
+    pub(crate) nulls: Vec<(TableNumber, RowId, FieldNumber)>,
+    /// Rows that are deleted too, those first to which others of them refer.
+    pub(crate) rows: Vec<(TableNumber, RowId)>,
+}
+
+/// A lookup in an index costs about as much as a look at so many rows.
+const LOOKUP: u64 = 16;
+
+impl View {
+    /// Finds an index whose first field is a field.
+    pub(super) fn index_by(&self, table: TableNumber, field: FieldNumber) -> Option<&IndexTree> {
+        let table = self.tables.get(table.0 as usize)?;
+        let at = table.place_of(field)?;
+        let mut indexes = table.indexes.iter().filter_map(|&number| self.indexes.get(number));
+        indexes.find(|index| index.fields.first() == Some(&at)).map(|index| &**index)
+    }
+}
+
+impl IndexTree {
+    /// Gives the first row whose first field, a reference, leads to a row.
+    pub(super) fn first_referring(&self, to: u64) -> Option<RowId> {
+        let mut rows = Vec::new();
+        self.referring(to, 1, &mut rows);
+        rows.first().copied().map(RowId)
+    }
+
+    /// Appends the rows whose first field, a reference, leads to a row; at most so many.
+    fn referring(&self, to: u64, most: usize, out: &mut Vec<u64>) {
+        let mut low = Vec::new();
+        key::encode(&mut low, true, ValueRef::Reference(RowId(to)));
+        let high = key::successor(low.clone());
+        let entries = self.tree.range(&low, high.as_deref());
+        out.extend(entries.take(most).map(|(entry, _)| key::id_of(entry).0));
+    }
+}
+
+/// Finds the rows that refer to others, in one statement.
+#[derive(Debug, Default)]
+struct Finder {
+    /// For a field without an index that was asked about more than once: all its references, as
+    /// where they lead and their rows, sorted. A deep cascade would else scan the table for each step.
+    known: HashMap<(TableNumber, FieldNumber), Vec<(u64, u64)>>,
+    scanned: HashSet<(TableNumber, FieldNumber)>,
+}
+
+impl Finder {
+    /// Gives the rows that refer to some rows; `to` is sorted.
+    fn referring(&mut self, view: &View, referrer: Referrer, to: &[u64]) -> Vec<u64> {
+        let of = (referrer.table, referrer.field);
+        let mut rows = Vec::new();
+        let Some(table) = view.tables.get(of.0.0 as usize) else { return rows };
+        let Some(column) = table.column(of.1) else { return rows };
+        let index = view.index_by(of.0, of.1);
+        if let Some(index) = index.filter(|_| to.len() as u64 <= table.rows.len() / LOOKUP + 1) {
+            to.iter().for_each(|&to| index.referring(to, usize::MAX, &mut rows));
+            return rows;
+        }
+        let all = || {
+            let references = table.rows.iter();
+            references.filter_map(|(id, slot)| Some((number_in(column, slot)?, id.0)))
+        };
+        if self.scanned.insert(of) {
+            let referring = all().filter(|(number, _)| to.binary_search(number).is_ok());
+            return referring.map(|(_, id)| id).collect();
+        }
+        let known = self.known.entry(of).or_insert_with(|| {
+            let mut known: Vec<_> = all().collect();
+            known.sort_unstable();
+            known
+        });
+        for &to in to {
+            let from = known.partition_point(|&(number, _)| number < to);
+            let rest = known.get(from..).unwrap_or_default();
+            rows.extend(rest.iter().take_while(|(number, _)| *number == to).map(|&(_, id)| id));
+        }
+        rows
+    }
+}
+
+impl Store {
+    /// Tells whether an enforced reference may lead to rows of a table.
+    #[inline]
+    pub(crate) fn is_referred(&self, table: TableNumber) -> bool {
+        let table = self.working.tables.get(table.0 as usize);
+        table.is_some_and(|table| !table.referrers.is_empty())
+    }
+
+    /// Finds what else changes when rows with ids from `id` on are deleted, and notes what the commit
+    /// has to look at. Changes nothing.
+    ///
+    /// Cost: for each enforced reference to a table of which rows are deleted, a lookup for each of
+    /// these rows in an index that begins with the reference; without such an index a walk over the
+    /// referring table, at most two in one statement.
+    pub(crate) fn plan_deletion(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        count: u64,
+    ) -> Result<Deletion> {
+        self.check_there(table, id, count)?;
+        let asked = id.0..id.0 + count;
+        let mut gone = HashSet::new();
+        let mut plan = Deletion::default();
+        let mut finder = Finder::default();
+        let mut steps = vec![(table, asked.clone().collect::<Vec<_>>())];
+        let mut lost = Vec::new();
+        while let Some((target, ids)) = steps.pop() {
+            let Some(data) = self.working.tables.get(target.0 as usize) else { continue };
+            if data.single {
+                return Err(single_row(&self.working, target));
+            }
+            for referrer in &data.referrers {
+                if referrer.rule == OnDelete::Restrict {
+                    lost.extend(self.kept(*referrer, &ids).map(|id| (target, id)));
+                    continue;
+                }
+                let rows = finder.referring(&self.working, *referrer, &ids);
+                if referrer.rule == OnDelete::SetNull {
+                    let null = |row| (referrer.table, RowId(row), referrer.field);
+                    plan.nulls.extend(rows.into_iter().map(null));
+                    continue;
+                }
+                let is_asked = |row| referrer.table == table && asked.contains(&row);
+                let new = |&row: &u64| !is_asked(row) && gone.insert((referrer.table, row));
+                let mut next: Vec<_> = rows.into_iter().filter(new).collect();
+                next.sort_unstable();
+                plan.rows.extend(next.iter().map(|&row| (referrer.table, RowId(row))));
+                if !next.is_empty() {
+                    steps.push((referrer.table, next));
+                }
+            }
+        }
+        plan.rows.reverse();
+        plan.nulls.retain(|&(of, row, _)| {
+            !(of == table && asked.contains(&row.0)) && !gone.contains(&(of, row.0))
+        });
+        lost.into_iter().for_each(|(table, id)| self.doubts.note_lost(table, id, 1));
+        Ok(plan)
+    }
+
+    /// Gives those of some rows that a commit must look at, because rows may refer to them: all of
+    /// them if only a walk could tell.
+    fn kept<'i>(
+        &'i self,
+        referrer: Referrer,
+        ids: &'i [u64],
+    ) -> impl Iterator<Item = u64> + use<'i> {
+        let index = self.working.index_by(referrer.table, referrer.field);
+        let refers = move |id: &u64| index.is_none_or(|index| index.first_referring(*id).is_some());
+        ids.iter().copied().filter(refers)
+    }
+}

@@ -1,0 +1,157 @@
+//! Entries of a run of rows: put into an index, or taken out, in the order of their keys.
+
+use annals_schema::RowId;
+
+use super::cells::place;
+use super::change::same_key;
+use super::index::IndexTree;
+use super::key;
+use super::table::Table;
+use super::{Store, View};
+use crate::Result;
+
+/// How many rows' keys are made and sorted at a time: what that takes doesn't grow with the run.
+const SORTED: u64 = 1 << 16;
+
+/// So many keys of an index may be suspect, or a sixteenth of all, before the index as a whole is.
+const SUSPECTS: usize = 1024;
+
+/// Sorted entries of some rows.
+#[derive(Debug, Default)]
+struct Entries {
+    bytes: Vec<u8>,
+    /// Where each begins and ends, and whether no other row may have its key.
+    all: Vec<(usize, usize, bool)>,
+}
+
+impl Entries {
+    /// Makes the entries of rows that are there.
+    fn fill(
+        &mut self,
+        index: &IndexTree,
+        table: &Table,
+        (id, count): (u64, u64),
+        key: &mut Vec<u8>,
+    ) {
+        self.bytes.clear();
+        self.all.clear();
+        let mut id = id;
+        for (slot, len) in table.runs(id, count) {
+            for slot in slot..slot + place(len) {
+                let counts = index.key(table, |field| table.value(field, slot), key);
+                key::encode_id(key, RowId(id));
+                let begin = self.bytes.len();
+                self.bytes.extend_from_slice(key);
+                self.all.push((begin, self.bytes.len(), counts));
+                id += 1;
+            }
+        }
+        let bytes = &self.bytes;
+        self.all.sort_unstable_by(|a, b| bytes.get(a.0..a.1).cmp(&bytes.get(b.0..b.1)));
+    }
+
+    /// Gives the entries in order, each with whether no other row may have its key.
+    fn iter(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        let entry = |&(begin, end, counts): &(usize, usize, bool)| {
+            (self.bytes.get(begin..end).unwrap_or_default(), counts)
+        };
+        self.all.iter().map(entry)
+    }
+}
+
+/// Gives the key of an entry.
+fn key_of(entry: &[u8]) -> &[u8] {
+    entry.get(..entry.len().saturating_sub(8)).unwrap_or_default()
+}
+
+impl Store {
+    /// Adds the entries of rows to the indexes of their table, or to those on one field (its place);
+    /// notes second rows with the same unique key if `watch` says so.
+    pub(super) fn index_run(
+        &mut self,
+        at: usize,
+        (id, count): (u64, u64),
+        field: Option<usize>,
+        watch: bool,
+    ) {
+        let mut entries = Entries::default();
+        let Self { working, suspects, suspect_indexes, epoch, key, .. } = self;
+        let View { tables, indexes, .. } = working;
+        let Some(table) = tables.get(at) else { return };
+        for &number in &table.indexes {
+            let Some(index) = concerned(indexes.get_mut(number), field) else { continue };
+            let mut watched = watch && index.unique && !suspect_indexes.contains(&number);
+            let mut noted = 0;
+            for first in (id..id + count).step_by(place(SORTED)) {
+                entries.fill(index, table, (first, SORTED.min(id + count - first)), key);
+                let index = index.make_mut();
+                let mut last: &[u8] = &[];
+                for (entry, counts) in entries.iter() {
+                    let key = key_of(entry);
+                    if watched && counts && (key == key_of(last) || index.holder(key).is_some()) {
+                        let known =
+                            suspects.last().is_some_and(|(n, k)| (*n, &**k) == (number, key));
+                        if !known {
+                            suspects.push((number, key.into()));
+                            noted += 1;
+                        }
+                    }
+                    last = entry;
+                    index.tree.insert(entry, &[], epoch);
+                }
+                if noted > SUSPECTS && noted as u64 * 16 > index.tree.len() {
+                    suspects.retain(|(suspect, _)| *suspect != number);
+                    suspect_indexes.push(number);
+                    (watched, noted) = (false, 0);
+                }
+            }
+        }
+    }
+
+    /// Removes the entries of rows from the indexes of their table, or from those on one field.
+    pub(super) fn unindex_run(&mut self, at: usize, (id, count): (u64, u64), field: Option<usize>) {
+        let mut entries = Entries::default();
+        let Self { working, epoch, key, .. } = self;
+        let View { tables, indexes, .. } = working;
+        let Some(table) = tables.get(at) else { return };
+        for &number in &table.indexes {
+            let Some(index) = concerned(indexes.get_mut(number), field) else { continue };
+            for first in (id..id + count).step_by(place(SORTED)) {
+                entries.fill(index, table, (first, SORTED.min(id + count - first)), key);
+                let index = index.make_mut();
+                for (entry, _) in entries.iter() {
+                    let was_there = index.tree.remove(entry, epoch);
+                    debug_assert!(was_there, "each row has an entry");
+                }
+            }
+        }
+    }
+
+    /// Fails if any two rows have the same key in a unique index. Walks over it.
+    pub(super) fn check_whole_index(&self, number: usize) -> Result<()> {
+        let Some(index) = self.working.indexes.get(number) else { return Ok(()) };
+        let Some(table) = self.working.tables.get(index.table) else { return Ok(()) };
+        let mut last: Option<&[u8]> = None;
+        let mut key = Vec::new();
+        for (entry, _) in index.tree.range(&[], None) {
+            if let Some(before) = last.filter(|last| key_of(last) == key_of(entry)) {
+                let (a, b) = (key::id_of(before), key::id_of(entry));
+                let slot = table.rows.find(b.0);
+                let counts = slot.is_some_and(|slot| {
+                    index.key(table, |field| table.value(field, slot), &mut key)
+                });
+                if counts {
+                    return Err(same_key(&self.working, number, a, b));
+                }
+            }
+            last = Some(entry);
+        }
+        Ok(())
+    }
+}
+
+type Shared = super::unique::NoWeak<IndexTree>;
+
+fn concerned(index: Option<&mut Shared>, field: Option<usize>) -> Option<&mut Shared> {
+    index.filter(|index| field.is_none_or(|field| index.fields.contains(&field)))
+}

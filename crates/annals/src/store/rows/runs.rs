@@ -1,0 +1,121 @@
+//! Runs of rows: ids one after another, in slots one after another.
+
+use super::super::cells::place;
+use super::super::page::Epoch;
+use super::{BLOCK, Extent, RowMap, key_of};
+
+/// A gap between extents that is shorter than this is filled row by row, so that the tree doesn't
+/// get many small extents.
+const GAP_RUN: u64 = 64;
+
+impl RowMap {
+    /// Finds the first row whose id is among `count` from `id` on.
+    pub(in super::super) fn first_in(&self, id: u64, count: u64) -> Option<u64> {
+        let end = id.saturating_add(count);
+        let before = self.extents.floor(&key_of(id));
+        let within = self.extents.range(&key_of(id + 1), Some(&key_of(end)));
+        let extents = before.into_iter().chain(within).map(|(k, v)| Extent::from_entry(k, v));
+        let mut all = extents.chain((self.tail.len > 0).then_some(self.tail));
+        all.find_map(|extent| {
+            let part = extent.clip(id, end);
+            let slot = self.live.first(part.base, part.base + place(part.len))?;
+            Some(part.start + (slot - part.base) as u64)
+        })
+    }
+
+    /// Finds the slots of the rows from `id` on: the first, and how many follow one another in it,
+    /// at most `most`; `None` if there is no row of that id.
+    pub(in super::super) fn run_at(&self, id: u64, most: u64) -> Option<(usize, u64)> {
+        let extent = if self.in_tail(id) { self.tail } else { self.find_extent(id)? };
+        let part = extent.clip(id, id.saturating_add(most));
+        let end = part.base + place(part.len);
+        let dead = self.live.first_clear(part.base, end).unwrap_or(end);
+        (dead > part.base).then_some((part.base, (dead - part.base) as u64))
+    }
+
+    /// Adds rows that aren't there, with ids from `id` on: `count`, or as many as get slots one after
+    /// another. Gives the first slot and the number of rows; `None` if the row has to be inserted
+    /// alone.
+    pub(in super::super) fn insert_run(
+        &mut self,
+        id: u64,
+        count: u64,
+        epoch: &Epoch,
+    ) -> Option<(usize, u64)> {
+        let (slot, len) = if !self.in_tail(id) && self.is_behind_all(id) {
+            self.append_run(id, count, epoch)
+        } else {
+            self.fill_gap(id, count, epoch)?
+        };
+        for (slot, len, fresh) in self.fresh_parts(slot, place(len)) {
+            self.live.set_run((slot, len), true, fresh, epoch);
+        }
+        self.len += len;
+        self.next_id = self.next_id.max(id + len);
+        Some((slot, len))
+    }
+
+    /// Appends to the tail, or begins another one with one row.
+    fn append_run(&mut self, id: u64, count: u64, epoch: &Epoch) -> (usize, u64) {
+        let adjoins = self.tail.len > 0 && id == self.tail.end();
+        let reusable = self.free.total() >= place(BLOCK);
+        if adjoins && !self.tail_has_room(1) && self.tail_reserved == self.slots_end && !reusable {
+            self.slots_end += place(count.max(self.tail.len.min(BLOCK)));
+            self.tail_reserved = self.slots_end;
+        }
+        if !adjoins || !self.tail_has_room(1) {
+            return (self.lengthen_tail(id, epoch), 1);
+        }
+        let slot = self.tail.slot(id);
+        let len = count.min((self.tail_reserved - slot) as u64);
+        self.tail.len += len;
+        (slot, len)
+    }
+
+    /// Gives ids before the tail, which are in no extent, an extent of their own.
+    fn fill_gap(&mut self, id: u64, count: u64, epoch: &Epoch) -> Option<(usize, u64)> {
+        if self.in_tail(id) || self.find_extent(id).is_some() {
+            return None;
+        }
+        let next = self.extents.range(&key_of(id), None).next();
+        let next = next.map(|(key, value)| Extent::from_entry(key, value).start);
+        let end = next.unwrap_or(if self.tail.len > 0 { self.tail.start } else { u64::MAX });
+        let count = count.min(end - id);
+        if count < GAP_RUN {
+            return None;
+        }
+        let (base, room) = match self.free.take_range(true) {
+            Some((base, len)) if len as u64 >= GAP_RUN => (base, len),
+            short => {
+                if let Some((base, len)) = short {
+                    self.free.give(base, len, epoch);
+                }
+                self.slots_end += place(count);
+                (self.slots_end - place(count), place(count))
+            }
+        };
+        let len = count.min(room as u64);
+        self.free.give(base + place(len), room - place(len), epoch);
+        self.put(Extent { start: id, base, len }, epoch);
+        Some((base, len))
+    }
+
+    /// Parts a run of slots by whether published views lead to them: slot, number, and whether they
+    /// are fresh.
+    pub(in super::super) fn fresh_parts(
+        &self,
+        slot: usize,
+        len: usize,
+    ) -> impl Iterator<Item = (usize, usize, bool)> + use<> {
+        let ((low, high), rest) = (self.fresh_tail, self.fresh_end);
+        let end = slot + len;
+        let mut at = slot;
+        std::iter::from_fn(move || {
+            let next = [low, high, rest].into_iter().filter(|&border| border > at).min();
+            let part = (at, next.map_or(end, |next| next.min(end)) - at);
+            let fresh = at >= rest || (at >= low && at < high);
+            at += part.1;
+            (part.1 > 0).then_some((part.0, part.1, fresh))
+        })
+    }
+}

@@ -1,0 +1,234 @@
+//! Changing runs of rows: everything is checked first, then everything is changed.
+
+use annals_schema::{FieldNumber, RowId, TableNumber, ValueRef};
+
+use super::blobs::Blobs;
+use super::change::{bad_id, bad_value, fits, no_field, single_row};
+use super::column::Column;
+use super::table::Table;
+use super::view::{no_row, no_table};
+use super::{Store, Values};
+use crate::event::{MAX_VECTOR, Vector};
+use crate::{Error, Result};
+
+/// What is known of a run of values that was checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Checked {
+    /// How many there are.
+    pub(crate) count: u64,
+    /// Whether all are what rows have before anything is set.
+    pub(crate) is_zero: bool,
+}
+
+impl Store {
+    /// Inserts rows of zero values at free ids from `id` on, at most [`MAX_VECTOR`]. On error nothing
+    /// has changed. If `watch` says so, what only the commit can refuse is noted.
+    pub fn insert_vector(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        count: u64,
+        watch: bool,
+    ) -> Result<()> {
+        check_count(count)?;
+        self.check_free(table, id, count)?;
+        self.add_rows(table, id, count);
+        self.index_run(table.0 as usize, (id.0, count), None, watch);
+        Ok(())
+    }
+
+    /// Sets a field of rows with ids from `id` on, at most [`MAX_VECTOR`]. On error nothing has
+    /// changed. If `watch` says so, what only the commit can refuse is noted.
+    pub fn update_vector(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        field: FieldNumber,
+        values: Vector<'_>,
+        watch: bool,
+    ) -> Result<()> {
+        let checked = self.check_vector(table, id, field, &Values::from(values))?;
+        check_count(checked.count)?;
+        self.set_rows(table, id, field, values, watch);
+        Ok(())
+    }
+
+    /// Deletes rows with ids from `id` on, the last one first. On error nothing has changed.
+    pub fn delete_vector(&mut self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
+        check_count(count)?;
+        self.check_there(number, id, count)?;
+        if self.table(number)?.single {
+            return Err(single_row(&self.working, number));
+        }
+        (id.0..id.0 + count).rev().try_for_each(|id| self.delete(number, RowId(id)))
+    }
+
+    fn table(&self, number: TableNumber) -> Result<&Table> {
+        let table = self.working.tables.get(number.0 as usize);
+        table.map(|table| &**table).ok_or_else(|| no_table(number))
+    }
+
+    /// Fails unless rows can be inserted at ids from `id` on.
+    pub(crate) fn check_free(&self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
+        let table = self.table(number)?;
+        if table.single {
+            return Err(single_row(&self.working, number));
+        }
+        let last = id.0.saturating_add(count.saturating_sub(1));
+        if last > RowId::MAX.0 {
+            return Err(bad_id(&self.working, number, RowId(last)));
+        }
+        match table.rows.first_in(id.0, count) {
+            Some(used) => Err(bad_id(&self.working, number, RowId(used))),
+            None => Ok(()),
+        }
+    }
+
+    /// Fails unless there are rows with ids from `id` on.
+    pub(crate) fn check_there(&self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
+        match self.table(number)?.first_missing(id.0, count) {
+            Some(missing) => Err(no_row(&self.working, number, RowId(missing))),
+            None => Ok(()),
+        }
+    }
+
+    /// Fails unless a field of the rows from `id` on can take these values.
+    pub(crate) fn check_vector(
+        &self,
+        number: TableNumber,
+        id: RowId,
+        field: FieldNumber,
+        values: &Values<'_>,
+    ) -> Result<Checked> {
+        let checked = self.check_values(number, field, values)?;
+        self.check_there(number, id, checked.count)?;
+        Ok(checked)
+    }
+
+    /// Fails unless a field can take these values.
+    pub(crate) fn check_values(
+        &self,
+        number: TableNumber,
+        field: FieldNumber,
+        values: &Values<'_>,
+    ) -> Result<Checked> {
+        let column = self.table(number)?.column(field);
+        let column = column.ok_or_else(|| no_field(&self.working, number, field))?;
+        let Some(count) = values.len(column.ty()) else {
+            let what = "the given vector is not one of values of its type";
+            return Err(Error::invalid(format!("{}: {what}", self.name_of(number, field))));
+        };
+        let mut is_zero = true;
+        values.each_piece(column.ty(), |_, piece| {
+            is_zero = is_zero && holds_zeros(column, piece);
+            match first_bad(column, piece, &self.working.blobs) {
+                Some(value) => Err(bad_value(&self.working, number, field, &value)),
+                None => Ok(()),
+            }
+        })?;
+        Ok(Checked { count: count as u64, is_zero })
+    }
+
+    fn name_of(&self, table: TableNumber, field: FieldNumber) -> String {
+        let schema = self.working.schema.table(table);
+        let field = schema.and_then(|table| table.field(field)).map_or("?", |field| &field.name);
+        format!("table `{}`, field `{field}`", self.working.table_name(table))
+    }
+
+    /// Adds rows of zero values, which were checked, without their entries in indexes.
+    pub(crate) fn add_rows(&mut self, number: TableNumber, id: RowId, count: u64) {
+        self.changed = true;
+        if let Some(table) = self.working.tables.get_mut(number.0 as usize) {
+            let table = table.make_mut();
+            table.begin(&self.epoch);
+            table.insert_run(id, count, &self.epoch);
+        }
+    }
+
+    /// Adds the entries of rows that were added, and notes what only the commit can refuse.
+    pub(crate) fn index_rows(&mut self, number: TableNumber, id: RowId, count: u64) {
+        self.index_run(number.0 as usize, (id.0, count), None, true);
+    }
+
+    /// Sets a field of rows that were added and have no entries in indexes yet.
+    pub(crate) fn fill_rows(
+        &mut self,
+        number: TableNumber,
+        id: RowId,
+        field: FieldNumber,
+        values: Vector<'_>,
+    ) {
+        self.write_rows(number, id, field, values, true);
+    }
+
+    /// Sets a field of rows; it was checked.
+    pub(crate) fn set_rows(
+        &mut self,
+        number: TableNumber,
+        id: RowId,
+        field: FieldNumber,
+        values: Vector<'_>,
+        watch: bool,
+    ) {
+        let at = number.0 as usize;
+        let Some(table) = self.working.tables.get(at) else { return };
+        let Some(place) = table.place_of(field) else { return };
+        let count = table.columns.get(place).and_then(|column| values.len(column.ty()));
+        let run = (id.0, count.unwrap_or(0) as u64);
+        self.unindex_run(at, run, Some(place));
+        self.write_rows(number, id, field, values, watch);
+        self.index_run(at, run, Some(place), watch);
+    }
+
+    fn write_rows(
+        &mut self,
+        number: TableNumber,
+        id: RowId,
+        field: FieldNumber,
+        values: Vector<'_>,
+        watch: bool,
+    ) {
+        self.changed = true;
+        let Some(table) = self.working.tables.get_mut(number.0 as usize) else { return };
+        let Some(place) = table.place_of(field) else { return };
+        let count = table.columns.get(place).and_then(|column| values.len(column.ty()));
+        let table = table.make_mut();
+        table.begin(&self.epoch);
+        table.write_run(id.0, place, values, &self.epoch);
+        if watch {
+            self.note_run(number, (field, place), (id.0, count.unwrap_or(0) as u64));
+        }
+    }
+}
+
+fn check_count(count: u64) -> Result<()> {
+    if (1..=MAX_VECTOR).contains(&count) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("a vector of {count} rows is none: it has 1 to {MAX_VECTOR}")))
+}
+
+/// Finds the first value that a column doesn't take.
+fn first_bad<'v>(column: &Column, values: Vector<'v>, blobs: &Blobs) -> Option<ValueRef<'v>> {
+    match values {
+        Vector::Cells(cells) => {
+            let at = column.first_bad_cell(cells, blobs)?;
+            values.iter(column.ty()).nth(at)
+        }
+        Vector::Values(values) => values.iter().find(|value| !fits(column, value, blobs)).copied(),
+    }
+}
+
+/// Tells whether all values are what a row has before anything is set, bit for bit.
+fn holds_zeros(column: &Column, values: Vector<'_>) -> bool {
+    let nullable = column.is_nullable();
+    match values {
+        Vector::Cells(cells) => !nullable && cells.iter().all(|&byte| byte == 0),
+        Vector::Values(values) => values.iter().all(|value| match value {
+            ValueRef::Null => nullable,
+            ValueRef::String(text) => !nullable && text.is_empty(),
+            ValueRef::Bytes(bytes) => !nullable && bytes.is_empty(),
+            _ => false,
+        }),
+    }
+}

@@ -1,0 +1,151 @@
+//! Reading one field of rows whose ids are one after another.
+
+use std::borrow::Cow;
+
+use annals_schema::{FieldNumber, RowId, ValueRef};
+
+use super::cells::place;
+use super::column::Column;
+use super::primitive::{Primitive, from_cells};
+use super::view::{TableView, no_row};
+use crate::{Error, ErrorKind, Result};
+
+/// The values of one field in rows whose ids are one after another.
+#[derive(Clone, Copy, Debug)]
+pub struct VectorView<'a> {
+    table: TableView<'a>,
+    column: &'a Column,
+    first: u64,
+    count: u64,
+}
+
+impl<'a> TableView<'a> {
+    /// Gives the values of a field in `count` rows from `first` on. Cost: a look at a bit for each
+    /// row, 64 at a time.
+    ///
+    /// # Errors
+    /// `NotFound`: no such field, or a row of the run isn't there (the message names the first that
+    /// is missing).
+    pub fn vector(&self, field: FieldNumber, first: RowId, count: u64) -> Result<VectorView<'a>> {
+        let column = self.data.column(field).ok_or_else(|| {
+            let name = &self.schema().name;
+            Error::new(
+                ErrorKind::NotFound,
+                format!("table `{name}` has no field number {}", field.0),
+            )
+        })?;
+        if let Some(missing) = self.data.first_missing(first.0, count) {
+            return Err(no_row(self.view, self.number, RowId(missing)));
+        }
+        Ok(VectorView { table: *self, column, first: first.0, count })
+    }
+}
+
+impl<'a> VectorView<'a> {
+    /// Gives the number of values.
+    #[must_use]
+    pub const fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// Tells whether there are no values.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Gives all values, of whatever type, one by one.
+    pub fn values(&self) -> impl Iterator<Item = ValueRef<'a>> + use<'a> {
+        let column = self.column;
+        let slots = self.table.data.runs(self.first, self.count);
+        slots.flat_map(|(slot, len)| slot..slot + place(len)).map(|slot| column.get(slot))
+    }
+
+    /// Gives the values as slices: one for each page, borrowed where the machine has the order of
+    /// bytes that pages have.
+    ///
+    /// # Errors
+    /// `Invalid`: the field is of another type, or one of the values is null.
+    pub fn chunks<T: Primitive>(&self) -> Result<impl Iterator<Item = Cow<'a, [T]>> + use<'a, T>> {
+        let column = self.column;
+        if !T::fits(column.ty()) {
+            return Err(self.unfit(std::any::type_name::<T>()));
+        }
+        self.check_no_null()?;
+        let mut runs = self.table.data.runs(self.first, self.count);
+        let mut run = (0, 0);
+        Ok(std::iter::from_fn(move || {
+            if run.1 == 0 {
+                let (slot, len) = runs.next()?;
+                run = (slot, place(len));
+            }
+            let cells = column.run(run.0, run.1);
+            let len = cells.len() / size_of::<T>();
+            run = (run.0 + len, run.1 - len);
+            Some(from_cells(cells))
+        }))
+    }
+
+    /// Copies the values to a slice.
+    ///
+    /// # Errors
+    /// As [`chunks`](Self::chunks); `Invalid` if the slice is of another length.
+    pub fn copy_to<T: Primitive>(&self, out: &mut [T]) -> Result<()> {
+        if out.len() as u64 != self.count {
+            let (given, count) = (out.len(), self.count);
+            return Err(Error::invalid(format!("{count} values were read into {given} places")));
+        }
+        let mut rest = out;
+        for chunk in self.chunks::<T>()? {
+            let (here, behind) = rest.split_at_mut(chunk.len());
+            here.copy_from_slice(&chunk);
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// Copies the values to a new vector.
+    ///
+    /// # Errors
+    /// As [`chunks`](Self::chunks).
+    pub fn to_vec<T: Primitive>(&self) -> Result<Vec<T>> {
+        let mut values = Vec::with_capacity(place(self.count));
+        self.chunks::<T>()?.for_each(|chunk| values.extend_from_slice(&chunk));
+        Ok(values)
+    }
+
+    /// Gives strings.
+    ///
+    /// # Errors
+    /// `Invalid`: the field is of another type, or one of the values is null.
+    pub fn strings(&self) -> Result<impl Iterator<Item = &'a str> + use<'a>> {
+        if self.column.ty() != annals_schema::Type::String {
+            return Err(self.unfit("strings"));
+        }
+        self.check_no_null()?;
+        Ok(self.values().map(|value| if let ValueRef::String(text) = value { text } else { "" }))
+    }
+
+    fn check_no_null(&self) -> Result<()> {
+        let column = self.column;
+        let mut runs = self.table.data.runs(self.first, self.count);
+        if column.is_nullable() && runs.any(|(slot, len)| column.has_null(slot, place(len))) {
+            return Err(self.unfit("values without null"));
+        }
+        Ok(())
+    }
+
+    /// Says that the field can't be read as what was asked for.
+    #[cold]
+    pub(crate) fn unfit(&self, asked: &str) -> Error {
+        let table = self.table.schema();
+        let field = table.field(self.column.field());
+        let (name, ty) = field.map_or(("?", None), |field| (&*field.name, Some(field.ty)));
+        let null = if self.column.is_nullable() { " and may be null" } else { "" };
+        let ty = ty.map_or_else(String::new, |ty| format!("{ty:?}"));
+        Error::invalid(format!(
+            "table `{}`, field `{name}` is {ty}{null}: it can't be read as {asked}",
+            table.name
+        ))
+    }
+}

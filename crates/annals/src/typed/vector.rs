@@ -1,0 +1,168 @@
+//! Runs of rows: whole columns of them at once.
+//!
+//! A vector is the values of one field in rows whose ids are one after another. Reading and writing
+//! one costs a copy for each page where the field is a number, and no look at each row.
+
+use annals_schema::{Blob, FieldNumber, RowId, Timestamp, Type, ValueRef};
+
+use super::{Id, Record, Table, Writer};
+use crate::Result;
+use crate::store::{Primitive, VectorView, sealed};
+
+/// The values of one field in consecutive rows: made with `From` of a slice of the field's type
+/// (`&[i64]`, `&[bool]`, `&[&str]`, `&[String]`, `&[Id]`, `&[Timestamp]`, ..), or of a slice of
+/// `Option`s of it, where `None` is null; [`strings`](crate::store::Values::strings) and
+/// [`bytes`](crate::store::Values::bytes) take whatever can be borrowed as such.
+pub type Vector<'a> = crate::store::Values<'a>;
+
+impl<R> sealed::Sealed for Id<R> {}
+
+#[allow(unsafe_code, reason = "the trait says what a type must be")]
+// SAFETY: an id is a transparent struct of a `RowId`.
+unsafe impl<R: Record> Primitive for Id<R> {
+    fn fits(ty: Type) -> bool {
+        RowId::fits(ty)
+    }
+}
+
+/// A Rust type that a run of values of a field can be read as.
+///
+/// It is every type that a getter of a row gives: `bool`, the integers and floats, `&str`, `&[u8]`,
+/// `Timestamp`, `Blob`, ids, and `Option` of each for fields that may be null.
+pub trait Element<'a>: Sized {
+    /// Reads a run.
+    ///
+    /// # Errors
+    /// `Invalid` if the field is of another type, or holds null and the type doesn't.
+    fn read(vector: &VectorView<'a>) -> Result<Vec<Self>>;
+}
+
+macro_rules! numbers {
+    ($($rust:ty: $pattern:pat => $value:expr;)+) => {$(
+        impl Element<'_> for $rust {
+            fn read(vector: &VectorView<'_>) -> Result<Vec<Self>> {
+                vector.to_vec()
+            }
+        }
+        any!(Option<$rust>: $pattern => Some($value), ValueRef::Null => None);
+    )+};
+}
+
+macro_rules! any {
+    ($rust:ty: $($pattern:pat => $value:expr),+) => {
+        impl<'a> Element<'a> for $rust {
+            fn read(vector: &VectorView<'a>) -> Result<Vec<Self>> {
+                let values = vector.values().map(|value| match value {
+                    $($pattern => Ok($value),)+
+                    _ => Err(vector.unfit(stringify!($rust))),
+                });
+                values.collect()
+            }
+        }
+    };
+}
+
+numbers! {
+    i8: ValueRef::Int8(v) => v;
+    i16: ValueRef::Int16(v) => v;
+    i32: ValueRef::Int32(v) => v;
+    i64: ValueRef::Int64(v) | ValueRef::Timestamp(v) => v;
+    u8: ValueRef::UInt8(v) => v;
+    u16: ValueRef::UInt16(v) => v;
+    u32: ValueRef::UInt32(v) => v;
+    u64: ValueRef::UInt64(v) => v;
+    f32: ValueRef::Float32(v) => v;
+    f64: ValueRef::Float64(v) => v;
+    Timestamp: ValueRef::Timestamp(v) => Timestamp(v);
+    Blob: ValueRef::Blob(v) => v;
+    RowId: ValueRef::Reference(v) => v;
+}
+
+any!(bool: ValueRef::Bool(v) => v);
+any!(Option<bool>: ValueRef::Bool(v) => Some(v), ValueRef::Null => None);
+any!(&'a str: ValueRef::String(v) => v);
+any!(Option<&'a str>: ValueRef::String(v) => Some(v), ValueRef::Null => None);
+any!(&'a [u8]: ValueRef::Bytes(v) => v);
+any!(Option<&'a [u8]>: ValueRef::Bytes(v) => Some(v), ValueRef::Null => None);
+
+impl<R: Record> Element<'_> for Id<R> {
+    fn read(vector: &VectorView<'_>) -> Result<Vec<Self>> {
+        vector.to_vec()
+    }
+}
+
+impl<'a, R: Record> Element<'a> for Option<Id<R>> {
+    fn read(vector: &VectorView<'a>) -> Result<Vec<Self>> {
+        let ids = Option::<RowId>::read(vector)?;
+        Ok(ids.into_iter().map(|id| id.map(Into::into)).collect())
+    }
+}
+
+impl<'a, R: Record> Table<'a, R> {
+    /// Gives one field of `count` rows from `first` on, to be read page by page.
+    ///
+    /// # Errors
+    /// `NotFound`: a row of the run isn't there.
+    pub fn vector(&self, first: Id<R>, field: FieldNumber, count: u64) -> Result<VectorView<'a>> {
+        self.as_dynamic().vector(field, first.into(), count)
+    }
+
+    /// Reads one field of `count` rows from `first` on: what generated code calls for
+    /// `get_vector_of_name(first, count)`.
+    ///
+    /// # Errors
+    /// `NotFound`: a row of the run isn't there; `Invalid`: the field isn't of that type, or holds
+    /// null and the type doesn't.
+    pub fn get_vector<T: Element<'a>>(
+        &self,
+        first: Id<R>,
+        field: FieldNumber,
+        count: u64,
+    ) -> Result<Vec<T>> {
+        T::read(&self.vector(first, field, count)?)
+    }
+}
+
+impl<R: Record> Writer<'_, '_, R> {
+    /// Inserts rows at the table's next ids: one vector for each field, in the schema's order, all of
+    /// the same length. Gives the first row's id. Unique keys are checked at commit.
+    ///
+    /// # Errors
+    /// `Invalid`: the vectors aren't of the same length, or not one for each field, or a value
+    /// doesn't fit its field; `Io`: the journal can't be written. Nothing was inserted then.
+    pub fn insert_vector(&mut self, fields: &[Vector<'_>]) -> Result<Id<R>> {
+        self.transaction().insert_rows(R::TABLE, fields).map(Into::into)
+    }
+
+    /// Inserts rows at free ids from `first` on.
+    ///
+    /// # Errors
+    /// As [`insert_vector`](Self::insert_vector), and `InUse` if one of the ids is in use.
+    pub fn insert_vector_at(&mut self, first: Id<R>, fields: &[Vector<'_>]) -> Result<()> {
+        self.transaction().insert_rows_at(R::TABLE, first.into(), fields)
+    }
+
+    /// Sets one field of the rows from `first` on: as many rows as there are values. Unique keys are
+    /// checked at commit.
+    ///
+    /// # Errors
+    /// `NotFound`: one of the rows isn't there; `Invalid`: a value doesn't fit the field; `Io`: the
+    /// journal can't be written. Nothing was set then.
+    pub fn set_vector<'v>(
+        &mut self,
+        first: Id<R>,
+        field: FieldNumber,
+        values: impl Into<Vector<'v>>,
+    ) -> Result<()> {
+        self.transaction().update_vector(R::TABLE, first.into(), field, values)
+    }
+
+    /// Deletes `count` rows from `first` on.
+    ///
+    /// # Errors
+    /// `NotFound`: one of the rows isn't there; `Io`: the journal can't be written. Nothing was
+    /// deleted then.
+    pub fn delete_vector(&mut self, first: Id<R>, count: u64) -> Result<()> {
+        self.transaction().delete_vector(R::TABLE, first.into(), count)
+    }
+}

@@ -1,0 +1,163 @@
+//! Changes of the data that workloads make: of schema, rows, runs of rows, and blobs.
+
+use annals::storage::simulated::Rng;
+use annals::{
+    Blob, Command, FieldNumber, Level, RowId, Table, TableNumber, Transaction, Type, Value,
+    ValueRef,
+};
+
+use super::history::State;
+use super::world::World;
+
+/// The table of all rows, whose first field is a string and whose second a number.
+const TABLE: TableNumber = TableNumber(0);
+const NAME: FieldNumber = FieldNumber(0);
+const NUMBER: FieldNumber = FieldNumber(1);
+
+/// Writes rows in one transaction; gives the state after it, if it came to its commit.
+pub(super) fn change(
+    world: &mut World,
+    rows: u64,
+    level: Level,
+) -> (annals::Result<()>, Option<State>) {
+    let World { database, rng, .. } = world;
+    let mut after = None;
+    let mut run = || -> annals::Result<()> {
+        let mut tx = database.as_ref().unwrap().begin()?;
+        tx.set_level(level);
+        write(&mut tx, rng, rows)?;
+        after = Some(State::of_transaction(&tx)?);
+        tx.commit().map(drop)
+    };
+    (run(), after)
+}
+
+fn add_field(table: TableNumber, name: String, ty: Type, default: Option<Value>) -> Command {
+    let nullable = ty != Type::String;
+    Command::AddField { table, name, ty, nullable, default }
+}
+
+/// Creates the table, or changes the schema in one of the ways that there are.
+pub(super) fn define(tx: &mut Transaction<'_>, rng: &mut Rng) -> annals::Result<()> {
+    let (name, schema) = (format!("n{:x}", rng.number()), tx.view().schema());
+    let Some(table) = schema.table(TABLE).cloned() else { return define_table(tx) };
+    let more: Vec<_> = table.fields[2..].iter().map(|field| field.number).collect();
+    let another = schema.tables().iter().map(|table| table.number).find(|&number| number != TABLE);
+    let field = |rng: &mut Rng| more[rng.index(more.len())];
+    let command = match rng.below(9) {
+        0 => Command::RenameTable { table: TABLE, name },
+        1 => Command::RenameField { table: TABLE, field: NAME, name },
+        2 if !more.is_empty() => Command::DropField { table: TABLE, field: field(rng) },
+        3 => match schema.indexes() {
+            [] => {
+                let fields = vec![NUMBER];
+                Command::CreateIndex { name, table: TABLE, fields, unique: false }
+            }
+            [first, ..] => Command::DropIndex { index: first.number },
+        },
+        4 | 5 => match another {
+            Some(table) => Command::DropTable { table },
+            None => return define_another(tx, name),
+        },
+        6 => add_field(TABLE, name, Type::Blob, None),
+        _ => add_field(TABLE, name, Type::Int64, Some(Value::Int64(7))),
+    };
+    tx.apply_command(&command)
+}
+
+fn define_table(tx: &mut Transaction<'_>) -> annals::Result<()> {
+    tx.apply_command(&Command::CreateTable { name: "item".to_owned() })?;
+    tx.apply_command(&add_field(TABLE, "name".to_owned(), Type::String, None))?;
+    tx.apply_command(&add_field(TABLE, "number".to_owned(), Type::Int64, None))?;
+    tx.apply_command(&add_field(TABLE, "content".to_owned(), Type::Blob, None))?;
+    let (name, fields) = ("by_number".to_owned(), vec![NUMBER]);
+    tx.apply_command(&Command::CreateIndex { name, table: TABLE, fields, unique: false })
+}
+
+/// Makes a table to be dropped some time, with a row in it.
+fn define_another(tx: &mut Transaction<'_>, name: String) -> annals::Result<()> {
+    tx.apply_command(&Command::CreateTable { name: name.clone() })?;
+    let table = tx.view().schema().table_named(&name).map(|table| table.number).unwrap();
+    tx.apply_command(&add_field(table, "name".to_owned(), Type::String, None))?;
+    tx.insert(table, &[ValueRef::String(&name)]).map(drop)
+}
+
+/// Makes the table if a fault, or a crash, was in the way of the first definition.
+fn define_first(tx: &mut Transaction<'_>) -> annals::Result<()> {
+    if tx.view().schema().table(TABLE).is_none() { define_table(tx) } else { Ok(()) }
+}
+
+/// Inserts, updates and deletes rows, with values that no other transaction has.
+pub(super) fn write(tx: &mut Transaction<'_>, rng: &mut Rng, rows: u64) -> annals::Result<()> {
+    define_first(tx)?;
+    for _ in 0..rows {
+        let next = tx.view().table(TABLE)?.next_id();
+        let id = RowId(rng.below(next.max(1)));
+        let is_there = tx.view().table(TABLE)?.contains(id);
+        let name = format!("{:016x}{}", rng.number(), "x".repeat(rng.index(30)));
+        match rng.below(16) {
+            0 | 1 if is_there => tx.delete(TABLE, id)?,
+            2..=4 if is_there => tx.update(TABLE, id, NAME, ValueRef::String(&name))?,
+            5 | 6 => tx.comment(&name)?,
+            7 => tx.valid_data()?,
+            8 => write_run(tx, rng)?,
+            9 | 10 => {
+                let blob = write_blob(tx, rng)?;
+                insert(tx, &name, Some(blob))?;
+            }
+            _ => insert(tx, &name, None)?,
+        }
+    }
+    // At least one change that makes the state another.
+    insert(tx, &format!("{:016x}", rng.number()), None)
+}
+
+/// Inserts a run of rows, fills it, and deletes a part of it.
+fn write_run(tx: &mut Transaction<'_>, rng: &mut Rng) -> annals::Result<()> {
+    let count = 1 + rng.below(20);
+    let id = tx.insert_vector(TABLE, count)?;
+    let numbers: Vec<_> = (0..count).map(|_| rng.number().cast_signed()).collect();
+    tx.update_vector(TABLE, id, NUMBER, &numbers[..])?;
+    let names: Vec<_> = numbers.iter().map(|number| format!("{number:x}")).collect();
+    tx.update_vector(TABLE, id, NAME, &names[..])?;
+    let kept = rng.below(count);
+    tx.delete_vector(TABLE, RowId(id.0 + kept), count - kept)
+}
+
+/// Writes a blob, most often a small one, sometimes one of two pieces.
+fn write_blob(tx: &mut Transaction<'_>, rng: &mut Rng) -> annals::Result<Blob> {
+    let len = if rng.percent(3) { 66_000 } else { rng.index(300) };
+    let mut bytes = vec![0; len];
+    rng.fill(&mut bytes);
+    tx.write_blob(&bytes[..])
+}
+
+fn insert(tx: &mut Transaction<'_>, name: &str, blob: Option<Blob>) -> annals::Result<()> {
+    let table = tx.view().schema().table(TABLE).cloned();
+    let values = table.as_ref().map_or(Vec::new(), |table| row(table, name, blob));
+    tx.insert(TABLE, &values).map(drop)
+}
+
+fn row<'a>(table: &Table, name: &'a str, blob: Option<Blob>) -> Vec<ValueRef<'a>> {
+    let value = |ty| match ty {
+        Type::String => ValueRef::String(name),
+        Type::Blob => blob.into(),
+        _ => ValueRef::Int64(i64::try_from(name.len()).unwrap()),
+    };
+    table.fields.iter().map(|field| value(field.ty)).collect()
+}
+
+/// Writes a bit more than two data frames, one of them full of pieces of a blob.
+pub(super) fn stream(tx: &mut Transaction<'_>, rng: &mut Rng) -> annals::Result<()> {
+    define_first(tx)?;
+    for place in 0..5 {
+        let letter = char::from(b'a' + u8::try_from(rng.below(26)).unwrap());
+        let long = format!("{:016x}{}", rng.number(), letter.to_string().repeat(250_000));
+        let blob = match place {
+            2 => Some(tx.write_blob(long.repeat(5).as_bytes())?),
+            _ => None,
+        };
+        insert(tx, &long, blob)?;
+    }
+    Ok(())
+}
