@@ -6,8 +6,6 @@
 //! 2. A step or a custom function that fails, or panics, leaves the file as it was.
 //! 3. A custom function changes rows, never the schema.
 
-use std::sync::Arc;
-
 use annals_schema::{Command, Difference, Newer, Plan, Relation, Schema, Step, compare};
 
 use super::database::Database;
@@ -36,16 +34,19 @@ impl Database {
     /// What a step meets (`Unique`: rows contradict a new unique index), with the line of the schema
     /// and the rows; what a custom function returns, with its name. The file is then as it was.
     pub fn upgrade(&self, schema: &Schema, customs: &mut Customs<'_>) -> Result<()> {
-        let found = Arc::clone(self.read().schema());
-        let plan = match compare(&found, schema) {
-            Relation::Same => return Ok(()),
+        if compare(self.read().schema(), schema) == Relation::Same {
+            return Ok(());
+        }
+        // Compared again, now that no other thread can upgrade.
+        let mut tx = self.begin()?;
+        let plan = match compare(tx.view().schema(), schema) {
+            Relation::Same => return tx.rollback(),
             Relation::Upgrade(plan) => plan,
             Relation::Newer(newer) => return Err(too_new(&newer)),
             Relation::Different(difference) => {
                 return Err(Error::new(ErrorKind::SchemaMismatch, advised(&difference)));
             }
         };
-        let mut tx = self.begin()?;
         for step in plan.steps() {
             take(step, &mut tx, customs)?;
         }

@@ -286,6 +286,30 @@ fn of_many_that_race_to_upgrade_one_does() {
 }
 
 #[test]
+fn of_many_threads_with_one_handle_one_upgrades() {
+    let (_folder, path) = filled();
+    let runs = AtomicUsize::new(0);
+    let database = Options::new().open(&path).unwrap();
+    let barrier = std::sync::Barrier::new(4);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                barrier.wait();
+                let run = &mut |custom: Custom<'_>, tx: &mut annals::Transaction<'_>| {
+                    runs.fetch_add(1, Ordering::Relaxed);
+                    (0..1000).for_each(|_| std::thread::yield_now());
+                    FUNCTIONS.run(custom, tx)
+                };
+                database.upgrade(&new(), run).unwrap();
+                assert_new(&database.read(), FUNCTIONS);
+            });
+        }
+    });
+    assert_eq!(runs.into_inner(), 2, "each function ran once");
+    assert_eq!(database.read().txid(), 3);
+}
+
+#[test]
 fn two_files_are_one_schema() {
     use two_files::people;
     let folder = tempfile::tempdir().unwrap();
@@ -338,7 +362,7 @@ fn an_enforced_reference_that_leads_nowhere_fails_the_upgrade() {
         "{OLD}add_field person boss references person restrict\ncustom set_boss\n"
     ));
     let boss = annals::FieldNumber(2);
-    let mut set = |id| {
+    let set = |id| {
         let program = program.clone();
         Options::new().open_schema_with(&path, &program, &mut |_, tx| {
             tx.update(PEOPLE, annals::RowId(0), boss, ValueRef::Reference(annals::RowId(id)))
