@@ -4,6 +4,7 @@
 //! 1. Blobs are numbered from 1 without a gap, in the order in which they were written.
 //! 2. The first piece of a blob is at offset 0, each further one where the one before ends. A piece
 //!    without bytes is alone.
+#![expect(clippy::big_endian_bytes, reason = "big-endian numbers compare as their bytes do")]
 
 use annals_schema::{Blob, ValueRef};
 

@@ -296,6 +296,34 @@ impl Column {
         }
     }
 
+    /// Writes a run of values that the column accepts; to slots that have none, if they are `new`.
+    pub(super) fn write_values(
+        &mut self,
+        slot: usize,
+        values: &[ValueRef<'_>],
+        (new, fresh): (bool, bool),
+        epoch: &Epoch,
+    ) {
+        let Self { nulls, data: Data::Variable(strings), .. } = self else {
+            let all = (slot..).zip(values);
+            return all.for_each(|(slot, &value)| self.insert(slot, value, fresh, epoch));
+        };
+        if let Some(nulls) = nulls {
+            for (slot, value) in (slot..).zip(values) {
+                nulls.set(slot, matches!(value, ValueRef::Null), fresh, epoch);
+            }
+        }
+        if !new {
+            (slot..slot + values.len()).for_each(|slot| strings.clear(slot, epoch));
+        }
+        let bytes = values.iter().map(|value| match value {
+            ValueRef::String(text) => text.as_bytes(),
+            ValueRef::Bytes(bytes) => bytes,
+            _ => &[],
+        });
+        strings.write(slot, bytes, fresh, epoch);
+    }
+
     /// Borrows a run of cells: `len` of them, or fewer where a page ends; none if the column's values
     /// aren't cells of a fixed number of bytes.
     pub(super) fn run(&self, slot: usize, len: usize) -> &[u8] {

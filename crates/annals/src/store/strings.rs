@@ -35,6 +35,9 @@ const LONGEST: usize = PAGE / 4 - HEAD;
 /// own, so that a column of one row takes no page.
 const FEW: u32 = 8;
 
+/// How many cells of short values are put together before they are written.
+const SHORT_RUN: usize = 64;
+
 /// The largest value, in bytes: 1 GiB.
 pub(super) const MAX_LEN: usize = 1 << 30;
 
@@ -164,6 +167,34 @@ impl Strings {
             let cell = self.store(slot, value, epoch);
             self.cells.set(slot, cell, fresh, epoch);
         }
+    }
+
+    /// Writes the values of a run of slots that have none.
+    pub(super) fn write<'v>(
+        &mut self,
+        slot: usize,
+        values: impl Iterator<Item = &'v [u8]>,
+        fresh: bool,
+        epoch: &Epoch,
+    ) {
+        let mut cells = [0; SHORT_RUN * 16];
+        let (mut begin, mut len) = (slot, 0);
+        for (slot, value) in (slot..).zip(values) {
+            if value.len() <= INLINE {
+                cells[len..len + 16].copy_from_slice(&cell_of(value));
+                len += 16;
+            }
+            if value.len() > INLINE || len == cells.len() {
+                // Before a longer value is put away, which may move others: those that it moves are
+                // the ones to which their cells lead.
+                self.cells.write(begin, &cells[..len], fresh, epoch);
+                (begin, len) = (slot + 1, 0);
+            }
+            if value.len() > INLINE {
+                self.insert(slot, value, fresh, epoch);
+            }
+        }
+        self.cells.write(begin, &cells[..len], fresh, epoch);
     }
 
     /// Makes a run of slots that have no values hold empty ones.

@@ -142,8 +142,15 @@ impl Table {
         })
     }
 
-    /// Changes the values of a field in rows that are there; they were checked.
-    pub(super) fn write_run(&mut self, id: u64, field: usize, values: Vector<'_>, epoch: &Epoch) {
+    /// Changes the values of a field in rows that are there; they were checked. If the rows are
+    /// `new`, they hold zeros.
+    pub(super) fn write_run(
+        &mut self,
+        (id, field): (u64, usize),
+        values: Vector<'_>,
+        new: bool,
+        epoch: &Epoch,
+    ) {
         let Self { rows, columns, .. } = self;
         let Some(column) = columns.get_mut(field) else { return };
         let Some(count) = values.len(column.ty()) else { return };
@@ -160,9 +167,7 @@ impl Table {
                     }
                     Vector::Values(values) => {
                         let (values, rest) = values.split_at(len);
-                        for (slot, &value) in (slot..).zip(values) {
-                            column.replace(slot, value, fresh, epoch);
-                        }
+                        column.write_values(slot, values, (new, fresh), epoch);
                         Vector::Values(rest)
                     }
                 };

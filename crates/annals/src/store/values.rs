@@ -13,7 +13,7 @@ use crate::event::{MAX_VECTOR, Vector, width};
 /// The values of one field in consecutive rows, borrowed from a program's slice.
 ///
 /// A slice of numbers is taken as it is: no value of it is looked at one by one where the field can
-/// hold any. Values of other types are turned into [`ValueRef`]s a few thousand at a time.
+/// hold any. Values of other types are turned into [`ValueRef`]s a thousand at a time.
 pub struct Values<'a> {
     source: Source<'a>,
     /// Which types it is for; `None`: it will be seen from the values.
@@ -30,34 +30,30 @@ enum Source<'a> {
 
 type Make<'a> = dyn Fn(Range<usize>, &mut Vec<ValueRef<'a>>) + 'a;
 
-/// How many values are made at a time.
-const MADE: usize = 4096;
+/// How many values are made at a time: what stays near the processor.
+const MADE: usize = 1024;
 /// A piece has at most this many bytes, unless it is one value.
 const PIECE: usize = 1 << 20;
 
 impl<'a> Values<'a> {
-    /// Takes the values that a function of their place gives.
-    fn made(len: usize, value: impl Fn(usize) -> ValueRef<'a> + 'a) -> Self {
+    /// Takes what a function makes of each item.
+    fn made<T>(items: &'a [T], value: impl Fn(&'a T) -> ValueRef<'a> + 'a) -> Self {
         let make = move |range: Range<usize>, out: &mut Vec<ValueRef<'a>>| {
-            out.extend(range.map(&value));
+            out.extend(items.get(range).unwrap_or_default().iter().map(&value));
         };
-        Self { source: Source::Made(len, Box::new(make)), fits: None }
+        Self { source: Source::Made(items.len(), Box::new(make)), fits: None }
     }
 
     /// Takes strings, owned or borrowed.
     #[must_use]
     pub fn strings<S: AsRef<str>>(values: &'a [S]) -> Self {
-        Self::made(values.len(), |at| {
-            values.get(at).map_or(ValueRef::Null, |value| ValueRef::String(value.as_ref()))
-        })
+        Self::made(values, |value| ValueRef::String(value.as_ref()))
     }
 
     /// Takes strings of bytes, owned or borrowed.
     #[must_use]
     pub fn bytes<B: AsRef<[u8]>>(values: &'a [B]) -> Self {
-        Self::made(values.len(), |at| {
-            values.get(at).map_or(ValueRef::Null, |value| ValueRef::Bytes(value.as_ref()))
-        })
+        Self::made(values, |value| ValueRef::Bytes(value.as_ref()))
     }
 
     /// Gives the number of values of a field of this type; `None` if they aren't of that type.
@@ -71,8 +67,21 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Lets `take` have the values in pieces, in order, each with the place of its first value.
+    /// Lets `take` have the values in pieces of events, in order, each with the place of its first
+    /// value.
     pub(crate) fn each_piece(
+        &self,
+        ty: Type,
+        mut take: impl FnMut(usize, Vector<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.each(ty, |at, values| match values {
+            Vector::Cells(_) => take(at, values),
+            Vector::Values(values) => in_parts(at, values, &mut take),
+        })
+    }
+
+    /// Lets `take` have the values, some at a time, however long they are.
+    pub(crate) fn each(
         &self,
         ty: Type,
         mut take: impl FnMut(usize, Vector<'_>) -> Result<()>,
@@ -86,14 +95,14 @@ impl<'a> Values<'a> {
             }
             Source::Slice(values) => {
                 let mut pieces = values.chunks(MADE).enumerate();
-                pieces.try_for_each(|(at, piece)| in_parts(at * MADE, piece, &mut take))
+                pieces.try_for_each(|(at, piece)| take(at * MADE, Vector::Values(piece)))
             }
             Source::Made(len, make) => {
                 let mut piece = Vec::with_capacity(MADE.min(*len));
                 (0..*len).step_by(MADE).try_for_each(|at| {
                     piece.clear();
-                    make(at..len.min(&(at + MADE)).to_owned(), &mut piece);
-                    in_parts(at, &piece, &mut take)
+                    make(at..(at + MADE).min(*len), &mut piece);
+                    take(at, Vector::Values(&piece))
                 })
             }
         }
@@ -151,7 +160,7 @@ impl<'a> From<&'a [bool]> for Values<'a> {
 /// Values of any type, of which `None` is null.
 impl<'a, T: Copy + Into<ValueRef<'a>>> From<&'a [Option<T>]> for Values<'a> {
     fn from(values: &'a [Option<T>]) -> Self {
-        Self::made(values.len(), |at| values.get(at).copied().flatten().into())
+        Self::made(values, |&value| value.into())
     }
 }
 

@@ -119,7 +119,7 @@ impl Store {
             return Err(Error::invalid(format!("{}: {what}", self.name_of(number, field))));
         };
         let mut is_zero = true;
-        values.each_piece(column.ty(), |_, piece| {
+        values.each(column.ty(), |_, piece| {
             is_zero = is_zero && holds_zeros(column, piece);
             match first_bad(column, piece, &self.working.blobs) {
                 Some(value) => Err(bad_value(&self.working, number, field, &value)),
@@ -158,7 +158,9 @@ impl Store {
         field: FieldNumber,
         values: Vector<'_>,
     ) {
-        self.write_rows(number, id, field, values, true);
+        if let Some((place, run)) = self.write_rows((number, field), id, values, true) {
+            self.note_run(number, (field, place), run);
+        }
     }
 
     /// Sets a field of rows; it was checked.
@@ -176,28 +178,29 @@ impl Store {
         let count = table.columns.get(place).and_then(|column| values.len(column.ty()));
         let run = (id.0, count.unwrap_or(0) as u64);
         self.unindex_run(at, run, Some(place));
-        self.write_rows(number, id, field, values, watch);
+        self.write_rows((number, field), id, values, false);
         self.index_run(at, run, Some(place), watch);
+        if watch {
+            self.note_run(number, (field, place), run);
+        }
     }
 
+    /// Writes a field of rows; gives the place of the field, and the run.
     fn write_rows(
         &mut self,
-        number: TableNumber,
+        (number, field): (TableNumber, FieldNumber),
         id: RowId,
-        field: FieldNumber,
         values: Vector<'_>,
-        watch: bool,
-    ) {
+        new: bool,
+    ) -> Option<(usize, (u64, u64))> {
         self.changed = true;
-        let Some(table) = self.working.tables.get_mut(number.0 as usize) else { return };
-        let Some(place) = table.place_of(field) else { return };
-        let count = table.columns.get(place).and_then(|column| values.len(column.ty()));
+        let table = self.working.tables.get_mut(number.0 as usize)?;
+        let place = table.place_of(field)?;
+        let count = table.columns.get(place).and_then(|column| values.len(column.ty()))?;
         let table = table.make_mut();
         table.begin(&self.epoch);
-        table.write_run(id.0, place, values, &self.epoch);
-        if watch {
-            self.note_run(number, (field, place), (id.0, count.unwrap_or(0) as u64));
-        }
+        table.write_run((id.0, place), values, new, &self.epoch);
+        Some((place, (id.0, count as u64)))
     }
 }
 
@@ -230,5 +233,61 @@ fn holds_zeros(column: &Column, values: Vector<'_>) -> bool {
             ValueRef::Bytes(bytes) => !nullable && bytes.is_empty(),
             _ => false,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::View;
+    use annals_schema::{Command, Type};
+
+    const TABLE: TableNumber = TableNumber(0);
+
+    /// Reads all of a view of which each number is `round`, and each text too.
+    fn read(view: &View, rows: u64, round: i64) {
+        let table = view.table(TABLE).unwrap();
+        let numbers = table.vector(FieldNumber(0), RowId(0), rows).unwrap();
+        let mut count = 0;
+        for chunk in numbers.chunks::<i64>().unwrap() {
+            assert!(chunk.iter().all(|&number| number == round));
+            count += chunk.len() as u64;
+        }
+        let texts = table.vector(FieldNumber(1), RowId(0), rows).unwrap();
+        assert!(texts.strings().unwrap().all(|text| text == round.to_string().repeat(8)));
+        assert_eq!((count, table.len()), (rows, rows));
+    }
+
+    /// Small enough for Miri, which looks for races between the writer and the readers.
+    #[test]
+    fn readers_go_on_while_runs_are_appended_and_rewritten() {
+        let mut store = Store::new();
+        store.apply_command(&Command::CreateTable { name: "t".to_owned() }).unwrap();
+        for (name, ty, nullable) in [("a", Type::Int64, false), ("b", Type::String, true)] {
+            let (name, table) = (name.to_owned(), TABLE);
+            let command = Command::AddField { table, name, ty, nullable, default: None };
+            store.apply_command(&command).unwrap();
+        }
+        let (mut next, mut threads) = (0, Vec::new());
+        for round in 0..6_i64 {
+            store.insert_vector(TABLE, RowId(next), 150, true).unwrap();
+            let count = next + 150;
+            let cells = round.to_le_bytes().repeat(usize::try_from(count).unwrap());
+            let number = FieldNumber(0);
+            store.update_vector(TABLE, RowId(0), number, Vector::Cells(&cells), true).unwrap();
+            let text = round.to_string().repeat(8);
+            let texts = vec![ValueRef::String(&text); usize::try_from(count).unwrap()];
+            let values = Vector::Values(&texts);
+            store.update_vector(TABLE, RowId(0), FieldNumber(1), values, true).unwrap();
+            if round % 3 == 2 {
+                store.rollback();
+                continue;
+            }
+            next = count;
+            let view = store.commit();
+            threads.push(std::thread::spawn(move || read(&view, count, round)));
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        store.view().check().unwrap();
     }
 }
