@@ -38,9 +38,21 @@ pub(crate) fn push_value(text: &mut String, value: ValueRef<'_>) {
     }
 }
 
-/// Appends a string in quotes.
+/// Appends a string in quotes. Control characters are escaped, those too that JSON would allow:
+/// a terminal may obey them.
 pub(crate) fn push_string(text: &mut String, value: &str) {
-    text.push_str(&serde_json::Value::from(value).to_string());
+    let quoted = serde_json::Value::from(value).to_string();
+    if !quoted.contains(char::is_control) {
+        return text.push_str(&quoted);
+    }
+    for c in quoted.chars() {
+        if c.is_control() {
+            // Writing to a string doesn't fail.
+            let _ = write!(text, "\\u{:04x}", u32::from(c));
+        } else {
+            text.push(c);
+        }
+    }
 }
 
 /// Gives the key of a field. `id` is the row's id, so a field of that name goes by its full name,
@@ -152,6 +164,7 @@ mod tests {
     #[test]
     fn strings_are_escaped() {
         assert_eq!(json(ValueRef::String("a\"\\\n\u{1}é")), r#""a\"\\\n\u0001é""#);
+        assert_eq!(json(ValueRef::String("\u{7f}\u{9b}")), r#""\u007f\u009b""#);
         assert_eq!(json(ValueRef::UInt64(u64::MAX)), "18446744073709551615");
     }
 }

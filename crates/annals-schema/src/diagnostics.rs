@@ -145,7 +145,7 @@ pub(crate) fn suggest<'n>(
 }
 
 /// Finds the name with the smallest edit distance, if that is small enough to be a slip.
-pub(crate) fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let limit = (wrong.chars().count() / 3).max(1);
     names
         .map(|name| (edit_distance(&wrong.to_lowercase(), &name.to_lowercase()), name))

@@ -21,14 +21,14 @@ mod types;
 mod value;
 
 pub use codegen::{generate, generate_module, module_name};
-pub use diagnostics::{Diagnostic, render_all};
+pub use diagnostics::{Diagnostic, nearest, render_all};
 pub use difference::{Difference, first_difference};
 pub use lexer::{LexError, Token, tokenize};
 pub use literal::{parse_value, write_value};
 pub use model::{
     Command, Field, FieldNumber, Index, IndexNumber, RowId, Schema, SchemaError, Table, TableNumber,
 };
-pub use parser::{SchemaFile, parse, parse_command};
+pub use parser::{COMMANDS, SchemaFile, parse, parse_command};
 pub use time::{Timestamp, TimestampError};
 pub use types::Type;
 pub use value::{Value, ValueRef};

@@ -15,7 +15,8 @@ use crate::{
 const CREATE_TABLE: &str = "create_table NAME";
 const ADD_FIELD: &str = "add_field TABLE NAME TYPE [null] [default VALUE]";
 const NAMESPACE: &str = "namespace NAME";
-const COMMANDS: [&str; 5] =
+/// The commands of the schema language, `namespace` included.
+pub const COMMANDS: [&str; 5] =
     ["create_table", "add_field", "create_index", "create_unique_index", "namespace"];
 
 /// What a schema file says.

@@ -6,5 +6,8 @@
 mod damage;
 mod identity;
 mod program;
+mod sql;
 mod streams;
+#[cfg(unix)]
+mod terminal;
 mod transcripts;
