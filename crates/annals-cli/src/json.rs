@@ -7,7 +7,8 @@ use annals::{Error, Field, Result, Schema, Table, Timestamp, ValueRef};
 
 use crate::language;
 
-/// Appends a value. Bytes are strings of the form `0x..`, timestamps RFC 3339 strings, references
+/// Appends a value. Bytes are strings of the form `0x..`, blobs
+/// `blob:N`, timestamps RFC 3339 strings, references
 /// the id or `null`; a float that JSON has no number for is one of the strings `NaN`, `Infinity`
 /// and `-Infinity`.
 pub(crate) fn push_value(text: &mut String, value: ValueRef<'_>) {
@@ -28,7 +29,7 @@ pub(crate) fn push_value(text: &mut String, value: ValueRef<'_>) {
         ValueRef::Float32(value) => push_not_finite(text, f64::from(value)),
         ValueRef::Float64(value) => push_not_finite(text, value),
         ValueRef::String(value) => push_string(text, value),
-        ValueRef::Bytes(_) => {
+        ValueRef::Bytes(_) | ValueRef::Blob(_) => {
             let mut hex = String::new();
             language::write_value(value, &mut hex);
             push_string(text, &hex);
@@ -95,6 +96,37 @@ pub(crate) fn push_event(text: &mut String, schema: &Schema, event: &Event<'_>) 
             let table = schema.table(table).ok_or_else(unknown_place)?;
             push_place(text, "delete", table, id.0);
         }
+        Event::InsertVector { table, id, count } => {
+            push_place(text, "insert_vector", schema.table(table).ok_or_else(unknown_place)?, id.0);
+            push_display(text, format_args!(",\"count\":{count}"));
+        }
+        Event::UpdateVector { table, id, field, values } => {
+            let table = schema.table(table).ok_or_else(unknown_place)?;
+            let field = table.field(field).ok_or_else(unknown_place)?;
+            push_place(text, "update_vector", table, id.0);
+            text.push_str(",\"field\":");
+            push_string(text, &field.name);
+            text.push_str(",\"values\":[");
+            for (place, value) in values.iter(field.ty).enumerate() {
+                text.push_str(if place > 0 { "," } else { "" });
+                push_value(text, value);
+            }
+            text.push(']');
+        }
+        Event::DeleteVector { table, id, count } => {
+            push_place(text, "delete_vector", schema.table(table).ok_or_else(unknown_place)?, id.0);
+            push_display(text, format_args!(",\"count\":{count}"));
+        }
+        Event::Blob { blob, offset, bytes, .. } => {
+            let (blob, bytes) = (blob.0, ValueRef::Bytes(bytes));
+            push_display(
+                text,
+                format_args!("{{\"op\":\"blob\",\"blob\":{blob},\"offset\":{offset}"),
+            );
+            text.push_str(",\"bytes\":");
+            push_value(text, bytes);
+        }
+        Event::ValidData => text.push_str("{\"op\":\"valid_data\""),
         Event::Comment(comment) => {
             text.push_str("{\"op\":\"comment\",\"text\":");
             push_string(text, comment);

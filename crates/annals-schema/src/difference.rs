@@ -60,10 +60,7 @@ fn same_name(lines: &[String], line: &str) -> Option<String> {
 }
 
 fn lines(schema: &Schema, indexes: bool) -> Vec<String> {
-    schema
-        .commands()
-        .iter()
-        .filter(|command| matches!(command, Command::CreateIndex { .. }) == indexes)
-        .map(|command| schema.command_text(command))
-        .collect()
+    let lines = schema.commands().iter().zip(schema.lines());
+    let of_kind = |(command, _): &(&Command, String)| command.is_ordered() != indexes;
+    lines.filter(of_kind).map(|(_, line)| line).collect()
 }

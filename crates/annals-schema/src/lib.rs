@@ -8,7 +8,9 @@
 //!
 //! This crate knows nothing of files, and nothing of the runtime.
 
+mod apply;
 mod codegen;
+mod command;
 mod diagnostics;
 mod difference;
 mod lexer;
@@ -21,14 +23,13 @@ mod types;
 mod value;
 
 pub use codegen::{generate, generate_module, module_name};
+pub use command::{Command, SchemaError};
 pub use diagnostics::{Diagnostic, nearest, render_all};
 pub use difference::{Difference, first_difference};
 pub use lexer::{LexError, Token, tokenize};
 pub use literal::{parse_value, write_value};
-pub use model::{
-    Command, Field, FieldNumber, Index, IndexNumber, RowId, Schema, SchemaError, Table, TableNumber,
-};
+pub use model::{Field, FieldNumber, Index, IndexNumber, RowId, Schema, Table, TableNumber};
 pub use parser::{COMMANDS, SchemaFile, parse, parse_command};
 pub use time::{Timestamp, TimestampError};
-pub use types::Type;
-pub use value::{Value, ValueRef};
+pub use types::{OnDelete, Type};
+pub use value::{Blob, Value, ValueRef};

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
-use crate::{RowId, Timestamp, Token, Type, Value, ValueRef};
+use crate::{Blob, RowId, Timestamp, Token, Type, Value, ValueRef};
 
 /// Reads a value of a type from a token. The word `null` is [`Value::Null`] for every type: whether
 /// a field may be null is for [`Field::accepts`](crate::Field::accepts) to say.
@@ -33,7 +33,8 @@ pub fn parse_value(ty: Type, token: &Token<'_>) -> Result<Value, String> {
         Type::String => Some(Value::String(text.to_owned())),
         Type::Bytes => parse_bytes(text).map(Value::Bytes),
         Type::Timestamp => text.parse().ok().map(|Timestamp(time)| Value::Timestamp(time)),
-        Type::Reference(_) => parse_reference(text),
+        Type::Blob => parse_blob(text).map(Value::Blob),
+        Type::Reference(..) => parse_reference(text),
     };
     value.ok_or_else(|| format!("`{}` is not {}: {}", shorten(text), article(ty), expectation(ty)))
 }
@@ -66,6 +67,13 @@ fn parse_bytes(text: &str) -> Option<Vec<u8>> {
     pairs.iter().map(byte).collect()
 }
 
+fn parse_blob(text: &str) -> Option<Blob> {
+    let digits = text.strip_prefix("blob:")?;
+    let number =
+        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())??;
+    (1..=Blob::MAX.0).contains(&number).then_some(Blob(number))
+}
+
 fn parse_reference(text: &str) -> Option<Value> {
     if text == "-1" {
         return Some(Value::Null);
@@ -86,7 +94,7 @@ fn shorten(text: &str) -> String {
 fn article(ty: Type) -> String {
     match ty {
         Type::Bytes => "bytes".to_owned(),
-        Type::Reference(_) => "a reference".to_owned(),
+        Type::Reference(..) => "a reference".to_owned(),
         Type::Int8 | Type::Int16 | Type::Int32 | Type::Int64 => format!("an {}", ty.name()),
         _ => format!("a {}", ty.name()),
     }
@@ -113,7 +121,8 @@ fn expectation(ty: Type) -> String {
              microseconds since 1970"
                 .to_owned()
         }
-        Type::Reference(_) => {
+        Type::Blob => "use blob: and its number, like blob:7, or null".to_owned(),
+        Type::Reference(..) => {
             format!("use the id of a row, 0 to {}, or null", RowId::MAX.0)
         }
     }
@@ -147,6 +156,7 @@ pub fn write_value(out: &mut impl Write, value: ValueRef<'_>) -> fmt::Result {
             v.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
         }
         ValueRef::Timestamp(v) => write!(out, "{}", Timestamp(v)),
+        ValueRef::Blob(v) => write!(out, "blob:{}", v.0),
         ValueRef::Reference(v) => write!(out, "{}", v.0),
     }
 }

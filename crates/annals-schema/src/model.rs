@@ -1,15 +1,14 @@
 //! The model: a log of commands, and the tables and indexes that they build.
 //!
 //! Invariants
-//! 1. A table's number is its place in [`Schema::tables`]; a field's number is its place in
-//!    [`Table::fields`]; an index's number is its place in [`Schema::indexes`]. Numbers start at 0
-//!    and are never used again.
-//! 2. Names are unique among tables, among the fields of a table, and among indexes.
-//! 3. Applying [`Schema::commands`] in order to an empty schema gives the same schema.
+//! 1. A table's number is its place among all tables ever created, a field's among all that its
+//!    table ever had, an index's among all ever created. Numbers start at 0 and are never used again.
+//! 2. [`Schema::tables`], [`Table::fields`] and [`Schema::indexes`] hold what wasn't dropped, in
+//!    order of the numbers; their names are unique.
+//! 3. An index is on a table and on fields that are there; so is an enforced reference.
+//! 4. Applying [`Schema::commands`] in order to an empty schema gives the same schema.
 
-use std::fmt;
-
-use crate::{Type, Value};
+use crate::{Command, Type, Value};
 
 /// The number of a table: its place among all tables ever created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,41 +29,7 @@ pub struct RowId(pub u64);
 impl RowId {
     /// The largest id a row can have: so that an id plus one still fits in an `i64`.
     pub const MAX: Self = Self(Self::LARGEST);
-    const LARGEST: u64 = i64::MAX as u64 - 1;
-}
-
-/// One command of the schema language: one change of the schema.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Command {
-    /// `create_table NAME`
-    CreateTable {
-        /// The new table's name.
-        name: String,
-    },
-    /// `add_field TABLE NAME TYPE [null] [default VALUE]`
-    AddField {
-        /// The table that gets the field.
-        table: TableNumber,
-        /// The new field's name.
-        name: String,
-        /// Its type.
-        ty: Type,
-        /// Whether it may be null. Always true for references.
-        nullable: bool,
-        /// What `insert` and existing rows get; `None`: null if nullable, else zero or empty.
-        default: Option<Value>,
-    },
-    /// `create_index NAME TABLE FIELD,..` and `create_unique_index NAME TABLE FIELD,..`
-    CreateIndex {
-        /// The new index's name.
-        name: String,
-        /// The table it is on.
-        table: TableNumber,
-        /// Its fields, most significant first; at least one.
-        fields: Vec<FieldNumber>,
-        /// Whether two rows may not have the same key. Keys that contain null are never equal.
-        unique: bool,
-    },
+    pub(crate) const LARGEST: u64 = i64::MAX as u64 - 1;
 }
 
 /// A field of a table.
@@ -89,8 +54,12 @@ pub struct Table {
     pub number: TableNumber,
     /// Its name.
     pub name: String,
-    /// Its fields, in order of their numbers.
+    /// Its fields that weren't dropped, in order of their numbers.
     pub fields: Vec<Field>,
+    /// Whether it always has exactly one row.
+    pub single_row: bool,
+    /// The number that its next field gets.
+    pub(crate) next_field: u32,
 }
 
 /// An index.
@@ -111,53 +80,12 @@ pub struct Index {
 /// A schema: tables and indexes, and the commands that built them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Schema {
-    commands: Vec<Command>,
-    tables: Vec<Table>,
-    indexes: Vec<Index>,
+    pub(crate) commands: Vec<Command>,
+    pub(crate) tables: Vec<Table>,
+    pub(crate) indexes: Vec<Index>,
+    pub(crate) next_table: u32,
+    pub(crate) next_index: u32,
 }
-
-/// Why a command can't be applied to a schema.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SchemaError {
-    /// The name is no identifier: a letter or `_`, then letters, digits, `_`; at most 255 bytes.
-    BadName(String),
-    /// There is a table, field or index of that name already.
-    NameInUse(String),
-    /// There is no table with that number.
-    NoTable(TableNumber),
-    /// The table has no field with that number.
-    NoField(TableNumber, FieldNumber),
-    /// The default isn't a value of the field's type, or is null where null isn't allowed.
-    BadDefault(String),
-    /// The index has no field, or names one twice.
-    BadIndex(String),
-}
-
-impl fmt::Display for SchemaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BadName(name) => write!(
-                f,
-                "{name:?} is not a name: use a letter or `_`, then letters, digits and `_`, at \
-                 most 255 in all"
-            ),
-            Self::NameInUse(name) => write!(f, "the name {name:?} is in use already"),
-            Self::NoTable(number) => write!(f, "there is no table number {}", number.0),
-            Self::NoField(table, field) => {
-                write!(f, "table number {} has no field number {}", table.0, field.0)
-            }
-            Self::BadDefault(name) => {
-                write!(f, "the default of field {name:?} is not a value of its type")
-            }
-            Self::BadIndex(name) => {
-                write!(f, "index {name:?} must name at least one field, and none twice")
-            }
-        }
-    }
-}
-
-impl std::error::Error for SchemaError {}
 
 impl Field {
     /// Gives the value that `insert` uses when none is given, and that existing rows get.
@@ -188,32 +116,14 @@ impl Field {
             Type::String => Value::String(String::new()),
             Type::Bytes => Value::Bytes(Vec::new()),
             Type::Timestamp => Value::Timestamp(0),
-            Type::Reference(_) => Value::Null,
+            Type::Blob | Type::Reference(..) => Value::Null,
         }
     }
 
     /// Tells whether `value` may stand in this field: of its type, or null where that is allowed.
     #[must_use]
     pub fn accepts(&self, value: crate::ValueRef<'_>) -> bool {
-        use crate::ValueRef as V;
-        matches!(
-            (self.ty, value),
-            (Type::Bool, V::Bool(_))
-                | (Type::Int8, V::Int8(_))
-                | (Type::Int16, V::Int16(_))
-                | (Type::Int32, V::Int32(_))
-                | (Type::Int64, V::Int64(_))
-                | (Type::UInt8, V::UInt8(_))
-                | (Type::UInt16, V::UInt16(_))
-                | (Type::UInt32, V::UInt32(_))
-                | (Type::UInt64, V::UInt64(_))
-                | (Type::Float32, V::Float32(_))
-                | (Type::Float64, V::Float64(_))
-                | (Type::String, V::String(_))
-                | (Type::Bytes, V::Bytes(_))
-                | (Type::Timestamp, V::Timestamp(_))
-                | (Type::Reference(_), V::Reference(RowId(0..=RowId::LARGEST)))
-        ) || (self.nullable && matches!(value, V::Null))
+        self.ty.accepts(self.nullable, value)
     }
 }
 
@@ -224,13 +134,13 @@ impl Schema {
         &self.commands
     }
 
-    /// Gives all tables, in order of their numbers.
+    /// Gives the tables that weren't dropped, in order of their numbers.
     #[must_use]
     pub fn tables(&self) -> &[Table] {
         &self.tables
     }
 
-    /// Gives all indexes, in order of their numbers.
+    /// Gives the indexes that weren't dropped, in order of their numbers.
     #[must_use]
     pub fn indexes(&self) -> &[Index] {
         &self.indexes
@@ -239,7 +149,7 @@ impl Schema {
     /// Finds a table by its number.
     #[must_use]
     pub fn table(&self, number: TableNumber) -> Option<&Table> {
-        self.tables.get(number.0 as usize)
+        by_number(&self.tables, number, |table| table.number)
     }
 
     /// Finds a table by its name.
@@ -251,7 +161,7 @@ impl Schema {
     /// Finds an index by its number.
     #[must_use]
     pub fn index(&self, number: IndexNumber) -> Option<&Index> {
-        self.indexes.get(number.0 as usize)
+        by_number(&self.indexes, number, |index| index.number)
     }
 
     /// Finds an index by its name.
@@ -259,91 +169,14 @@ impl Schema {
     pub fn index_named(&self, name: &str) -> Option<&Index> {
         self.indexes.iter().find(|index| index.name == name)
     }
-
-    /// Applies one command; on error the schema is as it was.
-    ///
-    /// # Errors
-    /// Those of [`check`](Self::check).
-    pub fn apply(&mut self, command: Command) -> Result<(), SchemaError> {
-        self.check(&command)?;
-        match command.clone() {
-            Command::CreateTable { name } => {
-                let number = TableNumber(next_number(self.tables.len()));
-                self.tables.push(Table { number, name, fields: Vec::new() });
-            }
-            Command::AddField { table: number, name, ty, nullable, default } => {
-                if let Some(table) = self.tables.get_mut(number.0 as usize) {
-                    table.fields.push(new_field(table, name, ty, nullable, default));
-                }
-            }
-            Command::CreateIndex { name, table, fields, unique } => {
-                let number = IndexNumber(next_number(self.indexes.len()));
-                self.indexes.push(Index { number, name, table, fields, unique });
-            }
-        }
-        self.commands.push(command);
-        Ok(())
-    }
-
-    /// Tells whether a command can be applied.
-    ///
-    /// # Errors
-    /// A name that is none, or in use; a table or field that isn't there; a default that the field
-    /// can't hold; an index of no field, or of one field twice.
-    pub fn check(&self, command: &Command) -> Result<(), SchemaError> {
-        match command {
-            Command::CreateTable { name } => {
-                check_name(name)?;
-                check_unused(name, self.table_named(name).is_some())
-            }
-            Command::AddField { table, name, ty, nullable, default } => {
-                check_name(name)?;
-                if let Type::Reference(target) = ty {
-                    self.table(*target).ok_or(SchemaError::NoTable(*target))?;
-                }
-                let owner = self.table(*table).ok_or(SchemaError::NoTable(*table))?;
-                check_unused(name, owner.field_named(name).is_some())?;
-                let field = new_field(owner, name.clone(), *ty, *nullable, default.clone());
-                match default {
-                    Some(value) if !field.accepts(value.as_ref()) => {
-                        Err(SchemaError::BadDefault(name.clone()))
-                    }
-                    _ => Ok(()),
-                }
-            }
-            Command::CreateIndex { name, table, fields, .. } => {
-                self.check_index(name, *table, fields)
-            }
-        }
-    }
-
-    fn check_index(
-        &self,
-        name: &str,
-        table: TableNumber,
-        fields: &[FieldNumber],
-    ) -> Result<(), SchemaError> {
-        check_name(name)?;
-        check_unused(name, self.index_named(name).is_some())?;
-        let owner = self.table(table).ok_or(SchemaError::NoTable(table))?;
-        for (place, &field) in fields.iter().enumerate() {
-            owner.field(field).ok_or(SchemaError::NoField(table, field))?;
-            if fields.iter().take(place).any(|&earlier| earlier == field) {
-                return Err(SchemaError::BadIndex(name.to_owned()));
-            }
-        }
-        if fields.is_empty() {
-            return Err(SchemaError::BadIndex(name.to_owned()));
-        }
-        Ok(())
-    }
 }
 
 impl Table {
     /// Finds a field by its number.
+    #[inline]
     #[must_use]
     pub fn field(&self, number: FieldNumber) -> Option<&Field> {
-        self.fields.get(number.0 as usize)
+        by_number(&self.fields, number, |field| field.number)
     }
 
     /// Finds a field by its name.
@@ -351,35 +184,37 @@ impl Table {
     pub fn field_named(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
-}
 
-fn next_number(len: usize) -> u32 {
-    u32::try_from(len).expect("a schema has fewer than 2^32 tables, fields and indexes")
-}
-
-fn new_field(
-    table: &Table,
-    name: String,
-    ty: Type,
-    nullable: bool,
-    default: Option<Value>,
-) -> Field {
-    let number = FieldNumber(next_number(table.fields.len()));
-    let nullable = nullable || matches!(ty, Type::Reference(_));
-    Field { number, name, ty, nullable, default }
-}
-
-fn check_unused(name: &str, used: bool) -> Result<(), SchemaError> {
-    if used { Err(SchemaError::NameInUse(name.to_owned())) } else { Ok(()) }
-}
-
-fn check_name(name: &str) -> Result<(), SchemaError> {
-    let mut characters = name.chars();
-    let starts = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-    let goes_on = characters.all(|c| c.is_ascii_alphanumeric() || c == '_');
-    if starts && goes_on && name.len() <= 255 {
-        Ok(())
-    } else {
-        Err(SchemaError::BadName(name.to_owned()))
+    /// Gives the place of a field among the table's fields.
+    #[must_use]
+    pub fn place_of(&self, number: FieldNumber) -> Option<usize> {
+        self.fields.binary_search_by_key(&number, |field| field.number).ok()
     }
 }
+
+/// Finds what has a number in a list that is sorted by numbers: at that place, as long as nothing
+/// was dropped.
+fn by_number<T, N: Ord + Copy + Into<u32>>(
+    all: &[T],
+    number: N,
+    of: impl Fn(&T) -> N,
+) -> Option<&T> {
+    let place: u32 = number.into();
+    match all.get(place as usize) {
+        Some(item) if of(item) == number => Some(item),
+        _ => all.get(all.binary_search_by_key(&number, of).ok()?),
+    }
+}
+
+/// Makes numbers of the types that name them.
+macro_rules! numbers {
+    ($($name:ident),+) => {$(
+        impl From<$name> for u32 {
+            fn from(number: $name) -> Self {
+                number.0
+            }
+        }
+    )+};
+}
+
+numbers!(TableNumber, FieldNumber, IndexNumber);

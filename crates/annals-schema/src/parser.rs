@@ -8,8 +8,8 @@ use std::collections::HashSet;
 
 use crate::diagnostics::{nearest, suggest};
 use crate::{
-    Command, Diagnostic, Field, FieldNumber, Schema, SchemaError, Table, Token, Type, Value,
-    parse_value, tokenize,
+    Command, Diagnostic, Field, FieldNumber, OnDelete, Schema, SchemaError, Table, Token, Type,
+    Value, parse_value, tokenize,
 };
 
 const CREATE_TABLE: &str = "create_table NAME";
@@ -161,7 +161,12 @@ fn add_field(schema: &Schema, tokens: &[Token<'_>]) -> Result<Command, Mistake> 
     let word = tokens.get(3).ok_or_else(|| miss("the field's type"))?;
     let (ty, rest) = if word.is("references") {
         let target = tokens.get(4).ok_or_else(|| miss("the table that it references"))?;
-        (Type::Reference(find_table(schema, target)?.number), tokens.get(5..))
+        let target = find_table(schema, target)?.number;
+        let rule = tokens.get(5).filter(|word| !word.quoted);
+        match rule.and_then(|word| OnDelete::named(&word.text)) {
+            Some(rule) => (Type::Reference(target, rule), tokens.get(6..)),
+            None => (Type::Reference(target, OnDelete::Dangle), tokens.get(5..)),
+        }
     } else {
         (find_type(schema, word)?, tokens.get(4..))
     };
@@ -183,7 +188,7 @@ struct FieldOptions {
 
 /// Reads `null` and `default VALUE` (or `= VALUE`), in either order.
 fn field_options(ty: Type, tokens: &[Token<'_>]) -> Result<FieldOptions, Diagnostic> {
-    let nullable = matches!(ty, Type::Reference(_));
+    let nullable = ty.is_always_nullable();
     let mut options = FieldOptions { nullable, default: None };
     let mut default_at = None;
     let mut rest = tokens;

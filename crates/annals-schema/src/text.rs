@@ -5,8 +5,7 @@ use std::fmt::Write;
 use crate::{Command, FieldNumber, Schema, TableNumber, Type, write_value};
 
 impl Schema {
-    /// Gives the text of a command, whose tables and fields this schema must have (it may be one
-    /// that this schema has applied, or could apply). Numbers that it doesn't have read `?`.
+    /// Gives the text of a command that this schema could apply. What it doesn't have reads `?`.
     #[must_use]
     pub fn command_text(&self, command: &Command) -> String {
         let mut text = String::new();
@@ -19,11 +18,23 @@ impl Schema {
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::new();
-        for command in self.commands() {
-            text += &self.command_text(command);
+        for line in self.lines() {
+            text += &line;
             text.push('\n');
         }
         text
+    }
+
+    /// Gives the text of each command, with the names that things had when it was applied.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut schema = Self::default();
+        let line = |command: &Command| {
+            let text = schema.command_text(command);
+            schema.apply(command.clone()).expect("the command was applied to such a schema before");
+            text
+        };
+        self.commands().iter().map(line).collect()
     }
 
     fn write_command(&self, out: &mut String, command: &Command) -> std::fmt::Result {
@@ -32,7 +43,11 @@ impl Schema {
             Command::AddField { table, name, ty, nullable, default } => {
                 write!(out, "add_field {} {name} {}", self.table_name(*table), ty.name())?;
                 match ty {
-                    Type::Reference(target) => write!(out, " {}", self.table_name(*target))?,
+                    Type::Reference(target, on_delete) => {
+                        write!(out, " {}", self.table_name(*target))?;
+                        on_delete.word().map_or(Ok(()), |word| write!(out, " {word}"))?;
+                    }
+                    _ if ty.is_always_nullable() => {}
                     _ if *nullable => out.write_str(" null")?,
                     _ => {}
                 }
@@ -51,6 +66,26 @@ impl Schema {
                 }
                 Ok(())
             }
+            Command::DropTable { table } => write!(out, "drop_table {}", self.table_name(*table)),
+            Command::RenameTable { table, name } => {
+                write!(out, "rename_table {} {name}", self.table_name(*table))
+            }
+            Command::DropField { table, field } => {
+                let field = self.field_name(*table, *field);
+                write!(out, "drop_field {} {field}", self.table_name(*table))
+            }
+            Command::RenameField { table, field, name } => {
+                let field = self.field_name(*table, *field);
+                write!(out, "rename_field {} {field} {name}", self.table_name(*table))
+            }
+            Command::DropIndex { index } => {
+                let name = self.index(*index).map_or("?", |index| &index.name);
+                write!(out, "drop_index {name}")
+            }
+            Command::SetSingleRow { table, single } => {
+                write!(out, "set_single_row {} {single}", self.table_name(*table))
+            }
+            Command::Custom { name } => write!(out, "custom {name}"),
         }
     }
 

@@ -1,6 +1,47 @@
 //! The types a field can have.
 
-use crate::TableNumber;
+use crate::{Blob, RowId, TableNumber, ValueRef};
+
+/// What becomes of a reference when the row that it leads to is deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnDelete {
+    /// `references T`: nothing. The reference dangles, and reads as absent.
+    #[default]
+    Dangle,
+    /// `references T restrict`: the commit fails.
+    Restrict,
+    /// `references T cascade`: the row with the reference is deleted too.
+    Cascade,
+    /// `references T set_null`: the reference becomes null.
+    SetNull,
+}
+
+impl OnDelete {
+    /// Tells whether a committed reference always leads to a row.
+    #[must_use]
+    pub const fn is_enforced(self) -> bool {
+        !matches!(self, Self::Dangle)
+    }
+
+    /// Gives the word behind the table's name; none if nothing is enforced.
+    #[must_use]
+    pub const fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Dangle => None,
+            Self::Restrict => Some("restrict"),
+            Self::Cascade => Some("cascade"),
+            Self::SetNull => Some("set_null"),
+        }
+    }
+
+    /// Finds what a word means.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        [Self::Restrict, Self::Cascade, Self::SetNull]
+            .into_iter()
+            .find(|rule| rule.word() == Some(word))
+    }
+}
 
 /// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,8 +74,12 @@ pub enum Type {
     Bytes,
     /// `timestamp`: microseconds since 1970-01-01T00:00:00Z.
     Timestamp,
-    /// `references T`: the id of a row of `T`, or null. It is always nullable.
-    Reference(TableNumber),
+    /// `blob`: bytes of any length that stay in the journal and are read on demand, or null. It is
+    /// always nullable.
+    Blob,
+    /// `references T [restrict|cascade|set_null]`: the id of a row of `T`, or null. It is always
+    /// nullable.
+    Reference(TableNumber, OnDelete),
 }
 
 impl Type {
@@ -57,7 +102,8 @@ impl Type {
             Self::String => "string",
             Self::Bytes => "bytes",
             Self::Timestamp => "timestamp",
-            Self::Reference(_) => "references",
+            Self::Blob => "blob",
+            Self::Reference(..) => "references",
         }
     }
 
@@ -69,7 +115,7 @@ impl Type {
     }
 
     /// All types but references.
-    pub const PLAIN: [Self; 14] = [
+    pub const PLAIN: [Self; 15] = [
         Self::Bool,
         Self::Int8,
         Self::Int16,
@@ -84,11 +130,43 @@ impl Type {
         Self::String,
         Self::Bytes,
         Self::Timestamp,
+        Self::Blob,
     ];
 
     /// Tells whether a field of this type holds text or bytes of any length.
     #[must_use]
     pub const fn is_variable(self) -> bool {
         matches!(self, Self::String | Self::Bytes)
+    }
+
+    /// Tells whether every field of this type may be null, and its null needs no bit of its own.
+    #[must_use]
+    pub const fn is_always_nullable(self) -> bool {
+        matches!(self, Self::Blob | Self::Reference(..))
+    }
+
+    /// Tells whether a value may stand in a field of this type.
+    #[must_use]
+    pub fn accepts(self, nullable: bool, value: ValueRef<'_>) -> bool {
+        use ValueRef as V;
+        matches!(
+            (self, value),
+            (Self::Bool, V::Bool(_))
+                | (Self::Int8, V::Int8(_))
+                | (Self::Int16, V::Int16(_))
+                | (Self::Int32, V::Int32(_))
+                | (Self::Int64, V::Int64(_))
+                | (Self::UInt8, V::UInt8(_))
+                | (Self::UInt16, V::UInt16(_))
+                | (Self::UInt32, V::UInt32(_))
+                | (Self::UInt64, V::UInt64(_))
+                | (Self::Float32, V::Float32(_))
+                | (Self::Float64, V::Float64(_))
+                | (Self::String, V::String(_))
+                | (Self::Bytes, V::Bytes(_))
+                | (Self::Timestamp, V::Timestamp(_))
+                | (Self::Blob, V::Blob(Blob(0..=Blob::LARGEST)))
+                | (Self::Reference(..), V::Reference(RowId(0..=RowId::LARGEST)))
+        ) || (nullable && matches!(value, V::Null))
     }
 }

@@ -4,6 +4,17 @@ use std::cmp::Ordering;
 
 use crate::{RowId, Timestamp};
 
+/// A blob: its number, which names bytes in the journal. Numbers start at 1, and are never used
+/// again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Blob(pub u64);
+
+impl Blob {
+    /// The largest number a blob can have.
+    pub const MAX: Self = Self(Self::LARGEST);
+    pub(crate) const LARGEST: u64 = i64::MAX as u64 - 1;
+}
+
 /// A value of a field, owned.
 #[derive(Clone, Debug)]
 pub enum Value {
@@ -37,6 +48,8 @@ pub enum Value {
     Bytes(Vec<u8>),
     /// A `timestamp`, in microseconds since 1970-01-01T00:00:00Z.
     Timestamp(i64),
+    /// A `blob`.
+    Blob(Blob),
     /// A reference to the row with this id.
     Reference(RowId),
 }
@@ -74,6 +87,8 @@ pub enum ValueRef<'a> {
     Bytes(&'a [u8]),
     /// See [`Value::Timestamp`].
     Timestamp(i64),
+    /// See [`Value::Blob`].
+    Blob(Blob),
     /// See [`Value::Reference`].
     Reference(RowId),
 }
@@ -98,6 +113,7 @@ impl Value {
             Self::String(v) => ValueRef::String(v),
             Self::Bytes(v) => ValueRef::Bytes(v),
             Self::Timestamp(v) => ValueRef::Timestamp(*v),
+            Self::Blob(v) => ValueRef::Blob(*v),
             Self::Reference(v) => ValueRef::Reference(*v),
         }
     }
@@ -128,6 +144,7 @@ from_rust! {
     f64 => Float64,
     &'a str => String,
     &'a [u8] => Bytes,
+    Blob => Blob,
     RowId => Reference,
 }
 
@@ -164,6 +181,7 @@ impl ValueRef<'_> {
             Self::String(v) => Value::String(v.to_owned()),
             Self::Bytes(v) => Value::Bytes(v.to_vec()),
             Self::Timestamp(v) => Value::Timestamp(v),
+            Self::Blob(v) => Value::Blob(v),
             Self::Reference(v) => Value::Reference(v),
         }
     }
@@ -189,6 +207,7 @@ impl ValueRef<'_> {
             (V::Float64(a), V::Float64(b)) => compare_floats(*a, *b),
             (V::String(a), V::String(b)) => a.as_bytes().cmp(b.as_bytes()),
             (V::Bytes(a), V::Bytes(b)) => a.cmp(b),
+            (V::Blob(a), V::Blob(b)) => a.cmp(b),
             (V::Reference(a), V::Reference(b)) => a.cmp(b),
             _ => self.rank().cmp(&other.rank()),
         }
@@ -212,7 +231,8 @@ impl ValueRef<'_> {
             Self::String(_) => 12,
             Self::Bytes(_) => 13,
             Self::Timestamp(_) => 14,
-            Self::Reference(_) => 15,
+            Self::Blob(_) => 15,
+            Self::Reference(_) => 16,
         }
     }
 }

@@ -51,8 +51,8 @@ pub mod typed;
 
 pub use annals_macros::schema;
 pub use annals_schema::{
-    Command, Field, FieldNumber, Index, IndexNumber, RowId, Schema, Table, TableNumber, Timestamp,
-    Type, Value, ValueRef,
+    Blob, Command, Field, FieldNumber, Index, IndexNumber, OnDelete, RowId, Schema, Table,
+    TableNumber, Timestamp, Type, Value, ValueRef,
 };
 pub use db::{
     Commit, Committed, Database, Inspection, Options, Reader, Sink, Snapshot, Transaction, inspect,

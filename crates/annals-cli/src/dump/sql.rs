@@ -7,13 +7,14 @@
 //! | `uint64` | no type | the number; as text, from 2^63 on, where SQLite has no integers |
 //! | floats | `REAL` | the number; `9e999` is infinity; not a number is the text `NaN` |
 //! | `string`, `bytes` | `TEXT`, `BLOB` | |
+//! | `blob` | `TEXT` | `blob:N`: its bytes stay in the journal |
 //! | references | `INTEGER REFERENCES` | the id; the row may be gone, so SQLite is told not to look |
 //!
 //! Of very large and very small floats SQLite may take the last of 17 digits for another one.
 
 use std::fmt::Write;
 
-use annals::{Field, Index, Result, Row, Table, Type, ValueRef, View};
+use annals::{Field, Index, OnDelete, Result, Row, Table, Type, ValueRef, View};
 
 use super::names::{Names, quoted};
 use crate::json;
@@ -118,11 +119,19 @@ fn push_type(text: &mut String, field: &Field, tables: &[SqlTable<'_>]) {
         Type::Float32 | Type::Float64 => text.push_str(" REAL"),
         Type::String => text.push_str(" TEXT"),
         Type::Bytes => text.push_str(" BLOB"),
-        Type::Reference(target) => {
+        // Its name: the bytes stay in the journal.
+        Type::Blob => text.push_str(" TEXT"),
+        Type::Reference(target, on_delete) => {
             text.push_str(" INTEGER");
             if let Some(target) = table_of(tables, target) {
                 let _ = write!(text, " REFERENCES {}(\"id\")", target.name);
             }
+            text.push_str(match on_delete {
+                OnDelete::Dangle => "",
+                OnDelete::Restrict => " ON DELETE RESTRICT",
+                OnDelete::Cascade => " ON DELETE CASCADE",
+                OnDelete::SetNull => " ON DELETE SET NULL",
+            });
         }
     }
     if !field.nullable {
@@ -150,6 +159,7 @@ fn push_value(text: &mut String, value: ValueRef<'_>) {
         ValueRef::Float64(value) => push_float(text, value, &format!("{value:?}")),
         ValueRef::String(value) => push_string(text, value),
         ValueRef::Bytes(value) => push_hex(text, value),
+        ValueRef::Blob(blob) => write!(text, "'blob:{}'", blob.0),
         value => write!(text, "{value}"),
     };
 }

@@ -1,17 +1,19 @@
 //! The present state as a script for `annals shell`.
 
-use annals::{Command, Result, RowId, Table, TableView, View};
+use annals::{Command, Index, Result, RowId, Table, TableView, View};
 
 use crate::language;
 use crate::output::Output;
 
-/// Prints tables and fields; then the next ids that the rows don't give by themselves; then the
-/// rows; and at last the indexes, which are then built in one go.
+/// Prints how the tables came to be; then the next ids that the rows don't give by themselves; then
+/// the rows; and at last which tables have a single row, and the indexes, which are then built in one
+/// go.
 pub(crate) fn text(view: &View, output: &mut Output) -> Result<()> {
     let schema = view.schema();
-    let is_index = |command: &Command| matches!(command, Command::CreateIndex { .. });
-    for command in schema.commands().iter().filter(|command| !is_index(command)) {
-        output.line(&schema.command_text(command))?;
+    for (command, line) in schema.commands().iter().zip(schema.lines()) {
+        if command.is_ordered() {
+            output.line(&line)?;
+        }
     }
     for table in schema.tables() {
         print_next_id(table, &view.table(table.number)?, output)?;
@@ -29,8 +31,14 @@ pub(crate) fn text(view: &View, output: &mut Output) -> Result<()> {
             output.line(&line)?;
         }
     }
-    for command in schema.commands().iter().filter(|command| is_index(command)) {
-        output.line(&schema.command_text(command))?;
+    for table in schema.tables().iter().filter(|table| table.single_row) {
+        let single = Command::SetSingleRow { table: table.number, single: true };
+        output.line(&schema.command_text(&single))?;
+    }
+    for index in schema.indexes() {
+        let Index { name, table, fields, unique, .. } = index.clone();
+        let command = Command::CreateIndex { name, table, fields, unique };
+        output.line(&schema.command_text(&command))?;
     }
     Ok(())
 }

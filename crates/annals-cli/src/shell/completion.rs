@@ -88,8 +88,11 @@ impl<'s> Place<'s> {
         };
         let Some(command) = catalog::find(&first.text) else { return Vec::new() };
         let form = form::read(command.form);
-        if self.is_target(&form, arguments) {
-            return vec![Slot::Table];
+        // What stands behind the type is part of it: its table, then what a deletion does.
+        match self.behind_references(&form, arguments) {
+            Some(0) => return vec![Slot::Table],
+            Some(1) => return vec![Slot::Word(ON_DELETE), Slot::Word("default")],
+            _ => {}
         }
         if let Some(&slot) = form.required.get(arguments.len()) {
             return vec![slot];
@@ -100,13 +103,11 @@ impl<'s> Place<'s> {
         optional(&form, arguments.get(form.required.len()..).unwrap_or_default())
     }
 
-    /// Tells whether a table is next because the type is `references`.
-    fn is_target(&self, form: &Form, arguments: &[Token<'_>]) -> bool {
-        let place = form.required.iter().position(|&slot| slot == Slot::Type);
-        place.is_some_and(|place| {
-            arguments.len() == place + 1
-                && arguments.get(place).is_some_and(|word| word.is(REFERENCES))
-        })
+    /// Counts the words behind the type `references`, if that is the type.
+    fn behind_references(&self, form: &Form, arguments: &[Token<'_>]) -> Option<usize> {
+        let place = form.required.iter().position(|&slot| slot == Slot::Type)?;
+        arguments.get(place).filter(|word| word.is(REFERENCES))?;
+        arguments.len().checked_sub(place + 1)
     }
 
     fn words(&self, slot: Slot) -> Vec<String> {
@@ -154,6 +155,8 @@ impl<'s> Place<'s> {
 }
 
 const REFERENCES: &str = "references";
+/// What becomes of a reference when its row is deleted.
+const ON_DELETE: &str = "restrict|cascade|set_null";
 
 /// Gives what may follow the words that must be there, given those of it that are there.
 fn optional(form: &Form, given: &[Token<'_>]) -> Vec<Slot> {
@@ -216,6 +219,11 @@ mod tests {
         assert_eq!(words("add_field author x uint1"), "uint16");
         assert_eq!(words("add_field author x ref"), "references");
         assert_eq!(words("add_field author x references "), "author book");
+        let rules = "restrict cascade set_null default";
+        assert_eq!(words("add_field author x references book "), rules);
+        for rule in ON_DELETE.split('|') {
+            assert!(annals::OnDelete::named(rule).is_some(), "{rule}");
+        }
         assert_eq!(words("add_field author x int8 "), "null default");
         assert_eq!(words("add_field author x int8 null "), "default");
         assert_eq!(words("commit "), "soft checksummed at");

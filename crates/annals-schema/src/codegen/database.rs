@@ -68,7 +68,7 @@ fn accessors(schema: &Schema, names: &Names) -> (Vec<String>, Vec<String>, Vec<S
     for (index, names_of_index) in schema.indexes().iter().zip(&names.indexes) {
         let name = &names_of_index.name;
         let doc = format!("Gives the index `{}`.", index.name);
-        let Some(table) = names.tables.get(index.table.0 as usize) else { continue };
+        let Some(table) = names.table(index.table) else { continue };
         let ty = format!("{}::{}", table.name, names_of_index.ty);
         let function = |parameter: &str, lifetime: &str, body: &str| {
             let parameters = vec![parameter.to_owned()];

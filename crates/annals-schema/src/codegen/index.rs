@@ -4,11 +4,11 @@ use super::names::plain;
 use super::table::array;
 use super::types::Column;
 use super::{Function, block};
-use crate::{Index, Type};
+use crate::{FieldNumber, Index, Type};
 
 /// Writes the type of an index.
 pub(super) fn lookup(index: &Index, ty: &str, columns: &[Column<'_>]) -> String {
-    let find = |number: &crate::FieldNumber| columns.get(number.0 as usize);
+    let find = |number: &FieldNumber| columns.iter().find(|c| c.field.number == *number);
     let fields: Vec<_> = index.fields.iter().filter_map(find).collect();
     let list: Vec<_> = fields.iter().map(|column| format!("`{}`", column.field.name)).collect();
     let (name, number) = (&index.name, index.number.0);

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use crate::Schema;
+use crate::{Schema, TableNumber};
 
 const KEYWORDS: [&str; 48] = [
     "as", "async", "await", "break", "const", "continue", "dyn", "else", "enum", "extern", "false",
@@ -84,17 +84,18 @@ const TYPES: [&str; 17] = [
 
 /// The Rust names of a schema.
 pub(super) struct Names {
-    /// Those of the tables, by number.
+    /// Those of the tables, in the schema's order.
     pub(super) tables: Vec<TableNames>,
-    /// Those of the indexes, by number.
+    /// Those of the indexes, in the schema's order.
     pub(super) indexes: Vec<IndexNames>,
 }
 
 /// The Rust names of a table.
 pub(super) struct TableNames {
+    number: TableNumber,
     /// Module and method.
     pub(super) name: String,
-    /// Getters and parameters, by the fields' numbers.
+    /// Getters and parameters, in the order of the fields.
     pub(super) fields: Vec<String>,
 }
 
@@ -115,6 +116,7 @@ impl Names {
             let fields = table.fields.iter().map(|field| field.name.as_str());
             let mut inner = Scope::new(&INNER, fields.clone());
             TableNames {
+                number: table.number,
                 name: outer.declare(&table.name),
                 fields: fields.map(|field| inner.declare(field)).collect(),
             }
@@ -124,7 +126,7 @@ impl Names {
             tables.iter().map(|_| Scope::new(&TYPES, std::iter::empty())).collect();
         let indexes = schema.indexes().iter().map(|index| IndexNames {
             name: outer.declare(&index.name),
-            ty: match types.get_mut(index.table.0 as usize) {
+            ty: match place_of(&tables, index.table).and_then(|place| types.get_mut(place)) {
                 Some(scope) => scope.declare(&camel_case(&index.name)),
                 None => camel_case(&index.name),
             },
@@ -132,6 +134,15 @@ impl Names {
         let indexes = indexes.collect();
         Self { tables, indexes }
     }
+
+    /// Gives the names of a table, unless it was dropped.
+    pub(super) fn table(&self, number: TableNumber) -> Option<&TableNames> {
+        self.tables.get(place_of(&self.tables, number)?)
+    }
+}
+
+fn place_of(tables: &[TableNames], number: TableNumber) -> Option<usize> {
+    tables.iter().position(|table| table.number == number)
 }
 
 /// Gives the plain word of a name, to make a longer name of: `set_type` of `r#type`.

@@ -30,10 +30,12 @@ impl<'a> Column<'a> {
             Type::String => "&str".to_owned(),
             Type::Bytes => "&[u8]".to_owned(),
             Type::Timestamp => "::annals::Timestamp".to_owned(),
-            Type::Reference(target) => {
-                let target = names.tables.get(target.0 as usize);
-                format!("super::{}::Id", target.map_or("_", |table| &table.name))
-            }
+            Type::Blob => "::annals::Blob".to_owned(),
+            Type::Reference(target, _) => match names.table(target) {
+                Some(table) => format!("super::{}::Id", table.name),
+                // The table was dropped: what is left are numbers.
+                None => "::annals::RowId".to_owned(),
+            },
         };
         Self { field, name, plain }
     }
@@ -60,7 +62,7 @@ impl<'a> Column<'a> {
     }
 
     pub(super) fn is_reference(&self) -> bool {
-        matches!(self.field.ty, Type::Reference(_))
+        matches!(self.field.ty, Type::Reference(..))
     }
 
     pub(super) fn is_borrowed(&self) -> bool {
@@ -135,6 +137,10 @@ impl<'a> Column<'a> {
             Value::String(v) => format!("{v:?}"),
             Value::Bytes(v) => format!("b\"{}\"", v.escape_ascii()),
             Value::Timestamp(v) => format!("::annals::Timestamp({v})"),
+            Value::Blob(v) => format!("::annals::Blob({})", v.0),
+            Value::Reference(v) if self.plain == "::annals::RowId" => {
+                format!("::annals::RowId({})", v.0)
+            }
             Value::Reference(v) => format!("{}::new({})", self.plain, v.0),
             number => number.to_string(),
         };

@@ -1,8 +1,10 @@
 //! Values as text, in both directions.
 
-use annals_schema::{RowId, TableNumber, Token, Type, Value, parse_value, tokenize};
+use annals_schema::{
+    Blob, OnDelete, RowId, TableNumber, Token, Type, Value, parse_value, tokenize,
+};
 
-const REFERENCE: Type = Type::Reference(TableNumber(0));
+const REFERENCE: Type = Type::Reference(TableNumber(0), OnDelete::Dangle);
 
 fn token(text: &str) -> Token<'_> {
     tokenize(text).unwrap().remove(0)
@@ -62,7 +64,8 @@ fn random_value(random: &mut Random, ty: Type) -> Value {
         Type::String => Value::String(random.string()),
         Type::Bytes => Value::Bytes(random.string().into_bytes()),
         Type::Timestamp => Value::Timestamp(any),
-        Type::Reference(_) => Value::Reference(RowId(any.unsigned_abs().min(RowId::MAX.0))),
+        Type::Blob => Value::Blob(Blob(any.unsigned_abs().clamp(1, Blob::MAX.0))),
+        Type::Reference(..) => Value::Reference(RowId(any.unsigned_abs().min(RowId::MAX.0))),
     }
 }
 

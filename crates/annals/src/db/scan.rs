@@ -31,7 +31,7 @@ pub struct Committed {
 
 /// Takes what happened in a journal, in order.
 pub trait Sink {
-    /// Takes an event. `schema` is the one after it.
+    /// Takes an event. `schema` is the one before it.
     ///
     /// # Errors
     /// Any error ends the scan.

@@ -1,7 +1,8 @@
 //! The decoder: bytes to events. It trusts nothing: every length is checked before use.
 
 use annals_schema::{
-    Command, FieldNumber, RowId, Schema, Table, TableNumber, Type, Value, ValueRef,
+    Blob, Command, FieldNumber, IndexNumber, RowId, Schema, SchemaError, Table, TableNumber, Type,
+    Value, ValueRef,
 };
 
 use super::encode::has_null_bit;
@@ -19,7 +20,7 @@ impl From<Malformed> for Error {
 }
 
 /// Decodes the events of one frame, in order. `schema` is the one before the frame; it is brought
-/// up with each schema event before `sink` sees that event.
+/// up with each schema event after `sink` has seen that event.
 pub(crate) fn decode(
     payload: &[u8],
     schema: &mut Schema,
@@ -30,10 +31,12 @@ pub(crate) fn decode(
     while let Some((&code, rest)) = decoder.input.split_first() {
         decoder.input = rest;
         match code {
-            opcode::CREATE_TABLE | opcode::ADD_FIELD | opcode::CREATE_INDEX => {
+            opcode::CREATE_TABLE..=opcode::SET_SINGLE_ROW | opcode::CUSTOM => {
                 let command = decoder.command(code, schema)?;
-                schema.apply(command.clone()).map_err(|error| Error::corrupt(error.to_string()))?;
+                let refused = |error: SchemaError| Error::corrupt(error.to_string());
+                schema.check(&command).map_err(refused)?;
                 sink(schema, &Event::Schema(&command))?;
+                schema.apply(command).map_err(refused)?;
             }
             opcode::INSERT | opcode::APPEND => {
                 let (table, id) = decoder.row(code, schema, &mut values)?;
@@ -83,6 +86,7 @@ impl<'p> Decoder<'p> {
                 let table = self.table(schema)?.number;
                 Event::Delete { table, id: self.id()? }
             }
+            opcode::VALID_DATA => Event::ValidData,
             opcode::COMMENT => Event::Comment(self.text()?),
             opcode::TIMESTAMP => Event::Timestamp(compact::take_signed(&mut self.input)?),
             _ => return Err(Malformed("its code is unknown")),
@@ -144,10 +148,37 @@ impl<'p> Decoder<'p> {
 
     fn command(&mut self, code: u8, schema: &Schema) -> Result<Command, Malformed> {
         match code {
-            opcode::CREATE_TABLE => Ok(Command::CreateTable { name: self.text()?.to_owned() }),
+            opcode::CREATE_TABLE => Ok(Command::CreateTable { name: self.name()? }),
             opcode::ADD_FIELD => self.add_field(schema),
-            _ => self.create_index(),
+            opcode::CREATE_INDEX => self.create_index(),
+            opcode::DROP_INDEX => Ok(Command::DropIndex { index: IndexNumber(self.number()?) }),
+            opcode::CUSTOM => Ok(Command::Custom { name: self.name()? }),
+            _ => {
+                let table = TableNumber(self.number()?);
+                self.table_command(code, table)
+            }
         }
+    }
+
+    fn table_command(&mut self, code: u8, table: TableNumber) -> Result<Command, Malformed> {
+        Ok(match code {
+            opcode::DROP_TABLE => Command::DropTable { table },
+            opcode::RENAME_TABLE => Command::RenameTable { table, name: self.name()? },
+            opcode::DROP_FIELD => Command::DropField { table, field: FieldNumber(self.number()?) },
+            opcode::RENAME_FIELD => {
+                let field = FieldNumber(self.number()?);
+                Command::RenameField { table, field, name: self.name()? }
+            }
+            opcode::SET_SINGLE_ROW => match self.byte()? {
+                single @ (0 | 1) => Command::SetSingleRow { table, single: single == 1 },
+                _ => return Err(Malformed("whether a table has a single row is neither 0 nor 1")),
+            },
+            _ => return Err(Malformed("its code is unknown")),
+        })
+    }
+
+    fn name(&mut self) -> Result<String, Malformed> {
+        self.text().map(str::to_owned)
     }
 
     fn add_field(&mut self, schema: &Schema) -> Result<Command, Malformed> {
@@ -156,11 +187,12 @@ impl<'p> Decoder<'p> {
         let name = self.text()?.to_owned();
         let ty = self.ty()?;
         let flags = self.byte()?;
-        if flags & !(opcode::FIELD_NULLABLE | opcode::FIELD_DEFAULT | opcode::FIELD_DEFAULT_NULL)
-            != 0
-        {
-            return Err(Malformed("a field has flags that are unknown"));
-        }
+        const KNOWN: u8 = opcode::FIELD_NULLABLE
+            | opcode::FIELD_DEFAULT
+            | opcode::FIELD_DEFAULT_NULL
+            | opcode::FIELD_ON_DELETE;
+        let ty = opcode::with_rule(ty, flags).filter(|_| flags & !KNOWN == 0);
+        let ty = ty.ok_or(Malformed("a field has flags that are unknown"))?;
         let default = match (flags & opcode::FIELD_DEFAULT, flags & opcode::FIELD_DEFAULT_NULL) {
             (0, _) => None,
             (_, 0) => Some(self.value(ty)?.to_value()),
@@ -223,7 +255,12 @@ impl<'p> Decoder<'p> {
             Type::Float64 => ValueRef::Float64(f64::from_le_bytes(self.array()?)),
             Type::String => ValueRef::String(self.text()?),
             Type::Bytes => ValueRef::Bytes(self.bytes()?),
-            Type::Reference(_) => match compact::take(&mut self.input)? {
+            Type::Blob => match compact::take(&mut self.input)? {
+                0 => ValueRef::Null,
+                number if number <= Blob::MAX.0 => ValueRef::Blob(Blob(number)),
+                _ => return Err(Malformed("the number of a blob is out of range")),
+            },
+            Type::Reference(..) => match compact::take(&mut self.input)? {
                 0 => ValueRef::Null,
                 next if next - 1 <= RowId::MAX.0 => ValueRef::Reference(RowId(next - 1)),
                 _ => return Err(Malformed("a reference is out of range")),

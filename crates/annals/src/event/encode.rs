@@ -27,7 +27,11 @@ impl Encoder {
     /// Appends one event. `schema` is the one before the event.
     pub(crate) fn encode(&mut self, schema: &Schema, event: &Event<'_>, out: &mut Vec<u8>) {
         match *event {
-            Event::Schema(command) => encode_command(command, out),
+            Event::Schema(command) => {
+                // The table may get another shape.
+                self.shape = (0, 0);
+                encode_command(command, out);
+            }
             Event::Insert { table, id, values } => {
                 if let Some(description) = schema.table(table) {
                     self.insert(description, id, values, out);
@@ -44,6 +48,11 @@ impl Encoder {
                 out.push(opcode::DELETE);
                 compact::put(out, id.0);
             }
+            Event::InsertVector { .. }
+            | Event::UpdateVector { .. }
+            | Event::DeleteVector { .. }
+            | Event::Blob { .. } => {}
+            Event::ValidData => out.push(opcode::VALID_DATA),
             Event::Comment(text) => {
                 out.push(opcode::COMMENT);
                 put_bytes(out, text.as_bytes());
@@ -93,7 +102,7 @@ impl Encoder {
     ) {
         self.switch(table, out);
         let same_row = self.last_id == Some(id);
-        let null = matches!(value, ValueRef::Null) && !matches!(ty, Type::Reference(_));
+        let null = matches!(value, ValueRef::Null) && !ty.is_always_nullable();
         out.push(match (same_row, null) {
             (false, false) => opcode::UPDATE,
             (false, true) => opcode::UPDATE_NULL,
@@ -121,9 +130,10 @@ impl Encoder {
     }
 }
 
-/// Tells whether a field has a bit in the null bitmap of a row. A reference carries its null itself.
+/// Tells whether a field has a bit in the null bitmap of a row. References and blobs carry their null
+/// themselves.
 pub(super) const fn has_null_bit(field: &Field) -> bool {
-    field.nullable && !matches!(field.ty, Type::Reference(_))
+    field.nullable && !field.ty.is_always_nullable()
 }
 
 /// Appends the fields of a row of which some may be null: the null bitmap of the fields that have a
@@ -157,7 +167,7 @@ fn put_null_bitmap(table: &Table, values: &[ValueRef<'_>], out: &mut Vec<u8>) {
 #[inline]
 pub(super) fn put_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
     match value {
-        ValueRef::Null => out.push(1), // compact 0: the reference that leads nowhere
+        ValueRef::Null => out.push(1), // compact 0: the reference or blob that leads nowhere
         ValueRef::Bool(v) => out.push(u8::from(v)),
         ValueRef::Int8(v) => out.extend_from_slice(&v.to_le_bytes()),
         ValueRef::UInt8(v) => out.push(v),
@@ -171,6 +181,7 @@ pub(super) fn put_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
         ValueRef::Float64(v) => out.extend_from_slice(&v.to_le_bytes()),
         ValueRef::String(v) => put_bytes(out, v.as_bytes()),
         ValueRef::Bytes(v) => put_bytes(out, v),
+        ValueRef::Blob(blob) => compact::put(out, blob.0),
         ValueRef::Reference(id) => compact::put(out, id.0 + 1),
     }
 }
@@ -197,7 +208,8 @@ fn encode_command(command: &Command, out: &mut Vec<u8>) {
             out.push(
                 flag(*nullable, opcode::FIELD_NULLABLE)
                     | flag(default.is_some(), opcode::FIELD_DEFAULT)
-                    | flag(null_default, opcode::FIELD_DEFAULT_NULL),
+                    | flag(null_default, opcode::FIELD_DEFAULT_NULL)
+                    | opcode::of_rule(*ty),
             );
             if let Some(value) = default.as_ref().filter(|_| !null_default) {
                 put_value(out, value.as_ref());
@@ -214,7 +226,33 @@ fn encode_command(command: &Command, out: &mut Vec<u8>) {
                 out.push(0); // options of this column, reserved
             }
         }
+        Command::DropTable { table } => put_numbers(opcode::DROP_TABLE, &[table.0], out),
+        Command::RenameTable { table, name } => {
+            put_numbers(opcode::RENAME_TABLE, &[table.0], out);
+            put_bytes(out, name.as_bytes());
+        }
+        Command::DropField { table, field } => {
+            put_numbers(opcode::DROP_FIELD, &[table.0, field.0], out);
+        }
+        Command::RenameField { table, field, name } => {
+            put_numbers(opcode::RENAME_FIELD, &[table.0, field.0], out);
+            put_bytes(out, name.as_bytes());
+        }
+        Command::DropIndex { index } => put_numbers(opcode::DROP_INDEX, &[index.0], out),
+        Command::SetSingleRow { table, single } => {
+            put_numbers(opcode::SET_SINGLE_ROW, &[table.0], out);
+            out.push(u8::from(*single));
+        }
+        Command::Custom { name } => {
+            out.push(opcode::CUSTOM);
+            put_bytes(out, name.as_bytes());
+        }
     }
+}
+
+fn put_numbers(code: u8, numbers: &[u32], out: &mut Vec<u8>) {
+    out.push(code);
+    numbers.iter().for_each(|&number| compact::put(out, u64::from(number)));
 }
 
 const fn flag(set: bool, bit: u8) -> u8 {
@@ -223,7 +261,7 @@ const fn flag(set: bool, bit: u8) -> u8 {
 
 fn put_type(out: &mut Vec<u8>, ty: Type) {
     out.push(opcode::of_type(ty));
-    if let Type::Reference(target) = ty {
+    if let Type::Reference(target, _) = ty {
         compact::put(out, u64::from(target.0));
     }
 }

@@ -10,12 +10,20 @@ pub(crate) mod opcode;
 #[cfg(test)]
 pub(crate) mod round_trip;
 mod text;
+mod vector;
 
 pub(crate) use decode::decode;
 pub(crate) use encode::Encoder;
 pub use text::Script;
+pub use vector::{Vector, width};
 
-use annals_schema::{Command, FieldNumber, RowId, TableNumber, ValueRef};
+use annals_schema::{Blob, Command, FieldNumber, RowId, TableNumber, ValueRef};
+
+/// The most rows of one vector event.
+pub const MAX_VECTOR: u64 = 1 << 20;
+
+/// The most bytes of one piece of a blob. A piece is what is read and verified at once.
+pub const MAX_PIECE: usize = 1 << 16;
 
 /// One logical change.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,6 +57,48 @@ pub enum Event<'a> {
         /// The row.
         id: RowId,
     },
+    /// New rows of zero values, with ids one after another.
+    InsertVector {
+        /// The rows' table.
+        table: TableNumber,
+        /// The first id; no row has any of them now.
+        id: RowId,
+        /// How many rows: 1 to [`MAX_VECTOR`].
+        count: u64,
+    },
+    /// New values of one field of rows whose ids are one after another.
+    UpdateVector {
+        /// The rows' table.
+        table: TableNumber,
+        /// The first row.
+        id: RowId,
+        /// The field.
+        field: FieldNumber,
+        /// A value for each row.
+        values: Vector<'a>,
+    },
+    /// The end of rows whose ids are one after another; the last one ends first.
+    DeleteVector {
+        /// The rows' table.
+        table: TableNumber,
+        /// The first row.
+        id: RowId,
+        /// How many rows: 1 to [`MAX_VECTOR`].
+        count: u64,
+    },
+    /// A piece of a blob. The pieces of a blob follow one another in one transaction.
+    Blob {
+        /// The blob: a new number in its first piece.
+        blob: Blob,
+        /// Where the piece is in the blob, in bytes: 0 in the first piece.
+        offset: u64,
+        /// Its bytes, at most [`MAX_PIECE`].
+        bytes: &'a [u8],
+        /// Where its bytes are in the journal.
+        position: u64,
+    },
+    /// A mark: the data is coherent here.
+    ValidData,
     /// A comment.
     Comment(&'a str),
     /// A time that the program noted, in seconds since 1970-01-01T00:00:00Z (as in joedb).

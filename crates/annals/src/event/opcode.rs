@@ -1,10 +1,16 @@
 //! The codes of events and types in the journal; `docs/format.md` tells of each.
 
-use annals_schema::{TableNumber, Type};
+use annals_schema::{OnDelete, TableNumber, Type};
 
 pub(crate) const CREATE_TABLE: u8 = 0x01;
 pub(crate) const ADD_FIELD: u8 = 0x02;
 pub(crate) const CREATE_INDEX: u8 = 0x03;
+pub(crate) const DROP_TABLE: u8 = 0x04;
+pub(crate) const RENAME_TABLE: u8 = 0x05;
+pub(crate) const DROP_FIELD: u8 = 0x06;
+pub(crate) const RENAME_FIELD: u8 = 0x07;
+pub(crate) const DROP_INDEX: u8 = 0x08;
+pub(crate) const SET_SINGLE_ROW: u8 = 0x09;
 pub(crate) const TABLE: u8 = 0x10;
 pub(crate) const INSERT: u8 = 0x11;
 pub(crate) const APPEND: u8 = 0x12;
@@ -13,8 +19,14 @@ pub(crate) const UPDATE_SAME: u8 = 0x14;
 pub(crate) const UPDATE_NULL: u8 = 0x15;
 pub(crate) const UPDATE_SAME_NULL: u8 = 0x16;
 pub(crate) const DELETE: u8 = 0x17;
+pub(crate) const INSERT_VECTOR: u8 = 0x18;
+pub(crate) const UPDATE_VECTOR: u8 = 0x19;
+pub(crate) const DELETE_VECTOR: u8 = 0x1A;
 pub(crate) const COMMENT: u8 = 0x20;
 pub(crate) const TIMESTAMP: u8 = 0x21;
+pub(crate) const VALID_DATA: u8 = 0x22;
+pub(crate) const CUSTOM: u8 = 0x23;
+pub(crate) const BLOB: u8 = 0x24;
 
 /// Codes from here on carry a compact length: a reader that doesn't know one skips it.
 pub(crate) const FIRST_IGNORABLE: u8 = 0x80;
@@ -24,8 +36,13 @@ pub(crate) const FIRST_ESSENTIAL: u8 = 0xC0;
 pub(crate) const FIELD_NULLABLE: u8 = 1;
 pub(crate) const FIELD_DEFAULT: u8 = 2;
 pub(crate) const FIELD_DEFAULT_NULL: u8 = 4;
+/// Two bits that say what becomes of a reference when its row is deleted.
+pub(crate) const FIELD_ON_DELETE: u8 = 0x18;
+const ON_DELETE_SHIFT: u32 = 3;
+const RULES: [OnDelete; 4] =
+    [OnDelete::Dangle, OnDelete::Restrict, OnDelete::Cascade, OnDelete::SetNull];
 
-const TYPES: [(u8, Type); 14] = [
+const TYPES: [(u8, Type); 15] = [
     (1, Type::Bool),
     (2, Type::Int8),
     (3, Type::Int16),
@@ -40,9 +57,10 @@ const TYPES: [(u8, Type); 14] = [
     (12, Type::String),
     (13, Type::Bytes),
     (14, Type::Timestamp),
+    (16, Type::Blob),
 ];
 
-/// Code 16 is reserved for blobs, 17 and 18 for decimals.
+/// Codes 17 and 18 are reserved for decimals.
 pub(crate) const REFERENCE: u8 = 15;
 
 /// Gives the code of a type.
@@ -53,7 +71,23 @@ pub(crate) fn of_type(ty: Type) -> u8 {
 /// Gives the type of a code; `target` is the table of a reference.
 pub(crate) fn to_type(code: u8, target: Option<TableNumber>) -> Option<Type> {
     match target {
-        Some(table) => Some(Type::Reference(table)),
+        Some(table) => Some(Type::Reference(table, OnDelete::Dangle)),
         None => TYPES.iter().find(|(known, _)| *known == code).map(|(_, ty)| *ty),
+    }
+}
+
+/// Gives the flags of what becomes of a reference.
+pub(crate) fn of_rule(ty: Type) -> u8 {
+    let Type::Reference(_, rule) = ty else { return 0 };
+    let code = RULES.iter().zip(0_u8..).find(|(known, _)| **known == rule);
+    code.map_or(0, |(_, code)| code << ON_DELETE_SHIFT)
+}
+
+/// Gives a type with what flags say becomes of a reference; `None` if it is none, and they say so.
+pub(crate) fn with_rule(ty: Type, flags: u8) -> Option<Type> {
+    let code = (flags & FIELD_ON_DELETE) >> ON_DELETE_SHIFT;
+    match ty {
+        Type::Reference(table, _) => Some(Type::Reference(table, *RULES.get(usize::from(code))?)),
+        _ => (code == 0).then_some(ty),
     }
 }

@@ -1,7 +1,9 @@
 //! Tests of the codec: all that can be encoded comes back, and no bytes make it panic.
 #![allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
 
-use annals_schema::{Command, FieldNumber, RowId, Schema, TableNumber, Type, Value};
+use annals_schema::{
+    Blob, Command, FieldNumber, OnDelete, RowId, Schema, TableNumber, Type, Value,
+};
 
 use super::{Encoder, Event, decode};
 use crate::Result;
@@ -17,6 +19,7 @@ pub(crate) enum Owned {
     Delete(TableNumber, RowId),
     Comment(String),
     Timestamp(i64),
+    ValidData,
 }
 
 impl Owned {
@@ -32,6 +35,11 @@ impl Owned {
             Event::Delete { table, id } => Self::Delete(table, id),
             Event::Comment(text) => Self::Comment(text.to_owned()),
             Event::Timestamp(seconds) => Self::Timestamp(seconds),
+            Event::ValidData => Self::ValidData,
+            Event::InsertVector { .. }
+            | Event::UpdateVector { .. }
+            | Event::DeleteVector { .. }
+            | Event::Blob { .. } => unimplemented!(),
         }
     }
 
@@ -50,6 +58,7 @@ impl Owned {
             Self::Delete(table, id) => {
                 encoder.encode(schema, &Event::Delete { table: *table, id: *id }, out);
             }
+            Self::ValidData => encoder.encode(schema, &Event::ValidData, out),
             Self::Comment(text) => encoder.encode(schema, &Event::Comment(text), out),
             Self::Timestamp(seconds) => encoder.encode(schema, &Event::Timestamp(*seconds), out),
         }
@@ -89,14 +98,19 @@ fn random_value(rng: &mut Rng, ty: Type, nullable: bool) -> Value {
             rng.fill(&mut bytes);
             Value::Bytes(bytes)
         }
-        Type::Reference(_) => Value::Reference(RowId(wide % RowId::MAX.0)),
+        Type::Blob => Value::Blob(Blob(1 + wide % Blob::MAX.0)),
+        Type::Reference(..) => Value::Reference(RowId(wide % RowId::MAX.0)),
     }
 }
 
 fn random_type(rng: &mut Rng, tables: usize) -> Type {
     match rng.index(Type::PLAIN.len() + 1) {
         plain if plain < Type::PLAIN.len() => Type::PLAIN[plain],
-        _ => Type::Reference(TableNumber(u32::try_from(rng.index(tables)).unwrap())),
+        _ => Type::Reference(
+            TableNumber(u32::try_from(rng.index(tables)).unwrap()),
+            [OnDelete::Dangle, OnDelete::Restrict, OnDelete::Cascade, OnDelete::SetNull]
+                [rng.index(4)],
+        ),
     }
 }
 
@@ -108,8 +122,9 @@ fn random_command(rng: &mut Rng, schema: &Schema) -> Command {
     let table = &tables[rng.index(tables.len())];
     if table.fields.is_empty() || rng.percent(80) {
         let ty = random_type(rng, tables.len());
-        let nullable = rng.percent(40) || matches!(ty, Type::Reference(_));
-        let default = rng.percent(40).then(|| random_value(rng, ty, nullable));
+        let nullable = rng.percent(40) || matches!(ty, Type::Reference(..));
+        let default =
+            (ty != Type::Blob && rng.percent(40)).then(|| random_value(rng, ty, nullable));
         let name = format!("f{}", table.fields.len());
         return Command::AddField { table: table.number, name, ty, nullable, default };
     }

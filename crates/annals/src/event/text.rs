@@ -22,7 +22,7 @@ impl Script {
         Self::default()
     }
 
-    /// Appends the command of `event` to `text`, without a line end. `schema` is the one after it.
+    /// Appends the command of `event` to `text`, without a line end. `schema` is the one before it.
     ///
     /// An insert of nothing but zero values is written as `insert_into`, whose unique keys are
     /// checked at commit: that is the only insert that could have gone through while its keys were
@@ -46,6 +46,11 @@ impl Script {
                 let table = find_table(schema, table)?;
                 text.push_str(&format!("delete_from {} {}", table.name, id.0));
             }
+            Event::InsertVector { .. }
+            | Event::UpdateVector { .. }
+            | Event::DeleteVector { .. }
+            | Event::Blob { .. } => {}
+            Event::ValidData => text.push_str("valid_data"),
             Event::Comment(comment) => {
                 text.push_str("comment ");
                 push_value(ValueRef::String(comment), text);

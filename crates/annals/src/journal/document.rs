@@ -164,11 +164,11 @@ fn codes(section: &str) -> BTreeMap<u64, String> {
 
 #[test]
 fn the_codes_of_types_and_levels_are_those_of_the_document() {
-    use annals_schema::{TableNumber, Type};
-    let types = Type::PLAIN.into_iter().chain([Type::Reference(TableNumber(0))]);
+    use annals_schema::{OnDelete, TableNumber, Type};
+    let types = Type::PLAIN.into_iter().chain([Type::Reference(TableNumber(0), OnDelete::Dangle)]);
     let mut code: BTreeMap<_, _> =
         types.map(|ty| (u64::from(opcode::of_type(ty)), ty.name().to_owned())).collect();
-    for (number, name) in [(16, "blob"), (17, "decimal64"), (18, "decimal128")] {
+    for (number, name) in [(17, "decimal64"), (18, "decimal128")] {
         assert_eq!(opcode::to_type(number, None), None);
         code.insert(u64::from(number), format!("{name} (reserved)"));
     }

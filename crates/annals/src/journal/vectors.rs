@@ -4,7 +4,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use annals_schema::{Command, FieldNumber, RowId, Schema, TableNumber, Type, Value, ValueRef};
+use annals_schema::{
+    Command, FieldNumber, OnDelete, RowId, Schema, TableNumber, Type, Value, ValueRef,
+};
 
 use super::document::DOCUMENT;
 use super::format::{
@@ -98,7 +100,7 @@ fn write_journal() -> Vec<u8> {
     script.event(&Event::Schema(&Command::CreateTable { name: "city".to_owned() }));
     script.field("name", Type::String, false, None);
     script.field("people", Type::UInt32, true, Some(Value::UInt32(300)));
-    script.field("twin", Type::Reference(table), true, None);
+    script.field("twin", Type::Reference(table, OnDelete::Dangle), true, None);
     script.field("height", Type::Float64, true, Some(Value::Null));
     let fields = vec![FieldNumber(0), FieldNumber(1)];
     let index = Command::CreateIndex { name: "by_name".to_owned(), table, fields, unique: true };

@@ -1,6 +1,6 @@
 //! Changing rows: everything is checked first, then everything is changed.
 
-use annals_schema::{FieldNumber, RowId, TableNumber, ValueRef};
+use annals_schema::{FieldNumber, IndexNumber, RowId, TableNumber, ValueRef};
 
 use super::column::Column;
 use super::index::IndexTree;
@@ -115,12 +115,11 @@ impl Store {
         (field, value): (FieldNumber, ValueRef<'_>),
         watch: bool,
     ) -> Result<()> {
-        let (at, place) = (number.0 as usize, field.0 as usize);
+        let at = number.0 as usize;
         let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
         let slot = table.rows.find(id.0).ok_or_else(|| no_row(&self.working, number, id))?;
-        let column =
-            table.columns.get(place).ok_or_else(|| no_field(&self.working, number, field))?;
-        if !fits(column, &value) {
+        let place = table.place_of(field).ok_or_else(|| no_field(&self.working, number, field))?;
+        if !table.columns.get(place).is_some_and(|column| fits(column, &value)) {
             return Err(bad_value(&self.working, number, field, &value));
         }
         self.changed = true;
@@ -213,7 +212,8 @@ fn fits(column: &Column, value: &ValueRef<'_>) -> bool {
 }
 
 fn index_name(view: &View, number: usize) -> &str {
-    view.schema.indexes().get(number).map_or("?", |index| &index.name)
+    let number = u32::try_from(number).map(IndexNumber).ok();
+    number.and_then(|number| view.schema.index(number)).map_or("?", |index| &index.name)
 }
 
 fn duplicate(index: &str, what: &str) -> Error {
@@ -253,6 +253,7 @@ fn shown(value: &ValueRef<'_>) -> String {
         ValueRef::UInt64(v) => v.to_string(),
         ValueRef::Float32(v) => v.to_string(),
         ValueRef::Float64(v) => v.to_string(),
+        ValueRef::Blob(v) => format!("blob:{}", v.0),
         ValueRef::Reference(v) => v.0.to_string(),
         ValueRef::Bytes(v) => format!("{} bytes", v.len()),
         ValueRef::String(v) if v.len() <= 100 => format!("{v:?}"),
@@ -276,14 +277,13 @@ fn refused(view: &View, number: TableNumber, values: &[ValueRef<'_>]) -> Error {
     let columns = view.tables.get(number.0 as usize).map_or(&[][..], |table| &table.columns);
     let bad = columns.iter().zip(values).position(|(column, value)| !fits(column, value));
     let place = bad.unwrap_or_default();
-    let field = FieldNumber(u32::try_from(place).unwrap_or(u32::MAX));
+    let field = columns.get(place).map_or(FieldNumber(u32::MAX), Column::field);
     bad_value(view, number, field, &value_at(values, place))
 }
 
 #[cold]
 fn bad_value(view: &View, number: TableNumber, field: FieldNumber, value: &ValueRef<'_>) -> Error {
-    let (table, field) = (view.schema.table(number), field.0 as usize);
-    let Some(field) = table.and_then(|table| table.fields.get(field)) else {
+    let Some(field) = view.schema.table(number).and_then(|table| table.field(field)) else {
         return Error::invalid("there is no such field");
     };
     let what = if field.accepts(*value) {

@@ -17,7 +17,8 @@ impl View {
             check_table(table)
                 .map_err(|e| Error::corrupt(format!("table `{}`: {e}", schema.name)))?;
         }
-        for (number, schema) in self.schema.indexes().iter().enumerate() {
+        for schema in self.schema.indexes() {
+            let number = schema.number.0 as usize;
             let wrong = |what: &str| Error::corrupt(format!("index `{}`: {what}", schema.name));
             let index = self.indexes.get(number).ok_or_else(|| wrong("it is missing"))?;
             let table = self.tables.get(index.table).ok_or_else(|| wrong("it has no table"))?;

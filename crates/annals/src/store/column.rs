@@ -1,6 +1,6 @@
 //! A column: the values of one field, by slot.
 
-use annals_schema::{Field, RowId, Type, Value, ValueRef};
+use annals_schema::{Blob, Field, FieldNumber, RowId, Type, Value, ValueRef};
 
 use super::cells::{Bits, Cells};
 use super::page::Epoch;
@@ -9,6 +9,7 @@ use super::strings::Strings;
 /// A column: cells, and which of them are null.
 #[derive(Clone, Debug)]
 pub(super) struct Column {
+    field: FieldNumber,
     ty: Type,
     /// The code of the values that it holds.
     code: u8,
@@ -58,7 +59,8 @@ const fn code_of(value: &ValueRef<'_>) -> u8 {
         ValueRef::String(_) => 12,
         ValueRef::Bytes(_) => 13,
         ValueRef::Timestamp(_) => 14,
-        ValueRef::Reference(_) => 15,
+        ValueRef::Blob(_) => 15,
+        ValueRef::Reference(_) => 16,
     }
 }
 
@@ -79,7 +81,8 @@ const fn code_of_type(ty: Type) -> u8 {
         Type::String => ValueRef::String(""),
         Type::Bytes => ValueRef::Bytes(&[]),
         Type::Timestamp => ValueRef::Timestamp(0),
-        Type::Reference(_) => ValueRef::Reference(RowId(0)),
+        Type::Blob => ValueRef::Blob(Blob(0)),
+        Type::Reference(..) => ValueRef::Reference(RowId(0)),
     };
     code_of(&sample)
 }
@@ -100,6 +103,7 @@ impl<'a> Raw<'a> {
             ValueRef::Int64(v) | ValueRef::Timestamp(v) => Self::Eight(v.to_le_bytes()),
             ValueRef::UInt64(v) => Self::Eight(v.to_le_bytes()),
             ValueRef::Float64(v) => Self::Eight(v.to_le_bytes()),
+            ValueRef::Blob(v) => Self::Eight(v.0.to_le_bytes()),
             ValueRef::Reference(v) => Self::Eight(v.0.to_le_bytes()),
             ValueRef::String(v) => Self::Variable(v.as_bytes()),
             ValueRef::Bytes(v) => Self::Variable(v),
@@ -125,11 +129,18 @@ impl Column {
         };
         let nulls = if is_null { Bits::ones(len) } else { Bits::default() };
         Self {
+            field: field.number,
             ty: field.ty,
             code: code_of_type(field.ty),
             nulls: field.nullable.then_some(nulls),
             data,
         }
+    }
+
+    /// Tells whose values they are.
+    #[inline]
+    pub(super) const fn field(&self) -> FieldNumber {
+        self.field
     }
 
     /// Tells the type.
@@ -151,6 +162,7 @@ impl Column {
         let fits = code == self.code || (code == NULL && self.nulls.is_some());
         // No row has a larger id, and the journal has no bytes for one.
         fits && !matches!(value, ValueRef::Reference(id) if *id > RowId::MAX)
+            && !matches!(value, ValueRef::Blob(blob) if *blob > Blob::MAX)
     }
 
     /// Tells whether the value of a slot is null.
@@ -195,6 +207,7 @@ impl Column {
             Type::UInt64 => ValueRef::UInt64(u64::from_le_bytes(cell)),
             Type::Float64 => ValueRef::Float64(f64::from_le_bytes(cell)),
             Type::Timestamp => ValueRef::Timestamp(i64::from_le_bytes(cell)),
+            Type::Blob => ValueRef::Blob(Blob(u64::from_le_bytes(cell))),
             _ => ValueRef::Reference(RowId(u64::from_le_bytes(cell))),
         }
     }
@@ -275,7 +288,7 @@ fn filled<const W: usize>(cell: [u8; W], len: usize) -> Cells<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use annals_schema::{FieldNumber, TableNumber};
+    use annals_schema::{OnDelete, TableNumber};
 
     fn column(ty: Type, nullable: bool, default: Option<Value>) -> Column {
         let (number, name) = (FieldNumber(0), "f".to_owned());
@@ -300,7 +313,8 @@ mod tests {
             (Type::String, ValueRef::String("a string in the heap")),
             (Type::Bytes, ValueRef::Bytes(b"\xff")),
             (Type::Timestamp, ValueRef::Timestamp(-1)),
-            (Type::Reference(TableNumber(0)), ValueRef::Reference(RowId(9))),
+            (Type::Blob, ValueRef::Blob(Blob(9))),
+            (Type::Reference(TableNumber(0), OnDelete::Dangle), ValueRef::Reference(RowId(9))),
         ];
         for (ty, value) in values {
             let mut plain = column(ty, false, None);

@@ -1,15 +1,14 @@
-//! Changing the schema: tables, fields and indexes come to be.
+//! Changing the schema: tables, fields and indexes come to be, and go.
 
 use std::sync::Arc;
 
-use annals_schema::{Command, TableNumber};
+use annals_schema::{Command, FieldNumber, TableNumber};
 
-use super::Store;
 use super::change::same_key;
 use super::index::IndexTree;
 use super::strings::MAX_LEN;
 use super::table::Table;
-use super::unique::NoWeak;
+use super::{Store, View};
 use crate::{Error, Result};
 
 impl Store {
@@ -36,7 +35,7 @@ impl Store {
         Arc::make_mut(&mut self.working.schema).apply(command.clone())?;
         self.changed = true;
         match command {
-            Command::CreateTable { .. } => self.working.tables.push(NoWeak::new(Table::new())),
+            Command::CreateTable { .. } => self.working.tables.push(Table::new()),
             Command::AddField { table, .. } => self.add_column(*table),
             Command::CreateIndex { .. } => {
                 if let Err(error) = self.build_index() {
@@ -46,8 +45,49 @@ impl Store {
                     return Err(error);
                 }
             }
+            Command::DropTable { table } => self.drop_table(table.0 as usize),
+            Command::DropField { table, field } => self.drop_field(table.0 as usize, *field),
+            Command::DropIndex { index } => self.drop_index(index.0 as usize),
+            Command::RenameTable { .. }
+            | Command::RenameField { .. }
+            | Command::SetSingleRow { .. }
+            | Command::Custom { .. } => {}
         }
         Ok(())
+    }
+
+    /// Drops a table and its indexes.
+    fn drop_table(&mut self, number: usize) {
+        let indexes = match self.working.tables.get(number) {
+            Some(table) => table.indexes.clone(),
+            None => Vec::new(),
+        };
+        indexes.into_iter().for_each(|index| self.drop_index(index));
+        self.working.tables.remove(number);
+    }
+
+    /// Drops a column, which no index is on.
+    fn drop_field(&mut self, number: usize, field: FieldNumber) {
+        let View { tables, indexes, .. } = &mut self.working;
+        let Some(table) = tables.get_mut(number) else { return };
+        let Some(place) = table.place_of(field) else { return };
+        let table = table.make_mut();
+        table.drop_field(place);
+        for &index in &table.indexes {
+            if let Some(index) = indexes.get_mut(index) {
+                index.make_mut().forget_column(place);
+            }
+        }
+    }
+
+    fn drop_index(&mut self, number: usize) {
+        let Some(index) = self.working.indexes.get(number) else { return };
+        if let Some(table) = self.working.tables.get_mut(index.table) {
+            table.make_mut().indexes.retain(|&kept| kept != number);
+        }
+        self.working.indexes.remove(number);
+        // Keys that were twice in it don't matter any more.
+        self.suspects.retain(|(index, _)| *index != number);
     }
 
     /// Adds the column of the last field of a table.
@@ -64,14 +104,15 @@ impl Store {
     /// Builds the last index of the schema.
     fn build_index(&mut self) -> Result<()> {
         let Some(index) = self.working.schema.indexes().last() else { return Ok(()) };
-        let mut built = IndexTree::new(index);
+        let Some(owner) = self.working.schema.table(index.table) else { return Ok(()) };
+        let mut built = IndexTree::new(index, owner);
         let at = built.table;
-        let number = self.working.indexes.len();
+        let number = self.working.indexes.next();
         let twice = match self.working.tables.get(at) {
             Some(table) => built.build(table, &self.epoch).err(),
             None => None,
         };
-        self.working.indexes.push(NoWeak::new(built));
+        self.working.indexes.push(built);
         if let Some((a, b)) = twice {
             let error = same_key(&self.working, number, a, b);
             self.working.indexes.pop();

@@ -4,7 +4,7 @@
 //! 1. There is one entry for each row of the table, and no other.
 //! 2. Outside transactions, a unique index has no two entries with equal keys that contain no null.
 
-use annals_schema::{Index, RowId, ValueRef};
+use annals_schema::{Index, IndexNumber, RowId, ValueRef};
 
 use super::btree::Tree;
 use super::key;
@@ -14,20 +14,30 @@ use super::table::Table;
 /// An index of a table.
 #[derive(Clone, Debug)]
 pub(super) struct IndexTree {
+    pub(super) number: IndexNumber,
     pub(super) tree: Tree,
     pub(super) table: usize,
+    /// The places of its fields among the table's columns.
     pub(super) fields: Box<[usize]>,
     pub(super) unique: bool,
 }
 
 impl IndexTree {
     /// Makes an index without entries.
-    pub(super) fn new(index: &Index) -> Self {
+    pub(super) fn new(index: &Index, table: &annals_schema::Table) -> Self {
         Self {
+            number: index.number,
             tree: Tree::new(0),
             table: index.table.0 as usize,
-            fields: index.fields.iter().map(|field| field.0 as usize).collect(),
+            fields: index.fields.iter().filter_map(|&field| table.place_of(field)).collect(),
             unique: index.unique,
+        }
+    }
+
+    /// Notes that the column at a place, which isn't one of its own, is gone.
+    pub(super) fn forget_column(&mut self, place: usize) {
+        for field in self.fields.iter_mut().filter(|field| **field > place) {
+            *field -= 1;
         }
     }
 

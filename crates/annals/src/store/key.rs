@@ -5,7 +5,7 @@
 //! | null, in a field that may be null | `00` |
 //! | any other value of such a field | `01`, then as below |
 //! | bool | `00`, `01` |
-//! | unsigned, references | big-endian |
+//! | unsigned, references, blobs | big-endian |
 //! | signed, timestamps | big-endian, sign bit flipped |
 //! | floats | big-endian; the sign bit flipped if positive, all bits if negative; one NaN, all ones |
 //! | strings, bytes | `00` as `00 ff`; at the end `00 00` |
@@ -51,6 +51,7 @@ pub(super) fn encode(out: &mut Vec<u8>, nullable: bool, value: ValueRef<'_>) {
             escape(out, v);
             out.extend([0, 0]);
         }
+        ValueRef::Blob(v) => out.extend(v.0.to_be_bytes()),
         ValueRef::Reference(v) => out.extend(v.0.to_be_bytes()),
     }
 }

@@ -125,11 +125,7 @@ impl<'a> IndexView<'a> {
     #[cold]
     fn mismatch(&self, at: usize, asked: &str) -> Error {
         let schema = &self.table.view.schema;
-        let itself =
-            |data: &super::unique::NoWeak<IndexTree>| std::ptr::eq(&raw const **data, self.data);
-        let number = self.table.view.indexes.iter().position(itself);
-        let index = number.and_then(|number| schema.indexes().get(number));
-        let name = index.map_or("?", |index| &index.name);
+        let name = schema.index(self.data.number).map_or("?", |index| &index.name);
         let field = self.data.fields.get(at).and_then(|&f| self.table.schema().fields.get(f));
         Error::invalid(match field {
             Some(field) => format!(

@@ -2,7 +2,8 @@
 //!
 //! In reading order: a [`page`] is what is shared and copied (the
 //! [`reserve`] makes empty ones ahead), a [`directory`] finds pages by number,
-//! [`cells`] are arrays in pages; [`unique`] is how shared things are changed. A [`column`] (with its [`strings`]) has the values of a field by
+//! [`cells`] are arrays in pages; [`unique`] is how shared things are changed, [`numbered`] how they are
+//! found by number. A [`column`] (with its [`strings`]) has the values of a field by
 //! slot, the [`rows`] say in which slot a row is, and a [`table`] is both. A [`btree`] holds sorted
 //! byte strings, made from values by [`key`]; an [`index`] is one. A [`View`] is all tables and
 //! indexes at one moment, read through [`row`] and [`lookup`]; the [`Store`] is the writer's side:
@@ -20,6 +21,7 @@ mod directory;
 mod index;
 mod key;
 mod lookup;
+mod numbered;
 mod page;
 mod reserve;
 mod row;

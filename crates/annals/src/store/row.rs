@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use annals_schema::{FieldNumber, RowId, Timestamp, ValueRef};
+use annals_schema::{Blob, FieldNumber, RowId, Timestamp, ValueRef};
 
 use super::rows::RowIter;
 use super::view::TableView;
@@ -37,7 +37,7 @@ impl Row<'_> {
     #[inline]
     #[must_use]
     pub fn value(&self, field: FieldNumber) -> ValueRef<'_> {
-        let column = self.table.data.columns.get(field.0 as usize);
+        let column = self.table.data.column(field);
         column.expect("the caller knows the table's fields").get(self.slot)
     }
 
@@ -53,7 +53,7 @@ impl Row<'_> {
 }
 
 /// A Rust type that a field can be read as: `bool`, the integers and floats, `&str`, `&[u8]`,
-/// `Timestamp`, `RowId`, and `Option` of each for fields that may be null.
+/// `Timestamp`, `Blob`, `RowId`, and `Option` of each for fields that may be null.
 pub trait Cell<'r>: Sized {
     /// Reads the field (a null field read as a plain type gives its zero).
     ///
@@ -110,6 +110,7 @@ cell!(f64, 0.0, ValueRef::Float64(v) => v);
 cell!(&'r str, "", ValueRef::String(v) => v);
 cell!(&'r [u8], &[], ValueRef::Bytes(v) => v);
 cell!(Timestamp, Timestamp(0), ValueRef::Timestamp(v) => Timestamp(v));
+cell!(Blob, Blob(0), ValueRef::Blob(v) => v);
 cell!(RowId, RowId(0), ValueRef::Reference(v) => v);
 
 /// Rows in order of their ids, from both ends.

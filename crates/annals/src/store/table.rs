@@ -4,7 +4,7 @@
 //! 1. Each live slot of the row map has a value in each column.
 //! 2. A slot that is not live holds nothing in a column's heap.
 
-use annals_schema::{Field, RowId, ValueRef};
+use annals_schema::{Field, FieldNumber, RowId, ValueRef};
 
 use super::column::Column;
 use super::page::Epoch;
@@ -34,6 +34,25 @@ impl Table {
             self.epoch = epoch.number();
             self.rows.begin();
         }
+    }
+
+    /// Finds a column by its field: at that place, as long as no field was dropped.
+    #[inline]
+    pub(super) fn column(&self, field: FieldNumber) -> Option<&Column> {
+        match self.columns.get(field.0 as usize) {
+            Some(column) if column.field() == field => Some(column),
+            _ => self.columns.get(self.place_of(field)?),
+        }
+    }
+
+    /// Finds the place of a field's column.
+    pub(super) fn place_of(&self, field: FieldNumber) -> Option<usize> {
+        self.columns.binary_search_by_key(&field, Column::field).ok()
+    }
+
+    /// Drops a column.
+    pub(super) fn drop_field(&mut self, place: usize) {
+        self.columns.remove(place);
     }
 
     /// Tells whether a field may be null.

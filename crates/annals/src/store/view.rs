@@ -7,36 +7,36 @@ use annals_schema::{IndexNumber, RowId, Schema, TableNumber};
 
 use super::index::IndexTree;
 use super::lookup::IndexView;
+use super::numbered::Numbered;
 use super::row::{Row, Rows};
 use super::table::Table;
-use super::unique::NoWeak;
 use crate::{Error, ErrorKind, Result};
 
 /// All tables and indexes as they are at one moment.
 pub struct View {
     pub(super) schema: Arc<Schema>,
-    pub(super) tables: Vec<NoWeak<Table>>,
-    pub(super) indexes: Vec<NoWeak<IndexTree>>,
+    pub(super) tables: Numbered<Table>,
+    pub(super) indexes: Numbered<IndexTree>,
 }
 
 impl fmt::Debug for View {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.schema.tables().iter().zip(&self.tables);
+        let names = self.schema.tables().iter().zip(self.tables.iter());
         f.debug_map().entries(names.map(|(table, data)| (&table.name, data.rows.len()))).finish()
     }
 }
 
 impl View {
     pub(super) fn new() -> Self {
-        Self { schema: Arc::default(), tables: Vec::new(), indexes: Vec::new() }
+        Self { schema: Arc::default(), tables: Numbered::new(), indexes: Numbered::new() }
     }
 
     /// Makes another view of the same state: one reference count for each table and index.
     pub(super) fn share(&self) -> Self {
         Self {
             schema: Arc::clone(&self.schema),
-            tables: self.tables.iter().map(NoWeak::share).collect(),
-            indexes: self.indexes.iter().map(NoWeak::share).collect(),
+            tables: self.tables.share(),
+            indexes: self.indexes.share(),
         }
     }
 

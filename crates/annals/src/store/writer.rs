@@ -78,7 +78,13 @@ impl Store {
                 self.update_row(table, id, (field, value), false)
             }
             Event::Delete { table, id } => self.delete(table, id),
-            Event::Comment(_) | Event::Timestamp(_) => Ok(()),
+            Event::InsertVector { .. }
+            | Event::UpdateVector { .. }
+            | Event::DeleteVector { .. }
+            | Event::Blob { .. }
+            | Event::ValidData
+            | Event::Comment(_)
+            | Event::Timestamp(_) => Ok(()),
         };
         applied.map_err(|error| Error::corrupt(error.to_string()))
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use annals::storage::{Access, Directory, MemoryDirectory, SystemClock};
 use annals::{
-    Command, Committed, Database, ErrorKind, FieldNumber, Options, RowId, TableNumber, Type, Value,
-    ValueRef,
+    Command, Committed, Database, ErrorKind, FieldNumber, OnDelete, Options, RowId, TableNumber,
+    Type, Value, ValueRef,
 };
 
 const TABLE: TableNumber = TableNumber(0);
@@ -17,7 +17,7 @@ fn open(directory: &MemoryDirectory) -> Database {
 }
 
 fn reference(name: &str, default: Option<Value>) -> Command {
-    let (name, ty) = (name.to_owned(), Type::Reference(TABLE));
+    let (name, ty) = (name.to_owned(), Type::Reference(TABLE, OnDelete::Dangle));
     Command::AddField { table: TABLE, name, ty, nullable: true, default }
 }
 

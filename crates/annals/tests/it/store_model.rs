@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use annals::store::{Store, Uniqueness};
 use annals::{
-    Command, ErrorKind, FieldNumber, IndexNumber, RowId, Schema, TableNumber, Type, Value,
-    ValueRef, View,
+    Command, ErrorKind, FieldNumber, IndexNumber, OnDelete, RowId, Schema, TableNumber, Type,
+    Value, ValueRef, View,
 };
 
 /// A small generator of random numbers (xorshift).
@@ -68,7 +68,8 @@ impl Random {
             Type::String => Value::String(self.string()),
             Type::Bytes => Value::Bytes(self.string().into_bytes()),
             Type::Timestamp => Value::Timestamp(i64::from(small)),
-            Type::Reference(_) => Value::Reference(RowId(u64::from(natural))),
+            Type::Blob => Value::Null,
+            Type::Reference(..) => Value::Reference(RowId(u64::from(natural))),
         }
     }
 }
@@ -257,7 +258,7 @@ const TYPES: [Type; 15] = [
     Type::String,
     Type::Bytes,
     Type::Timestamp,
-    Type::Reference(TableNumber(0)),
+    Type::Reference(TableNumber(0), OnDelete::Dangle),
 ];
 
 impl History {
@@ -298,6 +299,7 @@ impl History {
                 rows.for_each(|row| row.push(field.default_value()));
             }
             Command::CreateIndex { .. } => assert!(rows_agree),
+            _ => unreachable!("no other is drawn"),
         }
     }
 

@@ -21,6 +21,9 @@ pub(crate) fn schema(view: &View, words: &Words<'_>, screen: &mut Screen) -> Res
         screen
             .output
             .line(&format!("table {name}: {}, next id {next}", count(rows.len(), "row")))?;
+        if table.single_row {
+            screen.output.line("  always has one row")?;
+        }
         let longest = table.fields.iter().map(|field| field.name.len()).max().unwrap_or(0);
         for field in &table.fields {
             let meaning = meaning(schema, field);
@@ -38,10 +41,12 @@ pub(crate) fn schema(view: &View, words: &Words<'_>, screen: &mut Screen) -> Res
 fn meaning(schema: &Schema, field: &Field) -> String {
     let mut text = field.ty.name().to_owned();
     match field.ty {
-        Type::Reference(target) => {
+        Type::Reference(target, on_delete) => {
             text.push(' ');
             text.push_str(schema.table(target).map_or("?", |table| &table.name));
+            text.extend(on_delete.word().into_iter().flat_map(|word| [" ", word]));
         }
+        ty if ty.is_always_nullable() => {}
         _ if field.nullable => text.push_str(" null"),
         _ => {}
     }

@@ -8,9 +8,9 @@ use annals::event::Event;
 use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Access, Directory, MemoryDirectory};
 use annals::{
-    Command, Committed, Database, Error, ErrorKind, FieldNumber, IndexNumber, Level, Options,
-    Reader, Recovery, RowId, Schema, Sink, TableNumber, Timestamp, Transaction, Type, Value,
-    ValueRef, View, inspect_in, scan_in,
+    Command, Committed, Database, Error, ErrorKind, FieldNumber, IndexNumber, Level, OnDelete,
+    Options, Reader, Recovery, RowId, Schema, Sink, TableNumber, Timestamp, Transaction, Type,
+    Value, ValueRef, View, inspect_in, scan_in,
 };
 
 pub(super) const NAME: &str = "some.annals";
@@ -91,7 +91,7 @@ pub(super) fn schema() -> Schema {
         field(CITY, "people", Type::UInt32, true, Some(Value::UInt32(7))),
         Command::CreateTable { name: "person".to_owned() },
         field(PERSON, "name", Type::String, false, None),
-        field(PERSON, "home", Type::Reference(CITY), true, None),
+        field(PERSON, "home", Type::Reference(CITY, OnDelete::Dangle), true, None),
         field(PERSON, "score", Type::Float64, true, None),
         Command::CreateIndex {
             name: "city_by_name".to_owned(),
