@@ -1,5 +1,6 @@
 //! What `annals dump --format sql` prints is loaded into SQLite, which must hold the same.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -23,6 +24,82 @@ fn rows(connection: &Connection, query: &str) -> Vec<Vec<Value>> {
     let columns = statement.column_count();
     let row = |row: &rusqlite::Row<'_>| (0..columns).map(|column| row.get(column)).collect();
     statement.query_map([], row).unwrap().map(Result::unwrap).collect()
+}
+
+/// Checks that SQLite holds what a dump says: the same rows, with the same values.
+pub(crate) fn holds_the_same(dir: &Path, name: &str, dump: &str) {
+    let connection = load(dir, name);
+    let mut schema = annals::Schema::default();
+    let mut found: BTreeMap<String, Vec<Vec<Value>>> = BTreeMap::new();
+    for line in dump.lines() {
+        let tokens = annals_schema::tokenize(line).unwrap();
+        if let Some(command) = annals_schema::parse_command(&schema, &tokens).unwrap() {
+            schema.apply(command).unwrap();
+        }
+    }
+    for table in schema.tables() {
+        let query = format!("SELECT * FROM \"{}\" ORDER BY id DESC", table.name);
+        found.insert(table.name.clone(), rows(&connection, &query));
+    }
+    for line in dump.lines().filter(|line| line.starts_with("insert_at ")) {
+        let tokens = annals_schema::tokenize(line).unwrap();
+        let [_, table, id, values @ ..] = tokens.as_slice() else { panic!("{line}") };
+        let row = found.get_mut(&*table.text).unwrap().pop().expect("a row is missing");
+        assert_eq!(row[0], Value::Integer(id.text.parse().unwrap()), "{line}");
+        let fields = &schema.table_named(&table.text).unwrap().fields;
+        for ((field, token), found) in fields.iter().zip(values).zip(&row[1..]) {
+            let value = annals_schema::parse_value(field.ty, token).unwrap();
+            assert!(is_the_same(&value, found), "{line}: {value} is {found:?}");
+        }
+    }
+    let more: usize = found.values().map(Vec::len).sum();
+    assert_eq!(more, 0, "rows that the dump doesn't have");
+}
+
+/// Tells whether SQLite's value stands for one of ours.
+fn is_the_same(value: &annals::Value, found: &Value) -> bool {
+    use annals::Value as V;
+    let integer = |value: i128| match found {
+        Value::Integer(found) => i128::from(*found) == value,
+        // Where SQLite has no integers.
+        Value::Text(found) => *found == value.to_string() && value > i128::from(i64::MAX),
+        _ => false,
+    };
+    match value {
+        V::Null => *found == Value::Null,
+        V::Bool(value) => integer(i128::from(*value)),
+        V::Int8(value) => integer(i128::from(*value)),
+        V::Int16(value) => integer(i128::from(*value)),
+        V::Int32(value) => integer(i128::from(*value)),
+        V::Int64(value) | V::Timestamp(value) => integer(i128::from(*value)),
+        V::UInt8(value) => integer(i128::from(*value)),
+        V::UInt16(value) => integer(i128::from(*value)),
+        V::UInt32(value) => integer(i128::from(*value)),
+        V::UInt64(value) => integer(i128::from(*value)),
+        V::Reference(value) => integer(i128::from(value.0)),
+        V::Float32(value) if value.is_nan() => *found == text("NaN"),
+        V::Float64(value) if value.is_nan() => *found == text("NaN"),
+        V::Float32(value) => match found {
+            #[allow(clippy::cast_possible_truncation, reason = "the nearest is what it is about")]
+            Value::Real(found) => *found as f32 == *value,
+            _ => false,
+        },
+        V::Float64(value) => match found {
+            Value::Real(found) => is_near(*value, *found),
+            _ => false,
+        },
+        V::String(value) => *found == text(value),
+        V::Bytes(value) => *found == Value::Blob(value.clone()),
+        V::Blob(value) => *found == text(&format!("blob:{}", value.0)),
+    }
+}
+
+/// Tells whether SQLite read a float well: where many powers of ten are multiplied, it gives another
+/// one close by.
+fn is_near(number: f64, found: f64) -> bool {
+    let away = found.to_bits().abs_diff(number.to_bits());
+    let is_moderate = (1e-20..1e20).contains(&number.abs());
+    number == found || (!is_moderate && away <= 4)
 }
 
 fn text(value: &str) -> Value {
@@ -114,10 +191,7 @@ fn floats_are_the_same() {
     let found = rows(&load(dir.path(), "a.annals"), "SELECT x FROM t ORDER BY id");
     for (number, row) in written.into_iter().zip(found) {
         let [Value::Real(found)] = row[..] else { panic!("{row:?}") };
-        // Where many powers of ten are multiplied, SQLite gives another beside it.
-        let away = found.to_bits().abs_diff(number.to_bits());
-        let most = if (1e-20..1e20).contains(&number.abs()) { 0 } else { 4 };
-        assert!(away <= most, "{number:e} is {found:e}");
+        assert!(is_near(number, found), "{number:e} is {found:e}");
     }
 }
 
