@@ -83,9 +83,14 @@ impl Screen {
         if self.colours { Cow::Owned(style.paint(text)) } else { Cow::Borrowed(text) }
     }
 
-    /// Says what only a person wants to know.
+    /// Says what only a person wants to know; where the output goes to a file, beside it.
     pub(crate) fn remark(&mut self, text: &str) -> Result<()> {
-        if self.is_interactive { self.output.line(text) } else { Ok(()) }
+        match (self.is_interactive, self.width) {
+            (true, Some(_)) => self.output.line(text)?,
+            (true, None) => eprintln!("{text}"),
+            (false, _) => {}
+        }
+        Ok(())
     }
 
     /// Tells of a commit, at once.

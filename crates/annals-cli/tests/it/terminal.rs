@@ -332,6 +332,25 @@ fn tables_fit_the_terminal_and_end_after_some_rows() {
 }
 
 #[test]
+fn the_output_may_go_to_a_file_while_a_person_types() {
+    let dir = with_schema();
+    let mut command = std::process::Command::new("sh");
+    let program = env!("CARGO_BIN_EXE_annals");
+    command.args(["-c", &format!("'{program}' shell a.annals --no-history > out")]);
+    command.current_dir(dir.path()).env("TERM", "xterm").env("NO_COLOR", "1");
+    let options = Options::new().timeout_ms(Some(20_000)).strip_ansi_escape_codes(true);
+    let mut terminal = Terminal(spawn_with_options(command, options).unwrap());
+    terminal.sees(PROMPT);
+    assert_eq!(terminal.says("insert city Lille 1", PROMPT), "city 0\n", "no part of the output");
+    terminal.says("table city", PROMPT);
+    terminal.leaves();
+    let output = std::fs::read_to_string(dir.path().join("out")).unwrap();
+    let (committed, table) = output.split_once('\n').unwrap();
+    assert!(committed.starts_with("committed txid=2 "), "{output:?}");
+    assert_eq!(table, "id  name   size\n--  -----  ----\n 0  Lille     1\n1 row\n");
+}
+
+#[test]
 fn an_interrupt_leaves_a_good_file() {
     let dir = with_schema();
     let rows: String = (0..2000).map(|n| format!("insert city \"{n}\" {n}\n")).collect();
