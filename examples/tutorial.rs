@@ -1,7 +1,7 @@
 //! The tutorial of the README, as a program: `cargo run --release --example tutorial`.
 #![allow(clippy::print_stdout, reason = "an example prints what it finds")]
 
-annals::schema!("../../examples/tutorial.schema");
+annals::schema!("tutorial.schema");
 
 fn main() -> annals::Result<()> {
     let path = std::env::temp_dir().join(format!("tutorial-{}.annals", std::process::id()));

@@ -7,10 +7,9 @@ use annals::{Error, Field, Result, Schema, Table, Timestamp, ValueRef};
 
 use crate::language;
 
-/// Appends a value. Bytes are strings of the form `0x..`, blobs
-/// `blob:N`, timestamps RFC 3339 strings, references
-/// the id or `null`; a float that JSON has no number for is one of the strings `NaN`, `Infinity`
-/// and `-Infinity`.
+/// Appends a value. Bytes are strings of the form `0x..`, blobs `blob:N`, timestamps RFC 3339 strings,
+/// references the id or `null`; a float that JSON has no number for is one of the strings `NaN`,
+/// `Infinity` and `-Infinity`.
 pub(crate) fn push_value(text: &mut String, value: ValueRef<'_>) {
     match value {
         ValueRef::Null => text.push_str("null"),
@@ -72,16 +71,7 @@ pub(crate) fn push_event(text: &mut String, schema: &Schema, event: &Event<'_>) 
         Event::Insert { table, id, values } => {
             let table = schema.table(table).ok_or_else(unknown_place)?;
             push_place(text, "insert", table, id.0);
-            text.push_str(",\"values\":{");
-            for (place, (field, value)) in table.fields.iter().zip(values).enumerate() {
-                if place > 0 {
-                    text.push(',');
-                }
-                push_string(text, &field.name);
-                text.push(':');
-                push_value(text, *value);
-            }
-            text.push('}');
+            push_fields(text, table, values);
         }
         Event::Update { table, id, field, value } => {
             let table = schema.table(table).ok_or_else(unknown_place)?;
@@ -138,6 +128,17 @@ pub(crate) fn push_event(text: &mut String, schema: &Schema, event: &Event<'_>) 
     }
     text.push('}');
     Ok(())
+}
+
+fn push_fields(text: &mut String, table: &Table, values: &[ValueRef<'_>]) {
+    text.push_str(",\"values\":{");
+    for (place, (field, value)) in table.fields.iter().zip(values).enumerate() {
+        text.push_str(if place > 0 { "," } else { "" });
+        push_string(text, &field.name);
+        text.push(':');
+        push_value(text, *value);
+    }
+    text.push('}');
 }
 
 fn push_place(text: &mut String, op: &str, table: &Table, id: u64) {

@@ -61,6 +61,8 @@ enum Command {
     Check(commands::check::Arguments),
     Import(commands::import::Arguments),
     Export(commands::export::Arguments),
+    Completions(commands::completions::Arguments),
+    Man(commands::man::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -95,6 +97,8 @@ fn run(command: &Command) -> annals::Result<Outcome> {
         Command::Check(arguments) => commands::check::run(arguments),
         Command::Import(arguments) => commands::import::run(arguments),
         Command::Export(arguments) => commands::export::run(arguments),
+        Command::Completions(arguments) => commands::completions::run(arguments),
+        Command::Man(arguments) => commands::man::run(arguments),
     }
 }
 

@@ -8,7 +8,7 @@
 //! // add_field city name string
 //! // create_unique_index city_by_name city name
 //! // ..
-//! annals::schema!("../../examples/tutorial.schema");
+//! annals::schema!("tutorial.schema");
 //!
 //! # fn main() -> annals::Result<()> {
 //! # let folder = tempfile::tempdir().unwrap();
