@@ -7,12 +7,13 @@
 
 mod cell;
 mod commands;
+mod dump;
 mod files;
 mod json;
 mod language;
 mod output;
 mod quotes;
-mod session;
+mod shell;
 
 use std::io::ErrorKind as IoKind;
 use std::process::ExitCode;

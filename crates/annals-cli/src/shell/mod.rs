@@ -1,0 +1,22 @@
+//! The shell: a table of its commands, what runs them, and what shows and reads lines.
+//!
+//! [`catalog`] is the table: dispatch, help, error messages and completion are made from it.
+//! [`session`] runs lines; [`schema`], [`rows`], [`display`] and [`help`] are what commands do.
+//! [`script`] and [`interactive`] are the two that read lines.
+
+pub(crate) mod catalog;
+mod completion;
+mod display;
+mod editor;
+mod form;
+mod help;
+mod history;
+pub(crate) mod interactive;
+mod rows;
+mod schema;
+mod screen;
+pub(crate) mod script;
+mod session;
+mod words;
+
+pub(crate) use help::overview;
