@@ -12,6 +12,7 @@ mod files;
 mod json;
 mod language;
 mod output;
+mod present;
 mod quotes;
 mod shell;
 

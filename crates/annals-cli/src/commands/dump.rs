@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use annals::{Options, Result, View};
+use annals::{Options, Result, Snapshot};
 use clap::{Args, ValueEnum};
 
 use crate::commands::export;
 use crate::output::Output;
+use crate::present::Present;
 use crate::{Outcome, dump};
 
 /// Print the present state
@@ -57,15 +58,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let snapshot = Options::new().open_read_only(&arguments.file)?.read();
     match (arguments.format, &arguments.dir) {
         (Format::Csv, Some(dir)) => export::write_csv(&snapshot, dir)?,
-        (Format::Json, _) => print(&snapshot, dump::json)?,
-        (Format::Sql, _) => print(&snapshot, dump::sql)?,
-        _ => print(&snapshot, dump::text)?,
+        (Format::Json, _) => print(snapshot, dump::json)?,
+        (Format::Sql, _) => print(snapshot, dump::sql)?,
+        _ => print(snapshot, dump::text)?,
     }
     Ok(Outcome::Done)
 }
 
-fn print(view: &View, how: fn(&View, &mut Output) -> Result<()>) -> Result<()> {
+fn print(snapshot: Snapshot, how: fn(&Present<'_>, &mut Output) -> Result<()>) -> Result<()> {
     let mut output = Output::new();
-    how(view, &mut output)?;
+    how(&Present::Committed(snapshot), &mut output)?;
     output.flush()
 }

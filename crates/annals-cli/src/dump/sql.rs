@@ -6,23 +6,25 @@
 //! | integers, `timestamp` | `INTEGER` | the number; of a time the microseconds since 1970 |
 //! | `uint64` | no type | the number; as text, from 2^63 on, where SQLite has no integers |
 //! | floats | `REAL` | the number; `9e999` is infinity; not a number is the text `NaN` |
-//! | `string`, `bytes` | `TEXT`, `BLOB` | |
-//! | `blob` | `TEXT` | `blob:N`: its bytes stay in the journal |
+//! | `string` | `TEXT` | |
+//! | `bytes`, `blob` | `BLOB` | the bytes |
 //! | references | `INTEGER REFERENCES` | the id; the row may be gone, so SQLite is told not to look |
 //!
 //! Of very large and very small floats SQLite may take the last of 17 digits for another one.
 
 use std::fmt::Write;
 
-use annals::{Field, Index, OnDelete, Result, Row, Table, Type, ValueRef, View};
+use annals::event::MAX_PIECE;
+use annals::{Blob, Field, Index, OnDelete, Result, Row, Table, Type, ValueRef};
 
 use super::names::{Names, quoted};
 use crate::json;
 use crate::output::Output;
+use crate::present::Present;
 
 /// Prints tables with their rows, then indexes, as one transaction.
-pub(crate) fn sql(view: &View, output: &mut Output) -> Result<()> {
-    let schema = view.schema();
+pub(crate) fn sql(present: &Present<'_>, output: &mut Output) -> Result<()> {
+    let schema = present.schema();
     let mut names = Names::default();
     let tables: Vec<SqlTable<'_>> =
         schema.tables().iter().map(|table| SqlTable::new(table, &mut names)).collect();
@@ -30,12 +32,9 @@ pub(crate) fn sql(view: &View, output: &mut Output) -> Result<()> {
     for table in &tables {
         output.line(&table.create(&tables))?;
     }
-    let mut line = String::new();
     for table in &tables {
-        for row in view.table(table.table.number)?.rows() {
-            line.clear();
-            table.insert(&row?, &mut line);
-            output.line(&line)?;
+        for row in present.table(table.table.number)?.rows() {
+            table.insert(present, &row?, output)?;
         }
     }
     for index in schema.indexes() {
@@ -81,14 +80,21 @@ impl<'s> SqlTable<'s> {
         text + "\n);"
     }
 
-    fn insert(&self, row: &Row<'_>, line: &mut String) {
-        // Writing to a string can't fail.
-        let _ = write!(line, "INSERT INTO {} VALUES({}", self.name, row.id().0);
+    fn insert(&self, present: &Present<'_>, row: &Row<'_>, output: &mut Output) -> Result<()> {
+        let mut line = format!("INSERT INTO {} VALUES({}", self.name, row.id().0);
         for field in &self.table.fields {
             line.push(',');
-            push_value(line, row.value(field.number));
+            match row.value(field.number) {
+                ValueRef::Blob(blob) => {
+                    output.write(&line)?;
+                    line.clear();
+                    write_blob(present, blob, output)?;
+                }
+                value => push_value(&mut line, value),
+            }
         }
         line.push_str(");");
+        output.line(&line)
     }
 
     fn index(&self, index: &Index, name: &str) -> String {
@@ -118,9 +124,7 @@ fn push_type(text: &mut String, field: &Field, tables: &[SqlTable<'_>]) {
         Type::UInt64 => {}
         Type::Float32 | Type::Float64 => text.push_str(" REAL"),
         Type::String => text.push_str(" TEXT"),
-        Type::Bytes => text.push_str(" BLOB"),
-        // Its name: the bytes stay in the journal.
-        Type::Blob => text.push_str(" TEXT"),
+        Type::Bytes | Type::Blob => text.push_str(" BLOB"),
         Type::Reference(target, on_delete) => {
             text.push_str(" INTEGER");
             if let Some(target) = table_of(tables, target) {
@@ -137,7 +141,8 @@ fn push_type(text: &mut String, field: &Field, tables: &[SqlTable<'_>]) {
     if !field.nullable {
         text.push_str(" NOT NULL");
     }
-    if let Some(default) = &field.default {
+    // The bytes of a blob are not at hand here.
+    if let Some(default) = field.default.as_ref().filter(|_| field.ty != Type::Blob) {
         text.push_str(" DEFAULT (");
         push_value(text, default.as_ref());
         text.push(')');
@@ -159,7 +164,6 @@ fn push_value(text: &mut String, value: ValueRef<'_>) {
         ValueRef::Float64(value) => push_float(text, value, &format!("{value:?}")),
         ValueRef::String(value) => push_string(text, value),
         ValueRef::Bytes(value) => push_hex(text, value),
-        ValueRef::Blob(blob) => write!(text, "'blob:{}'", blob.0),
         value => write!(text, "{value}"),
     };
 }
@@ -172,6 +176,23 @@ fn push_float(text: &mut String, value: f64, digits: &str) -> std::fmt::Result {
         return text.write_str(if value > 0.0 { "9e999" } else { "-9e999" });
     }
     text.write_str(digits)
+}
+
+/// Writes the bytes of a blob, piece by piece: they may be more than memory holds.
+fn write_blob(present: &Present<'_>, blob: Blob, output: &mut Output) -> Result<()> {
+    let mut reader = present.blob(blob)?;
+    let mut bytes = vec![0; MAX_PIECE];
+    let mut text = String::new();
+    let mut offset = 0;
+    output.write("X'")?;
+    while offset < reader.len() {
+        let read = reader.read_at(offset, &mut bytes)?;
+        text.clear();
+        push_digits(&mut text, bytes.get(..read).unwrap_or_default());
+        output.write(&text)?;
+        offset += read as u64;
+    }
+    output.write("'")
 }
 
 /// Appends a string. SQLite's text of a statement ends at a zero, and a terminal may obey control
@@ -189,6 +210,13 @@ fn push_string(text: &mut String, value: &str) -> std::fmt::Result {
 
 fn push_hex(text: &mut String, bytes: &[u8]) -> std::fmt::Result {
     text.push_str("X'");
-    bytes.iter().try_for_each(|byte| write!(text, "{byte:02X}"))?;
+    push_digits(text, bytes);
     text.write_char('\'')
+}
+
+fn push_digits(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        // Writing to a string can't fail.
+        let _ = write!(text, "{byte:02X}");
+    }
 }

@@ -44,6 +44,9 @@ pub(crate) fn hint(schema: &Schema, line: &str) -> Option<String> {
         return (!command.form.is_empty()).then(|| command.form.to_owned());
     }
     let place = form.required.iter().position(|&slot| slot == Slot::Values)?;
+    if form.required.contains(&Slot::Field) {
+        return None;
+    }
     let place_of_table = form.required.iter().position(|&slot| slot == Slot::Table)?;
     let table = schema.table_named(&arguments.get(place_of_table)?.text)?;
     let names = table.fields.iter().map(|field| field.name.as_str());
@@ -118,6 +121,7 @@ impl<'s> Place<'s> {
                 let fields = self.table().map(|table| table.fields.as_slice()).unwrap_or_default();
                 fields.iter().map(|field| field.name.clone()).collect()
             }
+            Slot::Index => self.schema.indexes().iter().map(|index| index.name.clone()).collect(),
             Slot::Type => {
                 let types = Type::PLAIN.into_iter().map(Type::name);
                 types.chain([REFERENCES]).map(owned).collect()
@@ -146,7 +150,7 @@ impl<'s> Place<'s> {
     fn field(&self, slot: Slot) -> Option<&'s Field> {
         let table = self.table()?;
         match slot {
-            Slot::Values => {
+            Slot::Values if self.place_of(Slot::Field).is_none() => {
                 table.fields.get(self.before.len().checked_sub(self.place_of(Slot::Values)?)?)
             }
             _ => table.field_named(&self.before.get(self.place_of(Slot::Field)?)?.text),
@@ -194,7 +198,8 @@ mod tests {
     fn schema() -> Schema {
         let text = "create_table author\nadd_field author name string\n\
                     add_field author alive bool\nadd_field author born int16 null\n\
-                    create_table book\nadd_field book author references author";
+                    create_table book\nadd_field book author references author\n\
+                    create_index by_name author name";
         annals_schema::parse(text).unwrap().schema
     }
 
@@ -205,7 +210,7 @@ mod tests {
 
     #[test]
     fn each_place_has_its_words() {
-        assert_eq!(words("ins"), "insert insert_at insert_into");
+        assert_eq!(words("ins"), "insert insert_at insert_into insert_vector");
         assert_eq!(words("soft"), "soft_checkpoint");
         assert_eq!(words("insert "), "author book");
         assert_eq!(words("insert a"), "author");
@@ -230,6 +235,10 @@ mod tests {
         assert_eq!(words("commit soft "), "at");
         assert_eq!(words("commit at "), "");
         assert_eq!(words("help comm"), "comment commit");
+        assert_eq!(words("drop_index "), "by_name");
+        assert_eq!(words("drop_field author b"), "born");
+        assert_eq!(words("set_single_row book "), "true false");
+        assert_eq!(words("update_vector author 0 alive 2 true "), "true false");
         assert_eq!(words("table b"), "book");
         assert_eq!(words("table book "), "");
     }
@@ -267,6 +276,7 @@ mod tests {
         assert_eq!(hint("insert author \"x\" "), "alive born");
         assert_eq!(hint("insert_at author 5 \"x\" true "), "born");
         assert_eq!(hint("insert author \"x\" true 5 "), "");
+        assert_eq!(hint("update_vector author 5 "), "");
         assert_eq!(hint("insert"), "");
         assert_eq!(hint("begin "), "");
     }

@@ -13,6 +13,8 @@ pub(crate) enum Slot {
     Field,
     /// Names of fields, with commas between them.
     Fields,
+    /// The name of an index.
+    Index,
     /// A type of fields.
     Type,
     /// A value of the field before.
@@ -33,6 +35,7 @@ impl Slot {
             "T" => Self::Table,
             "FIELD" => Self::Field,
             "FIELD[,FIELD..]" => Self::Fields,
+            "INDEX" => Self::Index,
             "TYPE" => Self::Type,
             "VALUE" => Self::Value,
             "VALUE.." => Self::Values,

@@ -1,16 +1,17 @@
 //! What the commands are, told from their table.
 
-use annals::{Result, View};
+use annals::Result;
 
 use super::catalog::{self, COMMANDS, Command, Kind};
 use super::screen::{Screen, Style};
 use super::words::Words;
+use crate::present::Present;
 
 /// Where the helps begin, in characters.
 const COLUMN: usize = 40;
 
 /// `help [COMMAND]`
-pub(crate) fn help(_view: &View, words: &Words<'_>, screen: &mut Screen) -> Result<()> {
+pub(crate) fn help(_present: &Present<'_>, words: &Words<'_>, screen: &mut Screen) -> Result<()> {
     match words.arguments() {
         [] => {
             for (place, kind) in Kind::ALL.into_iter().enumerate() {

@@ -106,6 +106,16 @@ pub(crate) fn timestamp(
     transaction.timestamp(seconds)
 }
 
+/// `valid_data`
+pub(crate) fn valid_data(
+    transaction: &mut Transaction<'_>,
+    words: &Words<'_>,
+    _screen: &mut Screen,
+) -> Result<()> {
+    let [] = words.exactly()?;
+    transaction.valid_data()
+}
+
 /// Tells a person at a terminal which id a row got; a script has no use for it.
 fn tell_row(screen: &mut Screen, table: &Table, id: RowId) -> Result<()> {
     screen.remark(&format!("{} {}", table.name, id.0))

@@ -1,9 +1,10 @@
 //! The commands of the schema language.
 
-use annals::{Error, Result, Transaction, View};
+use annals::{Error, Result, Transaction};
 
 use super::screen::Screen;
 use super::words::Words;
+use crate::present::Present;
 
 /// Runs a command of the schema language.
 pub(crate) fn change(
@@ -22,7 +23,11 @@ pub(crate) fn change(
 
 /// Checks a `namespace` line. It names generated code, and changes nothing in a database; but a
 /// schema file that has one is a script, too.
-pub(crate) fn namespace(_view: &View, words: &Words<'_>, _screen: &mut Screen) -> Result<()> {
+pub(crate) fn namespace(
+    _present: &Present<'_>,
+    words: &Words<'_>,
+    _screen: &mut Screen,
+) -> Result<()> {
     annals_schema::parse(words.line).map(drop).map_err(|mistakes| {
         let first = mistakes
             .into_iter()

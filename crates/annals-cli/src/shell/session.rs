@@ -9,13 +9,14 @@
 //!    commit that fails has rolled it back.
 //! 4. A session that is dropped rolls back.
 
-use annals::{Commit, Database, Error, Level, Result, Schema, Timestamp, Transaction, View};
+use annals::{Commit, Database, Error, Level, Result, Schema, Timestamp, Transaction};
 use annals_schema::Token;
 
 use super::catalog::{self, Run};
 use super::screen::Screen;
 use super::words::Words;
 use crate::language;
+use crate::present::Present;
 
 /// When a session commits what nobody said `begin` for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +64,9 @@ impl<'db> Session<'db> {
         let words = Words { command, line, tokens: &tokens };
         match command.run {
             Run::Change(change) => self.change(|transaction| change(transaction, &words, screen)),
-            Run::Look(look) => self.look(|view| look(view, &words, screen)).map(|()| Answer::Done),
+            Run::Look(look) => {
+                self.look(|present| look(present, &words, screen)).map(|()| Answer::Done)
+            }
             Run::Begin => self.begin(&words),
             Run::Commit => {
                 let (level, time) = commit_arguments(&words)?;
@@ -71,11 +74,13 @@ impl<'db> Session<'db> {
             }
             Run::SoftCheckpoint => {
                 let [] = words.exactly()?;
-                self.commit(Some(Level::Soft), None)
+                let answer = self.commit(Some(Level::Soft), None)?;
+                self.database.soft_checkpoint().map(|_| answer)
             }
             Run::HardCheckpoint => {
                 let [] = words.exactly()?;
-                self.commit(Some(Level::Checksummed), None)
+                let answer = self.commit(Some(Level::Checksummed), None)?;
+                self.database.hard_checkpoint().map(|_| answer)
             }
             Run::Rollback => {
                 let [] = words.exactly()?;
@@ -117,14 +122,14 @@ impl<'db> Session<'db> {
 
     /// Gives the schema as the session sees it.
     pub(crate) fn schema(&self) -> std::sync::Arc<Schema> {
-        self.look(|view| view.schema().clone())
+        self.look(|present| present.schema().clone())
     }
 
     /// Looks at what there is, pending changes included.
-    fn look<T>(&self, how: impl FnOnce(&View) -> T) -> T {
+    fn look<T>(&self, how: impl FnOnce(&Present<'_>) -> T) -> T {
         match &self.transaction {
-            Some(transaction) => how(transaction.view()),
-            None => how(&self.database.read()),
+            Some(transaction) => how(&Present::Pending(transaction)),
+            None => how(&Present::Committed(self.database.read())),
         }
     }
 

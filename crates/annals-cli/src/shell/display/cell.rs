@@ -37,10 +37,13 @@ pub(crate) fn cell(value: ValueRef<'_>, limit: Option<usize>) -> String {
 
 /// Gives a value as the language writes it, with no character that could steer a terminal.
 pub(crate) fn literal(value: ValueRef<'_>) -> String {
-    let mut text = String::new();
-    language::write_value(value, &mut text);
+    harmless(&language::value_text(value))
+}
+
+/// Escapes what could steer a terminal in a text in quotes.
+pub(crate) fn harmless(text: &str) -> String {
     if !text.contains(steers) {
-        return text;
+        return text.to_owned();
     }
     let mut harmless = String::new();
     for c in text.chars() {

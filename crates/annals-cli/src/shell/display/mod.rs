@@ -6,29 +6,31 @@ mod record;
 mod schema;
 mod table;
 
+pub(crate) use cell::harmless;
 pub(crate) use record::record;
 pub(crate) use schema::schema;
 pub(crate) use table::table;
 
-use annals::{Result, View};
+use annals::Result;
 
 use super::screen::Screen;
 use super::words::Words;
+use crate::present::Present;
 
 /// `dump`
-pub(crate) fn dump(view: &View, words: &Words<'_>, screen: &mut Screen) -> Result<()> {
+pub(crate) fn dump(present: &Present<'_>, words: &Words<'_>, screen: &mut Screen) -> Result<()> {
     let [] = words.exactly()?;
-    crate::dump::text(view, &mut screen.output)
+    crate::dump::text(present, &mut screen.output)
 }
 
 /// `sql`
-pub(crate) fn sql(view: &View, words: &Words<'_>, screen: &mut Screen) -> Result<()> {
+pub(crate) fn sql(present: &Present<'_>, words: &Words<'_>, screen: &mut Screen) -> Result<()> {
     let [] = words.exactly()?;
-    crate::dump::sql(view, &mut screen.output)
+    crate::dump::sql(present, &mut screen.output)
 }
 
 /// `json`
-pub(crate) fn json(view: &View, words: &Words<'_>, screen: &mut Screen) -> Result<()> {
+pub(crate) fn json(present: &Present<'_>, words: &Words<'_>, screen: &mut Screen) -> Result<()> {
     let [] = words.exactly()?;
-    crate::dump::json(view, &mut screen.output)
+    crate::dump::json(present, &mut screen.output)
 }

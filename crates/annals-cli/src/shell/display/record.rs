@@ -1,18 +1,19 @@
 //! `record T ID`: one row, a field a line.
 
-use annals::{Result, View};
+use annals::Result;
 
 use super::cell::literal;
+use crate::present::Present;
 use crate::shell::screen::{Screen, Style};
 use crate::shell::words::{self, Words};
 
 /// Shows one row.
-pub(crate) fn record(view: &View, words: &Words<'_>, screen: &mut Screen) -> Result<()> {
+pub(crate) fn record(present: &Present<'_>, words: &Words<'_>, screen: &mut Screen) -> Result<()> {
     let [name, id] = words.exactly()?;
-    let schema = view.schema();
+    let schema = present.schema();
     let table = words::table(schema, name)?;
     let id = words::row_id(id)?;
-    let rows = view.table(table.number)?;
+    let rows = present.table(table.number)?;
     let row = rows.get(id)?;
     let longest = table.fields.iter().map(|field| field.name.len()).max().unwrap_or(0).max(2);
     let mut print = |name: &str, value: &str| {

@@ -1,21 +1,22 @@
 //! `schema`: tables with their fields, types, defaults, indexes, and how many rows they have.
 
-use annals::{Field, Index, Result, Schema, Table, Type, View};
+use annals::{Field, Index, Result, Schema, Table, Type};
 
 use super::cell::literal;
 use crate::output::count;
+use crate::present::Present;
 use crate::shell::screen::{Screen, Style};
 use crate::shell::words::Words;
 
 /// Shows the schema.
-pub(crate) fn schema(view: &View, words: &Words<'_>, screen: &mut Screen) -> Result<()> {
+pub(crate) fn schema(present: &Present<'_>, words: &Words<'_>, screen: &mut Screen) -> Result<()> {
     let [] = words.exactly()?;
-    let schema = view.schema();
+    let schema = present.schema();
     if schema.tables().is_empty() {
         return screen.output.line("there are no tables");
     }
     for table in schema.tables() {
-        let rows = view.table(table.number)?;
+        let rows = present.table(table.number)?;
         let name = screen.paint(Style::Heading, &table.name).into_owned();
         let next = rows.next_id();
         screen

@@ -1,10 +1,11 @@
 //! `table T [MAX_COLUMN_WIDTH] [START] [COUNT]`: rows below each other.
 
-use annals::{Field, Result, Row, Table, TableView, Type, ValueRef, View};
+use annals::{Field, Result, Row, Table, TableView, Type, ValueRef};
 
 use super::cell::{cell, cut, width};
 use super::layout::{Column, GAP, fit};
 use crate::output::count;
+use crate::present::Present;
 use crate::shell::screen::{Screen, Style};
 use crate::shell::words::{self, Words};
 
@@ -19,14 +20,14 @@ struct Part {
 }
 
 /// Shows rows as a table.
-pub(crate) fn table(view: &View, words: &Words<'_>, screen: &mut Screen) -> Result<()> {
+pub(crate) fn table(present: &Present<'_>, words: &Words<'_>, screen: &mut Screen) -> Result<()> {
     let Some((name, numbers)) = words.arguments().split_first() else {
         return Err(words.misused());
     };
     let part = part(words, numbers, screen)?;
-    let schema = view.schema();
+    let schema = present.schema();
     let table = words::table(schema, name)?;
-    let rows = view.table(table.number)?;
+    let rows = present.table(table.number)?;
     // Nothing wider than the screen needs to be measured.
     let limit = part.widest.into_iter().chain(screen.width).min();
     let mut columns = measure(table, &rows, &part, limit)?;
