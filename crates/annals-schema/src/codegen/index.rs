@@ -2,7 +2,7 @@
 
 use super::names::plain;
 use super::types::Column;
-use super::{Function, array, block, call, generic};
+use super::{Function, array, block, call};
 use crate::{FieldNumber, Index, Type};
 
 /// Writes the type of an index.
@@ -78,6 +78,12 @@ fn named(what: &str, leading: &[&Column<'_>]) -> String {
 fn parameters(fields: &[&Column<'_>]) -> Vec<String> {
     let own = std::iter::once("&self".to_owned());
     own.chain(fields.iter().map(|column| column.key_parameter())).collect()
+}
+
+/// Writes a name with the lifetime of its parameters, if one of them names it.
+fn generic(name: &str, columns: &[&Column<'_>]) -> String {
+    let named = columns.iter().any(|column| column.names_lifetime());
+    format!("{name}{}", if named { "<'k>" } else { "" })
 }
 
 fn keys(fields: &[&Column<'_>]) -> String {

@@ -20,7 +20,6 @@ use std::fmt::Write;
 use crate::Schema;
 use custom::Customs;
 use names::Names;
-use types::Column;
 
 /// The lints that generated code may break: what isn't used, what the schema named in its own
 /// style, and matters of taste.
@@ -134,12 +133,6 @@ fn call(function: &str, arguments: &[String]) -> String {
 /// Writes a list of values.
 fn array(arguments: &[String]) -> String {
     format!("&[{}]", arguments.join(", "))
-}
-
-/// Writes a name with the lifetime of its parameters, if one of them names it.
-fn generic(name: &str, columns: &[&Column<'_>]) -> String {
-    let named = columns.iter().any(|column| column.names_lifetime());
-    format!("{name}{}", if named { "<'k>" } else { "" })
 }
 
 /// A function to be written.

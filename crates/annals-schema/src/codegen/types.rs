@@ -83,8 +83,27 @@ impl<'a> Column<'a> {
         if self.field.nullable { format!("Option<{plain}>") } else { plain }
     }
 
-    /// The parameter that takes a value; see [`names_lifetime`](Self::names_lifetime).
+    /// The parameter that takes a value to write. A field that may be null takes what its getter
+    /// gives; references and blobs, which always may, take a plain one too.
     pub(super) fn parameter(&self) -> String {
+        if self.field.ty.is_always_nullable() {
+            format!("{}: impl ::annals::typed::Nullable<{}>", self.name, self.plain)
+        } else {
+            format!("{}: {}", self.name, self.value(""))
+        }
+    }
+
+    /// The expression that makes a `ValueRef` of that parameter.
+    pub(super) fn argument(&self) -> String {
+        if self.field.ty.is_always_nullable() {
+            format!("::annals::typed::nullable({})", self.name)
+        } else {
+            format!("{}.into()", self.name)
+        }
+    }
+
+    /// The parameter that takes a value to look for; see [`names_lifetime`](Self::names_lifetime).
+    pub(super) fn key_parameter(&self) -> String {
         if self.field.nullable {
             format!("{}: impl ::annals::typed::Nullable<{}>", self.name, self.plain("'k "))
         } else {
@@ -92,22 +111,17 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The parameter that takes a value to look for.
-    pub(super) fn key_parameter(&self) -> String {
-        self.parameter()
-    }
-
     /// Tells whether that parameter names the lifetime `'k`: inside `impl` it can't be left out.
     pub(super) fn names_lifetime(&self) -> bool {
         self.field.nullable && self.is_borrowed()
     }
 
-    /// The expression that makes a `ValueRef` of that parameter.
-    pub(super) fn argument(&self) -> String {
+    /// The expression that makes a `ValueRef` of a parameter to look for.
+    pub(super) fn key_argument(&self) -> String {
         if self.field.nullable {
             format!("::annals::typed::nullable({})", self.name)
         } else {
-            format!("{}.into()", self.name)
+            self.argument()
         }
     }
 
@@ -137,11 +151,6 @@ impl<'a> Column<'a> {
             Type::Bytes => format!("::annals::typed::Vector::bytes({name})"),
             _ => format!("{name}.into()"),
         }
-    }
-
-    /// The expression that makes a `ValueRef` of a parameter to look for.
-    pub(super) fn key_argument(&self) -> String {
-        self.argument()
     }
 
     /// The default as a Rust expression.

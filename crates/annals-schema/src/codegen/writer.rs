@@ -3,7 +3,7 @@
 use super::names::plain;
 use super::table::{MOST_PARAMETERS, has_columns, has_new};
 use super::types::Column;
-use super::{Function, array, block, call, generic};
+use super::{Function, array, block, call};
 use crate::Table;
 
 /// Writes what reads and writes the table in a transaction.
@@ -60,7 +60,7 @@ fn single_setter(column: &Column<'_>) -> String {
     let doc = format!("Sets the field `{}`.", column.field.name);
     Function {
         doc: &[&doc, "", "# Errors", "The journal can't be written."],
-        name: &generic(&format!("set_{}", plain(column.name)), &[column]),
+        name: &format!("set_{}", plain(column.name)),
         parameters: vec!["&mut self".to_owned(), column.parameter()],
         gives: "::annals::Result<()>",
         body: &call("self.0.set", &[column.number(), column.argument()]),
@@ -85,15 +85,14 @@ const UNIQUE: &str = "A row has the same key in a unique index, or the journal c
 
 /// Writes the ways to insert a row.
 fn insert(table: &Table, columns: &[Column<'_>]) -> Vec<String> {
-    let all: Vec<_> = columns.iter().collect();
     let borrows = columns.iter().any(Column::is_borrowed);
     let new = format!("row: New{}", if borrows { "<'_>" } else { "" });
     let is_wide = columns.len() > MOST_PARAMETERS;
-    let (parameters, values, generics): (Vec<_>, _, _) = if is_wide {
-        (vec![new.clone()], "&row.values()".to_owned(), Vec::new())
+    let (parameters, values): (Vec<_>, _) = if is_wide {
+        (vec![new.clone()], "&row.values()".to_owned())
     } else {
         let arguments: Vec<_> = columns.iter().map(Column::argument).collect();
-        (columns.iter().map(Column::parameter).collect(), array(&arguments), all)
+        (columns.iter().map(Column::parameter).collect(), array(&arguments))
     };
     let with = |first: &[&str]| -> Vec<String> {
         let first = first.iter().map(|&parameter| parameter.to_owned());
@@ -101,7 +100,7 @@ fn insert(table: &Table, columns: &[Column<'_>]) -> Vec<String> {
     };
     let insert = Function {
         doc: &["Inserts a row with the table's next id.", "", "# Errors", UNIQUE],
-        name: &generic("insert", &generics),
+        name: "insert",
         parameters: with(&["&mut self"]),
         gives: "::annals::Result<Id>",
         body: &call("self.0.insert", std::slice::from_ref(&values)),
@@ -110,7 +109,7 @@ fn insert(table: &Table, columns: &[Column<'_>]) -> Vec<String> {
         "The id is in use, a row has the same key in a unique index, or the journal can't be";
     let insert_at = Function {
         doc: &["Inserts a row at a free id.", "", "# Errors", used, "written."],
-        name: &generic("insert_at", &generics),
+        name: "insert_at",
         parameters: with(&["&mut self", "id: Id"]),
         gives: "::annals::Result<()>",
         body: &call("self.0.insert_at", &["id".to_owned(), values]),
@@ -180,7 +179,7 @@ fn setter(column: &Column<'_>) -> String {
             "# Errors",
             "There is no row with that id, or the journal can't be written.",
         ],
-        name: &generic(&format!("set_{}", plain(column.name)), &[column]),
+        name: &format!("set_{}", plain(column.name)),
         parameters: vec!["&mut self".to_owned(), "id: Id".to_owned(), column.parameter()],
         gives: "::annals::Result<()>",
         body: &call("self.0.set", &["id".to_owned(), column.number(), column.argument()]),

@@ -2,9 +2,10 @@
 
 use annals_schema::ValueRef;
 
-/// What a field that may be null takes: a value, an `Option` of one, or `None`.
+/// What a reference or a blob takes, and a lookup of a field that may be null: a value, an `Option` of
+/// one, or `None`.
 ///
-/// It is the type of such parameters in generated code, as in `insert` and the setters:
+/// It is the type of such parameters in generated code:
 ///
 /// ```
 /// annals::schema!("tutorial.schema");
@@ -43,18 +44,21 @@ impl<T> Nullable<T> for Option<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<'v> Nullable<&'v str> for &'v String {
     fn or_null(self) -> Option<&'v str> {
         Some(self)
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<'v> Nullable<&'v [u8]> for &'v Vec<u8> {
     fn or_null(self) -> Option<&'v [u8]> {
         Some(self)
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<'v, const N: usize> Nullable<&'v [u8]> for &'v [u8; N] {
     fn or_null(self) -> Option<&'v [u8]> {
         Some(self)

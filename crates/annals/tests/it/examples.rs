@@ -42,7 +42,7 @@ fn the_readme_shows_the_tutorial() {
         assert!(readme.contains(line), "README.md does not show `{line}`");
     }
     let schema = fs::read_to_string(root.join("examples/tutorial.schema")).unwrap();
-    for line in schema.lines() {
+    for line in schema.lines().filter(|line| !line.starts_with('#')) {
         assert!(readme.contains(line), "README.md does not show `{line}`");
     }
 }

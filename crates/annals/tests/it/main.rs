@@ -13,6 +13,7 @@ mod crash;
 mod crash_states;
 mod database_model;
 mod edges;
+mod evolved;
 mod examples;
 mod generated;
 mod generated_for_tests;

@@ -1343,20 +1343,20 @@ pub mod self_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
-        pub fn insert<'k>(
+        pub fn insert(
             &mut self,
             crate_: &str,
             super_: &str,
             Self_: &str,
             ___: &str,
-            __: impl ::annals::typed::Nullable<&'k str>,
+            __: Option<&str>,
         ) -> ::annals::Result<Id> {
             self.0.insert(&[
                 crate_.into(),
                 super_.into(),
                 Self_.into(),
                 ___.into(),
-                ::annals::typed::nullable(__),
+                __.into(),
             ])
         }
 
@@ -1374,14 +1374,14 @@ pub mod self_ {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
-        pub fn insert_at<'k>(
+        pub fn insert_at(
             &mut self,
             id: Id,
             crate_: &str,
             super_: &str,
             Self_: &str,
             ___: &str,
-            __: impl ::annals::typed::Nullable<&'k str>,
+            __: Option<&str>,
         ) -> ::annals::Result<()> {
             self.0.insert_at(
                 id,
@@ -1390,7 +1390,7 @@ pub mod self_ {
                     super_.into(),
                     Self_.into(),
                     ___.into(),
-                    ::annals::typed::nullable(__),
+                    __.into(),
                 ],
             )
         }
@@ -1453,13 +1453,8 @@ pub mod self_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set___<'k>(
-            &mut self,
-            id: Id,
-            __: impl ::annals::typed::Nullable<&'k str>,
-        ) -> ::annals::Result<()> {
-            self.0
-                .set(id, ::annals::FieldNumber(4), ::annals::typed::nullable(__))
+        pub fn set___(&mut self, id: Id, __: Option<&str>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(4), __.into())
         }
 
         /// Gives the row with that id.
@@ -3538,11 +3533,8 @@ pub mod Option_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
-        pub fn insert(
-            &mut self,
-            Option: impl ::annals::typed::Nullable<i32>,
-        ) -> ::annals::Result<Id> {
-            self.0.insert(&[::annals::typed::nullable(Option)])
+        pub fn insert(&mut self, Option: Option<i32>) -> ::annals::Result<Id> {
+            self.0.insert(&[Option.into()])
         }
 
         /// Inserts a row with the table's next id, given by the names of its fields. The others
@@ -3559,12 +3551,8 @@ pub mod Option_ {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
-        pub fn insert_at(
-            &mut self,
-            id: Id,
-            Option: impl ::annals::typed::Nullable<i32>,
-        ) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[::annals::typed::nullable(Option)])
+        pub fn insert_at(&mut self, id: Id, Option: Option<i32>) -> ::annals::Result<()> {
+            self.0.insert_at(id, &[Option.into()])
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
@@ -3584,16 +3572,8 @@ pub mod Option_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_Option(
-            &mut self,
-            id: Id,
-            Option: impl ::annals::typed::Nullable<i32>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(0),
-                ::annals::typed::nullable(Option),
-            )
+        pub fn set_Option(&mut self, id: Id, Option: Option<i32>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(0), Option.into())
         }
 
         /// Gives the row with that id.
@@ -4572,14 +4552,13 @@ pub mod Customs_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
-        pub fn insert<'k>(
+        pub fn insert(
             &mut self,
             LEVEL: i32,
             level: i32,
-            Level: impl ::annals::typed::Nullable<&'k str>,
+            Level: Option<&str>,
         ) -> ::annals::Result<Id> {
-            self.0
-                .insert(&[LEVEL.into(), level.into(), ::annals::typed::nullable(Level)])
+            self.0.insert(&[LEVEL.into(), level.into(), Level.into()])
         }
 
         /// Inserts a row with the table's next id, given by the names of its fields. The others
@@ -4596,17 +4575,15 @@ pub mod Customs_ {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
-        pub fn insert_at<'k>(
+        pub fn insert_at(
             &mut self,
             id: Id,
             LEVEL: i32,
             level: i32,
-            Level: impl ::annals::typed::Nullable<&'k str>,
+            Level: Option<&str>,
         ) -> ::annals::Result<()> {
-            self.0.insert_at(
-                id,
-                &[LEVEL.into(), level.into(), ::annals::typed::nullable(Level)],
-            )
+            self.0
+                .insert_at(id, &[LEVEL.into(), level.into(), Level.into()])
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
@@ -4647,16 +4624,8 @@ pub mod Customs_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_Level<'k>(
-            &mut self,
-            id: Id,
-            Level: impl ::annals::typed::Nullable<&'k str>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(2),
-                ::annals::typed::nullable(Level),
-            )
+        pub fn set_Level(&mut self, id: Id, Level: Option<&str>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(2), Level.into())
         }
 
         /// Gives the row with that id.
@@ -5223,15 +5192,13 @@ pub mod New {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
-        pub fn insert<'k>(
+        pub fn insert(
             &mut self,
-            row: impl ::annals::typed::Nullable<&'k str>,
+            row: Option<&str>,
             values: impl ::annals::typed::Nullable<::annals::Blob>,
         ) -> ::annals::Result<Id> {
-            self.0.insert(&[
-                ::annals::typed::nullable(row),
-                ::annals::typed::nullable(values),
-            ])
+            self.0
+                .insert(&[row.into(), ::annals::typed::nullable(values)])
         }
 
         /// Inserts a row with the table's next id, given by the names of its fields. The others
@@ -5248,19 +5215,14 @@ pub mod New {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
-        pub fn insert_at<'k>(
+        pub fn insert_at(
             &mut self,
             id: Id,
-            row: impl ::annals::typed::Nullable<&'k str>,
+            row: Option<&str>,
             values: impl ::annals::typed::Nullable<::annals::Blob>,
         ) -> ::annals::Result<()> {
-            self.0.insert_at(
-                id,
-                &[
-                    ::annals::typed::nullable(row),
-                    ::annals::typed::nullable(values),
-                ],
-            )
+            self.0
+                .insert_at(id, &[row.into(), ::annals::typed::nullable(values)])
         }
 
         /// Inserts many rows with the table's next ids: for each field a slice, all of the same
@@ -5283,13 +5245,8 @@ pub mod New {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_row<'k>(
-            &mut self,
-            id: Id,
-            row: impl ::annals::typed::Nullable<&'k str>,
-        ) -> ::annals::Result<()> {
-            self.0
-                .set(id, ::annals::FieldNumber(0), ::annals::typed::nullable(row))
+        pub fn set_row(&mut self, id: Id, row: Option<&str>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(0), row.into())
         }
 
         /// Sets the field `values` of a row.

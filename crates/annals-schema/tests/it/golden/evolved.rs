@@ -1300,12 +1300,8 @@ pub mod settings {
         ///
         /// # Errors
         /// The journal can't be written.
-        pub fn set_motto<'k>(
-            &mut self,
-            motto: impl ::annals::typed::Nullable<&'k str>,
-        ) -> ::annals::Result<()> {
-            self.0
-                .set(::annals::FieldNumber(1), ::annals::typed::nullable(motto))
+        pub fn set_motto(&mut self, motto: Option<&str>) -> ::annals::Result<()> {
+            self.0.set(::annals::FieldNumber(1), motto.into())
         }
 
         /// Gives the row as the transaction sees it.
@@ -1642,13 +1638,13 @@ pub mod custom {
                     name: &str,
                     spoken: impl ::annals::typed::Nullable<super::language::Id>,
                     lost: impl ::annals::typed::Nullable<super::gone::Id>,
-                    old: impl ::annals::typed::Nullable<i32>,
+                    old: Option<i32>,
                 ) -> ::annals::Result<Id> {
                     self.0.insert(&[
                         name.into(),
                         ::annals::typed::nullable(spoken),
                         ::annals::typed::nullable(lost),
-                        ::annals::typed::nullable(old),
+                        old.into(),
                     ])
                 }
 
@@ -1672,7 +1668,7 @@ pub mod custom {
                     name: &str,
                     spoken: impl ::annals::typed::Nullable<super::language::Id>,
                     lost: impl ::annals::typed::Nullable<super::gone::Id>,
-                    old: impl ::annals::typed::Nullable<i32>,
+                    old: Option<i32>,
                 ) -> ::annals::Result<()> {
                     self.0.insert_at(
                         id,
@@ -1680,7 +1676,7 @@ pub mod custom {
                             name.into(),
                             ::annals::typed::nullable(spoken),
                             ::annals::typed::nullable(lost),
-                            ::annals::typed::nullable(old),
+                            old.into(),
                         ],
                     )
                 }
@@ -1749,13 +1745,8 @@ pub mod custom {
                 ///
                 /// # Errors
                 /// There is no row with that id, or the journal can't be written.
-                pub fn set_old(
-                    &mut self,
-                    id: Id,
-                    old: impl ::annals::typed::Nullable<i32>,
-                ) -> ::annals::Result<()> {
-                    self.0
-                        .set(id, ::annals::FieldNumber(3), ::annals::typed::nullable(old))
+                pub fn set_old(&mut self, id: Id, old: Option<i32>) -> ::annals::Result<()> {
+                    self.0.set(id, ::annals::FieldNumber(3), old.into())
                 }
 
                 /// Gives the row with that id.

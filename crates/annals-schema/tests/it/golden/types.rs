@@ -2057,208 +2057,104 @@ pub mod nullable {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_truth(
-            &mut self,
-            id: Id,
-            truth: impl ::annals::typed::Nullable<bool>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(0),
-                ::annals::typed::nullable(truth),
-            )
+        pub fn set_truth(&mut self, id: Id, truth: Option<bool>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(0), truth.into())
         }
 
         /// Sets the field `tiny` of a row.
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_tiny(
-            &mut self,
-            id: Id,
-            tiny: impl ::annals::typed::Nullable<i8>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(1),
-                ::annals::typed::nullable(tiny),
-            )
+        pub fn set_tiny(&mut self, id: Id, tiny: Option<i8>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(1), tiny.into())
         }
 
         /// Sets the field `small` of a row.
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_small(
-            &mut self,
-            id: Id,
-            small: impl ::annals::typed::Nullable<i16>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(2),
-                ::annals::typed::nullable(small),
-            )
+        pub fn set_small(&mut self, id: Id, small: Option<i16>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(2), small.into())
         }
 
         /// Sets the field `medium` of a row.
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_medium(
-            &mut self,
-            id: Id,
-            medium: impl ::annals::typed::Nullable<i32>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(3),
-                ::annals::typed::nullable(medium),
-            )
+        pub fn set_medium(&mut self, id: Id, medium: Option<i32>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(3), medium.into())
         }
 
         /// Sets the field `large` of a row.
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_large(
-            &mut self,
-            id: Id,
-            large: impl ::annals::typed::Nullable<i64>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(4),
-                ::annals::typed::nullable(large),
-            )
+        pub fn set_large(&mut self, id: Id, large: Option<i64>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(4), large.into())
         }
 
         /// Sets the field `utiny` of a row.
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_utiny(
-            &mut self,
-            id: Id,
-            utiny: impl ::annals::typed::Nullable<u8>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(5),
-                ::annals::typed::nullable(utiny),
-            )
+        pub fn set_utiny(&mut self, id: Id, utiny: Option<u8>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(5), utiny.into())
         }
 
         /// Sets the field `usmall` of a row.
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_usmall(
-            &mut self,
-            id: Id,
-            usmall: impl ::annals::typed::Nullable<u16>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(6),
-                ::annals::typed::nullable(usmall),
-            )
+        pub fn set_usmall(&mut self, id: Id, usmall: Option<u16>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(6), usmall.into())
         }
 
         /// Sets the field `umedium` of a row.
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_umedium(
-            &mut self,
-            id: Id,
-            umedium: impl ::annals::typed::Nullable<u32>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(7),
-                ::annals::typed::nullable(umedium),
-            )
+        pub fn set_umedium(&mut self, id: Id, umedium: Option<u32>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(7), umedium.into())
         }
 
         /// Sets the field `ularge` of a row.
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_ularge(
-            &mut self,
-            id: Id,
-            ularge: impl ::annals::typed::Nullable<u64>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(8),
-                ::annals::typed::nullable(ularge),
-            )
+        pub fn set_ularge(&mut self, id: Id, ularge: Option<u64>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(8), ularge.into())
         }
 
         /// Sets the field `single` of a row.
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_single(
-            &mut self,
-            id: Id,
-            single: impl ::annals::typed::Nullable<f32>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(9),
-                ::annals::typed::nullable(single),
-            )
+        pub fn set_single(&mut self, id: Id, single: Option<f32>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(9), single.into())
         }
 
         /// Sets the field `double` of a row.
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_double(
-            &mut self,
-            id: Id,
-            double: impl ::annals::typed::Nullable<f64>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(10),
-                ::annals::typed::nullable(double),
-            )
+        pub fn set_double(&mut self, id: Id, double: Option<f64>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(10), double.into())
         }
 
         /// Sets the field `text` of a row.
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_text<'k>(
-            &mut self,
-            id: Id,
-            text: impl ::annals::typed::Nullable<&'k str>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(11),
-                ::annals::typed::nullable(text),
-            )
+        pub fn set_text(&mut self, id: Id, text: Option<&str>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(11), text.into())
         }
 
         /// Sets the field `raw` of a row.
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_raw<'k>(
-            &mut self,
-            id: Id,
-            raw: impl ::annals::typed::Nullable<&'k [u8]>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(12),
-                ::annals::typed::nullable(raw),
-            )
+        pub fn set_raw(&mut self, id: Id, raw: Option<&[u8]>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(12), raw.into())
         }
 
         /// Sets the field `moment` of a row.
@@ -2268,13 +2164,9 @@ pub mod nullable {
         pub fn set_moment(
             &mut self,
             id: Id,
-            moment: impl ::annals::typed::Nullable<::annals::Timestamp>,
+            moment: Option<::annals::Timestamp>,
         ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(13),
-                ::annals::typed::nullable(moment),
-            )
+            self.0.set(id, ::annals::FieldNumber(13), moment.into())
         }
 
         /// Sets the field `pointer` of a row.
@@ -3156,13 +3048,8 @@ pub mod numbers {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_b(
-            &mut self,
-            id: Id,
-            b: impl ::annals::typed::Nullable<i64>,
-        ) -> ::annals::Result<()> {
-            self.0
-                .set(id, ::annals::FieldNumber(1), ::annals::typed::nullable(b))
+        pub fn set_b(&mut self, id: Id, b: Option<i64>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(1), b.into())
         }
 
         /// Sets the field `c` of a row.

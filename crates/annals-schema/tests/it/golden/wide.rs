@@ -1256,32 +1256,16 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_length_ft(
-            &mut self,
-            id: Id,
-            length_ft: impl ::annals::typed::Nullable<i32>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(2),
-                ::annals::typed::nullable(length_ft),
-            )
+        pub fn set_length_ft(&mut self, id: Id, length_ft: Option<i32>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(2), length_ft.into())
         }
 
         /// Sets the field `width_ft` of a row.
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
-        pub fn set_width_ft(
-            &mut self,
-            id: Id,
-            width_ft: impl ::annals::typed::Nullable<i32>,
-        ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(3),
-                ::annals::typed::nullable(width_ft),
-            )
+        pub fn set_width_ft(&mut self, id: Id, width_ft: Option<i32>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(3), width_ft.into())
         }
 
         /// Sets the field `surface` of a row.
@@ -1323,13 +1307,10 @@ pub mod runways {
         pub fn set_le_latitude_deg(
             &mut self,
             id: Id,
-            le_latitude_deg: impl ::annals::typed::Nullable<f64>,
+            le_latitude_deg: Option<f64>,
         ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(8),
-                ::annals::typed::nullable(le_latitude_deg),
-            )
+            self.0
+                .set(id, ::annals::FieldNumber(8), le_latitude_deg.into())
         }
 
         /// Sets the field `le_longitude_deg` of a row.
@@ -1339,13 +1320,10 @@ pub mod runways {
         pub fn set_le_longitude_deg(
             &mut self,
             id: Id,
-            le_longitude_deg: impl ::annals::typed::Nullable<f64>,
+            le_longitude_deg: Option<f64>,
         ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(9),
-                ::annals::typed::nullable(le_longitude_deg),
-            )
+            self.0
+                .set(id, ::annals::FieldNumber(9), le_longitude_deg.into())
         }
 
         /// Sets the field `le_elevation_ft` of a row.
@@ -1355,13 +1333,10 @@ pub mod runways {
         pub fn set_le_elevation_ft(
             &mut self,
             id: Id,
-            le_elevation_ft: impl ::annals::typed::Nullable<i32>,
+            le_elevation_ft: Option<i32>,
         ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(10),
-                ::annals::typed::nullable(le_elevation_ft),
-            )
+            self.0
+                .set(id, ::annals::FieldNumber(10), le_elevation_ft.into())
         }
 
         /// Sets the field `le_heading_degT` of a row.
@@ -1371,13 +1346,10 @@ pub mod runways {
         pub fn set_le_heading_degT(
             &mut self,
             id: Id,
-            le_heading_degT: impl ::annals::typed::Nullable<f64>,
+            le_heading_degT: Option<f64>,
         ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(11),
-                ::annals::typed::nullable(le_heading_degT),
-            )
+            self.0
+                .set(id, ::annals::FieldNumber(11), le_heading_degT.into())
         }
 
         /// Sets the field `le_displaced_threshold_ft` of a row.
@@ -1387,12 +1359,12 @@ pub mod runways {
         pub fn set_le_displaced_threshold_ft(
             &mut self,
             id: Id,
-            le_displaced_threshold_ft: impl ::annals::typed::Nullable<i32>,
+            le_displaced_threshold_ft: Option<i32>,
         ) -> ::annals::Result<()> {
             self.0.set(
                 id,
                 ::annals::FieldNumber(12),
-                ::annals::typed::nullable(le_displaced_threshold_ft),
+                le_displaced_threshold_ft.into(),
             )
         }
 
@@ -1411,13 +1383,10 @@ pub mod runways {
         pub fn set_he_latitude_deg(
             &mut self,
             id: Id,
-            he_latitude_deg: impl ::annals::typed::Nullable<f64>,
+            he_latitude_deg: Option<f64>,
         ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(14),
-                ::annals::typed::nullable(he_latitude_deg),
-            )
+            self.0
+                .set(id, ::annals::FieldNumber(14), he_latitude_deg.into())
         }
 
         /// Sets the field `he_longitude_deg` of a row.
@@ -1427,13 +1396,10 @@ pub mod runways {
         pub fn set_he_longitude_deg(
             &mut self,
             id: Id,
-            he_longitude_deg: impl ::annals::typed::Nullable<f64>,
+            he_longitude_deg: Option<f64>,
         ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(15),
-                ::annals::typed::nullable(he_longitude_deg),
-            )
+            self.0
+                .set(id, ::annals::FieldNumber(15), he_longitude_deg.into())
         }
 
         /// Sets the field `he_elevation_ft` of a row.
@@ -1443,13 +1409,10 @@ pub mod runways {
         pub fn set_he_elevation_ft(
             &mut self,
             id: Id,
-            he_elevation_ft: impl ::annals::typed::Nullable<i32>,
+            he_elevation_ft: Option<i32>,
         ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(16),
-                ::annals::typed::nullable(he_elevation_ft),
-            )
+            self.0
+                .set(id, ::annals::FieldNumber(16), he_elevation_ft.into())
         }
 
         /// Sets the field `he_heading_degT` of a row.
@@ -1459,13 +1422,10 @@ pub mod runways {
         pub fn set_he_heading_degT(
             &mut self,
             id: Id,
-            he_heading_degT: impl ::annals::typed::Nullable<f64>,
+            he_heading_degT: Option<f64>,
         ) -> ::annals::Result<()> {
-            self.0.set(
-                id,
-                ::annals::FieldNumber(17),
-                ::annals::typed::nullable(he_heading_degT),
-            )
+            self.0
+                .set(id, ::annals::FieldNumber(17), he_heading_degT.into())
         }
 
         /// Sets the field `he_displaced_threshold_ft` of a row.
@@ -1475,12 +1435,12 @@ pub mod runways {
         pub fn set_he_displaced_threshold_ft(
             &mut self,
             id: Id,
-            he_displaced_threshold_ft: impl ::annals::typed::Nullable<i32>,
+            he_displaced_threshold_ft: Option<i32>,
         ) -> ::annals::Result<()> {
             self.0.set(
                 id,
                 ::annals::FieldNumber(18),
-                ::annals::typed::nullable(he_displaced_threshold_ft),
+                he_displaced_threshold_ft.into(),
             )
         }
 

@@ -1,6 +1,5 @@
 //! Text for a number that may be null.
-//~ error[E0277]: this field takes a `f64`, an `Option` of it, or `None`
-//~ `&str` is no value of this field
+//~ expected `Option<f64>`, found `&str`
 annals::schema!("vectors.schema");
 
 fn main() -> annals::Result<()> {
