@@ -39,7 +39,7 @@ impl<T> Nullable<T> for T {
 }
 
 impl<T> Nullable<T> for Option<T> {
-    fn or_null(self) -> Option<T> {
+    fn or_null(self) -> Self {
         self
     }
 }
