@@ -160,6 +160,10 @@ impl Function<'_> {
         }
         let arrow =
             if self.gives.is_empty() { String::new() } else { format!(" -> {}", self.gives) };
+        // Lints of clippy are applied to what a macro expands to.
+        if self.parameters.len() > 6 {
+            code += "#[allow(clippy::too_many_arguments, reason = \"one for each field\")]\n";
+        }
         let parameters = self.parameters.join(", ");
         code += &format!("pub fn {}({parameters}){arrow} {{\n{}}}\n", self.name, indent(self.body));
         code

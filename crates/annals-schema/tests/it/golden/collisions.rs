@@ -175,8 +175,7 @@ impl Database {
     ) -> ::annals::Result<T, E> {
         let mut transaction = self.begin()?;
         let value = change(&mut transaction)?;
-        transaction.commit()?;
-        Ok(value)
+        Ok(transaction.commit().map(|_| value)?)
     }
 
     /// Makes everything acknowledged visible to other processes, and able to survive this one.
@@ -1374,6 +1373,7 @@ pub mod self_ {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[allow(clippy::too_many_arguments, reason = "one for each field")]
         pub fn insert_at(
             &mut self,
             id: Id,
@@ -2079,6 +2079,7 @@ pub mod Database_ {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[allow(clippy::too_many_arguments, reason = "one for each field")]
         pub fn insert_at(
             &mut self,
             id: Id,
@@ -2865,6 +2866,7 @@ pub mod comment___ {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[allow(clippy::too_many_arguments, reason = "one for each field")]
         pub fn insert_at(
             &mut self,
             id: Id,
@@ -3973,6 +3975,7 @@ pub mod annals {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[allow(clippy::too_many_arguments, reason = "one for each field")]
         pub fn insert_at(
             &mut self,
             id: Id,

@@ -105,8 +105,7 @@ impl Database {
     ) -> ::annals::Result<T, E> {
         let mut transaction = self.begin()?;
         let value = change(&mut transaction)?;
-        transaction.commit()?;
-        Ok(value)
+        Ok(transaction.commit().map(|_| value)?)
     }
 
     /// Makes everything acknowledged visible to other processes, and able to survive this one.

@@ -125,8 +125,7 @@ impl Database {
     ) -> ::annals::Result<T, E> {
         let mut transaction = self.begin()?;
         let value = change(&mut transaction)?;
-        transaction.commit()?;
-        Ok(value)
+        Ok(transaction.commit().map(|_| value)?)
     }
 
     /// Makes everything acknowledged visible to other processes, and able to survive this one.
@@ -587,6 +586,7 @@ pub mod countries {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[allow(clippy::too_many_arguments, reason = "one for each field")]
         pub fn insert_at(
             &mut self,
             id: Id,
