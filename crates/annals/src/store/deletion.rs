@@ -151,9 +151,8 @@ impl Store {
             }
         }
         plan.rows.reverse();
-        plan.nulls.retain(|&(of, row, _)| {
-            !(of == table && asked.contains(&row.0)) && !gone.contains(&(of, row.0))
-        });
+        let goes = |of, row| (of == table && asked.contains(&row)) || gone.contains(&(of, row));
+        plan.nulls.retain(|&(of, row, _)| !goes(of, row.0));
         lost.into_iter().for_each(|(table, id)| self.doubts.note_lost(table, id, 1));
         Ok(plan)
     }

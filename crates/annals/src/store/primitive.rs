@@ -86,3 +86,24 @@ pub(crate) fn from_cells<T: Primitive>(cells: &[u8]) -> Cow<'_, [T]> {
     }
     Cow::Owned(values)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_cells_and_back_wherever_they_lie() {
+        let numbers = [1_i64, -2, i64::MAX];
+        let cells = to_cells(&numbers);
+        assert_eq!(cells[8..16], (-2_i64).to_le_bytes());
+        assert_eq!(from_cells::<i64>(&cells)[..], numbers);
+        for shift in 1..8 {
+            let mut moved = vec![0; shift];
+            moved.extend_from_slice(&cells);
+            assert_eq!(from_cells::<i64>(&moved[shift..])[..], numbers);
+        }
+        assert_eq!(to_cells(&[RowId(7)])[..], 7_u64.to_le_bytes());
+        assert_eq!(from_cells::<f32>(&to_cells(&[1.5_f32]))[..], [1.5]);
+        assert!(from_cells::<u8>(&to_cells::<u8>(&[])).is_empty());
+    }
+}

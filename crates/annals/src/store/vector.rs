@@ -235,3 +235,59 @@ fn holds_zeros(column: &Column, values: Vector<'_>) -> bool {
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::View;
+    use annals_schema::{Command, Type};
+
+    const TABLE: TableNumber = TableNumber(0);
+
+    /// Reads all of a view of which each number is `round`, and each text too.
+    fn read(view: &View, rows: u64, round: i64) {
+        let table = view.table(TABLE).unwrap();
+        let numbers = table.vector(FieldNumber(0), RowId(0), rows).unwrap();
+        let mut count = 0;
+        for chunk in numbers.chunks::<i64>().unwrap() {
+            assert!(chunk.iter().all(|&number| number == round));
+            count += chunk.len() as u64;
+        }
+        let texts = table.vector(FieldNumber(1), RowId(0), rows).unwrap();
+        assert!(texts.strings().unwrap().all(|text| text == round.to_string().repeat(8)));
+        assert_eq!((count, table.len()), (rows, rows));
+    }
+
+    /// Small enough for Miri, which looks for races between the writer and the readers.
+    #[test]
+    fn readers_go_on_while_runs_are_appended_and_rewritten() {
+        let mut store = Store::new();
+        store.apply_command(&Command::CreateTable { name: "t".to_owned() }).unwrap();
+        for (name, ty, nullable) in [("a", Type::Int64, false), ("b", Type::String, true)] {
+            let (name, table) = (name.to_owned(), TABLE);
+            let command = Command::AddField { table, name, ty, nullable, default: None };
+            store.apply_command(&command).unwrap();
+        }
+        let (mut next, mut threads) = (0, Vec::new());
+        for round in 0..6_i64 {
+            store.insert_vector(TABLE, RowId(next), 150, true).unwrap();
+            let count = next + 150;
+            let cells = round.to_le_bytes().repeat(usize::try_from(count).unwrap());
+            let number = FieldNumber(0);
+            store.update_vector(TABLE, RowId(0), number, Vector::Cells(&cells), true).unwrap();
+            let text = round.to_string().repeat(8);
+            let texts = vec![ValueRef::String(&text); usize::try_from(count).unwrap()];
+            let values = Vector::Values(&texts);
+            store.update_vector(TABLE, RowId(0), FieldNumber(1), values, true).unwrap();
+            if round % 3 == 2 {
+                store.rollback();
+                continue;
+            }
+            next = count;
+            let view = store.commit();
+            threads.push(std::thread::spawn(move || read(&view, count, round)));
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        store.view().check().unwrap();
+    }
+}

@@ -14,6 +14,8 @@ const SETTINGS: TableNumber = TableNumber(0);
 const OTHER: TableNumber = TableNumber(1);
 const VOLUME: FieldNumber = FieldNumber(0);
 
+type Statement<'s> = dyn Fn(&mut Transaction<'_>) -> annals::Result<()> + 's;
+
 fn single(table: TableNumber, single: bool) -> Command {
     Command::SetSingleRow { table, single }
 }
@@ -48,7 +50,7 @@ fn the_row_comes_with_the_defaults_and_stays_alone() {
     let mut tx = db.begin().unwrap();
     tx.update(SETTINGS, RowId(0), VOLUME, ValueRef::Int8(11)).unwrap();
     let values = [ValueRef::Int8(1)];
-    let statements: [&dyn Fn(&mut Transaction<'_>) -> annals::Result<()>; 7] = [
+    let statements: [&Statement<'_>; 7] = [
         &|tx| tx.insert(SETTINGS, &values).map(drop),
         &|tx| tx.insert_at(SETTINGS, RowId(5), &values),
         &|tx| tx.insert_zero(SETTINGS, RowId(5)),

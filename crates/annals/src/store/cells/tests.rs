@@ -88,3 +88,63 @@ fn bits_are_found_and_counted() {
     bits.set(64, false, true, &epoch);
     assert!(!bits.get(64) && bits.get(200) && Bits::ones(10).get(9));
 }
+
+/// Runs against the same done cell by cell, with clones that must keep what they had.
+#[test]
+fn runs_are_as_if_written_cell_by_cell() {
+    let mut epoch = Epoch::first();
+    let each = PAGE / 8;
+    // First, length, what is written: nothing for zeros.
+    let whole = [
+        (0, 5, 1),
+        (3, 10, 2),
+        (0, 20, 0),
+        (each - 3, 6, 3),
+        (each, each, 4),
+        (1, 30, 5),
+        (each * 3 - 1, each + 2, 6),
+        (each * 3, each, 0),
+        (each * 3 + 7, 9, 0),
+        (each, each, 7),
+        (2, 2, 0),
+        (each * 5, each * 2, 0),
+    ];
+    let (mut runs, mut singles) = (Cells::<8>::default(), Cells::<8>::default());
+    let (mut bits, mut single_bits) = (Bits::default(), Bits::default());
+    let mut kept = Vec::new();
+    for (round, (first, len, what)) in whole.into_iter().enumerate() {
+        let cells: Vec<u8> =
+            (0..len * 8).map(|at| u8::try_from(at % 50).unwrap().wrapping_mul(what)).collect();
+        if what == 0 {
+            runs.zero(first, len, false, &epoch);
+        } else {
+            runs.write(first, &cells, false, &epoch);
+        }
+        bits.set_run((first, len), what % 2 == 1, false, &epoch);
+        for (slot, cell) in (first..).zip(cells.as_chunks().0) {
+            singles.set(slot, *cell, false, &epoch);
+            single_bits.set(slot, what % 2 == 1, false, &epoch);
+        }
+        if round % 3 > 0 {
+            kept.push((runs.clone(), singles.clone(), bits.clone(), single_bits.clone()));
+            epoch.advance();
+        }
+    }
+    kept.push((runs, singles, bits, single_bits));
+    for (runs, singles, bits, single_bits) in &kept {
+        let (mut slot, end) = (0, each * 7);
+        while slot < end {
+            let run = runs.run(slot, end - slot);
+            assert!(run.as_ptr().addr() % 8 == 0 || slot < SMALL[1] / 8);
+            for (slot, cell) in (slot..).zip(run.as_chunks::<8>().0) {
+                assert_eq!(*cell, singles.get(slot), "{slot}");
+            }
+            slot += run.len() / 8;
+        }
+        assert!((0..end / 64 + 1).all(|word| bits.word(word) == single_bits.word(word)));
+        let clear = (0..end).find(|&slot| !bits.get(slot));
+        assert_eq!(bits.first_clear(0, end), clear);
+    }
+    let runs = &kept.last().unwrap().0;
+    assert!(runs.pages.get(3).is_none() && runs.pages.get(4).is_some());
+}

@@ -122,3 +122,52 @@ fn what_was_rolled_back_is_not_alive_in_another_place() {
     case.check();
     assert!((9000..14_000).all(|id| case.map.find(id).is_some() == (id == 9000 || id == 9003)));
 }
+
+#[test]
+fn runs_of_rows_fill_what_is_free() {
+    let mut case = Case::new();
+    let mut state = 5_u64;
+    let mut below = |end: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) % end
+    };
+    for round in 0..if cfg!(miri) { 30 } else { 400 } {
+        let (id, count) = (below(4500), 1 + below(400));
+        let used = case.map.first_in(id, count);
+        assert_eq!(used, case.model.range(id..id + count).next().map(|(&id, _)| id));
+        let mut at = id;
+        let end = used.unwrap_or(id + count);
+        while at < end {
+            match case.map.insert_run(at, end - at, &case.epoch) {
+                Some((slot, len)) => {
+                    assert!(len > 0 && at + len <= end);
+                    for offset in 0..len {
+                        let slot = slot + usize::try_from(offset).unwrap();
+                        assert_eq!(case.model.insert(at + offset, slot), None);
+                    }
+                    at += len;
+                }
+                None => {
+                    case.insert(at);
+                    at += 1;
+                }
+            }
+        }
+        let (from, many) = (below(4500), below(900));
+        let gone: Vec<_> = case.model.range(from..from + many).map(|(&id, _)| id).collect();
+        gone.into_iter().rev().for_each(|id| case.remove(id));
+        let run = case.model.range(from..).zip(from..).take_while(|((id, _), at)| **id == *at);
+        let run = run.count() as u64;
+        let found = std::iter::successors(
+            case.map.run_at(from, 5000).map(|r| (from, r.1)),
+            |&(at, len)| case.map.run_at(at + len, 5000).map(|r| (at + len, r.1)),
+        );
+        assert_eq!(found.map(|(_, len)| len).sum::<u64>(), run);
+        case.epoch.advance();
+        case.map.begin();
+        if round % 10 == 0 {
+            case.check();
+        }
+    }
+    case.check();
+}

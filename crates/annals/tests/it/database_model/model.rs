@@ -6,6 +6,9 @@ use annals::{ErrorKind, FieldNumber, OnDelete, Schema, Type, Value};
 
 type Row = BTreeMap<u32, Value>;
 
+/// Table, row and field of a reference, and the table and row where it leads.
+type Reference = ((u32, u64, u32), (u32, u64));
+
 #[derive(Clone, Default)]
 pub(super) struct Rows {
     pub(super) rows: BTreeMap<u64, Row>,
@@ -70,7 +73,7 @@ impl Model {
     }
 
     /// Gives all references by a rule: table, row, field, and where it leads.
-    fn references(&self, wanted: impl Fn(OnDelete) -> bool) -> Vec<((u32, u64, u32), (u32, u64))> {
+    fn references(&self, wanted: impl Fn(OnDelete) -> bool) -> Vec<Reference> {
         let mut found = Vec::new();
         for table in self.schema.tables() {
             for field in &table.fields {

@@ -87,10 +87,8 @@ impl Step<'_, '_> {
         let fields = self.model.fields(table);
         let (count, id) = (self.count(), self.id(table));
         let mut columns: Vec<_> = fields.iter().map(|field| self.column(field, count)).collect();
-        let zero = self.random.below(8);
-        if let (Some(column), Some(field)) =
-            (columns.get_mut(zero as usize), fields.get(zero as usize))
-        {
+        let zero = usize::try_from(self.random.below(8)).unwrap();
+        if let (Some(column), Some(field)) = (columns.get_mut(zero), fields.get(zero)) {
             column.iter_mut().for_each(|value| *value = field.zero_value());
         }
         let uneven = self.random.chance(5) && fields.len() > 1;
@@ -108,9 +106,9 @@ impl Step<'_, '_> {
         let given: Vec<_> = typed.iter().zip(&pointers).map(|(t, p)| values(t, p)).collect();
         agree(self.tx.insert_rows_at(Self::number(table), RowId(id), &given), expected);
         if expected.is_ok() && !fields.is_empty() {
-            for row in 0..count {
-                let row_values = columns.iter().map(|c| c[row as usize].clone()).collect();
-                self.model.insert(table, id + row, row_values);
+            for row in 0..usize::try_from(count).unwrap() {
+                let row_values = columns.iter().map(|column| column[row].clone()).collect();
+                self.model.insert(table, id + row as u64, row_values);
             }
         }
     }
@@ -145,7 +143,7 @@ impl Step<'_, '_> {
         let mut column = self.column(&field, count);
         let mut expected = self.model.there(table, id, count);
         if count > 0 && self.random.chance(5) {
-            let bad = self.random.below(count) as usize;
+            let bad = usize::try_from(self.random.below(count)).unwrap();
             column[bad] = Value::Int8(1);
             expected = Err(ErrorKind::Invalid);
         }
