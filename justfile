@@ -2,6 +2,10 @@
 ci:
     .ci/run
 
+# Other platforms: `just ports check`, `just ports windows`, ..; all without a word.
+ports *part:
+    .ci/ports {{part}}
+
 # The tests, with the sweeps at their default size.
 test:
     cargo test --workspace
@@ -20,7 +24,7 @@ bench:
 
 # Undefined behaviour in the store's unsafe code.
 miri:
-    cargo +nightly miri test -p annals --lib store::page store::cells
+    cargo +nightly miri test -p annals --lib store::page store::cells store::btree
 
 # Licences and advisories of the dependencies.
 deny:

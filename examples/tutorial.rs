@@ -1,32 +1,37 @@
 //! The tutorial of the README, as a program: `cargo run --release --example tutorial`.
 #![allow(clippy::print_stdout, reason = "an example prints what it finds")]
 
-annals::schema!("../../examples/tutorial.schema");
+annals::schema!("tutorial.schema"); // makes the module `tutorial`
 
 fn main() -> annals::Result<()> {
-    let path = std::env::temp_dir().join(format!("tutorial-{}.annals", std::process::id()));
-    let db = tutorial::Database::open(&path)?;
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
 
-    let lille = db.write(|tx| -> annals::Result<_> {
+    let lille = db.write(|tx| {
         let lille = tx.city().insert("Lille")?;
         let remi = tx.person().insert("Rémi", "Coulom", lille)?;
         tx.person().set_last_name(remi, "Coulom-Martin")?;
-        tx.comment("first residents")?;
+        tx.person().insert("Anne", "Dupont", None)?; // null: no home yet
+        tx.comment("first residents")?; // for whoever reads the history
         Ok(lille)
     })?; // durable here; an error would have rolled everything back
 
-    let refused = db.write(|tx| tx.city().insert("Lille"));
-    if let Err(error) = refused {
-        println!("refused: {error}");
-    }
+    let before = db.read(); // a snapshot: it stays as it is, and never waits
+    db.write(|tx| tx.city().insert("Arras"))?;
+    let now = db.read();
+    println!("{} city before, {} now", before.city().len(), now.city().len());
 
-    let now = db.read(); // a snapshot: it stays as it is, and never waits
-    println!("{}", now.city().get(lille)?.name());
+    for city in now.city_by_name() {
+        println!("{}", city?.name());
+    }
     for person in now.person_by_name().prefix("Coulom") {
         let person = person?;
-        println!("{} {}", person.first_name(), person.last_name());
+        let home = if person.home() == Some(lille) { "Lille" } else { "elsewhere" };
+        println!("{} {} lives in {home}", person.first_name(), person.last_name());
     }
-    db.close()?;
-    std::fs::remove_file(&path)
-        .map_err(|error| annals::Error::io(format!("{}: can't remove it", path.display()), error))
+
+    if let Err(error) = db.write(|tx| tx.city().insert("Lille")) {
+        println!("refused: {error}"); // there can be only one
+    }
+    db.close()
 }

@@ -13,7 +13,7 @@ pub(crate) const TABLES: [&str; 5] =
 
 /// Loads the state of the first day in one transaction, dated by that day.
 pub(crate) fn first_day(db: &Database) -> Result<(), Anything> {
-    db.write(|tx| -> Result<(), Anything> {
+    db.transact(|tx| -> Result<(), Anything> {
         let bar = source::progress(87_017, "loading");
         for table in TABLES {
             source::rows(FIRST_DAY, table, |id, fields| {
@@ -35,7 +35,7 @@ pub(crate) fn changes(db: &Database) -> Result<(), Anything> {
     let mut transactions = 0;
     for together in changes.chunk_by(|a, b| a.at == b.at) {
         let at: Timestamp = together[0].at.parse()?;
-        db.write(|tx| -> Result<(), Anything> {
+        db.transact(|tx| -> Result<(), Anything> {
             tx.set_time(at);
             together.iter().try_for_each(|change| apply(tx, change))
         })?;

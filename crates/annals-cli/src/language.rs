@@ -5,16 +5,40 @@ use std::path::Path;
 use annals::{Error, Field, Level, Result, RowId, Schema, Table, Timestamp, Value, ValueRef};
 use annals_schema::{SchemaFile, Token};
 
-use crate::files;
+use crate::{files, output};
 
 /// Reads and checks a schema file; the error has all its mistakes, one below the other.
 pub(crate) fn read_schema(path: &Path) -> Result<SchemaFile> {
-    let text = files::read_text(path)?;
-    annals_schema::parse(&text).map_err(|mistakes| {
-        let drawn = annals_schema::render_all(&mistakes, &path.display().to_string());
+    read_schemas(std::slice::from_ref(&path))
+}
+
+/// Reads and checks schema files as one schema; the error has all mistakes of all. Says on standard
+/// error if lines of them do nothing.
+pub(crate) fn read_schemas(paths: &[impl AsRef<Path>]) -> Result<SchemaFile> {
+    let mut files = Vec::new();
+    for path in paths {
+        let path = path.as_ref();
+        files.push((path.display().to_string(), files::read_text(path)?));
+    }
+    let named: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let file = annals_schema::parse_files(&named).map_err(|mistakes| {
+        let drawn = annals_schema::render_all(&mistakes, "");
         // The program writes the first `error: ` itself.
         Error::invalid(drawn.strip_prefix("error: ").unwrap_or(&drawn))
-    })
+    })?;
+    if let Some(first) = file.ignored.first() {
+        let lines = match file.ignored.len() {
+            1 => "this line".to_owned(),
+            count => format!("this line and {} more", count - 1),
+        };
+        eprintln!(
+            "note: {}: line {}: `{}` changes data, and a schema holds none: {lines} did nothing",
+            output::plain(&first.file),
+            first.line,
+            output::plain(&first.command)
+        );
+    }
+    Ok(file)
 }
 
 /// Gives the first difference of a file's schema from the one that it should have.
@@ -122,6 +146,22 @@ pub(crate) fn time(text: &str) -> Result<Timestamp> {
 /// Reads a time given as an option.
 pub(crate) fn time_option(text: &str) -> Result<Timestamp, String> {
     time(text).map_err(|error| error.to_string())
+}
+
+/// Gives a value as the shell reads it.
+pub(crate) fn value_text(value: ValueRef<'_>) -> String {
+    let mut text = String::new();
+    write_value(value, &mut text);
+    text
+}
+
+/// Gives the bytes of a blob as `write_blob` reads them: as a text in quotes, if they are one.
+pub(crate) fn bytes_text(bytes: &[u8]) -> String {
+    let strange = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.contains(strange) => value_text(ValueRef::String(text)),
+        _ => value_text(ValueRef::Bytes(bytes)),
+    }
 }
 
 /// Appends a value as the shell reads it.

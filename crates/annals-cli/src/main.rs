@@ -1,18 +1,20 @@
 //! The program `annals`: one command a file, below `commands`.
 //!
 //! Exit status: 0 when what was asked was done, 1 after an error (which stderr names), 2 when
-//! `check` found damage.
+//! `check` found damage; `schema diff` has 3 and 4 for schemas that differ.
 
 #![allow(clippy::print_stderr, reason = "this is the program; the library is silent")]
 
 mod cell;
 mod commands;
+mod dump;
 mod files;
 mod json;
 mod language;
 mod output;
+mod present;
 mod quotes;
-mod session;
+mod shell;
 
 use std::io::ErrorKind as IoKind;
 use std::process::ExitCode;
@@ -27,6 +29,10 @@ enum Outcome {
     Done,
     /// It looked for damage and found some, and has said so.
     Damaged,
+    /// It compared schemas, which differ, and the file can be upgraded.
+    Upgradable,
+    /// It compared schemas, which differ, and the file can't be upgraded.
+    Incompatible,
 }
 
 /// An embedded relational database that never forgets.
@@ -44,7 +50,8 @@ enum Outcome {
   insert person \"Ada\"' | annals shell people.annals
   annals dump people.annals --format json
 
-Exit status: 0 when what was asked was done, 1 after an error, 2 when `check` found damage.")]
+Exit status: 0 when what was asked was done, 1 after an error, 2 when `check` found damage;
+`schema diff` has 3 and 4 for schemas that differ.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -58,8 +65,11 @@ enum Command {
     Dump(commands::dump::Arguments),
     Info(commands::info::Arguments),
     Check(commands::check::Arguments),
+    Schema(commands::schema::Arguments),
     Import(commands::import::Arguments),
     Export(commands::export::Arguments),
+    Completions(commands::completions::Arguments),
+    Man(commands::man::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -75,6 +85,8 @@ fn main() -> ExitCode {
     match run(&cli.command) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Damaged) => ExitCode::from(2),
+        Ok(Outcome::Upgradable) => ExitCode::from(3),
+        Ok(Outcome::Incompatible) => ExitCode::from(4),
         Err(error) => {
             if !reader_left(&error) {
                 eprintln!("error: {}", output::plain(&error.to_string()));
@@ -92,8 +104,11 @@ fn run(command: &Command) -> annals::Result<Outcome> {
         Command::Dump(arguments) => commands::dump::run(arguments),
         Command::Info(arguments) => commands::info::run(arguments),
         Command::Check(arguments) => commands::check::run(arguments),
+        Command::Schema(arguments) => commands::schema::run(arguments),
         Command::Import(arguments) => commands::import::run(arguments),
         Command::Export(arguments) => commands::export::run(arguments),
+        Command::Completions(arguments) => commands::completions::run(arguments),
+        Command::Man(arguments) => commands::man::run(arguments),
     }
 }
 

@@ -3,19 +3,26 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use annals_schema::{generate_module, module_name, parse, render_all};
+use annals_schema::{expand_module, module_name, parse_files, render_all};
 use proc_macro::{TokenStream, TokenTree};
 
-/// Compiles a schema file into a module with the typed API of its databases.
+/// Compiles a schema file, or several as one, into a module with the typed API of its databases.
 ///
-/// The path is relative to the directory of the crate's `Cargo.toml`. The module is called what the
-/// file's `namespace` says, else like the file without its extension. Mistakes in the file are
-/// errors of the compiler, all at once; editing the file compiles the crate again.
+/// A path is relative to the directory of the crate's `Cargo.toml`. The module is called what
+/// `namespace` says, else like the first file without its extension. Mistakes in the files are
+/// errors of the compiler, all at once; editing a file compiles the crate again. Lines that change
+/// rows, as scripts of joedb have them, do nothing.
 ///
 /// ```ignore
 /// annals::schema!("tutorial.schema");
 ///
 /// let database = tutorial::Database::open("tutorial.annals")?;
+/// ```
+///
+/// joedb's schema and its compiler's options are two files:
+///
+/// ```ignore
+/// annals::schema!("people.joedbi", "people.joedbc");
 /// ```
 ///
 /// Names stay as they are in the schema if they can: keywords become raw identifiers; `self`,
@@ -38,16 +45,31 @@ pub fn schema(input: TokenStream) -> TokenStream {
 }
 
 fn expand(input: TokenStream) -> Result<String, String> {
-    let path = full_path(&literal(input)?)?;
-    let text = fs::read_to_string(&path)
-        .map_err(|error| format!("can't read the schema {}: {error}", path.display()))?;
-    let name = path.to_str().ok_or("the path of the schema must be UTF-8")?;
-    let file = parse(&text)
-        .map_err(|mistakes| format!("in the schema:\n\n{}", render_all(&mistakes, name)))?;
-    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("schema");
-    let module = generate_module(&file.schema, &module_name(file.namespace.as_deref(), stem));
-    // The compiler then knows that the crate depends on the file.
-    Ok(format!("const _: &[u8] = ::core::include_bytes!({name:?});\n{module}"))
+    let names = literals(input)?;
+    let mut files = Vec::new();
+    for name in &names {
+        let path = full_path(name)?;
+        let text = fs::read_to_string(&path).map_err(|error| cannot_read(&path, &error))?;
+        let path = path.into_os_string().into_string();
+        files.push((path.map_err(|_| "the path of the schema must be UTF-8")?, text));
+    }
+    let named: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let file = parse_files(&named)
+        .map_err(|mistakes| format!("in the schema:\n\n{}", render_all(&mistakes, "")))?;
+    let first = names.first().map(Path::new);
+    let stem = first.and_then(Path::file_stem).and_then(|stem| stem.to_str()).unwrap_or("schema");
+    let module = expand_module(&file.schema, &module_name(file.namespace.as_deref(), stem));
+    // The compiler then knows that the crate depends on the files.
+    let depends =
+        |(name, _): &(&str, &str)| format!("const _: &[u8] = ::core::include_bytes!({name:?});\n");
+    Ok(named.iter().map(depends).collect::<String>() + &module)
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> String {
+    let path = path.display();
+    format!(
+        "can't read the schema {path}: {error}; the path is relative to the folder of Cargo.toml"
+    )
 }
 
 /// Gives the absolute path of a file that is named relative to the crate's manifest.
@@ -57,20 +79,27 @@ fn full_path(name: &str) -> Result<PathBuf, String> {
     Ok(Path::new(&root).join(name))
 }
 
-/// Takes the one string literal that the macro wants.
-fn literal(input: TokenStream) -> Result<String, String> {
-    const USAGE: &str = "write the path of a schema file: schema!(\"tutorial.schema\")";
-    let mut tokens = input.into_iter();
-    let mut token = tokens.next();
-    // A literal that comes through another macro stands in an invisible group.
-    while let Some(TokenTree::Group(group)) = &token {
-        token = group.stream().into_iter().next();
+/// Takes the string literals that the macro wants, separated by commas.
+fn literals(input: TokenStream) -> Result<Vec<String>, String> {
+    const USAGE: &str = "write the path of a schema file, or of several with commas between: \
+        schema!(\"tutorial.schema\")";
+    let mut names = Vec::new();
+    let mut expect_name = true;
+    for mut token in input {
+        // A literal that comes through another macro stands in an invisible group.
+        while let TokenTree::Group(group) = &token {
+            token = group.stream().into_iter().next().ok_or(USAGE)?;
+        }
+        match &token {
+            TokenTree::Literal(literal) if expect_name => {
+                names.push(unquote(&literal.to_string()).ok_or(USAGE)?);
+            }
+            TokenTree::Punct(comma) if !expect_name && comma.as_char() == ',' => {}
+            _ => return Err(USAGE.to_owned()),
+        }
+        expect_name = !expect_name;
     }
-    let text = match (token, tokens.next()) {
-        (Some(TokenTree::Literal(literal)), None) => literal.to_string(),
-        _ => return Err(USAGE.to_owned()),
-    };
-    unquote(&text).ok_or_else(|| USAGE.to_owned())
+    if names.is_empty() { Err(USAGE.to_owned()) } else { Ok(names) }
 }
 
 /// Resolves a string literal, plain or raw.

@@ -7,6 +7,8 @@ use crate::{LexError, Token};
 /// A mistake in a schema's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
+    /// The file's name; empty if only one was read, whose name the caller knows.
+    pub file: Box<str>,
     /// The line, counted from 1; 0 until [`at`](Self::at) says it.
     pub line: usize,
     /// Where the offending text begins in its line, in characters, counted from 1.
@@ -14,26 +16,27 @@ pub struct Diagnostic {
     /// How many characters of the line are wrong.
     pub length: usize,
     /// The offending text; empty where something is missing.
-    pub text: String,
+    pub text: Box<str>,
     /// What is wrong.
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
     /// The whole line; empty until [`at`](Self::at) says it.
-    pub source: String,
+    pub source: Box<str>,
 }
 
 impl Diagnostic {
     /// Says that a token is wrong.
     pub(crate) fn new(token: &Token<'_>, message: impl Into<String>) -> Self {
         Self {
+            file: Box::default(),
             line: 0,
             column: token.column,
             length: token.length,
-            text: token.text.clone().into_owned(),
+            text: token.text.as_ref().into(),
             message: message.into(),
             hint: None,
-            source: String::new(),
+            source: Box::default(),
         }
     }
 
@@ -41,26 +44,28 @@ impl Diagnostic {
     pub(crate) fn missing(tokens: &[Token<'_>], what: &str, usage: &str) -> Self {
         let column = tokens.last().map_or(1, |last| last.column + last.length + 1);
         Self {
+            file: Box::default(),
             line: 0,
             column,
             length: 1,
-            text: String::new(),
+            text: Box::default(),
             message: format!("{what} is missing"),
             hint: Some(format!("write `{usage}`")),
-            source: String::new(),
+            source: Box::default(),
         }
     }
 
     pub(crate) fn lexical(error: LexError, line: &str) -> Self {
-        let text = line.chars().skip(error.column - 1).take(error.length).collect();
+        let text: String = line.chars().skip(error.column - 1).take(error.length).collect();
         Self {
+            file: Box::default(),
             line: 0,
             column: error.column,
             length: error.length,
-            text,
+            text: text.into(),
             message: error.message,
             hint: Some(error.hint),
-            source: String::new(),
+            source: Box::default(),
         }
     }
 
@@ -73,13 +78,21 @@ impl Diagnostic {
     #[must_use]
     pub fn at(mut self, line: usize, source: &str) -> Self {
         self.line = line;
-        source.trim_end().clone_into(&mut self.source);
+        self.source = source.trim_end().into();
         self
     }
 
-    /// Draws the mistake as the Rust compiler does: message, place, line, caret and help.
+    /// Says in which file the mistake is.
+    pub(crate) fn of(mut self, file: &str) -> Self {
+        self.file = file.into();
+        self
+    }
+
+    /// Draws the mistake as the Rust compiler does: message, place, line, caret and help. `file` is
+    /// what the file is called if the mistake doesn't say.
     #[must_use]
     pub fn render(&self, file: &str) -> String {
+        let file = if self.file.is_empty() { file } else { &self.file };
         let number = self.line.to_string();
         let margin = " ".repeat(number.len());
         // Tabs stay tabs, so that the caret stands below its text at any tab width.
@@ -108,6 +121,9 @@ impl Diagnostic {
 impl fmt::Display for Diagnostic {
     /// Writes one line: place, message and hint.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.file.is_empty() {
+            write!(f, "{}: ", self.file)?;
+        }
         if self.line > 0 {
             write!(f, "line {}, ", self.line)?;
         }
@@ -121,7 +137,8 @@ impl fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
-/// Draws all mistakes of a file, one below the other.
+/// Draws all mistakes, one below the other. `file` is what the file is called where a mistake doesn't
+/// say.
 #[must_use]
 pub fn render_all(diagnostics: &[Diagnostic], file: &str) -> String {
     diagnostics.iter().map(|diagnostic| diagnostic.render(file)).collect::<Vec<_>>().join("\n\n")
@@ -145,7 +162,13 @@ pub(crate) fn suggest<'n>(
 }
 
 /// Finds the name with the smallest edit distance, if that is small enough to be a slip.
-pub(crate) fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+///
+/// ```
+/// let names = ["create_table", "drop_table"];
+/// assert_eq!(annals_schema::nearest("create_tabel", names.into_iter()), Some("create_table"));
+/// ```
+#[must_use]
+pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let limit = (wrong.chars().count() / 3).max(1);
     names
         .map(|name| (edit_distance(&wrong.to_lowercase(), &name.to_lowercase()), name))

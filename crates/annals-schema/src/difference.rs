@@ -1,14 +1,49 @@
-//! How a file's schema differs from a program's.
+//! How a file's schema stands to a program's.
 
 use std::fmt;
 
-use crate::{Command, Schema};
+use crate::{Command, Index, Plan, Schema};
+
+/// How the schema of a file stands to that of a program.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Relation {
+    /// They are the same.
+    Same,
+    /// The file's becomes the program's by these steps.
+    Upgrade(Plan),
+    /// The file's goes on where the program's ends.
+    Newer(Newer),
+    /// They went different ways.
+    Different(Difference),
+}
+
+/// What the schema of a file has beyond that of an older program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Newer {
+    /// The file's commands that the program doesn't know, as lines; without those of indexes and
+    /// single rows.
+    pub lines: Vec<String>,
+    /// What the program has, and the file not any more: a phrase each. If there is none, the program
+    /// can read the file.
+    pub missing: Vec<String>,
+}
+
+/// What two schemas differ in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// This command of tables and fields, `custom` among them, counted from 1.
+    Command(usize),
+    /// An index.
+    Index,
+    /// Whether a table has just one row.
+    SingleRow,
+}
 
 /// The first difference of two schemas, as lines of the schema language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Which command of tables and fields it is, counted from 1; `None` for an index.
-    pub place: Option<usize>,
+    /// What differs.
+    pub subject: Subject,
     /// What the file has there; `None`: nothing.
     pub file: Option<String>,
     /// What the program has there; `None`: nothing.
@@ -17,9 +52,12 @@ pub struct Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (subject, nothing) = match self.place {
-            Some(place) => (format!("command {place} of tables and fields"), "nothing more"),
-            None => ("an index".to_owned(), "no such index"),
+        let (subject, nothing) = match self.subject {
+            Subject::Command(place) => {
+                (format!("command {place} of tables and fields"), "nothing more")
+            }
+            Subject::Index => ("an index".to_owned(), "no such index"),
+            Subject::SingleRow => ("a single row".to_owned(), "nothing of it"),
         };
         let file = self.file.as_deref().unwrap_or(nothing);
         let program = self.program.as_deref().unwrap_or(nothing);
@@ -30,37 +68,135 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Compares the schema of a file with that of a program: the commands of tables and fields in
-/// order, the indexes as a set.
+/// Compares the schema of a file with that of a program: the commands of tables and fields, and the
+/// custom ones, in order; the indexes as a set, by name and definition; the single rows by outcome.
+///
+/// ```
+/// use annals_schema::{Relation, compare, parse};
+///
+/// let file = parse("create_table city").unwrap().schema;
+/// let program = parse("create_table city\nadd_field city name string").unwrap().schema;
+/// let Relation::Upgrade(plan) = compare(&file, &program) else { panic!() };
+/// assert_eq!(plan.steps()[0].text, "add_field city name string");
+/// assert!(matches!(compare(&program, &file), Relation::Newer(_)));
+/// ```
+#[must_use]
+pub fn compare(file: &Schema, program: &Schema) -> Relation {
+    let (in_file, in_program) = (ordered(file), ordered(program));
+    let shared = shared(&in_file, &in_program);
+    let (rest_of_file, rest_of_program) = (in_file.get(shared..), in_program.get(shared..));
+    match (rest_of_file.unwrap_or_default(), rest_of_program.unwrap_or_default()) {
+        ([], missing) => {
+            let plan = Plan::new(file, program, missing);
+            if plan.steps().is_empty() { Relation::Same } else { Relation::Upgrade(plan) }
+        }
+        (more, []) => {
+            let mut lines = ordered_lines(file);
+            lines.drain(..lines.len() - more.len());
+            Relation::Newer(Newer { lines, missing: missing(file, program) })
+        }
+        _ => Relation::Different(difference_at(file, program, shared)),
+    }
+}
+
+/// Finds the first difference of a file's schema from a program's; an upgrade, too, is one.
 #[must_use]
 pub fn first_difference(file: &Schema, program: &Schema) -> Option<Difference> {
-    let (in_file, in_program) = (lines(file, false), lines(program, false));
-    let count = in_file.len().max(in_program.len());
-    let differs = (0..count).find(|&place| in_file.get(place) != in_program.get(place));
-    if let Some(place) = differs {
-        return Some(Difference {
-            place: Some(place + 1),
-            file: in_file.get(place).cloned(),
-            program: in_program.get(place).cloned(),
-        });
+    let (in_file, in_program) = (ordered(file), ordered(program));
+    let shared = shared(&in_file, &in_program);
+    if shared < in_file.len().max(in_program.len()) {
+        return Some(difference_at(file, program, shared));
     }
-    let (in_file, in_program) = (lines(file, true), lines(program, true));
-    if let Some(line) = in_program.iter().find(|line| !in_file.contains(line)) {
-        let file = same_name(&in_file, line);
-        return Some(Difference { place: None, file, program: Some(line.clone()) });
+    let added = program.indexes().iter().find(|index| same_index(file, index).is_none());
+    if let Some(index) = added {
+        let there = file.index_named(&index.name).map(|index| index_line(file, index));
+        let here = Some(index_line(program, index));
+        return Some(Difference { subject: Subject::Index, file: there, program: here });
     }
-    let line = in_file.into_iter().find(|line| !in_program.contains(line))?;
-    Some(Difference { place: None, file: Some(line), program: None })
+    let dropped = file.indexes().iter().find(|index| same_index(program, index).is_none());
+    if let Some(index) = dropped {
+        let there = Some(index_line(file, index));
+        return Some(Difference { subject: Subject::Index, file: there, program: None });
+    }
+    let pairs = file.tables().iter().zip(program.tables());
+    let (there, here) = pairs.into_iter().find(|(a, b)| a.single_row != b.single_row)?;
+    let line = |single| Some(format!("set_single_row {} {single}", here.name));
+    let (file, program) = (line(there.single_row), line(here.single_row));
+    Some(Difference { subject: Subject::SingleRow, file, program })
 }
 
-/// Finds the line that makes an index of the same name.
-fn same_name(lines: &[String], line: &str) -> Option<String> {
-    let name = line.split(' ').nth(1);
-    lines.iter().find(|other| other.split(' ').nth(1) == name).cloned()
+/// Gives the commands that are compared in their places.
+fn ordered(schema: &Schema) -> Vec<&Command> {
+    schema.commands().iter().filter(|command| command.is_ordered()).collect()
 }
 
-fn lines(schema: &Schema, indexes: bool) -> Vec<String> {
+fn ordered_lines(schema: &Schema) -> Vec<String> {
     let lines = schema.commands().iter().zip(schema.lines());
-    let of_kind = |(command, _): &(&Command, String)| command.is_ordered() != indexes;
-    lines.filter(of_kind).map(|(_, line)| line).collect()
+    lines.filter(|(command, _)| command.is_ordered()).map(|(_, line)| line).collect()
+}
+
+/// Counts the commands at the beginning that are the same.
+fn shared(file: &[&Command], program: &[&Command]) -> usize {
+    file.iter().zip(program).take_while(|(a, b)| a == b).count()
+}
+
+fn difference_at(file: &Schema, program: &Schema, place: usize) -> Difference {
+    Difference {
+        subject: Subject::Command(place + 1),
+        file: ordered_lines(file).into_iter().nth(place),
+        program: ordered_lines(program).into_iter().nth(place),
+    }
+}
+
+/// Finds the index of the same name and definition.
+pub(crate) fn same_index<'s>(schema: &'s Schema, wanted: &Index) -> Option<&'s Index> {
+    schema.index_named(&wanted.name).filter(|found| {
+        let definition = |index: &Index| (index.table, index.unique);
+        definition(found) == definition(wanted) && found.fields == wanted.fields
+    })
+}
+
+/// Gives the command that makes an index.
+pub(crate) fn creating(index: &Index) -> Command {
+    let Index { name, table, fields, unique, .. } = index.clone();
+    Command::CreateIndex { name, table, fields, unique }
+}
+
+fn index_line(schema: &Schema, index: &Index) -> String {
+    schema.command_text(&creating(index))
+}
+
+/// Says what a program has that a file with a newer schema doesn't have any more.
+fn missing(file: &Schema, program: &Schema) -> Vec<String> {
+    let mut missing = Vec::new();
+    for table in program.tables() {
+        let Some(there) = file.table(table.number) else {
+            let dropping = Command::DropTable { table: table.number };
+            missing.push(format!("table `{}`{}", table.name, by_line(file, &dropping)));
+            continue;
+        };
+        for field in &table.fields {
+            if there.field(field.number).is_none() {
+                let dropping = Command::DropField { table: table.number, field: field.number };
+                let name = format!("field `{}` of table `{}`", field.name, table.name);
+                missing.push(name + &by_line(file, &dropping));
+            }
+        }
+        if table.single_row && !there.single_row {
+            missing.push(format!("the single row of table `{}`", table.name));
+        }
+    }
+    for index in program.indexes() {
+        if same_index(file, index).is_none() && file.table(index.table).is_some() {
+            missing.push(format!("index `{}`", index_line(program, index)));
+        }
+    }
+    missing
+}
+
+/// Names the line of a schema with a command, for the end of a phrase.
+fn by_line(schema: &Schema, command: &Command) -> String {
+    let place = schema.commands().iter().position(|other| other == command);
+    let line = place.and_then(|place| schema.lines().into_iter().nth(place));
+    line.map(|line| format!(" (by `{line}`)")).unwrap_or_default()
 }

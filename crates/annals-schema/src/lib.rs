@@ -3,8 +3,9 @@
 //! In reading order: [`Type`] and [`Value`] are what a field holds; [`Schema`] is the model, a log
 //! of [`Command`]s and the tables they build; [`tokenize`] splits a line of text, [`parse_value`]
 //! and [`write_value`] are the text form of values; [`parse`] reads a schema file,
-//! [`parse_command`] one line of it; [`Schema::to_text`] writes it; [`first_difference`] compares
-//! two schemas; [`generate`] and [`generate_module`] write the typed API of a schema.
+//! [`parse_files`] several as one, [`parse_command`] one line; [`Schema::to_text`] writes it; [`compare`] tells how
+//! a file's schema stands to a program's, and a [`Plan`] how the one becomes the other; [`generate`],
+//! [`generate_module`] and [`expand_module`] write the typed API of a schema.
 //!
 //! This crate knows nothing of files, and nothing of the runtime.
 
@@ -17,19 +18,21 @@ mod lexer;
 mod literal;
 mod model;
 mod parser;
+mod plan;
 mod text;
 mod time;
 mod types;
 mod value;
 
-pub use codegen::{generate, generate_module, module_name};
+pub use codegen::{expand_module, generate, generate_module, module_name};
 pub use command::{Command, SchemaError};
-pub use diagnostics::{Diagnostic, render_all};
-pub use difference::{Difference, first_difference};
+pub use diagnostics::{Diagnostic, nearest, render_all};
+pub use difference::{Difference, Newer, Relation, Subject, compare, first_difference};
 pub use lexer::{LexError, Token, tokenize};
 pub use literal::{parse_value, write_value};
 pub use model::{Field, FieldNumber, Index, IndexNumber, RowId, Schema, Table, TableNumber};
-pub use parser::{SchemaFile, parse, parse_command};
+pub use parser::{COMMANDS, Ignored, SchemaFile, parse, parse_command, parse_files};
+pub use plan::{Plan, Step};
 pub use time::{Timestamp, TimestampError};
 pub use types::{OnDelete, Type};
 pub use value::{Blob, Value, ValueRef};

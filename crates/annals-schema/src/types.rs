@@ -145,6 +145,19 @@ impl Type {
         matches!(self, Self::Blob | Self::Reference(..))
     }
 
+    /// Gives what a field of this type has before anything is set, as text; null if it may be null.
+    #[must_use]
+    pub(crate) const fn zero_word(self) -> &'static str {
+        match self {
+            Self::Bool => "false",
+            Self::String => "\"\"",
+            Self::Bytes => "0x",
+            Self::Timestamp => "1970-01-01T00:00:00Z",
+            Self::Blob | Self::Reference(..) => "null",
+            _ => "0",
+        }
+    }
+
     /// Tells whether a value may stand in a field of this type.
     #[must_use]
     pub fn accepts(self, nullable: bool, value: ValueRef<'_>) -> bool {

@@ -8,7 +8,7 @@
 //! // add_field city name string
 //! // create_unique_index city_by_name city name
 //! // ..
-//! annals::schema!("../../examples/tutorial.schema");
+//! annals::schema!("tutorial.schema");
 //!
 //! # fn main() -> annals::Result<()> {
 //! # let folder = tempfile::tempdir().unwrap();
@@ -56,9 +56,9 @@ pub use annals_schema::{
     TableNumber, Timestamp, Type, Value, ValueRef,
 };
 pub use db::{
-    BlobReader, Commit, Committed, Database, Inspection, Options, Reader, Sink, Snapshot,
-    Transaction, inspect, inspect_in, scan, scan_in,
+    BlobReader, Commit, Committed, Custom, Customs, Database, Inspection, Options, Reader, Sink,
+    Snapshot, Transaction, inspect, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use journal::{Cut, Level, Point, Recovered, Recovery};
-pub use store::{Cell, Dangling, IndexRows, IndexView, Row, Rows, TableView, View};
+pub use store::{Cell, Dangling, IndexCursor, IndexRows, IndexView, Row, Rows, TableView, View};

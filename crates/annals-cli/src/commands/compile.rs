@@ -1,4 +1,4 @@
-//! `annals compile`: a schema file to Rust source.
+//! `annals compile`: a schema to Rust source.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -15,13 +15,15 @@ use crate::{Outcome, language};
 ///
 /// The same code that the macro `annals::schema!` generates, to be kept in a file and declared with
 /// `mod`; if the schema has a namespace, a module of that name in it. All mistakes of a schema are
-/// reported at once.
+/// reported at once. Several files are one schema, like joedb's two.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  annals compile people.schema -o src/people.rs")]
+  annals compile people.schema -o src/people.rs
+  annals compile people.joedbi people.joedbc -o src/people.rs")]
 pub(crate) struct Arguments {
-    /// The schema file
-    file: PathBuf,
+    /// The schema file, or several, read in this order
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
     /// Where to write the code, replacing what is there; standard output if left out
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -29,7 +31,7 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let SchemaFile { namespace, schema } = language::read_schema(&arguments.file)?;
+    let SchemaFile { namespace, schema, .. } = language::read_schemas(&arguments.files)?;
     let code = match namespace {
         Some(name) => annals_schema::generate_module(&schema, &name),
         None => annals_schema::generate(&schema),

@@ -1,22 +1,33 @@
 //! The outer module: the schema's text, the database, its snapshots and transactions.
 
+use super::custom::Customs;
 use super::names::Names;
 use super::{Function, block, indent};
-use crate::Schema;
+use crate::{Index, Schema, Table};
 
-/// What doesn't depend on the schema at all.
+/// What doesn't depend on the schema at all, but for the functions that open.
 const DATABASE: &str = include_str!("database.rs.in");
+const OPEN: &str = include_str!("open.rs.in");
+const OPEN_WITH_CUSTOMS: &str = include_str!("open_with_customs.rs.in");
+
+/// What every transaction does with blobs.
+pub(super) const BLOBS: &str = include_str!("blobs.rs.in");
 
 /// Writes everything that stands beside the tables' modules.
-pub(super) fn outer_items(schema: &Schema, names: &Names) -> String {
+pub(super) fn outer_items(schema: &Schema, names: &Names, customs: &Customs) -> String {
     let mut code = schema_text(schema);
     code.push('\n');
-    code += DATABASE;
-    let (view, snapshot, transaction) = accessors(schema, names);
+    let open = if customs.is_empty() { OPEN } else { OPEN_WITH_CUSTOMS };
+    code += &DATABASE.replace("@open", open).replace("@blobs", BLOBS);
+    if !customs.is_empty() {
+        code.push('\n');
+        code += &customs.parameter();
+    }
+    let accessors = Accessors::new(schema, names, "&mut self.0");
     for (head, items) in [
-        ("impl<'a> View<'a>", view),
-        ("impl Snapshot", snapshot),
-        ("impl<'db> Transaction<'db>", transaction),
+        ("impl<'a> View<'a>", accessors.view),
+        ("impl Snapshot", accessors.snapshot),
+        ("impl<'db> Transaction<'db>", accessors.transaction),
     ] {
         if !items.is_empty() {
             code.push('\n');
@@ -38,49 +49,66 @@ fn schema_text(schema: &Schema) -> String {
     )
 }
 
-/// Writes the methods that give tables and indexes, of view, snapshot and transaction.
-fn accessors(schema: &Schema, names: &Names) -> (Vec<String>, Vec<String>, Vec<String>) {
-    let (mut view, mut snapshot, mut transaction) = (Vec::new(), Vec::new(), Vec::new());
-    for (table, names) in schema.tables().iter().zip(&names.tables) {
-        let name = &names.name;
-        let doc = format!("Gives the table `{}`.", table.name);
+/// The methods that give tables and indexes.
+#[derive(Default)]
+pub(super) struct Accessors {
+    /// Those of a view.
+    pub(super) view: Vec<String>,
+    /// Those of a snapshot.
+    pub(super) snapshot: Vec<String>,
+    /// Those of a transaction.
+    pub(super) transaction: Vec<String>,
+}
+
+impl Accessors {
+    /// Writes them; `transaction` is the expression that borrows the transaction without types.
+    pub(super) fn new(schema: &Schema, names: &Names, transaction: &str) -> Self {
+        let mut accessors = Self::default();
+        for (table, names) in schema.tables().iter().zip(&names.tables) {
+            accessors.table(table, &names.name, transaction);
+        }
+        for (index, names_of_index) in schema.indexes().iter().zip(&names.indexes) {
+            if let Some(table) = names.table(index.table) {
+                let ty = format!("{}::{}", table.name, names_of_index.ty);
+                accessors.index(index, &names_of_index.name, &ty);
+            }
+        }
+        accessors
+    }
+
+    fn table(&mut self, table: &Table, name: &str, transaction: &str) {
+        let (doc, ty, of_view) = if table.single_row {
+            let of_view = format!("::annals::typed::Single::<{name}::Kind>::new(self.0).row()");
+            (format!("Gives the only row of the table `{}`.", table.name), "Row", of_view)
+        } else {
+            let of_view = "::annals::typed::Table::new(self.0)".to_owned();
+            (format!("Gives the table `{}`.", table.name), "Table", of_view)
+        };
         let function = |parameter: &str, gives: &str, body: &str| {
             let parameters = vec![parameter.to_owned()];
             Function { doc: &[&doc], name, parameters, gives, body }.write()
         };
-        let table = format!("{name}::Table");
-        view.push(must_use(&function(
-            "self",
-            &format!("{table}<'a>"),
-            "::annals::typed::Table::new(self.0)",
-        )));
-        snapshot.push(must_use(&function(
-            "&self",
-            &format!("{table}<'_>"),
-            &format!("self.view().{name}()"),
-        )));
-        transaction.push(function(
-            "&mut self",
-            &format!("{name}::Writer<'_, 'db>"),
-            &format!("{name}::Writer::new(&mut self.0)"),
-        ));
+        self.view.push(must_use(&function("self", &format!("{name}::{ty}<'a>"), &of_view)));
+        let gives = format!("{name}::{ty}<'_>");
+        let body = format!("self.view().{name}()");
+        self.snapshot.push(must_use(&function("&self", &gives, &body)));
+        let gives = format!("{name}::Writer<'_, 'db>");
+        let body = format!("{name}::Writer::new({transaction})");
+        self.transaction.push(function("&mut self", &gives, &body));
     }
-    for (index, names_of_index) in schema.indexes().iter().zip(&names.indexes) {
-        let name = &names_of_index.name;
+
+    fn index(&mut self, index: &Index, name: &str, ty: &str) {
         let doc = format!("Gives the index `{}`.", index.name);
-        let Some(table) = names.table(index.table) else { continue };
-        let ty = format!("{}::{}", table.name, names_of_index.ty);
         let function = |parameter: &str, lifetime: &str, body: &str| {
             let parameters = vec![parameter.to_owned()];
             let gives = format!("{ty}<{lifetime}>");
             must_use(&Function { doc: &[&doc], name, parameters, gives: &gives, body }.write())
         };
-        view.push(function("self", "'a", &format!("{ty}::new(self.0)")));
+        self.view.push(function("self", "'a", &format!("{ty}::new(self.0)")));
         let body = format!("self.view().{name}()");
-        snapshot.push(function("&self", "'_", &body));
-        transaction.push(function("&self", "'_", &body));
+        self.snapshot.push(function("&self", "'_", &body));
+        self.transaction.push(function("&self", "'_", &body));
     }
-    (view, snapshot, transaction)
 }
 
 /// Marks a function's result as one that shouldn't be dropped.

@@ -1,14 +1,13 @@
 //! The type of an index, with its lookups.
 
 use super::names::plain;
-use super::table::array;
 use super::types::Column;
-use super::{Function, block};
+use super::{Function, array, block, call};
 use crate::{FieldNumber, Index, Type};
 
 /// Writes the type of an index.
 pub(super) fn lookup(index: &Index, ty: &str, columns: &[Column<'_>]) -> String {
-    let find = |number: &FieldNumber| columns.iter().find(|c| c.field.number == *number);
+    let find = |&number: &FieldNumber| columns.iter().find(|column| column.field.number == number);
     let fields: Vec<_> = index.fields.iter().filter_map(find).collect();
     let list: Vec<_> = fields.iter().map(|column| format!("`{}`", column.field.name)).collect();
     let (name, number) = (&index.name, index.number.0);
@@ -48,20 +47,32 @@ fn functions(index: &Index, name: &str, number: u32, fields: &[&Column<'_>]) -> 
     let mut functions = vec![format!(
         "pub(super) fn new(view: &'a ::annals::View) -> Self {{\n    \
          let number = ::annals::IndexNumber({number});\n    \
-         Self {{ index: ::annals::typed::Index::new(view, number, \"{name}\") }}\n}}\n"
+         let index = ::annals::typed::Index::new(view, number, \"{name}\");\n    \
+         Self {{ index }}\n}}\n"
     )];
     functions.push(if index.unique { get(fields) } else { equal("find", "this key", fields) });
-    for count in 1..fields.len() {
+    for (count, next) in fields.iter().enumerate() {
         let leading = fields.get(..count).unwrap_or(&[]);
-        let names: Vec<_> = leading.iter().map(|column| plain(column.name)).collect();
-        let name = format!("with_{}", names.join("_and_"));
-        functions.push(equal(&name, "these leading fields", leading));
+        let behind = Behind { leading, next };
+        if count > 0 {
+            functions.push(equal(&named("with", leading), "these leading fields", leading));
+        }
+        functions.extend(behind.prefix());
+        functions.push(behind.range());
+        functions.extend(behind.nulls());
+        if count > 0 {
+            functions.push(cursor(&named("cursor_at", leading), "leading fields aren't", leading));
+        }
     }
-    if let Some(first) = fields.first() {
-        functions.extend(prefix(first));
-        functions.push(range(first));
-    }
+    functions.push(cursor("cursor_at", "key isn't", fields));
     functions
+}
+
+/// Makes `with_last_name_and_first_name`. No two are the same in an index, since each list of
+/// leading fields begins with the one before, and the first words differ.
+fn named(what: &str, leading: &[&Column<'_>]) -> String {
+    let names: Vec<_> = leading.iter().map(|column| plain(column.name)).collect();
+    format!("{what}_{}", names.join("_and_"))
 }
 
 fn parameters(fields: &[&Column<'_>]) -> Vec<String> {
@@ -69,8 +80,9 @@ fn parameters(fields: &[&Column<'_>]) -> Vec<String> {
     own.chain(fields.iter().map(|column| column.key_parameter())).collect()
 }
 
-fn generic(name: &str, fields: &[&Column<'_>]) -> String {
-    let named = fields.iter().any(|column| column.names_lifetime());
+/// Writes a name with the lifetime of its parameters, if one of them names it.
+fn generic(name: &str, columns: &[&Column<'_>]) -> String {
+    let named = columns.iter().any(|column| column.names_lifetime());
     format!("{name}{}", if named { "<'k>" } else { "" })
 }
 
@@ -108,39 +120,90 @@ fn equal(name: &str, what: &str, fields: &[&Column<'_>]) -> String {
     .write()
 }
 
-fn prefix(first: &Column<'_>) -> Option<String> {
-    let (ty, bytes) = match first.field.ty {
-        Type::String => ("&str", "prefix.as_bytes()"),
-        Type::Bytes => ("&[u8]", "prefix"),
-        _ => return None,
-    };
-    let function = Function {
-        doc: &[&format!("Gives the rows whose `{}` begins with `prefix`.", first.field.name)],
-        name: "prefix",
-        parameters: vec!["&self".to_owned(), format!("prefix: {ty}")],
-        gives: ROWS,
-        body: &format!("self.index.prefix({bytes})"),
-    };
-    Some(function.write())
-}
-
-fn range(first: &Column<'_>) -> String {
-    let (name, ty) = if first.is_borrowed() {
-        ("range<'k>", first.plain("'k "))
-    } else {
-        ("range", first.plain(""))
-    };
-    let doc = format!("Gives the rows whose `{}` is in the bounds.", first.field.name);
-    let mut doc = vec![doc.as_str()];
-    if first.field.nullable {
-        doc.push("Null is in no bounds.");
-    }
+fn cursor(name: &str, what: &str, fields: &[&Column<'_>]) -> String {
     Function {
-        doc: &doc,
-        name,
-        parameters: vec!["&self".to_owned(), format!("bounds: impl ::std::ops::RangeBounds<{ty}>")],
-        gives: ROWS,
-        body: "self.index.range(bounds)",
+        doc: &[
+            &format!("Gives a cursor before the first row whose {what} less than what is given."),
+            "",
+            "# Errors",
+            "The rows can't be loaded.",
+        ],
+        name: &generic(name, fields),
+        parameters: parameters(fields),
+        gives: "::annals::Result<::annals::typed::Cursor<'a, Kind>>",
+        body: &format!("self.index.cursor_at({})", keys(fields)),
     }
     .write()
+}
+
+/// A field of an index, behind leading ones that are given.
+struct Behind<'f, 'c> {
+    leading: &'f [&'f Column<'c>],
+    next: &'f Column<'c>,
+}
+
+impl Behind<'_, '_> {
+    /// Writes a lookup of this field, `name` or `name_with_..`; without leading fields, its parameter
+    /// is called `alone`.
+    fn function(
+        &self,
+        (name, alone): (&str, &str),
+        doc: &[&str],
+        parameter: impl Fn(&str) -> Option<String>,
+        body: impl Fn(&str) -> String,
+    ) -> String {
+        let (mut name, value) = match self.leading {
+            [] => (name.to_owned(), alone),
+            leading => (named(&format!("{name}_with"), leading), self.next.name),
+        };
+        let parameter = parameter(value);
+        let borrows = parameter.as_ref().is_some_and(|parameter| parameter.contains("&'k "));
+        if borrows || self.leading.iter().any(|column| column.names_lifetime()) {
+            name += "<'k>";
+        }
+        let parameters = parameters(self.leading).into_iter().chain(parameter).collect();
+        Function { doc, name: &name, parameters, gives: ROWS, body: &body(value) }.write()
+    }
+
+    /// Says which rows are found: those with the leading fields, and `what`.
+    fn doc(&self, what: &str) -> String {
+        let with = if self.leading.is_empty() { "" } else { "with these leading fields " };
+        format!("Gives the rows {with}whose `{}` {what}.", self.next.field.name)
+    }
+
+    fn prefix(&self) -> Option<String> {
+        let (ty, bytes) = match self.next.field.ty {
+            Type::String => ("&str", ".as_bytes()"),
+            Type::Bytes => ("&[u8]", ""),
+            _ => return None,
+        };
+        let doc = self.doc("begins with a prefix");
+        let body =
+            |name: &str| call("self.index.prefix", &[keys(self.leading), format!("{name}{bytes}")]);
+        let parameter = |name: &str| Some(format!("{name}: {ty}"));
+        Some(self.function(("prefix", "prefix"), &[&doc], parameter, body))
+    }
+
+    fn range(&self) -> String {
+        let doc = self.doc("is in the bounds");
+        let mut doc = vec![doc.as_str()];
+        if self.next.field.nullable {
+            doc.push("Null is in no bounds.");
+        }
+        let lifetime = if self.next.is_borrowed() { "'k " } else { "" };
+        let ty = self.next.plain(lifetime);
+        let parameter = |name: &str| Some(format!("{name}: impl ::std::ops::RangeBounds<{ty}>"));
+        let body = |name: &str| call("self.index.range", &[keys(self.leading), name.to_owned()]);
+        self.function(("range", "bounds"), &doc, parameter, body)
+    }
+
+    fn nulls(&self) -> Option<String> {
+        let doc = self.doc("is null");
+        let mut arguments: Vec<_> =
+            self.leading.iter().map(|column| column.key_argument()).collect();
+        arguments.push("::annals::ValueRef::Null".to_owned());
+        let body = |_: &str| format!("self.index.equal({})", array(&arguments));
+        let nullable = self.next.field.nullable;
+        nullable.then(|| self.function(("nulls", ""), &[&doc], |_| None, body))
+    }
 }

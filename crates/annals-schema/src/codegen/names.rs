@@ -4,7 +4,7 @@
 //! can't be one (`self`, `super`, `crate`, `Self`, `_`), a name that generated code uses itself, and
 //! a name that is taken where it stands get `_` appended, as often as it takes to be unique.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::{Schema, TableNumber};
 
@@ -19,8 +19,17 @@ const NEVER_RAW: [&str; 5] = ["self", "super", "crate", "Self", "_"];
 
 /// What tables and indexes, which are methods and modules, can't be called: the other methods and
 /// items of the outer module, and what its code uses by a short name.
-const OUTER: [&str; 35] = [
+const OUTER: [&str; 45] = [
     "view",
+    "valid_data",
+    "read_blob",
+    "append_blob",
+    "write_blob",
+    "custom",
+    "Custom",
+    "Customs",
+    "Function",
+    "Reader",
     "txid",
     "as_dynamic",
     "clone",
@@ -53,6 +62,7 @@ const OUTER: [&str; 35] = [
     "Into",
     "AsRef",
     "FnOnce",
+    "FnMut",
     "Clone",
     "Copy",
 ];
@@ -62,8 +72,9 @@ const INNER: [&str; 10] =
     ["id", "as_dynamic", "clone", "fmt", "Row", "Writer", "Some", "None", "Ok", "Err"];
 
 /// What the types of indexes can't be called in their table's module.
-const TYPES: [&str; 17] = [
+const TYPES: [&str; 19] = [
     "Kind",
+    "Columns",
     "Id",
     "Row",
     "New",
@@ -77,6 +88,7 @@ const TYPES: [&str; 17] = [
     "Err",
     "From",
     "Into",
+    "AsRef",
     "Default",
     "IntoIterator",
     "Iterator",
@@ -97,6 +109,8 @@ pub(super) struct TableNames {
     pub(super) name: String,
     /// Getters and parameters, in the order of the fields.
     pub(super) fields: Vec<String>,
+    /// Constants, in the order of the fields.
+    pub(super) columns: Vec<String>,
 }
 
 /// The Rust names of an index.
@@ -115,11 +129,13 @@ impl Names {
         let tables = schema.tables().iter().map(|table| {
             let fields = table.fields.iter().map(|field| field.name.as_str());
             let mut inner = Scope::new(&INNER, fields.clone());
-            TableNames {
-                number: table.number,
-                name: outer.declare(&table.name),
-                fields: fields.map(|field| inner.declare(field)).collect(),
-            }
+            let fields: Vec<_> = fields.map(|field| inner.declare(field)).collect();
+            // A parameter can't be called like a constant.
+            let parameters: Vec<_> = fields.iter().map(|field| plain(field)).collect();
+            let mut constants = Scope::new(&parameters, std::iter::empty());
+            let columns = table.fields.iter().map(|field| field.name.to_ascii_uppercase());
+            let columns = columns.map(|column| constants.declare(&column)).collect();
+            TableNames { number: table.number, name: outer.declare(&table.name), fields, columns }
         });
         let tables: Vec<_> = tables.collect();
         let mut types: Vec<_> =
@@ -156,16 +172,18 @@ pub(super) fn identifier(name: &str) -> String {
 }
 
 /// One namespace of Rust, in which names are unique.
-struct Scope<'a> {
+pub(super) struct Scope<'a> {
     reserved: &'a [&'a str],
     /// All names of the schema that will stand here: none of them gives way to a changed one.
     wanted: HashSet<&'a str>,
     taken: HashSet<String>,
+    /// How often a name was declared that is numbered then.
+    times: HashMap<String, u32>,
 }
 
 impl<'a> Scope<'a> {
-    fn new(reserved: &'a [&'a str], wanted: impl Iterator<Item = &'a str>) -> Self {
-        Self { reserved, wanted: wanted.collect(), taken: HashSet::new() }
+    pub(super) fn new(reserved: &'a [&'a str], wanted: impl Iterator<Item = &'a str>) -> Self {
+        Self { reserved, wanted: wanted.collect(), taken: HashSet::new(), times: HashMap::new() }
     }
 
     fn declare(&mut self, name: &str) -> String {
@@ -175,6 +193,16 @@ impl<'a> Scope<'a> {
         }
         self.taken.insert(unique.clone());
         if KEYWORDS.contains(&&*unique) { format!("r#{unique}") } else { unique }
+    }
+
+    /// Declares a name that may be there several times: the second is `name_2`.
+    pub(super) fn declare_numbered(&mut self, name: &str) -> String {
+        let times = self.times.entry(name.to_owned()).or_insert(0);
+        *times += 1;
+        match *times {
+            1 => self.declare(name),
+            times => self.declare(&format!("{name}_{times}")),
+        }
     }
 
     fn is_impossible(&self, name: &str) -> bool {

@@ -48,21 +48,24 @@ impl<'a> Column<'a> {
     /// Says in the schema's words what the field holds.
     pub(super) fn description(&self) -> String {
         let name = &self.field.name;
-        if self.is_reference() {
-            let target = self.plain.trim_start_matches("super::").trim_end_matches("::Id");
-            return format!("The reference `{name}` to a row of `{target}`.");
+        if let Type::Reference(_, on_delete) = self.field.ty {
+            let rule = on_delete.word().map(|word| format!(" ({word})")).unwrap_or_default();
+            return match self.plain.strip_prefix("super::") {
+                Some(id) => {
+                    let target = id.trim_end_matches("::Id");
+                    format!("The reference `{name}` to a row of `{target}`{rule}.")
+                }
+                None => format!("The reference `{name}` to a row of a table that was dropped."),
+            };
         }
-        let null = if self.field.nullable { ", may be null" } else { "" };
+        let is_optional = self.field.nullable && !self.field.ty.is_always_nullable();
+        let null = if is_optional { ", may be null" } else { "" };
         // A default that isn't plain would need Markdown's escapes.
         let default = self.field.default.as_ref().map(Value::to_string);
         let default = default
             .filter(|text| text.len() <= 60 && text.is_ascii() && !text.contains('`'))
             .map_or_else(String::new, |text| format!(", default `{text}`"));
         format!("The field `{name}`: {}{null}{default}.", self.field.ty.name())
-    }
-
-    pub(super) fn is_reference(&self) -> bool {
-        matches!(self.field.ty, Type::Reference(..))
     }
 
     pub(super) fn is_borrowed(&self) -> bool {
@@ -80,10 +83,11 @@ impl<'a> Column<'a> {
         if self.field.nullable { format!("Option<{plain}>") } else { plain }
     }
 
-    /// The parameter that takes a value to write.
+    /// The parameter that takes a value to write. A field that may be null takes what its getter
+    /// gives; references and blobs, which always may, take a plain one too.
     pub(super) fn parameter(&self) -> String {
-        if self.is_reference() {
-            format!("{}: impl Into<Option<{}>>", self.name, self.plain)
+        if self.field.ty.is_always_nullable() {
+            format!("{}: impl ::annals::typed::Nullable<{}>", self.name, self.plain)
         } else {
             format!("{}: {}", self.name, self.value(""))
         }
@@ -91,13 +95,17 @@ impl<'a> Column<'a> {
 
     /// The expression that makes a `ValueRef` of that parameter.
     pub(super) fn argument(&self) -> String {
-        if self.is_reference() { self.optional() } else { format!("{}.into()", self.name) }
+        if self.field.ty.is_always_nullable() {
+            format!("::annals::typed::nullable({})", self.name)
+        } else {
+            format!("{}.into()", self.name)
+        }
     }
 
     /// The parameter that takes a value to look for; see [`names_lifetime`](Self::names_lifetime).
     pub(super) fn key_parameter(&self) -> String {
         if self.field.nullable {
-            format!("{}: impl Into<Option<{}>>", self.name, self.plain("'k "))
+            format!("{}: impl ::annals::typed::Nullable<{}>", self.name, self.plain("'k "))
         } else {
             format!("{}: {}", self.name, self.plain)
         }
@@ -108,22 +116,40 @@ impl<'a> Column<'a> {
         self.field.nullable && self.is_borrowed()
     }
 
-    /// The expression that makes a `ValueRef` of that parameter.
+    /// The expression that makes a `ValueRef` of a parameter to look for.
     pub(super) fn key_argument(&self) -> String {
-        if self.field.nullable { self.optional() } else { format!("{}.into()", self.name) }
-    }
-
-    fn optional(&self) -> String {
-        format!("::annals::typed::optional::<{}>({})", self.plain, self.name)
-    }
-
-    /// The body of a getter.
-    pub(super) fn read(&self) -> String {
-        let number = self.number();
-        if self.is_reference() {
-            format!("self.0.read::<Option<::annals::RowId>>({number}).map(Into::into)")
+        if self.field.nullable {
+            format!("::annals::typed::nullable({})", self.name)
         } else {
-            format!("self.0.read({number})")
+            self.argument()
+        }
+    }
+
+    /// The type of the values of the whole column, as a constant has it.
+    pub(super) fn column_type(&self) -> String {
+        self.value("'static ")
+    }
+
+    /// The parameter that takes a value for each of many rows. Where the field may be null it names
+    /// the lifetime `'k`; `lifetime` is then `'k ` for all parameters of the function.
+    pub(super) fn vector_parameter(&self, lifetime: &str) -> String {
+        let (name, ty) = (self.name, self.column_type());
+        match self.field.ty {
+            _ if self.field.nullable => format!("{name}: impl ::annals::typed::Slice<'k, {ty}>"),
+            Type::String => format!("{name}: &{lifetime}[impl AsRef<str>]"),
+            Type::Bytes => format!("{name}: &{lifetime}[impl AsRef<[u8]>]"),
+            _ => format!("{name}: &{lifetime}[{ty}]"),
+        }
+    }
+
+    /// The expression that makes a `Vector` of that parameter.
+    pub(super) fn vector_argument(&self) -> String {
+        let name = self.name;
+        match self.field.ty {
+            _ if self.field.nullable => format!("::annals::typed::Slice::vector({name})"),
+            Type::String => format!("::annals::typed::Vector::strings({name})"),
+            Type::Bytes => format!("::annals::typed::Vector::bytes({name})"),
+            _ => format!("{name}.into()"),
         }
     }
 

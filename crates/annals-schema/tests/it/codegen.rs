@@ -2,7 +2,9 @@
 //! `annals` compile the same files.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use annals_schema::{generate, generate_module, module_name, parse};
 
@@ -38,6 +40,42 @@ fn collisions() {
 #[test]
 fn wide() {
     compare("wide");
+}
+
+#[test]
+fn evolved() {
+    compare("evolved");
+}
+
+/// Gives what rustfmt makes of code for who has no settings of their own.
+fn formatted(code: &str) -> String {
+    let mut rustfmt = Command::new("rustfmt")
+        .args(["--edition", "2024", "--config", "max_width=100,use_small_heuristics=Default"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("rustfmt is a component of the toolchain");
+    rustfmt.stdin.take().unwrap().write_all(code.as_bytes()).unwrap();
+    String::from_utf8(rustfmt.wait_with_output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn rustfmt_leaves_everything_as_it_is() {
+    for name in ["tutorial", "types", "collisions", "wide", "evolved"] {
+        let path = Path::new(GOLDEN).join(format!("{name}.schema"));
+        let schema = parse(&fs::read_to_string(path).unwrap()).unwrap().schema;
+        for namespace in [None, Some("a"), Some("a::b")] {
+            let code = match namespace {
+                Some(namespace) => generate_module(&schema, namespace),
+                None => generate(&schema),
+            };
+            let formatted = formatted(&code);
+            let lines = code.lines().zip(formatted.lines()).enumerate();
+            let other = lines.into_iter().find(|(_, (code, formatted))| code != formatted);
+            assert_eq!(other, None, "{name} in {namespace:?}");
+            assert!(code == formatted, "{name} in {namespace:?} ends differently");
+        }
+    }
 }
 
 #[test]

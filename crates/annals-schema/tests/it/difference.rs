@@ -1,35 +1,54 @@
-//! Differences between a file's schema and a program's.
+//! Differences between a file's schema and a program's, and what is done about them.
 
-use annals_schema::{first_difference, parse};
+use annals_schema::{Newer, Plan, Relation, Schema, compare, first_difference, parse};
 
 const FILE: &str = "create_table city\nadd_field city name string\ncreate_index i city name\n";
 
+fn schema(text: &str) -> Schema {
+    parse(text).unwrap().schema
+}
+
 /// Gives what is said of the difference between `FILE` and a program.
 fn difference(program: &str) -> Option<String> {
-    let parse = |text| parse(text).unwrap().schema;
-    first_difference(&parse(FILE), &parse(program)).map(|difference| difference.to_string())
+    first_difference(&schema(FILE), &schema(program)).map(|difference| difference.to_string())
+}
+
+fn plan(file: &str, program: &str) -> Plan {
+    match compare(&schema(file), &schema(program)) {
+        Relation::Upgrade(plan) => plan,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn newer(file: &str, program: &str) -> Newer {
+    match compare(&schema(file), &schema(program)) {
+        Relation::Newer(newer) => newer,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
 fn equal_but_for_the_order_of_indexes() {
     assert_eq!(difference(FILE), None);
     let file = "create_table t\nadd_field t a int8\ncreate_index i t a\nadd_field t b int8\n\
-        create_index j t b";
+        create_index j t b\nset_single_row t true\nset_single_row t false";
     let program = "create_table t\nadd_field t a int8\nadd_field t b int8\ncreate_index j t b\n\
-        create_index i t a";
-    let parse = |text| parse(text).unwrap().schema;
-    assert_eq!(first_difference(&parse(file), &parse(program)), None);
+        create_index old t b\ndrop_index old\ncreate_index i t a";
+    assert_eq!(first_difference(&schema(file), &schema(program)), None);
+    assert_eq!(compare(&schema(file), &schema(program)), Relation::Same);
 }
 
 #[test]
 fn the_first_line_that_differs_is_shown() {
     let program = "create_table city\nadd_field city name bytes\ncreate_index i city name\n";
-    assert_eq!(
-        difference(program).unwrap(),
-        "the schemas differ in command 2 of tables and fields\n\
+    let text = "the schemas differ in command 2 of tables and fields\n\
          the file has:    add_field city name string\n\
-         the program has: add_field city name bytes"
-    );
+         the program has: add_field city name bytes";
+    assert_eq!(difference(program).unwrap(), text);
+    match compare(&schema(FILE), &schema(program)) {
+        Relation::Different(difference) => assert_eq!(difference.to_string(), text),
+        other => panic!("{other:?}"),
+    }
     assert_eq!(
         difference("create_table city").unwrap(),
         "the schemas differ in command 2 of tables and fields\n\
@@ -54,4 +73,100 @@ fn indexes_differ_by_name_and_content() {
         "in an index\nthe file has:    create_index i city name\n\
              the program has: create_unique_index i city name"
     ));
+    assert!(difference(&format!("{FILE}set_single_row city true")).unwrap().ends_with(
+        "in a single row\nthe file has:    set_single_row city false\n\
+             the program has: set_single_row city true"
+    ));
+}
+
+#[test]
+fn a_custom_function_of_another_name_is_a_difference() {
+    let text = "create_table t\ncustom a\nadd_field t x int8";
+    let other = text.replace("custom a", "custom b");
+    assert!(matches!(compare(&schema(text), &schema(&other)), Relation::Different(_)));
+}
+
+#[test]
+fn a_plan_shows_each_line_and_what_it_does() {
+    let file = "create_table person\nadd_field person name string\nadd_field person nick string\n\
+        create_table old\nadd_field old x int8\ncreate_index by_x old x\n\
+        create_index by_name person name\n";
+    let program = "create_table person\nadd_field person name string\nadd_field person nick \
+        string\ncreate_table old\nadd_field old x int8\n\
+        create_table city\ndrop_table old\nadd_field person home references city\n\
+        add_field person born int16\nadd_field person mood string default \"good\"\n\
+        rename_field person name full_name\ndrop_field person nick\ncustom find_homes\n\
+        rename_table person people\ncreate_table settings\nset_single_row settings true\n\
+        create_unique_index by_name people full_name,born\ncreate_index by_mood people mood\n";
+    let plan = plan(file, program);
+    assert_eq!(plan.customs(), 1);
+    assert_eq!(
+        plan.to_string(),
+        "\
+drop_index by_x                                    # the rows stay
+drop_index by_name                                 # the rows stay
+create_table city                                  # new and empty
+drop_table old                                     # its rows are gone from the present, and stay in the history
+add_field person home references city              # rows that are there read null; none is rewritten
+add_field person born int16                        # rows that are there read 0; none is rewritten
+add_field person mood string default \"good\"        # rows that are there read \"good\"; none is rewritten
+rename_field person name full_name                 # only the name changes
+drop_field person nick                             # its values are gone from the present, and stay in the history
+custom find_homes                                  # runs the program's function
+rename_table person people                         # only the name changes
+create_table settings                              # new and empty
+set_single_row settings true                       # adds the row if there is none; fails if there are several
+create_unique_index by_name people full_name,born  # sorts the rows; fails if two have the same key
+create_index by_mood people mood                   # sorts the rows"
+    );
+}
+
+#[test]
+fn custom_functions_are_numbered_among_all_of_the_programs() {
+    let file = "create_table t\ncustom a\n";
+    let program = format!("{file}custom b\nadd_field t x int8\ncustom a\n");
+    let customs = |file| {
+        let plan = plan(file, &program);
+        plan.steps().iter().filter_map(|step| step.custom).collect::<Vec<_>>()
+    };
+    assert_eq!(customs(file), [1, 2]);
+    assert_eq!(customs(""), [0, 1, 2]);
+}
+
+#[test]
+fn a_newer_file_tells_what_is_new_and_what_is_gone() {
+    let more = newer(&format!("{FILE}rename_table city town\nadd_field town more int8\n"), FILE);
+    assert_eq!(more.lines, ["rename_table city town", "add_field town more int8"]);
+    assert_eq!(more.missing, [""; 0]);
+    let file = "create_table city\nadd_field city name string\nadd_field city size int8\n\
+        create_table person\nset_single_row person true\n";
+    let program = format!("{file}create_index i city name\ncreate_index j city size\n");
+    let less = newer(
+        &format!(
+            "{file}rename_table city town\ndrop_field town size\ndrop_table person\n\
+             create_unique_index i town name\n"
+        ),
+        &program,
+    );
+    assert_eq!(
+        less.missing,
+        [
+            "field `size` of table `city` (by `drop_field town size`)",
+            "table `person` (by `drop_table person`)",
+            "index `create_index i city name`",
+            "index `create_index j city size`",
+        ]
+    );
+    let single = "create_table s\nset_single_row s true";
+    let less = newer("create_table s\nset_single_row s false\ncreate_table t", single);
+    assert_eq!(less.missing, ["the single row of table `s`"]);
+}
+
+#[test]
+fn a_file_with_more_indexes_than_the_program_has_all_that_it_needs() {
+    let tables = "create_table city\nadd_field city name string\n";
+    assert!(plan(FILE, tables).adds_nothing());
+    assert!(!plan(tables, FILE).adds_nothing());
+    let unique = format!("{tables}create_unique_index i city name");
+    assert!(!plan(FILE, &unique).adds_nothing());
 }

@@ -4,6 +4,8 @@
 
 mod codegen;
 mod difference;
+mod evolution;
+mod joedb;
 mod lexer;
 mod literal;
 mod mistakes;

@@ -1,44 +1,90 @@
-//! Mistakes in schema files, as they are shown: `mistakes.schema` against `mistakes.txt`, which
+//! Mistakes in schema files, as they are shown: each `NAME.txt.in` against `NAME.txt`, which
 //! `UPDATE=1` rewrites.
 
 use std::fs;
 
-use annals_schema::{parse, render_all};
+use annals_schema::{parse, parse_command, parse_files, render_all, tokenize};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/golden");
+const FILES: [&str; 2] = ["mistakes", "evolution"];
+
+fn source(name: &str) -> String {
+    fs::read_to_string(format!("{FOLDER}/{name}.txt.in")).unwrap()
+}
 
 #[test]
 fn all_mistakes_of_a_file_are_shown_with_place_and_hint() {
-    let path = format!("{FOLDER}/mistakes.txt");
-    let source = fs::read_to_string(format!("{FOLDER}/mistakes.txt.in")).unwrap();
-    let rendered = render_all(&parse(&source).unwrap_err(), "mistakes.schema") + "\n";
-    if std::env::var_os("UPDATE").is_some() {
-        fs::write(&path, &rendered).unwrap();
+    for name in FILES {
+        let path = format!("{FOLDER}/{name}.txt");
+        let mistakes = parse(&source(name)).unwrap_err();
+        let rendered = render_all(&mistakes, &format!("{name}.schema")) + "\n";
+        if std::env::var_os("UPDATE").is_some() {
+            fs::write(&path, &rendered).unwrap();
+        }
+        assert_eq!(rendered, fs::read_to_string(&path).unwrap());
     }
-    assert_eq!(rendered, fs::read_to_string(&path).unwrap());
 }
 
 #[test]
 fn every_line_that_says_so_is_reported_and_no_other() {
-    let source = fs::read_to_string(format!("{FOLDER}/mistakes.txt.in")).unwrap();
-    let expected: Vec<_> = (1..)
-        .zip(source.lines())
-        .filter(|(_, line)| line.ends_with("# wrong"))
-        .map(|(number, _)| number)
-        .chain([source.lines().count()])
-        .collect();
-    let found: Vec<_> = parse(&source).unwrap_err().iter().map(|mistake| mistake.line).collect();
-    assert_eq!(found, expected);
+    for name in FILES {
+        let source = source(name);
+        // A string without an end is wrong, too, and can't say so.
+        let expected: Vec<_> = (1..)
+            .zip(source.lines())
+            .filter(|(_, line)| line.ends_with("# wrong") || line.ends_with("no end"))
+            .map(|(number, _)| number)
+            .collect();
+        let found: Vec<_> =
+            parse(&source).unwrap_err().iter().map(|mistake| mistake.line).collect();
+        assert_eq!(found, expected, "{name}");
+    }
 }
 
 #[test]
 fn nothing_in_a_file_makes_the_parser_panic() {
-    let source = fs::read_to_string(format!("{FOLDER}/mistakes.txt.in")).unwrap();
-    for (place, _) in source.char_indices() {
-        let _either = parse(&source[..place]);
-        let _either = parse(&source[place..]);
-        let mut changed = source.clone();
-        changed.insert(place, '"');
-        let _either = parse(&changed);
+    for name in FILES {
+        let source = source(name);
+        for (place, _) in source.char_indices() {
+            let _either = parse(&source[..place]);
+            let _either = parse(&source[place..]);
+            let mut changed = source.clone();
+            changed.insert(place, '"');
+            let _either = parse(&changed);
+        }
     }
+}
+
+#[test]
+fn mistakes_of_several_files_name_their_file() {
+    let schema = "create_table a\nrename_table a b\ncreate_tabel c\n";
+    let options = "namespace n\ncreate_index i a x\nset_single_row c true\n";
+    let mistakes = parse_files(&[("s.joedbi", schema), ("s.joedbc", options)]).unwrap_err();
+    let lines: Vec<_> = mistakes.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines,
+        [
+            "s.joedbi: line 3, column 1: there is no command `create_tabel`; did you mean \
+             `create_table`?",
+            "s.joedbc: line 2, column 16: there is no table `a`; table `a` was renamed to `b` in \
+             line 2 of s.joedbi",
+        ]
+    );
+    assert!(render_all(&mistakes, "other").contains("--> s.joedbc:2:16\n"));
+    let again = parse_files(&[("one", "namespace a"), ("two", "namespace b")]).unwrap_err();
+    assert_eq!((&*again[0].file, again[0].line), ("two", 1));
+}
+
+#[test]
+fn the_shell_is_told_what_became_of_a_name() {
+    let schema = parse(
+        "create_table a\nadd_field a x int8\nrename_field a x y\nrename_table a b\n\
+         rename_table b c\ncreate_index i c y\ndrop_index i",
+    );
+    let schema = schema.unwrap().schema;
+    let hint = |line: &str| parse_command(&schema, &tokenize(line).unwrap()).unwrap_err().hint;
+    let of_table = "table `a` was renamed to `b`, which was renamed to `c`";
+    assert_eq!(hint("drop_table a").as_deref(), Some(of_table));
+    assert_eq!(hint("drop_field c x").as_deref(), Some("field `x` was renamed to `y`"));
+    assert_eq!(hint("drop_index i").as_deref(), Some("index `i` was dropped"));
 }

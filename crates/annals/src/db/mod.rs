@@ -1,9 +1,9 @@
 //! What users hold: the database, its transactions and snapshots, and the ways to read a journal.
 //!
-//! In reading order: `options` opens; `database` is the handle; `transaction` writes, `vectors` whole
-//! runs of rows, and `references` what follows from a change; `snapshot` is what was committed;
-//! `blobs` are written and read; `keeper` works in the background; `scan`, `reader` and `inspect` read
-//! journals without writing.
+//! In reading order: `options` opens; `upgrade` brings the schema up; `database` is the handle;
+//! `transaction` writes, `vectors` whole runs of rows, and `references` what follows from a change;
+//! `snapshot` is what was committed; `blobs` are written and read; `keeper` works in the background;
+//! `scan`, `reader` and `inspect` read journals without writing.
 
 mod blobs;
 mod database;
@@ -15,6 +15,7 @@ mod references;
 mod scan;
 mod snapshot;
 mod transaction;
+mod upgrade;
 mod vectors;
 
 pub use blobs::BlobReader;
@@ -25,3 +26,4 @@ pub use reader::Reader;
 pub use scan::{Committed, Sink, scan, scan_in};
 pub use snapshot::Snapshot;
 pub use transaction::{Commit, Transaction};
+pub use upgrade::{Custom, Customs};

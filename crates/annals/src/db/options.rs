@@ -9,6 +9,7 @@ use annals_schema::Schema;
 use super::database::{Database, Setup};
 use super::reader::Reader;
 use super::scan::{self, Replay};
+use super::upgrade::{self, Customs};
 use crate::journal::{self, Checkpoints, Level, Recovery, Survey, Verdict};
 use crate::storage::{Access, Clock, Directory, FileDirectory, Storage, SystemClock};
 use crate::{Error, ErrorKind, Result};
@@ -87,16 +88,63 @@ impl Options {
         self.open_in(directory, &name, Arc::new(SystemClock))
     }
 
-    /// Opens or creates a database that has just this schema; a new one gets it in its first
-    /// transaction.
+    /// Opens or creates a database that has just this schema, which has no custom functions. An
+    /// older file is upgraded, a new one from nothing; see [`Database::upgrade`].
     ///
     /// # Errors
-    /// As [`Self::open`]; `SchemaMismatch` if the file's schema is another, with the first line
-    /// that differs.
+    /// As [`Self::open`] and [`Database::upgrade`]; `Invalid` if the upgrade comes to a custom
+    /// function.
     pub fn open_schema(&self, path: impl AsRef<Path>, schema: &Schema) -> Result<Database> {
+        self.open_schema_with(path, schema, &mut upgrade::none)
+    }
+
+    /// Opens or creates a database that has just this schema. An older file is upgraded, a new one
+    /// from nothing, in one transaction, which runs the custom functions of the new commands.
+    ///
+    /// ```
+    /// # fn main() -> annals::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("tutorial.annals");
+    /// let schema = "create_table city\nadd_field city name string\ncustom add_cities";
+    /// let schema = annals_schema::parse(schema).unwrap().schema;
+    /// let table = schema.tables()[0].number;
+    /// let database = annals::Options::new().open_schema_with(&path, &schema, &mut |custom, tx| {
+    ///     match custom.name {
+    ///         "add_cities" => tx.insert(table, &[annals::ValueRef::String("Lille")]).map(drop),
+    ///         _ => Ok(()),
+    ///     }
+    /// })?;
+    /// assert_eq!(database.read().table(table)?.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::open`] and [`Database::upgrade`].
+    pub fn open_schema_with(
+        &self,
+        path: impl AsRef<Path>,
+        schema: &Schema,
+        customs: &mut Customs<'_>,
+    ) -> Result<Database> {
         let database = self.open(&path)?;
-        adopt(&database, schema).map_err(|error| error.within(path.as_ref().display()))?;
+        let place = path.as_ref().display();
+        database.upgrade(schema, customs).map_err(|error| error.within(place))?;
         Ok(database)
+    }
+
+    /// Opens an existing database for reading only, as [`Self::open_read_only`] does. Its schema is
+    /// this one or a newer one that still has all tables, fields, indexes and single rows of this.
+    ///
+    /// # Errors
+    /// As [`Self::open_read_only`]; `SchemaMismatch`, which says what is missing, or that the file's
+    /// schema is older.
+    pub fn open_schema_read_only(&self, path: impl AsRef<Path>, schema: &Schema) -> Result<Reader> {
+        let reader = self.open_read_only(&path)?;
+        let place = path.as_ref().display();
+        upgrade::check_readable(reader.read().schema(), schema)
+            .map_err(|error| error.within(place))?;
+        Ok(reader)
     }
 
     /// Opens a database in any directory, with any clock.
@@ -196,21 +244,6 @@ pub(super) fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
     let (directory, name) = FileDirectory::split(path)
         .map_err(|error| Error::io(format!("{}: no path of a file", path.display()), error))?;
     Ok((directory, name))
-}
-
-/// Gives a new database its schema, or compares.
-fn adopt(database: &Database, schema: &Schema) -> Result<()> {
-    let found = Arc::clone(database.read().schema());
-    if found.commands().is_empty() && !schema.commands().is_empty() {
-        return database.write(|tx| {
-            tx.set_level(Level::Checksummed);
-            schema.commands().iter().try_for_each(|command| tx.apply_command(command))
-        });
-    }
-    match annals_schema::first_difference(&found, schema) {
-        None => Ok(()),
-        Some(difference) => Err(Error::new(ErrorKind::SchemaMismatch, difference.to_string())),
-    }
 }
 
 /// Explains why an existing file can't be opened.

@@ -67,6 +67,11 @@ impl<T: Clone> Directory<T> {
 
     /// Puts something at a place, or takes away what is there.
     pub(super) fn set(&mut self, index: usize, value: Option<T>) {
+        *self.slot(index) = value;
+    }
+
+    /// Gives a place, to change what is there.
+    pub(super) fn slot(&mut self, index: usize) -> &mut Option<T> {
         while !covers(self.height, index) {
             if let Some(below) = self.root.take() {
                 let mut children = std::array::from_fn(|_| None);
@@ -80,10 +85,7 @@ impl<T: Clone> Directory<T> {
         loop {
             let node = place.get_or_insert_with(|| Arc::new(Node::empty(shift == 0)));
             match Arc::make_mut(node) {
-                Node::Leaf(items) => {
-                    items[index % FANOUT] = value;
-                    return;
-                }
+                Node::Leaf(items) => return &mut items[index % FANOUT],
                 Node::Inner(children) => {
                     place = &mut children[(index >> shift) % FANOUT];
                     shift -= BITS;

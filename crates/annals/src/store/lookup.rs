@@ -5,6 +5,7 @@ use std::ops::Bound;
 use annals_schema::ValueRef;
 
 use super::btree::Range;
+use super::column::Column;
 use super::index::IndexTree;
 use super::key;
 use super::row::Row;
@@ -23,6 +24,18 @@ impl<'a> IndexView<'a> {
     #[must_use]
     pub const fn table(&self) -> TableView<'a> {
         self.table
+    }
+
+    /// Gives the number of rows. Constant time.
+    #[must_use]
+    pub const fn len(&self) -> u64 {
+        self.data.tree.len()
+    }
+
+    /// Tells whether there is no row.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Gives all rows in order of the key, then of the id.
@@ -45,10 +58,7 @@ impl<'a> IndexView<'a> {
     /// begins with `prefix`. Values that don't fit the index give one error.
     #[must_use]
     pub fn prefix(&self, leading: &[ValueRef<'_>], prefix: &[u8]) -> IndexRows<'a> {
-        let column = self.data.fields.get(leading.len()).copied();
-        let variable = column
-            .and_then(|field| self.table.data.columns.get(field))
-            .filter(|column| column.ty().is_variable());
+        let variable = self.column(leading.len()).filter(|column| column.ty().is_variable());
         match (self.encode(leading), variable) {
             (Ok(mut low), Some(column)) => {
                 key::encode_prefix(&mut low, column.is_nullable(), prefix);
@@ -60,8 +70,8 @@ impl<'a> IndexView<'a> {
     }
 
     /// Gives the rows whose first fields equal `leading` and whose next field is in the bounds.
-    /// Null is less than all values: without a lower bound, it is in. Values that don't fit the
-    /// index give one error.
+    /// Null is in no bounds, unless one that is included is null itself: [`equal`](Self::equal) finds
+    /// nulls. NaN is greater than all other numbers. Values that don't fit the index give one error.
     #[must_use]
     pub fn range(
         &self,
@@ -89,7 +99,12 @@ impl<'a> IndexView<'a> {
             self.encode_next(leading.len(), value, &mut out)?;
             Ok::<_, Error>(out)
         };
+        let nullable = self.column(leading.len()).is_some_and(Column::is_nullable);
         let low = match lower {
+            // Null comes before all values.
+            Bound::Unbounded if nullable && !matches!(upper, Bound::Included(ValueRef::Null)) => {
+                key::successor(key(ValueRef::Null)?)
+            }
             Bound::Unbounded => Some(self.encode(leading)?),
             Bound::Included(value) => Some(key(value)?),
             Bound::Excluded(value) => key::successor(key(value)?),
@@ -102,7 +117,12 @@ impl<'a> IndexView<'a> {
         Ok(low.map(|low| (low, high)))
     }
 
-    fn encode(&self, values: &[ValueRef<'_>]) -> Result<Vec<u8>> {
+    /// Gives the column of one of the key's fields.
+    fn column(&self, at: usize) -> Option<&'a Column> {
+        self.table.data.columns.get(*self.data.fields.get(at)?)
+    }
+
+    pub(super) fn encode(&self, values: &[ValueRef<'_>]) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         for (at, &value) in values.iter().enumerate() {
             self.encode_next(at, value, &mut out)?;
@@ -111,9 +131,7 @@ impl<'a> IndexView<'a> {
     }
 
     fn encode_next(&self, at: usize, value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<()> {
-        let field = self.data.fields.get(at).copied();
-        let column = field.and_then(|field| self.table.data.columns.get(field));
-        match column.filter(|column| column.accepts(&value)) {
+        match self.column(at).filter(|column| column.accepts(&value)) {
             Some(column) => {
                 key::encode(out, column.is_nullable(), value);
                 Ok(())
@@ -154,6 +172,9 @@ impl<'a> IndexView<'a> {
 }
 
 /// Rows in the order of an index, from both ends.
+///
+/// `count`, `nth`, `skip` and `last` visit no rows but those that they give, and take logarithmic
+/// time. Values that don't fit the index are one error instead of rows.
 #[derive(Debug)]
 pub struct IndexRows<'a> {
     index: IndexView<'a>,
@@ -162,6 +183,14 @@ pub struct IndexRows<'a> {
 }
 
 impl<'a> IndexRows<'a> {
+    /// Counts the rows that neither end has given, without visiting them.
+    ///
+    /// # Errors
+    /// The values that were looked for don't fit the index, unless that was said already.
+    pub fn left(&mut self) -> Result<u64> {
+        self.error.take().map_or_else(|| Ok(self.entries.left()), Err)
+    }
+
     fn row(&mut self, entry: Option<(&[u8], &[u8])>) -> Option<Result<Row<'a>>> {
         match entry {
             Some((entry, _)) => Some(self.index.table.get(key::id_of(entry))),
@@ -178,12 +207,37 @@ impl<'a> Iterator for IndexRows<'a> {
         let entry = self.entries.next();
         self.row(entry)
     }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        // An error stands alone.
+        if self.error.is_some() { (1, Some(1)) } else { self.entries.size_hint() }
+    }
+
+    fn count(self) -> usize {
+        if self.error.is_some() { 1 } else { self.entries.count() }
+    }
+
+    /// An error isn't skipped.
+    fn nth(&mut self, n: usize) -> Option<Self::Item> {
+        let entry = self.entries.nth(n);
+        self.row(entry)
+    }
+
+    fn last(mut self) -> Option<Self::Item> {
+        self.next_back()
+    }
 }
 
 impl DoubleEndedIterator for IndexRows<'_> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
         let entry = self.entries.next_back();
+        self.row(entry)
+    }
+
+    /// An error isn't skipped.
+    fn nth_back(&mut self, n: usize) -> Option<Self::Item> {
+        let entry = self.entries.nth_back(n);
         self.row(entry)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use annals_schema::{Blob, FieldNumber, RowId, Timestamp, ValueRef};
+use annals_schema::{Blob, FieldNumber, RowId, Timestamp, Type, ValueRef};
 
 use super::rows::RowIter;
 use super::view::TableView;
@@ -17,9 +17,51 @@ pub struct Row<'a> {
 }
 
 impl fmt::Debug for Row<'_> {
+    /// Shows the fields by their names, and references as ids of the tables that they lead to.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let values: Vec<_> = self.table.data.columns.iter().map(|c| c.get(self.slot)).collect();
-        f.debug_struct("Row").field("id", &self.id.0).field("values", &values).finish()
+        let table = self.table.schema();
+        let name_of = |table| self.table.view.table_name(table);
+        let mut shown = f.debug_struct("Row");
+        shown.field("id", &format_args!("{}::Id({})", table.name, self.id.0));
+        for field in &table.fields {
+            match (field.ty, self.value(field.number)) {
+                (_, ValueRef::Null) => shown.field(&field.name, &format_args!("None")),
+                (Type::Reference(to, _), ValueRef::Reference(id)) => {
+                    let id = format_args!("Some({}::Id({}))", name_of(to), id.0);
+                    shown.field(&field.name, &id)
+                }
+                (_, value) if field.nullable => shown.field(&field.name, &Some(Plain(value))),
+                (_, value) => shown.field(&field.name, &Plain(value)),
+            };
+        }
+        shown.finish()
+    }
+}
+
+/// A value, shown as the Rust value that a getter gives.
+struct Plain<'a>(ValueRef<'a>);
+
+impl fmt::Debug for Plain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ValueRef::Null => f.write_str("None"),
+            ValueRef::Bool(v) => v.fmt(f),
+            ValueRef::Int8(v) => v.fmt(f),
+            ValueRef::Int16(v) => v.fmt(f),
+            ValueRef::Int32(v) => v.fmt(f),
+            ValueRef::Int64(v) => v.fmt(f),
+            ValueRef::UInt8(v) => v.fmt(f),
+            ValueRef::UInt16(v) => v.fmt(f),
+            ValueRef::UInt32(v) => v.fmt(f),
+            ValueRef::UInt64(v) => v.fmt(f),
+            ValueRef::Float32(v) => v.fmt(f),
+            ValueRef::Float64(v) => v.fmt(f),
+            ValueRef::String(v) => v.fmt(f),
+            ValueRef::Bytes(v) => v.fmt(f),
+            ValueRef::Timestamp(v) => Timestamp(v).fmt(f),
+            ValueRef::Blob(v) => v.fmt(f),
+            ValueRef::Reference(v) => v.fmt(f),
+        }
     }
 }
 
@@ -130,8 +172,16 @@ impl<'a> Iterator for Rows<'a> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = usize::try_from(self.rows.left()).ok();
-        (left.unwrap_or(usize::MAX), left)
+        self.rows.size_hint()
+    }
+
+    /// Counts without looking at a row: at once for all rows of a table, else 64 ids in a step.
+    fn count(self) -> usize {
+        self.rows.count()
+    }
+
+    fn last(mut self) -> Option<Self::Item> {
+        self.next_back()
     }
 }
 

@@ -1,6 +1,7 @@
 //! A view: all tables and indexes as they are at one moment; reading tables.
 
 use std::fmt;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use annals_schema::{IndexNumber, RowId, Schema, TableNumber};
@@ -165,6 +166,24 @@ impl<'a> TableView<'a> {
     #[must_use]
     pub fn rows(&self) -> Rows<'a> {
         Rows { table: *self, rows: self.data.rows.iter() }
+    }
+
+    /// Gives the rows whose ids are in the bounds, in order of their ids, from both ends. Beginning
+    /// anywhere takes logarithmic time: the row behind an id is the first of `range(id..)`, the row
+    /// before it the last of `range(..id)`.
+    #[must_use]
+    pub fn range(&self, ids: impl RangeBounds<RowId>) -> Rows<'a> {
+        let low = match ids.start_bound() {
+            Bound::Included(id) => id.0,
+            Bound::Excluded(id) => id.0.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let high = match ids.end_bound() {
+            Bound::Included(id) => id.0.saturating_add(1),
+            Bound::Excluded(id) => id.0,
+            Bound::Unbounded => u64::MAX,
+        };
+        Rows { table: *self, rows: self.data.rows.range(low..high) }
     }
 
     /// Tells how much memory the table takes, in bytes, without its indexes. Walks over all pages.

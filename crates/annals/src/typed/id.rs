@@ -5,9 +5,10 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
-use annals_schema::{RowId, ValueRef};
+use annals_schema::{FieldNumber, RowId, ValueRef};
 
 use super::Record;
+use crate::{Cell, Row};
 
 /// The id of a row of one table: 8 bytes, and no other table's id fits where it is asked for.
 #[repr(transparent)] // so that a run of ids can be borrowed as a run of numbers
@@ -45,6 +46,13 @@ impl<R> From<Id<R>> for RowId {
 impl<R> From<Id<R>> for ValueRef<'_> {
     fn from(id: Id<R>) -> Self {
         Self::Reference(id.row)
+    }
+}
+
+impl<'r, R: Record> Cell<'r> for Option<Id<R>> {
+    #[inline]
+    fn read(row: &'r Row<'_>, field: FieldNumber) -> Self {
+        Option::<RowId>::read(row, field).map(Into::into)
     }
 }
 

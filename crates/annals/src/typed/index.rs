@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
 
 use annals_schema::{IndexNumber, ValueRef};
 
-use super::Record;
+use super::{Cursor, Record};
 use crate::{IndexView, Result, View};
 
 /// An index in a view.
@@ -14,8 +14,6 @@ use crate::{IndexView, Result, View};
 /// Generated code puts lookups with the right types in front of the untyped ones here.
 pub struct Index<'a, R> {
     index: IndexView<'a>,
-    /// Whether the first field may be null.
-    nullable: bool,
     kind: PhantomData<fn() -> R>,
 }
 
@@ -33,11 +31,19 @@ impl<'a, R: Record> Index<'a, R> {
             _ => schema.index_named(name).map_or(number, |index| index.number),
         };
         let index = view.index(number).expect("opening compared the indexes with the program's");
-        let first = schema
-            .index(number)
-            .and_then(|index| schema.table(index.table)?.field(*index.fields.first()?));
-        let nullable = first.is_some_and(|field| field.nullable);
-        Self { index, nullable, kind: PhantomData }
+        Self { index, kind: PhantomData }
+    }
+
+    /// Gives the number of rows. Constant time.
+    #[must_use]
+    pub const fn len(&self) -> u64 {
+        self.index.len()
+    }
+
+    /// Tells whether there is no row.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.index.is_empty()
     }
 
     /// Gives all rows in the order of the index, from either end.
@@ -60,30 +66,50 @@ impl<'a, R: Record> Index<'a, R> {
         IndexRows::new(self.index.equal(values))
     }
 
-    /// Gives the rows whose first field, a string or bytes, begins with `prefix`.
+    /// Gives the rows whose first fields equal `leading` and whose next field, a string or bytes,
+    /// begins with `prefix`.
     #[must_use]
-    pub fn prefix(&self, prefix: &[u8]) -> IndexRows<'a, R> {
-        IndexRows::new(self.index.prefix(&[], prefix))
+    pub fn prefix(&self, leading: &[ValueRef<'_>], prefix: &[u8]) -> IndexRows<'a, R> {
+        IndexRows::new(self.index.prefix(leading, prefix))
     }
 
-    /// Gives the rows whose first field is in the bounds. Null is in no bounds.
-    pub fn range<'v, T>(&self, bounds: impl RangeBounds<T>) -> IndexRows<'a, R>
+    /// Gives the rows whose first fields equal `leading` and whose next field is in the bounds. Null
+    /// is in no bounds, unless one that is included is null itself.
+    pub fn range<'v, T>(
+        &self,
+        leading: &[ValueRef<'_>],
+        bounds: impl RangeBounds<T>,
+    ) -> IndexRows<'a, R>
     where
         T: Copy + Into<ValueRef<'v>>,
     {
-        let lower = match bounds.start_bound() {
-            Bound::Included(&value) => Bound::Included(value.into()),
-            Bound::Excluded(&value) => Bound::Excluded(value.into()),
-            // Null comes before all values.
-            Bound::Unbounded if self.nullable => Bound::Excluded(ValueRef::Null),
-            Bound::Unbounded => Bound::Unbounded,
-        };
-        let upper = match bounds.end_bound() {
-            Bound::Included(&value) => Bound::Included(value.into()),
-            Bound::Excluded(&value) => Bound::Excluded(value.into()),
-            Bound::Unbounded => Bound::Unbounded,
-        };
-        IndexRows::new(self.index.range(&[], lower, upper))
+        let lower = bounds.start_bound().map(|&value| value.into());
+        let upper = bounds.end_bound().map(|&value| value.into());
+        IndexRows::new(self.index.range(leading, lower, upper))
+    }
+
+    /// Gives a cursor before the first row.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor<'a, R> {
+        Cursor::new(self.index.cursor())
+    }
+
+    /// Gives a cursor before the first row whose first fields aren't less than these values.
+    ///
+    /// # Errors
+    /// The values don't fit the index.
+    pub fn cursor_at(&self, values: &[ValueRef<'_>]) -> Result<Cursor<'a, R>> {
+        let mut cursor = self.index.cursor();
+        cursor.seek(values)?;
+        Ok(Cursor::new(cursor))
+    }
+
+    /// Gives the row that has `rank` rows before it; `None` if there are no more than these.
+    ///
+    /// # Errors
+    /// The row can't be loaded.
+    pub fn nth(&self, rank: u64) -> Result<Option<R::Row<'a>>> {
+        Ok(self.index.nth(rank)?.map(Into::into))
     }
 
     /// Gives the same index without its type.
@@ -124,14 +150,48 @@ impl<'a, R: Record> IntoIterator for &Index<'a, R> {
 }
 
 /// Rows in the order of an index, from both ends.
+///
+/// `count`, `nth`, `skip` and `last` visit no rows but those that they give, and take logarithmic
+/// time:
+///
+/// ```
+/// annals::schema!("tutorial.schema");
+///
+/// # fn main() -> annals::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
+/// # db.write(|tx| {
+/// #     for first in ["Anne", "Max", "Rémi", "Zoé"] {
+/// #         tx.person().insert(first, "Coulom", None)?;
+/// #     }
+/// #     Ok::<_, annals::Error>(())
+/// # })?;
+/// let now = db.read();
+/// let people = now.person_by_name();
+/// assert_eq!(people.with_last_name("Coulom").count(), 4);
+/// assert_eq!(people.range_with_last_name("Coulom", "B".."S").count(), 2);
+/// for person in people.with_last_name("Coulom").skip(2).take(1) {
+///     assert_eq!(person?.first_name(), "Rémi"); // the third page, if a page has one row
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct IndexRows<'a, R> {
     rows: crate::IndexRows<'a>,
     kind: PhantomData<fn() -> R>,
 }
 
 impl<'a, R> IndexRows<'a, R> {
-    fn new(rows: crate::IndexRows<'a>) -> Self {
+    const fn new(rows: crate::IndexRows<'a>) -> Self {
         Self { rows, kind: PhantomData }
+    }
+
+    /// Counts the rows that neither end has given, without visiting them.
+    ///
+    /// # Errors
+    /// The values that were looked for don't fit the index, which those of generated code do.
+    pub fn left(&mut self) -> Result<u64> {
+        self.rows.left()
     }
 }
 
@@ -151,10 +211,26 @@ impl<'a, R: Record> Iterator for IndexRows<'a, R> {
     fn size_hint(&self) -> (usize, Option<usize>) {
         self.rows.size_hint()
     }
+
+    fn count(self) -> usize {
+        self.rows.count()
+    }
+
+    fn nth(&mut self, n: usize) -> Option<Self::Item> {
+        self.rows.nth(n).map(|row| row.map(Into::into))
+    }
+
+    fn last(mut self) -> Option<Self::Item> {
+        self.next_back()
+    }
 }
 
 impl<R: Record> DoubleEndedIterator for IndexRows<'_, R> {
     fn next_back(&mut self) -> Option<Self::Item> {
         self.rows.next_back().map(|row| row.map(Into::into))
+    }
+
+    fn nth_back(&mut self, n: usize) -> Option<Self::Item> {
+        self.rows.nth_back(n).map(|row| row.map(Into::into))
     }
 }

@@ -4,23 +4,30 @@
 //! Generated code says what differs from table to table: names, types and numbers. All that is the
 //! same for every table is here, once, so that a program with many tables compiles quickly. In
 //! reading order: a [`Record`] stands for a table at compile time, [`Id`] is the id of a row of it,
-//! [`Table`] reads it, [`Index`] looks it up, [`Writer`] writes it, [`Vector`] is a whole
-//! column of a run of its rows, [`Single`] and [`SingleWriter`] are for a table of one row; [`CompiledSchema`] is the schema
-//! that generated code was made from.
+//! [`Table`] reads it, [`Index`] looks it up and a [`Cursor`] moves through it, [`Writer`] writes
+//! it; [`Nullable`] is what its parameters take for null; a [`Vector`] is a whole column of a run of
+//! its rows, and a [`Column`] says which; [`Single`] and [`SingleWriter`] are for a table of one row;
+//! [`CompiledSchema`] is the schema that generated code was made from.
 
+mod column;
+mod cursor;
 mod id;
 mod index;
+mod nullable;
 mod schema;
 mod single;
 mod table;
 mod vector;
 mod writer;
 
-use annals_schema::{TableNumber, ValueRef};
+use annals_schema::TableNumber;
 
+pub use column::{Column, ColumnType, Slice};
+pub use cursor::Cursor;
 pub use id::Id;
 pub use index::{Index, IndexRows};
-pub use schema::CompiledSchema;
+pub use nullable::{Nullable, nullable};
+pub use schema::{CompiledSchema, unknown_custom};
 pub use single::{Single, SingleWriter};
 pub use table::{Rows, Table};
 pub use vector::{Element, Vector};
@@ -34,10 +41,4 @@ pub trait Record: Sized + 'static {
     const NAME: &'static str;
     /// A row, with a getter for each field.
     type Row<'a>: From<crate::Row<'a>>;
-}
-
-/// Makes a value of something that may be absent: what generated code does with the parameters of
-/// references, so that they take both an id and an `Option` of one.
-pub fn optional<'v, T: Into<ValueRef<'v>>>(value: impl Into<Option<T>>) -> ValueRef<'v> {
-    value.into().into()
 }

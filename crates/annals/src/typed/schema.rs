@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use annals_schema::Schema;
 
-use crate::{Error, Result};
+use crate::{Custom, Error, Result};
 
 /// A schema as text in the program, parsed when it is first needed.
 #[derive(Debug)]
@@ -33,4 +33,13 @@ impl CompiledSchema {
         })?;
         Ok(self.parsed.get_or_init(|| file.schema))
     }
+}
+
+/// Refuses a `custom` that generated code has no function for, which the generator rules out.
+///
+/// # Errors
+/// Always.
+pub fn unknown_custom(custom: Custom<'_>) -> Result<()> {
+    let Custom { name, number } = custom;
+    Err(Error::invalid(format!("the program has no function for `custom {name}`, number {number}")))
 }

@@ -2,6 +2,9 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+
+use annals_schema::RowId;
 
 use super::{Id, Record};
 use crate::{Result, TableView, View};
@@ -74,6 +77,36 @@ impl<'a, R: Record> Table<'a, R> {
         Rows { rows: self.table.rows(), kind: PhantomData }
     }
 
+    /// Gives the rows whose ids are in the bounds, in order of their ids, from either end. Beginning
+    /// anywhere takes logarithmic time: the row behind an id is the first of `range(id..)`, the row
+    /// before it the last of `range(..id)`.
+    ///
+    /// ```
+    /// annals::schema!("tutorial.schema");
+    ///
+    /// # fn main() -> annals::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
+    /// let [_, lyon, paris] = db.write(|tx| {
+    ///     Ok::<_, annals::Error>([
+    ///         tx.city().insert("Lille")?,
+    ///         tx.city().insert("Lyon")?,
+    ///         tx.city().insert("Paris")?,
+    ///     ])
+    /// })?;
+    /// let now = db.read();
+    /// assert_eq!(now.city().range(lyon..).count(), 2);
+    /// assert_eq!(now.city().range(..paris).next_back().unwrap()?.name(), "Lyon");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn range(&self, ids: impl RangeBounds<Id<R>>) -> Rows<'a, R> {
+        let bounds: (Bound<RowId>, Bound<RowId>) =
+            (ids.start_bound().map(|&id| id.into()), ids.end_bound().map(|&id| id.into()));
+        Rows { rows: self.table.range(bounds), kind: PhantomData }
+    }
+
     /// Gives the same table without its type.
     #[must_use]
     pub fn as_dynamic(&self) -> TableView<'a> {
@@ -132,6 +165,14 @@ impl<'a, R: Record> Iterator for Rows<'a, R> {
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         self.rows.size_hint()
+    }
+
+    fn count(self) -> usize {
+        self.rows.count()
+    }
+
+    fn last(mut self) -> Option<Self::Item> {
+        self.next_back()
     }
 }
 

@@ -88,6 +88,35 @@ impl<'t, 'db, R: Record> Writer<'t, 'db, R> {
         self.table().len()
     }
 
+    /// Gives the ids of all rows, so that they can be changed in a loop. Takes 8 bytes a row.
+    ///
+    /// ```
+    /// annals::schema!("tutorial.schema");
+    ///
+    /// # fn main() -> annals::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
+    /// db.write(|tx| {
+    ///     for name in ["lille", "lyon"] {
+    ///         tx.city().insert(name)?;
+    ///     }
+    ///     for id in tx.city().ids()? {
+    ///         let name = tx.city().get(id)?.name().to_uppercase();
+    ///         tx.city().set_name(id, &name)?;
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// assert!(db.read().city_by_name().get("LYON")?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// A row can't be loaded.
+    pub fn ids(&self) -> Result<Vec<Id<R>>> {
+        self.table().as_dynamic().rows().map(|row| Ok(row?.id().into())).collect()
+    }
+
     /// Tells whether there is no row.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -41,6 +41,9 @@
 #[path = "../../../annals-schema/tests/it/golden/collisions.rs"]
 mod collisions;
 #[rustfmt::skip]
+#[path = "../../../annals-schema/tests/it/golden/evolved.rs"]
+pub(crate) mod evolved;
+#[rustfmt::skip]
 #[path = "../../../annals-schema/tests/it/golden/tutorial.rs"]
 mod tutorial;
 #[rustfmt::skip]
@@ -48,7 +51,7 @@ mod tutorial;
 mod types;
 #[rustfmt::skip]
 #[path = "../../../annals-schema/tests/it/golden/wide.rs"]
-mod wide;
+pub(crate) mod wide;
 
 /// What the macro makes of a file in its default module.
 mod by_macro {

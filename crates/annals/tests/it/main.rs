@@ -8,13 +8,17 @@
 )]
 
 mod blobs;
+mod compiler;
 mod crash;
 mod crash_states;
 mod database_model;
 mod edges;
+mod evolved;
+mod examples;
 mod generated;
 mod generated_for_tests;
 mod hostile;
+mod indexes;
 mod references;
 mod single_row;
 mod storage;
@@ -23,4 +27,5 @@ mod store_model;
 mod tidy;
 mod transcripts;
 mod typed;
+mod upgrade;
 mod vectors;

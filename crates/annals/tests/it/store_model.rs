@@ -200,12 +200,14 @@ fn compare_index(view: &View, model: &Model, number: usize, random: &mut Random)
         let (low, high) = (bound(&a, random.below(3)), bound(&b, random.below(3)));
         let inside = |key: &[Value]| {
             let value = key[depth].as_ref();
+            let asked = [&low, &high].contains(&&Bound::Included(Value::Null));
             let above = match &low {
                 Bound::Unbounded => true,
                 Bound::Included(low) => value.total_cmp(&low.as_ref()).is_ge(),
                 Bound::Excluded(low) => value.total_cmp(&low.as_ref()).is_gt(),
             };
             above
+                && (asked || !matches!(value, ValueRef::Null))
                 && match &high {
                     Bound::Unbounded => true,
                     Bound::Included(high) => value.total_cmp(&high.as_ref()).is_le(),

@@ -74,6 +74,21 @@ pub const SCHEMA: &str = "\
     create_index Kind annals gen\n\
     create_index row annals bounds,prefix\n\
     create_unique_index id_by_id id id,clone,new\n\
+    create_table Customs\n\
+    add_field Customs LEVEL int32\n\
+    add_field Customs level int32\n\
+    add_field Customs Level string null\n\
+    create_table custom\n\
+    add_field custom custom references custom\n\
+    create_table Reader\n\
+    create_table write_blob\n\
+    create_table New\n\
+    add_field New row string null\n\
+    add_field New values blob\n\
+    custom self\n\
+    custom type\n\
+    custom Customs\n\
+    custom Transaction\n\
 ";
 
 static COMPILED: ::annals::typed::CompiledSchema = ::annals::typed::CompiledSchema::new(SCHEMA);
@@ -81,27 +96,47 @@ static COMPILED: ::annals::typed::CompiledSchema = ::annals::typed::CompiledSche
 /// A database with this schema, open for reading and writing: one writer at a time, any number of
 /// readers. It is `Send` and `Sync`: share it by reference or in an `Arc`.
 #[derive(Debug)]
+#[must_use = "a database that isn't kept is closed at once"]
 pub struct Database(::annals::Database);
 
 impl Database {
-    /// Opens or creates a database with the default options.
+    /// Opens or creates a database with the default options. A file with an older schema is
+    /// upgraded, with the help of `customs`.
     ///
     /// # Errors
     /// Those of [`open_with`](Self::open_with).
-    pub fn open(path: impl AsRef<::std::path::Path>) -> ::annals::Result<Self> {
-        Self::open_with(path, &::annals::Options::new())
+    pub fn open(
+        path: impl AsRef<::std::path::Path>,
+        customs: Customs<'_>,
+    ) -> ::annals::Result<Self> {
+        Self::open_with(path, &::annals::Options::new(), customs)
     }
 
-    /// Opens or creates a database.
+    /// Opens or creates a database. A file with an older schema is upgraded, with the help of
+    /// `customs`, in one transaction.
     ///
     /// # Errors
-    /// The file is no database, is damaged, is in use, or has another schema; or the operating
-    /// system said no.
+    /// The file is no database, is damaged, is in use, or has another schema, or a newer one; a
+    /// function failed, and the file is as it was; or the operating system said no.
     pub fn open_with(
         path: impl AsRef<::std::path::Path>,
         options: &::annals::Options,
+        mut customs: Customs<'_>,
     ) -> ::annals::Result<Self> {
-        options.open_schema(path, COMPILED.get()?).map(Self)
+        let schema = COMPILED.get()?;
+        let run: &mut ::annals::Customs<'_> = &mut |custom, tx| customs.run(custom, tx);
+        options.open_schema_with(path, schema, run).map(Self)
+    }
+
+    /// Opens a file for reading only, as it is now: takes no lock, waits for nobody, and writes
+    /// nothing. The schema of the file may be newer than this one.
+    ///
+    /// # Errors
+    /// The file is no database, is damaged, or has another schema, or an older one; or the operating
+    /// system said no.
+    pub fn open_read_only(path: impl AsRef<::std::path::Path>) -> ::annals::Result<Reader> {
+        let (options, schema) = (::annals::Options::new(), COMPILED.get()?);
+        options.open_schema_read_only(path, schema).map(Reader)
     }
 
     /// Gives a snapshot of the last commit. Never waits.
@@ -118,11 +153,23 @@ impl Database {
         self.0.begin().map(Transaction)
     }
 
-    /// Runs `change` in a transaction and commits it; an `Err` rolls it back.
+    /// Runs `change` in a transaction and commits it; an `Err` rolls everything back. A transaction
+    /// whose errors are the program's own is run by [`transact`](Self::transact).
     ///
     /// # Errors
     /// That of `change`, or of beginning or committing.
-    pub fn write<T, E: From<::annals::Error>>(
+    pub fn write<T>(
+        &self,
+        change: impl FnOnce(&mut Transaction<'_>) -> ::annals::Result<T>,
+    ) -> ::annals::Result<T> {
+        self.transact(change)
+    }
+
+    /// Does what [`write`](Self::write) does, with errors of any type that the program likes.
+    ///
+    /// # Errors
+    /// That of `change`, or of beginning or committing.
+    pub fn transact<T, E: From<::annals::Error>>(
         &self,
         change: impl FnOnce(&mut Transaction<'_>) -> ::annals::Result<T, E>,
     ) -> ::annals::Result<T, E> {
@@ -130,6 +177,22 @@ impl Database {
         let value = change(&mut transaction)?;
         transaction.commit()?;
         Ok(value)
+    }
+
+    /// Makes everything acknowledged visible to other processes, and able to survive this one.
+    ///
+    /// # Errors
+    /// The operating system said no, or an earlier failure made the handle unusable.
+    pub fn soft_checkpoint(&self) -> ::annals::Result<::annals::Point> {
+        self.0.soft_checkpoint()
+    }
+
+    /// Makes everything acknowledged durable.
+    ///
+    /// # Errors
+    /// The operating system said no, or an earlier failure made the handle unusable.
+    pub fn hard_checkpoint(&self) -> ::annals::Result<::annals::Point> {
+        self.0.hard_checkpoint()
     }
 
     /// Tells what opening found and did.
@@ -153,6 +216,24 @@ impl Database {
     }
 }
 
+/// A database open for reading only, as of its last commit when it was opened.
+#[derive(Debug)]
+pub struct Reader(::annals::Reader);
+
+impl Reader {
+    /// Gives the state as of that commit.
+    #[must_use]
+    pub fn read(&self) -> Snapshot {
+        Snapshot(self.0.read())
+    }
+
+    /// Gives the same reader without the types of its schema.
+    #[must_use]
+    pub fn as_dynamic(&self) -> &::annals::Reader {
+        &self.0
+    }
+}
+
 /// An immutable, consistent view of the database as of one transaction. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Snapshot(::annals::Snapshot);
@@ -162,6 +243,17 @@ impl Snapshot {
     #[must_use]
     pub fn txid(&self) -> u64 {
         self.0.txid()
+    }
+
+    /// Opens a blob, to be read piece by piece. What it gives may outlive the snapshot.
+    ///
+    /// # Errors
+    /// There is no such blob.
+    pub fn read_blob(
+        &self,
+        blob: ::annals::Blob,
+    ) -> ::annals::Result<::annals::BlobReader<'static>> {
+        self.0.blob(blob)
     }
 
     /// Gives what it sees as a view, as a transaction has one too.
@@ -184,6 +276,7 @@ pub struct View<'a>(&'a ::annals::View);
 /// A transaction: a set of changes that applies wholly or not at all. Dropped without
 /// [`commit`](Self::commit), it is rolled back.
 #[derive(Debug)]
+#[must_use = "a transaction that isn't committed is rolled back"]
 pub struct Transaction<'db>(::annals::Transaction<'db>);
 
 impl<'db> Transaction<'db> {
@@ -207,6 +300,42 @@ impl<'db> Transaction<'db> {
     /// The journal can't be written.
     pub fn timestamp(&mut self, seconds: i64) -> ::annals::Result<()> {
         self.0.timestamp(seconds)
+    }
+
+    /// Notes in the journal that the data is coherent here.
+    ///
+    /// # Errors
+    /// The journal can't be written.
+    pub fn valid_data(&mut self) -> ::annals::Result<()> {
+        self.0.valid_data()
+    }
+
+    /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
+    /// field of type `blob`.
+    ///
+    /// # Errors
+    /// `content` can't be read, or the journal can't be written.
+    pub fn write_blob(
+        &mut self,
+        content: impl ::std::io::Read,
+    ) -> ::annals::Result<::annals::Blob> {
+        self.0.write_blob(content)
+    }
+
+    /// Appends bytes to the blob that this transaction wrote last.
+    ///
+    /// # Errors
+    /// There is no such blob or no byte, or the journal can't be written.
+    pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
+        self.0.append_blob(bytes)
+    }
+
+    /// Opens a blob that was committed, or that this transaction wrote.
+    ///
+    /// # Errors
+    /// There is no such blob.
+    pub fn read_blob(&self, blob: ::annals::Blob) -> ::annals::Result<::annals::BlobReader<'_>> {
+        self.0.blob(blob)
     }
 
     /// Sets the commit time, instead of the clock's.
@@ -239,6 +368,54 @@ impl<'db> Transaction<'db> {
     #[must_use]
     pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
         &mut self.0
+    }
+}
+
+/// What the program does at each `custom` of the schema, when opening upgrades a file that is
+/// older. A function that fails leaves the file as it was.
+#[must_use]
+pub struct Customs<'f> {
+    /// What happens at `custom self`: see [`custom::self_`].
+    pub self_: custom::self_::Function<'f>,
+    /// What happens at `custom type`: see [`custom::r#type`].
+    pub r#type: custom::r#type::Function<'f>,
+    /// What happens at `custom Customs`: see [`custom::Customs`].
+    pub Customs: custom::Customs::Function<'f>,
+    /// What happens at `custom Transaction`: see [`custom::Transaction`].
+    pub Transaction: custom::Transaction::Function<'f>,
+}
+
+impl Customs<'_> {
+    fn run(
+        &mut self,
+        custom: ::annals::Custom<'_>,
+        transaction: &mut ::annals::Transaction<'_>,
+    ) -> ::annals::Result<()> {
+        match custom.number {
+            0 => {
+                let mut tables = custom::self_::Transaction::new(transaction);
+                (self.self_)(&mut tables)
+            }
+            1 => {
+                let mut tables = custom::r#type::Transaction::new(transaction);
+                (self.r#type)(&mut tables)
+            }
+            2 => {
+                let mut tables = custom::Customs::Transaction::new(transaction);
+                (self.Customs)(&mut tables)
+            }
+            3 => {
+                let mut tables = custom::Transaction::Transaction::new(transaction);
+                (self.Transaction)(&mut tables)
+            }
+            _ => ::annals::typed::unknown_custom(custom),
+        }
+    }
+}
+
+impl ::std::fmt::Debug for Customs<'_> {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        f.debug_struct("Customs").finish_non_exhaustive()
     }
 }
 
@@ -330,6 +507,36 @@ impl<'a> View<'a> {
     /// Gives the table `yield`.
     #[must_use]
     pub fn r#yield(self) -> r#yield::Table<'a> {
+        ::annals::typed::Table::new(self.0)
+    }
+
+    /// Gives the table `Customs`.
+    #[must_use]
+    pub fn Customs_(self) -> Customs_::Table<'a> {
+        ::annals::typed::Table::new(self.0)
+    }
+
+    /// Gives the table `custom`.
+    #[must_use]
+    pub fn custom_(self) -> custom_::Table<'a> {
+        ::annals::typed::Table::new(self.0)
+    }
+
+    /// Gives the table `Reader`.
+    #[must_use]
+    pub fn Reader_(self) -> Reader_::Table<'a> {
+        ::annals::typed::Table::new(self.0)
+    }
+
+    /// Gives the table `write_blob`.
+    #[must_use]
+    pub fn write_blob_(self) -> write_blob_::Table<'a> {
+        ::annals::typed::Table::new(self.0)
+    }
+
+    /// Gives the table `New`.
+    #[must_use]
+    pub fn New(self) -> New::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
@@ -455,6 +662,36 @@ impl Snapshot {
         self.view().r#yield()
     }
 
+    /// Gives the table `Customs`.
+    #[must_use]
+    pub fn Customs_(&self) -> Customs_::Table<'_> {
+        self.view().Customs_()
+    }
+
+    /// Gives the table `custom`.
+    #[must_use]
+    pub fn custom_(&self) -> custom_::Table<'_> {
+        self.view().custom_()
+    }
+
+    /// Gives the table `Reader`.
+    #[must_use]
+    pub fn Reader_(&self) -> Reader_::Table<'_> {
+        self.view().Reader_()
+    }
+
+    /// Gives the table `write_blob`.
+    #[must_use]
+    pub fn write_blob_(&self) -> write_blob_::Table<'_> {
+        self.view().write_blob_()
+    }
+
+    /// Gives the table `New`.
+    #[must_use]
+    pub fn New(&self) -> New::Table<'_> {
+        self.view().New()
+    }
+
     /// Gives the index `type_`.
     #[must_use]
     pub fn type_(&self) -> r#type::Type<'_> {
@@ -562,6 +799,31 @@ impl<'db> Transaction<'db> {
         r#yield::Writer::new(&mut self.0)
     }
 
+    /// Gives the table `Customs`.
+    pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
+        Customs_::Writer::new(&mut self.0)
+    }
+
+    /// Gives the table `custom`.
+    pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
+        custom_::Writer::new(&mut self.0)
+    }
+
+    /// Gives the table `Reader`.
+    pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
+        Reader_::Writer::new(&mut self.0)
+    }
+
+    /// Gives the table `write_blob`.
+    pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
+        write_blob_::Writer::new(&mut self.0)
+    }
+
+    /// Gives the table `New`.
+    pub fn New(&mut self) -> New::Writer<'_, 'db> {
+        New::Writer::new(&mut self.0)
+    }
+
     /// Gives the index `type_`.
     #[must_use]
     pub fn type_(&self) -> r#type::Type<'_> {
@@ -621,6 +883,12 @@ pub mod r#type {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -665,20 +933,61 @@ pub mod r#type {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("type", &self.r#type())
-                .field("match", &self.r#match())
-                .field("self_", &self.self_())
-                .field("id_", &self.id_())
-                .finish()
+    /// The values of a new row of `type`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `type`: string.
+        pub r#type: &'a str,
+        /// The field `match`: int32.
+        pub r#match: i32,
+        /// The field `self`: int32.
+        pub self_: i32,
+        /// The field `id`: int64.
+        pub id_: i64,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 4] {
+            let values = [
+                self.r#type.into(),
+                self.r#match.into(),
+                self.self_.into(),
+                self.id_.into(),
+            ];
+            values
         }
     }
 
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                r#type: row.r#type(),
+                r#match: row.r#match(),
+                self_: row.self_(),
+                id_: row.id_(),
+            }
+        }
+    }
+
+    /// The column `type`, to be read and written in many rows at once.
+    pub const TYPE: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `match`, to be read and written in many rows at once.
+    pub const MATCH: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `self`, to be read and written in many rows at once.
+    pub const SELF: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `id`, to be read and written in many rows at once.
+    pub const ID: ::annals::typed::Column<Kind, i64> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
     /// The table `type` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -697,7 +1006,17 @@ pub mod r#type {
             self_: i32,
             id_: i64,
         ) -> ::annals::Result<Id> {
-            self.0.insert(&[r#type.into(), r#match.into(), self_.into(), id_.into()])
+            self.0
+                .insert(&[r#type.into(), r#match.into(), self_.into(), id_.into()])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
         }
 
         /// Inserts a row at a free id.
@@ -713,7 +1032,30 @@ pub mod r#type {
             self_: i32,
             id_: i64,
         ) -> ::annals::Result<()> {
-            self.0.insert_at(id, &[r#type.into(), r#match.into(), self_.into(), id_.into()])
+            self.0.insert_at(
+                id,
+                &[r#type.into(), r#match.into(), self_.into(), id_.into()],
+            )
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(
+            &mut self,
+            r#type: &[impl AsRef<str>],
+            r#match: &[i32],
+            self_: &[i32],
+            id_: &[i64],
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                ::annals::typed::Vector::strings(r#type),
+                r#match.into(),
+                self_.into(),
+                id_.into(),
+            ])
         }
 
         /// Sets the field `type` of a row.
@@ -792,7 +1134,8 @@ pub mod r#type {
     impl<'a> Type<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(0);
-            Self { index: ::annals::typed::Index::new(view, number, "type_") }
+            let index = ::annals::typed::Index::new(view, number, "type_");
+            Self { index }
         }
 
         /// Gives the rows with this key, in the order of the index.
@@ -800,9 +1143,9 @@ pub mod r#type {
             self.index.equal(&[r#type.into()])
         }
 
-        /// Gives the rows whose `type` begins with `prefix`.
+        /// Gives the rows whose `type` begins with a prefix.
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.prefix(prefix.as_bytes())
+            self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `type` is in the bounds.
@@ -810,7 +1153,18 @@ pub mod r#type {
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            r#type: &str,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[r#type.into()])
         }
     }
 
@@ -855,6 +1209,12 @@ pub mod self_ {
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
         }
     }
 
@@ -909,21 +1269,69 @@ pub mod self_ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("crate_", &self.crate_())
-                .field("super_", &self.super_())
-                .field("Self_", &self.Self_())
-                .field("___", &self.___())
-                .field("__", &self.__())
-                .finish()
+    /// The values of a new row of `self`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `crate`: string.
+        pub crate_: &'a str,
+        /// The field `super`: string.
+        pub super_: &'a str,
+        /// The field `Self`: string.
+        pub Self_: &'a str,
+        /// The field `_`: string.
+        pub ___: &'a str,
+        /// The field `__`: string, may be null.
+        pub __: Option<&'a str>,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 5] {
+            let values = [
+                self.crate_.into(),
+                self.super_.into(),
+                self.Self_.into(),
+                self.___.into(),
+                self.__.into(),
+            ];
+            values
         }
     }
 
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                crate_: row.crate_(),
+                super_: row.super_(),
+                Self_: row.Self_(),
+                ___: row.___(),
+                __: row.__(),
+            }
+        }
+    }
+
+    /// The column `crate`, to be read and written in many rows at once.
+    pub const CRATE: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `super`, to be read and written in many rows at once.
+    pub const SUPER: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `Self`, to be read and written in many rows at once.
+    pub const SELF: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `_`, to be read and written in many rows at once.
+    pub const ____: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `__`, to be read and written in many rows at once.
+    pub const _____: ::annals::typed::Column<Kind, Option<&'static str>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
     /// The table `self` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -943,7 +1351,22 @@ pub mod self_ {
             ___: &str,
             __: Option<&str>,
         ) -> ::annals::Result<Id> {
-            self.0.insert(&[crate_.into(), super_.into(), Self_.into(), ___.into(), __.into()])
+            self.0.insert(&[
+                crate_.into(),
+                super_.into(),
+                Self_.into(),
+                ___.into(),
+                __.into(),
+            ])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
         }
 
         /// Inserts a row at a free id.
@@ -962,8 +1385,36 @@ pub mod self_ {
         ) -> ::annals::Result<()> {
             self.0.insert_at(
                 id,
-                &[crate_.into(), super_.into(), Self_.into(), ___.into(), __.into()],
+                &[
+                    crate_.into(),
+                    super_.into(),
+                    Self_.into(),
+                    ___.into(),
+                    __.into(),
+                ],
             )
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector<'k>(
+            &mut self,
+            crate_: &'k [impl AsRef<str>],
+            super_: &'k [impl AsRef<str>],
+            Self_: &'k [impl AsRef<str>],
+            ___: &'k [impl AsRef<str>],
+            __: impl ::annals::typed::Slice<'k, Option<&'static str>>,
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                ::annals::typed::Vector::strings(crate_),
+                ::annals::typed::Vector::strings(super_),
+                ::annals::typed::Vector::strings(Self_),
+                ::annals::typed::Vector::strings(___),
+                ::annals::typed::Slice::vector(__),
+            ])
         }
 
         /// Sets the field `crate` of a row.
@@ -1070,6 +1521,12 @@ pub mod crate_ {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -1086,16 +1543,9 @@ pub mod crate_ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .finish()
-        }
-    }
-
     /// The table `crate` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -1184,6 +1634,12 @@ pub mod super_ {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -1200,16 +1656,9 @@ pub mod super_ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .finish()
-        }
-    }
-
     /// The table `super` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -1298,6 +1747,12 @@ pub mod __ {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -1321,17 +1776,33 @@ pub mod __ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("get", &self.get())
-                .finish()
+    /// The values of a new row of `_`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New {
+        /// The field `get`: int32.
+        pub get: i32,
+    }
+
+    impl New {
+        fn values(self) -> [::annals::ValueRef<'static>; 1] {
+            let values = [self.get.into()];
+            values
         }
     }
 
+    impl From<&Row<'_>> for New {
+        fn from(row: &Row<'_>) -> Self {
+            Self { get: row.get() }
+        }
+    }
+
+    /// The column `get`, to be read and written in many rows at once.
+    pub const GET: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
     /// The table `_` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -1347,6 +1818,15 @@ pub mod __ {
             self.0.insert(&[get.into()])
         }
 
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
         /// Inserts a row at a free id.
         ///
         /// # Errors
@@ -1354,6 +1834,15 @@ pub mod __ {
         /// written.
         pub fn insert_at(&mut self, id: Id, get: i32) -> ::annals::Result<()> {
             self.0.insert_at(id, &[get.into()])
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, get: &[i32]) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[get.into()])
         }
 
         /// Sets the field `get` of a row.
@@ -1428,6 +1917,12 @@ pub mod Database_ {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -1454,14 +1949,14 @@ pub mod Database_ {
         #[inline]
         #[must_use]
         pub fn Writer_(&self) -> Option<super::Database_::Id> {
-            self.0.read::<Option<::annals::RowId>>(::annals::FieldNumber(1)).map(Into::into)
+            self.0.read(::annals::FieldNumber(1))
         }
 
         /// The reference `None` to a row of `r#type`.
         #[inline]
         #[must_use]
         pub fn None_(&self) -> Option<super::r#type::Id> {
-            self.0.read::<Option<::annals::RowId>>(::annals::FieldNumber(2)).map(Into::into)
+            self.0.read(::annals::FieldNumber(2))
         }
 
         /// The field `id`: string.
@@ -1479,21 +1974,69 @@ pub mod Database_ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("Row_", &self.Row_())
-                .field("Writer_", &self.Writer_())
-                .field("None_", &self.None_())
-                .field("id__", &self.id__())
-                .field("id_", &self.id_())
-                .finish()
+    /// The values of a new row of `Database`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `Row`: string.
+        pub Row_: &'a str,
+        /// The reference `Writer` to a row of `Database_`.
+        pub Writer_: Option<super::Database_::Id>,
+        /// The reference `None` to a row of `r#type`.
+        pub None_: Option<super::r#type::Id>,
+        /// The field `id`: string.
+        pub id__: &'a str,
+        /// The field `id_`: string.
+        pub id_: &'a str,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 5] {
+            let values = [
+                self.Row_.into(),
+                self.Writer_.into(),
+                self.None_.into(),
+                self.id__.into(),
+                self.id_.into(),
+            ];
+            values
         }
     }
 
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                Row_: row.Row_(),
+                Writer_: row.Writer_(),
+                None_: row.None_(),
+                id__: row.id__(),
+                id_: row.id_(),
+            }
+        }
+    }
+
+    /// The column `Row`, to be read and written in many rows at once.
+    pub const ROW: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `Writer`, to be read and written in many rows at once.
+    pub const WRITER: ::annals::typed::Column<Kind, Option<super::Database_::Id>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `None`, to be read and written in many rows at once.
+    pub const NONE: ::annals::typed::Column<Kind, Option<super::r#type::Id>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `id`, to be read and written in many rows at once.
+    pub const ID: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `id_`, to be read and written in many rows at once.
+    pub const ID_: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
     /// The table `Database` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -1508,18 +2051,27 @@ pub mod Database_ {
         pub fn insert(
             &mut self,
             Row_: &str,
-            Writer_: impl Into<Option<super::Database_::Id>>,
-            None_: impl Into<Option<super::r#type::Id>>,
+            Writer_: impl ::annals::typed::Nullable<super::Database_::Id>,
+            None_: impl ::annals::typed::Nullable<super::r#type::Id>,
             id__: &str,
             id_: &str,
         ) -> ::annals::Result<Id> {
             self.0.insert(&[
                 Row_.into(),
-                ::annals::typed::optional::<super::Database_::Id>(Writer_),
-                ::annals::typed::optional::<super::r#type::Id>(None_),
+                ::annals::typed::nullable(Writer_),
+                ::annals::typed::nullable(None_),
                 id__.into(),
                 id_.into(),
             ])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
         }
 
         /// Inserts a row at a free id.
@@ -1531,8 +2083,8 @@ pub mod Database_ {
             &mut self,
             id: Id,
             Row_: &str,
-            Writer_: impl Into<Option<super::Database_::Id>>,
-            None_: impl Into<Option<super::r#type::Id>>,
+            Writer_: impl ::annals::typed::Nullable<super::Database_::Id>,
+            None_: impl ::annals::typed::Nullable<super::r#type::Id>,
             id__: &str,
             id_: &str,
         ) -> ::annals::Result<()> {
@@ -1540,12 +2092,34 @@ pub mod Database_ {
                 id,
                 &[
                     Row_.into(),
-                    ::annals::typed::optional::<super::Database_::Id>(Writer_),
-                    ::annals::typed::optional::<super::r#type::Id>(None_),
+                    ::annals::typed::nullable(Writer_),
+                    ::annals::typed::nullable(None_),
                     id__.into(),
                     id_.into(),
                 ],
             )
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector<'k>(
+            &mut self,
+            Row_: &'k [impl AsRef<str>],
+            Writer_: impl ::annals::typed::Slice<'k, Option<super::Database_::Id>>,
+            None_: impl ::annals::typed::Slice<'k, Option<super::r#type::Id>>,
+            id__: &'k [impl AsRef<str>],
+            id_: &'k [impl AsRef<str>],
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                ::annals::typed::Vector::strings(Row_),
+                ::annals::typed::Slice::vector(Writer_),
+                ::annals::typed::Slice::vector(None_),
+                ::annals::typed::Vector::strings(id__),
+                ::annals::typed::Vector::strings(id_),
+            ])
         }
 
         /// Sets the field `Row` of a row.
@@ -1563,12 +2137,12 @@ pub mod Database_ {
         pub fn set_Writer_(
             &mut self,
             id: Id,
-            Writer_: impl Into<Option<super::Database_::Id>>,
+            Writer_: impl ::annals::typed::Nullable<super::Database_::Id>,
         ) -> ::annals::Result<()> {
             self.0.set(
                 id,
                 ::annals::FieldNumber(1),
-                ::annals::typed::optional::<super::Database_::Id>(Writer_),
+                ::annals::typed::nullable(Writer_),
             )
         }
 
@@ -1579,12 +2153,12 @@ pub mod Database_ {
         pub fn set_None_(
             &mut self,
             id: Id,
-            None_: impl Into<Option<super::r#type::Id>>,
+            None_: impl ::annals::typed::Nullable<super::r#type::Id>,
         ) -> ::annals::Result<()> {
             self.0.set(
                 id,
                 ::annals::FieldNumber(2),
-                ::annals::typed::optional::<super::r#type::Id>(None_),
+                ::annals::typed::nullable(None_),
             )
         }
 
@@ -1668,6 +2242,12 @@ pub mod id {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -1733,22 +2313,7 @@ pub mod id {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("id__", &self.id__())
-                .field("id_", &self.id_())
-                .field("clone_", &self.clone_())
-                .field("insert", &self.insert())
-                .field("set_id", &self.set_id())
-                .field("values", &self.values())
-                .field("new", &self.new())
-                .finish()
-        }
-    }
-
-    /// The values of a new row of `id`. `Default` gives those of the schema.
+    /// The values of a new row of `id`. `Default` gives those of the schema; `From` copies a row.
     #[derive(Clone, Copy, Debug, Default)]
     pub struct New {
         /// The field `id`: int32.
@@ -1769,7 +2334,7 @@ pub mod id {
 
     impl New {
         fn values(self) -> [::annals::ValueRef<'static>; 7] {
-            [
+            let values = [
                 self.id__.into(),
                 self.id_.into(),
                 self.clone_.into(),
@@ -1777,12 +2342,90 @@ pub mod id {
                 self.set_id.into(),
                 self.values.into(),
                 self.new.into(),
-            ]
+            ];
+            values
+        }
+    }
+
+    impl From<&Row<'_>> for New {
+        fn from(row: &Row<'_>) -> Self {
+            Self {
+                id__: row.id__(),
+                id_: row.id_(),
+                clone_: row.clone_(),
+                insert: row.insert(),
+                set_id: row.set_id(),
+                values: row.values(),
+                new: row.new(),
+            }
+        }
+    }
+
+    /// The column `id`, to be read and written in many rows at once.
+    pub const ID: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `id_`, to be read and written in many rows at once.
+    pub const ID_: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `clone`, to be read and written in many rows at once.
+    pub const CLONE: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `insert`, to be read and written in many rows at once.
+    pub const INSERT: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `set_id`, to be read and written in many rows at once.
+    pub const SET_ID: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
+    /// The column `values`, to be read and written in many rows at once.
+    pub const VALUES: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(5));
+
+    /// The column `new`, to be read and written in many rows at once.
+    pub const NEW: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(6));
+
+    /// The values of many new rows of `id`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `id`: int32.
+        pub id__: &'a [i32],
+        /// The field `id_`: int32.
+        pub id_: &'a [i32],
+        /// The field `clone`: int32.
+        pub clone_: &'a [i32],
+        /// The field `insert`: int32.
+        pub insert: &'a [i32],
+        /// The field `set_id`: int32.
+        pub set_id: &'a [i32],
+        /// The field `values`: int32.
+        pub values: &'a [i32],
+        /// The field `new`: int32.
+        pub new: &'a [i32],
+    }
+
+    impl<'a> Columns<'a> {
+        fn vectors(self) -> [::annals::typed::Vector<'a>; 7] {
+            let vectors = [
+                self.id__.into(),
+                self.id_.into(),
+                self.clone_.into(),
+                self.insert.into(),
+                self.set_id.into(),
+                self.values.into(),
+                self.new.into(),
+            ];
+            vectors
         }
     }
 
     /// The table `id` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -1798,6 +2441,15 @@ pub mod id {
             self.0.insert(&row.values())
         }
 
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
         /// Inserts a row at a free id.
         ///
         /// # Errors
@@ -1805,6 +2457,15 @@ pub mod id {
         /// written.
         pub fn insert_at(&mut self, id: Id, row: New) -> ::annals::Result<()> {
             self.0.insert_at(id, &row.values())
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
+            self.0.insert_vector(&rows.vectors())
         }
 
         /// Sets the field `id` of a row.
@@ -1907,7 +2568,8 @@ pub mod id {
     impl<'a> IdById<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(4);
-            Self { index: ::annals::typed::Index::new(view, number, "id_by_id") }
+            let index = ::annals::typed::Index::new(view, number, "id_by_id");
+            Self { index }
         }
 
         /// Gives the row with this key, if there is one.
@@ -1918,9 +2580,37 @@ pub mod id {
             self.index.first(&[id__.into(), clone_.into(), new.into()])
         }
 
+        /// Gives the rows whose `id` is in the bounds.
+        pub fn range(
+            &self,
+            bounds: impl ::std::ops::RangeBounds<i32>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(&[], bounds)
+        }
+
         /// Gives the rows with these leading fields, in the order of the index.
         pub fn with_id__(&self, id__: i32) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[id__.into()])
+        }
+
+        /// Gives the rows with these leading fields whose `clone` is in the bounds.
+        pub fn range_with_id__(
+            &self,
+            id__: i32,
+            clone_: impl ::std::ops::RangeBounds<i32>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(&[id__.into()], clone_)
+        }
+
+        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at_id__(
+            &self,
+            id__: i32,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[id__.into()])
         }
 
         /// Gives the rows with these leading fields, in the order of the index.
@@ -1932,12 +2622,40 @@ pub mod id {
             self.index.equal(&[id__.into(), clone_.into()])
         }
 
-        /// Gives the rows whose `id` is in the bounds.
-        pub fn range(
+        /// Gives the rows with these leading fields whose `new` is in the bounds.
+        pub fn range_with_id___and_clone_(
             &self,
-            bounds: impl ::std::ops::RangeBounds<i32>,
+            id__: i32,
+            clone_: i32,
+            new: impl ::std::ops::RangeBounds<i32>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[id__.into(), clone_.into()], new)
+        }
+
+        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at_id___and_clone_(
+            &self,
+            id__: i32,
+            clone_: i32,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[id__.into(), clone_.into()])
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            id__: i32,
+            clone_: i32,
+            new: i32,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index
+                .cursor_at(&[id__.into(), clone_.into(), new.into()])
         }
     }
 
@@ -1982,6 +2700,12 @@ pub mod comment___ {
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
         }
     }
 
@@ -2036,21 +2760,69 @@ pub mod comment___ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("text", &self.text())
-                .field("find", &self.find())
-                .field("delete", &self.delete())
-                .field("transaction", &self.transaction())
-                .field("row", &self.row())
-                .finish()
+    /// The values of a new row of `comment`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `text`: string.
+        pub text: &'a str,
+        /// The field `find`: int32.
+        pub find: i32,
+        /// The field `delete`: int32.
+        pub delete: i32,
+        /// The field `transaction`: int32.
+        pub transaction: i32,
+        /// The field `row`: int32.
+        pub row: i32,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 5] {
+            let values = [
+                self.text.into(),
+                self.find.into(),
+                self.delete.into(),
+                self.transaction.into(),
+                self.row.into(),
+            ];
+            values
         }
     }
 
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                text: row.text(),
+                find: row.find(),
+                delete: row.delete(),
+                transaction: row.transaction(),
+                row: row.row(),
+            }
+        }
+    }
+
+    /// The column `text`, to be read and written in many rows at once.
+    pub const TEXT: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `find`, to be read and written in many rows at once.
+    pub const FIND: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `delete`, to be read and written in many rows at once.
+    pub const DELETE: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `transaction`, to be read and written in many rows at once.
+    pub const TRANSACTION: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `row`, to be read and written in many rows at once.
+    pub const ROW: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
     /// The table `comment` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -2079,6 +2851,15 @@ pub mod comment___ {
             ])
         }
 
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
         /// Inserts a row at a free id.
         ///
         /// # Errors
@@ -2103,6 +2884,28 @@ pub mod comment___ {
                     row.into(),
                 ],
             )
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(
+            &mut self,
+            text: &[impl AsRef<str>],
+            find: &[i32],
+            delete: &[i32],
+            transaction: &[i32],
+            row: &[i32],
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                ::annals::typed::Vector::strings(text),
+                find.into(),
+                delete.into(),
+                transaction.into(),
+                row.into(),
+            ])
         }
 
         /// Sets the field `text` of a row.
@@ -2189,7 +2992,8 @@ pub mod comment___ {
     impl<'a> Comment<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(1);
-            Self { index: ::annals::typed::Index::new(view, number, "comment__") }
+            let index = ::annals::typed::Index::new(view, number, "comment__");
+            Self { index }
         }
 
         /// Gives the rows with this key, in the order of the index.
@@ -2197,9 +3001,9 @@ pub mod comment___ {
             self.index.equal(&[text.into()])
         }
 
-        /// Gives the rows whose `text` begins with `prefix`.
+        /// Gives the rows whose `text` begins with a prefix.
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.prefix(prefix.as_bytes())
+            self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `text` is in the bounds.
@@ -2207,7 +3011,15 @@ pub mod comment___ {
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(&self, text: &str) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[text.into()])
         }
     }
 
@@ -2255,6 +3067,12 @@ pub mod comment_ {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -2271,16 +3089,9 @@ pub mod comment_ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .finish()
-        }
-    }
-
     /// The table `comment_` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -2369,6 +3180,12 @@ pub mod view_ {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -2385,16 +3202,9 @@ pub mod view_ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .finish()
-        }
-    }
-
     /// The table `view` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -2483,6 +3293,12 @@ pub mod str_ {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -2506,17 +3322,33 @@ pub mod str_ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("str", &self.str())
-                .finish()
+    /// The values of a new row of `str`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `str`: string.
+        pub str: &'a str,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 1] {
+            let values = [self.str.into()];
+            values
         }
     }
 
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self { str: row.str() }
+        }
+    }
+
+    /// The column `str`, to be read and written in many rows at once.
+    pub const STR: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
     /// The table `str` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -2532,6 +3364,15 @@ pub mod str_ {
             self.0.insert(&[str.into()])
         }
 
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
         /// Inserts a row at a free id.
         ///
         /// # Errors
@@ -2539,6 +3380,16 @@ pub mod str_ {
         /// written.
         pub fn insert_at(&mut self, id: Id, str: &str) -> ::annals::Result<()> {
             self.0.insert_at(id, &[str.into()])
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, str: &[impl AsRef<str>]) -> ::annals::Result<Id> {
+            self.0
+                .insert_vector(&[::annals::typed::Vector::strings(str)])
         }
 
         /// Sets the field `str` of a row.
@@ -2613,6 +3464,12 @@ pub mod Option_ {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -2636,17 +3493,35 @@ pub mod Option_ {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("Option", &self.Option())
-                .finish()
+    /// The values of a new row of `Option`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New {
+        /// The field `Option`: int32, may be null.
+        pub Option: Option<i32>,
+    }
+
+    impl New {
+        fn values(self) -> [::annals::ValueRef<'static>; 1] {
+            let values = [self.Option.into()];
+            values
         }
     }
 
+    impl From<&Row<'_>> for New {
+        fn from(row: &Row<'_>) -> Self {
+            Self {
+                Option: row.Option(),
+            }
+        }
+    }
+
+    /// The column `Option`, to be read and written in many rows at once.
+    pub const OPTION: ::annals::typed::Column<Kind, Option<i32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
     /// The table `Option` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -2662,6 +3537,15 @@ pub mod Option_ {
             self.0.insert(&[Option.into()])
         }
 
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
         /// Inserts a row at a free id.
         ///
         /// # Errors
@@ -2669,6 +3553,19 @@ pub mod Option_ {
         /// written.
         pub fn insert_at(&mut self, id: Id, Option: Option<i32>) -> ::annals::Result<()> {
             self.0.insert_at(id, &[Option.into()])
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector<'k>(
+            &mut self,
+            Option: impl ::annals::typed::Slice<'k, Option<i32>>,
+        ) -> ::annals::Result<Id> {
+            self.0
+                .insert_vector(&[::annals::typed::Slice::vector(Option)])
         }
 
         /// Sets the field `Option` of a row.
@@ -2743,6 +3640,12 @@ pub mod std {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -2766,17 +3669,33 @@ pub mod std {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("core", &self.core())
-                .finish()
+    /// The values of a new row of `std`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `core`: string.
+        pub core: &'a str,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 1] {
+            let values = [self.core.into()];
+            values
         }
     }
 
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self { core: row.core() }
+        }
+    }
+
+    /// The column `core`, to be read and written in many rows at once.
+    pub const CORE: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
     /// The table `std` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -2792,6 +3711,15 @@ pub mod std {
             self.0.insert(&[core.into()])
         }
 
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
         /// Inserts a row at a free id.
         ///
         /// # Errors
@@ -2799,6 +3727,16 @@ pub mod std {
         /// written.
         pub fn insert_at(&mut self, id: Id, core: &str) -> ::annals::Result<()> {
             self.0.insert_at(id, &[core.into()])
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, core: &[impl AsRef<str>]) -> ::annals::Result<Id> {
+            self.0
+                .insert_vector(&[::annals::typed::Vector::strings(core)])
         }
 
         /// Sets the field `core` of a row.
@@ -2873,6 +3811,12 @@ pub mod annals {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -2920,25 +3864,73 @@ pub mod annals {
         #[inline]
         #[must_use]
         pub fn r#gen(&self) -> Option<super::annals::Id> {
-            self.0.read::<Option<::annals::RowId>>(::annals::FieldNumber(4)).map(Into::into)
+            self.0.read(::annals::FieldNumber(4))
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("bounds", &self.bounds())
-                .field("prefix", &self.prefix())
-                .field("usageType", &self.usageType())
-                .field("LOUD", &self.LOUD())
-                .field("gen", &self.r#gen())
-                .finish()
+    /// The values of a new row of `annals`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `bounds`: string.
+        pub bounds: &'a str,
+        /// The field `prefix`: bytes.
+        pub prefix: &'a [u8],
+        /// The field `usageType`: string.
+        pub usageType: &'a str,
+        /// The field `LOUD`: string.
+        pub LOUD: &'a str,
+        /// The reference `gen` to a row of `annals`.
+        pub r#gen: Option<super::annals::Id>,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 5] {
+            let values = [
+                self.bounds.into(),
+                self.prefix.into(),
+                self.usageType.into(),
+                self.LOUD.into(),
+                self.r#gen.into(),
+            ];
+            values
         }
     }
+
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                bounds: row.bounds(),
+                prefix: row.prefix(),
+                usageType: row.usageType(),
+                LOUD: row.LOUD(),
+                r#gen: row.r#gen(),
+            }
+        }
+    }
+
+    /// The column `bounds`, to be read and written in many rows at once.
+    pub const BOUNDS: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `prefix`, to be read and written in many rows at once.
+    pub const PREFIX: ::annals::typed::Column<Kind, &'static [u8]> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `usageType`, to be read and written in many rows at once.
+    pub const USAGETYPE: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `LOUD`, to be read and written in many rows at once.
+    pub const LOUD_: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `gen`, to be read and written in many rows at once.
+    pub const GEN: ::annals::typed::Column<Kind, Option<super::annals::Id>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
 
     /// The table `annals` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -2956,15 +3948,24 @@ pub mod annals {
             prefix: &[u8],
             usageType: &str,
             LOUD: &str,
-            r#gen: impl Into<Option<super::annals::Id>>,
+            r#gen: impl ::annals::typed::Nullable<super::annals::Id>,
         ) -> ::annals::Result<Id> {
             self.0.insert(&[
                 bounds.into(),
                 prefix.into(),
                 usageType.into(),
                 LOUD.into(),
-                ::annals::typed::optional::<super::annals::Id>(r#gen),
+                ::annals::typed::nullable(r#gen),
             ])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
         }
 
         /// Inserts a row at a free id.
@@ -2979,7 +3980,7 @@ pub mod annals {
             prefix: &[u8],
             usageType: &str,
             LOUD: &str,
-            r#gen: impl Into<Option<super::annals::Id>>,
+            r#gen: impl ::annals::typed::Nullable<super::annals::Id>,
         ) -> ::annals::Result<()> {
             self.0.insert_at(
                 id,
@@ -2988,9 +3989,31 @@ pub mod annals {
                     prefix.into(),
                     usageType.into(),
                     LOUD.into(),
-                    ::annals::typed::optional::<super::annals::Id>(r#gen),
+                    ::annals::typed::nullable(r#gen),
                 ],
             )
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector<'k>(
+            &mut self,
+            bounds: &'k [impl AsRef<str>],
+            prefix: &'k [impl AsRef<[u8]>],
+            usageType: &'k [impl AsRef<str>],
+            LOUD: &'k [impl AsRef<str>],
+            r#gen: impl ::annals::typed::Slice<'k, Option<super::annals::Id>>,
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                ::annals::typed::Vector::strings(bounds),
+                ::annals::typed::Vector::bytes(prefix),
+                ::annals::typed::Vector::strings(usageType),
+                ::annals::typed::Vector::strings(LOUD),
+                ::annals::typed::Slice::vector(r#gen),
+            ])
         }
 
         /// Sets the field `bounds` of a row.
@@ -3032,12 +4055,12 @@ pub mod annals {
         pub fn set_gen(
             &mut self,
             id: Id,
-            r#gen: impl Into<Option<super::annals::Id>>,
+            r#gen: impl ::annals::typed::Nullable<super::annals::Id>,
         ) -> ::annals::Result<()> {
             self.0.set(
                 id,
                 ::annals::FieldNumber(4),
-                ::annals::typed::optional::<super::annals::Id>(r#gen),
+                ::annals::typed::nullable(r#gen),
             )
         }
 
@@ -3085,15 +4108,16 @@ pub mod annals {
     impl<'a> Kind_<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(2);
-            Self { index: ::annals::typed::Index::new(view, number, "Kind") }
+            let index = ::annals::typed::Index::new(view, number, "Kind");
+            Self { index }
         }
 
         /// Gives the rows with this key, in the order of the index.
         pub fn find(
             &self,
-            r#gen: impl Into<Option<super::annals::Id>>,
+            r#gen: impl ::annals::typed::Nullable<super::annals::Id>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.equal(&[::annals::typed::optional::<super::annals::Id>(r#gen)])
+            self.index.equal(&[::annals::typed::nullable(r#gen)])
         }
 
         /// Gives the rows whose `gen` is in the bounds.
@@ -3102,7 +4126,23 @@ pub mod annals {
             &self,
             bounds: impl ::std::ops::RangeBounds<super::annals::Id>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives the rows whose `gen` is null.
+        pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[::annals::ValueRef::Null])
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            r#gen: impl ::annals::typed::Nullable<super::annals::Id>,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[::annals::typed::nullable(r#gen)])
         }
     }
 
@@ -3130,7 +4170,8 @@ pub mod annals {
     impl<'a> Row_<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(3);
-            Self { index: ::annals::typed::Index::new(view, number, "row") }
+            let index = ::annals::typed::Index::new(view, number, "row");
+            Self { index }
         }
 
         /// Gives the rows with this key, in the order of the index.
@@ -3138,14 +4179,9 @@ pub mod annals {
             self.index.equal(&[bounds.into(), prefix.into()])
         }
 
-        /// Gives the rows with these leading fields, in the order of the index.
-        pub fn with_bounds(&self, bounds: &str) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.equal(&[bounds.into()])
-        }
-
-        /// Gives the rows whose `bounds` begins with `prefix`.
+        /// Gives the rows whose `bounds` begins with a prefix.
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.prefix(prefix.as_bytes())
+            self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `bounds` is in the bounds.
@@ -3153,7 +4189,53 @@ pub mod annals {
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives the rows with these leading fields, in the order of the index.
+        pub fn with_bounds(&self, bounds: &str) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[bounds.into()])
+        }
+
+        /// Gives the rows with these leading fields whose `prefix` begins with a prefix.
+        pub fn prefix_with_bounds(
+            &self,
+            bounds: &str,
+            prefix: &[u8],
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.prefix(&[bounds.into()], prefix)
+        }
+
+        /// Gives the rows with these leading fields whose `prefix` is in the bounds.
+        pub fn range_with_bounds<'k>(
+            &self,
+            bounds: &str,
+            prefix: impl ::std::ops::RangeBounds<&'k [u8]>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(&[bounds.into()], prefix)
+        }
+
+        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at_bounds(
+            &self,
+            bounds: &str,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[bounds.into()])
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            bounds: &str,
+            prefix: &[u8],
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[bounds.into(), prefix.into()])
         }
     }
 
@@ -3201,6 +4283,12 @@ pub mod r#yield {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -3224,17 +4312,35 @@ pub mod r#yield {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("yield", &self.r#yield())
-                .finish()
+    /// The values of a new row of `yield`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New {
+        /// The field `yield`: int32.
+        pub r#yield: i32,
+    }
+
+    impl New {
+        fn values(self) -> [::annals::ValueRef<'static>; 1] {
+            let values = [self.r#yield.into()];
+            values
         }
     }
 
+    impl From<&Row<'_>> for New {
+        fn from(row: &Row<'_>) -> Self {
+            Self {
+                r#yield: row.r#yield(),
+            }
+        }
+    }
+
+    /// The column `yield`, to be read and written in many rows at once.
+    pub const YIELD: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
     /// The table `yield` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -3250,6 +4356,15 @@ pub mod r#yield {
             self.0.insert(&[r#yield.into()])
         }
 
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
         /// Inserts a row at a free id.
         ///
         /// # Errors
@@ -3257,6 +4372,15 @@ pub mod r#yield {
         /// written.
         pub fn insert_at(&mut self, id: Id, r#yield: i32) -> ::annals::Result<()> {
             self.0.insert_at(id, &[r#yield.into()])
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, r#yield: &[i32]) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[r#yield.into()])
         }
 
         /// Sets the field `yield` of a row.
@@ -3299,6 +4423,2227 @@ pub mod r#yield {
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
+        }
+    }
+}
+
+/// The table `Customs`.
+pub mod Customs_ {
+    /// The kind of rows that the table `Customs` holds.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Kind {}
+
+    impl ::annals::typed::Record for Kind {
+        const TABLE: ::annals::TableNumber = ::annals::TableNumber(15);
+        const NAME: &'static str = "Customs";
+        type Row<'a> = Row<'a>;
+    }
+
+    /// The id of a row of `Customs`.
+    pub type Id = ::annals::typed::Id<Kind>;
+
+    /// The table `Customs`, for reading.
+    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
+
+    /// A row of `Customs`. Its getters can't fail, and cost no search.
+    #[derive(Clone)]
+    pub struct Row<'a>(::annals::Row<'a>);
+
+    impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        fn from(row: ::annals::Row<'a>) -> Self {
+            Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
+    impl<'a> Row<'a> {
+        /// Gives the row's id.
+        #[inline]
+        #[must_use]
+        pub fn id(&self) -> Id {
+            Id::from(self.0.id())
+        }
+
+        /// Gives the same row without the types of its schema.
+        #[inline]
+        #[must_use]
+        pub fn as_dynamic(&self) -> &::annals::Row<'a> {
+            &self.0
+        }
+
+        /// The field `LEVEL`: int32.
+        #[inline]
+        #[must_use]
+        pub fn LEVEL(&self) -> i32 {
+            self.0.read(::annals::FieldNumber(0))
+        }
+
+        /// The field `level`: int32.
+        #[inline]
+        #[must_use]
+        pub fn level(&self) -> i32 {
+            self.0.read(::annals::FieldNumber(1))
+        }
+
+        /// The field `Level`: string, may be null.
+        #[inline]
+        #[must_use]
+        pub fn Level(&self) -> Option<&str> {
+            self.0.read(::annals::FieldNumber(2))
+        }
+    }
+
+    /// The values of a new row of `Customs`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `LEVEL`: int32.
+        pub LEVEL: i32,
+        /// The field `level`: int32.
+        pub level: i32,
+        /// The field `Level`: string, may be null.
+        pub Level: Option<&'a str>,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 3] {
+            let values = [self.LEVEL.into(), self.level.into(), self.Level.into()];
+            values
+        }
+    }
+
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                LEVEL: row.LEVEL(),
+                level: row.level(),
+                Level: row.Level(),
+            }
+        }
+    }
+
+    /// The column `LEVEL`, to be read and written in many rows at once.
+    pub const LEVEL_: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `level`, to be read and written in many rows at once.
+    pub const LEVEL__: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `Level`, to be read and written in many rows at once.
+    pub const LEVEL___: ::annals::typed::Column<Kind, Option<&'static str>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The table `Customs` in a transaction, for reading and writing.
+    #[derive(Debug)]
+    #[must_use]
+    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+
+    impl<'t, 'db> Writer<'t, 'db> {
+        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+            Self(::annals::typed::Writer::new(transaction))
+        }
+
+        /// Inserts a row with the table's next id.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert(
+            &mut self,
+            LEVEL: i32,
+            level: i32,
+            Level: Option<&str>,
+        ) -> ::annals::Result<Id> {
+            self.0.insert(&[LEVEL.into(), level.into(), Level.into()])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
+        /// Inserts a row at a free id.
+        ///
+        /// # Errors
+        /// The id is in use, a row has the same key in a unique index, or the journal can't be
+        /// written.
+        pub fn insert_at(
+            &mut self,
+            id: Id,
+            LEVEL: i32,
+            level: i32,
+            Level: Option<&str>,
+        ) -> ::annals::Result<()> {
+            self.0
+                .insert_at(id, &[LEVEL.into(), level.into(), Level.into()])
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector<'k>(
+            &mut self,
+            LEVEL: &'k [i32],
+            level: &'k [i32],
+            Level: impl ::annals::typed::Slice<'k, Option<&'static str>>,
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                LEVEL.into(),
+                level.into(),
+                ::annals::typed::Slice::vector(Level),
+            ])
+        }
+
+        /// Sets the field `LEVEL` of a row.
+        ///
+        /// # Errors
+        /// There is no row with that id, or the journal can't be written.
+        pub fn set_LEVEL(&mut self, id: Id, LEVEL: i32) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(0), LEVEL.into())
+        }
+
+        /// Sets the field `level` of a row.
+        ///
+        /// # Errors
+        /// There is no row with that id, or the journal can't be written.
+        pub fn set_level(&mut self, id: Id, level: i32) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(1), level.into())
+        }
+
+        /// Sets the field `Level` of a row.
+        ///
+        /// # Errors
+        /// There is no row with that id, or the journal can't be written.
+        pub fn set_Level(&mut self, id: Id, Level: Option<&str>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(2), Level.into())
+        }
+
+        /// Gives the row with that id.
+        ///
+        /// # Errors
+        /// There is none.
+        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
+            self.0.into_table().get(id)
+        }
+
+        /// Gives the row with that id, if there is one.
+        ///
+        /// # Errors
+        /// It can't be loaded.
+        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+            self.0.into_table().find(id)
+        }
+
+        /// Gives all rows in order of their ids.
+        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
+            self.0.into_table().iter()
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
+        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        fn deref(&self) -> &Self::Target {
+            &self.0
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        fn deref_mut(&mut self) -> &mut Self::Target {
+            &mut self.0
+        }
+    }
+}
+
+/// The table `custom`.
+pub mod custom_ {
+    /// The kind of rows that the table `custom` holds.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Kind {}
+
+    impl ::annals::typed::Record for Kind {
+        const TABLE: ::annals::TableNumber = ::annals::TableNumber(16);
+        const NAME: &'static str = "custom";
+        type Row<'a> = Row<'a>;
+    }
+
+    /// The id of a row of `custom`.
+    pub type Id = ::annals::typed::Id<Kind>;
+
+    /// The table `custom`, for reading.
+    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
+
+    /// A row of `custom`. Its getters can't fail, and cost no search.
+    #[derive(Clone)]
+    pub struct Row<'a>(::annals::Row<'a>);
+
+    impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        fn from(row: ::annals::Row<'a>) -> Self {
+            Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
+    impl<'a> Row<'a> {
+        /// Gives the row's id.
+        #[inline]
+        #[must_use]
+        pub fn id(&self) -> Id {
+            Id::from(self.0.id())
+        }
+
+        /// Gives the same row without the types of its schema.
+        #[inline]
+        #[must_use]
+        pub fn as_dynamic(&self) -> &::annals::Row<'a> {
+            &self.0
+        }
+
+        /// The reference `custom` to a row of `custom_`.
+        #[inline]
+        #[must_use]
+        pub fn custom(&self) -> Option<super::custom_::Id> {
+            self.0.read(::annals::FieldNumber(0))
+        }
+    }
+
+    /// The values of a new row of `custom`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New {
+        /// The reference `custom` to a row of `custom_`.
+        pub custom: Option<super::custom_::Id>,
+    }
+
+    impl New {
+        fn values(self) -> [::annals::ValueRef<'static>; 1] {
+            let values = [self.custom.into()];
+            values
+        }
+    }
+
+    impl From<&Row<'_>> for New {
+        fn from(row: &Row<'_>) -> Self {
+            Self {
+                custom: row.custom(),
+            }
+        }
+    }
+
+    /// The column `custom`, to be read and written in many rows at once.
+    pub const CUSTOM: ::annals::typed::Column<Kind, Option<super::custom_::Id>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The table `custom` in a transaction, for reading and writing.
+    #[derive(Debug)]
+    #[must_use]
+    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+
+    impl<'t, 'db> Writer<'t, 'db> {
+        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+            Self(::annals::typed::Writer::new(transaction))
+        }
+
+        /// Inserts a row with the table's next id.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert(
+            &mut self,
+            custom: impl ::annals::typed::Nullable<super::custom_::Id>,
+        ) -> ::annals::Result<Id> {
+            self.0.insert(&[::annals::typed::nullable(custom)])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
+        /// Inserts a row at a free id.
+        ///
+        /// # Errors
+        /// The id is in use, a row has the same key in a unique index, or the journal can't be
+        /// written.
+        pub fn insert_at(
+            &mut self,
+            id: Id,
+            custom: impl ::annals::typed::Nullable<super::custom_::Id>,
+        ) -> ::annals::Result<()> {
+            self.0.insert_at(id, &[::annals::typed::nullable(custom)])
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector<'k>(
+            &mut self,
+            custom: impl ::annals::typed::Slice<'k, Option<super::custom_::Id>>,
+        ) -> ::annals::Result<Id> {
+            self.0
+                .insert_vector(&[::annals::typed::Slice::vector(custom)])
+        }
+
+        /// Sets the field `custom` of a row.
+        ///
+        /// # Errors
+        /// There is no row with that id, or the journal can't be written.
+        pub fn set_custom(
+            &mut self,
+            id: Id,
+            custom: impl ::annals::typed::Nullable<super::custom_::Id>,
+        ) -> ::annals::Result<()> {
+            self.0.set(
+                id,
+                ::annals::FieldNumber(0),
+                ::annals::typed::nullable(custom),
+            )
+        }
+
+        /// Gives the row with that id.
+        ///
+        /// # Errors
+        /// There is none.
+        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
+            self.0.into_table().get(id)
+        }
+
+        /// Gives the row with that id, if there is one.
+        ///
+        /// # Errors
+        /// It can't be loaded.
+        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+            self.0.into_table().find(id)
+        }
+
+        /// Gives all rows in order of their ids.
+        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
+            self.0.into_table().iter()
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
+        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        fn deref(&self) -> &Self::Target {
+            &self.0
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        fn deref_mut(&mut self) -> &mut Self::Target {
+            &mut self.0
+        }
+    }
+}
+
+/// The table `Reader`.
+pub mod Reader_ {
+    /// The kind of rows that the table `Reader` holds.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Kind {}
+
+    impl ::annals::typed::Record for Kind {
+        const TABLE: ::annals::TableNumber = ::annals::TableNumber(17);
+        const NAME: &'static str = "Reader";
+        type Row<'a> = Row<'a>;
+    }
+
+    /// The id of a row of `Reader`.
+    pub type Id = ::annals::typed::Id<Kind>;
+
+    /// The table `Reader`, for reading.
+    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
+
+    /// A row of `Reader`. Its getters can't fail, and cost no search.
+    #[derive(Clone)]
+    pub struct Row<'a>(::annals::Row<'a>);
+
+    impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        fn from(row: ::annals::Row<'a>) -> Self {
+            Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
+    impl<'a> Row<'a> {
+        /// Gives the row's id.
+        #[inline]
+        #[must_use]
+        pub fn id(&self) -> Id {
+            Id::from(self.0.id())
+        }
+
+        /// Gives the same row without the types of its schema.
+        #[inline]
+        #[must_use]
+        pub fn as_dynamic(&self) -> &::annals::Row<'a> {
+            &self.0
+        }
+    }
+
+    /// The table `Reader` in a transaction, for reading and writing.
+    #[derive(Debug)]
+    #[must_use]
+    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+
+    impl<'t, 'db> Writer<'t, 'db> {
+        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+            Self(::annals::typed::Writer::new(transaction))
+        }
+
+        /// Inserts a row with the table's next id.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert(&mut self) -> ::annals::Result<Id> {
+            self.0.insert(&[])
+        }
+
+        /// Inserts a row at a free id.
+        ///
+        /// # Errors
+        /// The id is in use, a row has the same key in a unique index, or the journal can't be
+        /// written.
+        pub fn insert_at(&mut self, id: Id) -> ::annals::Result<()> {
+            self.0.insert_at(id, &[])
+        }
+
+        /// Gives the row with that id.
+        ///
+        /// # Errors
+        /// There is none.
+        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
+            self.0.into_table().get(id)
+        }
+
+        /// Gives the row with that id, if there is one.
+        ///
+        /// # Errors
+        /// It can't be loaded.
+        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+            self.0.into_table().find(id)
+        }
+
+        /// Gives all rows in order of their ids.
+        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
+            self.0.into_table().iter()
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
+        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        fn deref(&self) -> &Self::Target {
+            &self.0
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        fn deref_mut(&mut self) -> &mut Self::Target {
+            &mut self.0
+        }
+    }
+}
+
+/// The table `write_blob`.
+pub mod write_blob_ {
+    /// The kind of rows that the table `write_blob` holds.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Kind {}
+
+    impl ::annals::typed::Record for Kind {
+        const TABLE: ::annals::TableNumber = ::annals::TableNumber(18);
+        const NAME: &'static str = "write_blob";
+        type Row<'a> = Row<'a>;
+    }
+
+    /// The id of a row of `write_blob`.
+    pub type Id = ::annals::typed::Id<Kind>;
+
+    /// The table `write_blob`, for reading.
+    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
+
+    /// A row of `write_blob`. Its getters can't fail, and cost no search.
+    #[derive(Clone)]
+    pub struct Row<'a>(::annals::Row<'a>);
+
+    impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        fn from(row: ::annals::Row<'a>) -> Self {
+            Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
+    impl<'a> Row<'a> {
+        /// Gives the row's id.
+        #[inline]
+        #[must_use]
+        pub fn id(&self) -> Id {
+            Id::from(self.0.id())
+        }
+
+        /// Gives the same row without the types of its schema.
+        #[inline]
+        #[must_use]
+        pub fn as_dynamic(&self) -> &::annals::Row<'a> {
+            &self.0
+        }
+    }
+
+    /// The table `write_blob` in a transaction, for reading and writing.
+    #[derive(Debug)]
+    #[must_use]
+    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+
+    impl<'t, 'db> Writer<'t, 'db> {
+        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+            Self(::annals::typed::Writer::new(transaction))
+        }
+
+        /// Inserts a row with the table's next id.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert(&mut self) -> ::annals::Result<Id> {
+            self.0.insert(&[])
+        }
+
+        /// Inserts a row at a free id.
+        ///
+        /// # Errors
+        /// The id is in use, a row has the same key in a unique index, or the journal can't be
+        /// written.
+        pub fn insert_at(&mut self, id: Id) -> ::annals::Result<()> {
+            self.0.insert_at(id, &[])
+        }
+
+        /// Gives the row with that id.
+        ///
+        /// # Errors
+        /// There is none.
+        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
+            self.0.into_table().get(id)
+        }
+
+        /// Gives the row with that id, if there is one.
+        ///
+        /// # Errors
+        /// It can't be loaded.
+        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+            self.0.into_table().find(id)
+        }
+
+        /// Gives all rows in order of their ids.
+        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
+            self.0.into_table().iter()
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
+        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        fn deref(&self) -> &Self::Target {
+            &self.0
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        fn deref_mut(&mut self) -> &mut Self::Target {
+            &mut self.0
+        }
+    }
+}
+
+/// The table `New`.
+pub mod New {
+    /// The kind of rows that the table `New` holds.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Kind {}
+
+    impl ::annals::typed::Record for Kind {
+        const TABLE: ::annals::TableNumber = ::annals::TableNumber(19);
+        const NAME: &'static str = "New";
+        type Row<'a> = Row<'a>;
+    }
+
+    /// The id of a row of `New`.
+    pub type Id = ::annals::typed::Id<Kind>;
+
+    /// The table `New`, for reading.
+    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
+
+    /// A row of `New`. Its getters can't fail, and cost no search.
+    #[derive(Clone)]
+    pub struct Row<'a>(::annals::Row<'a>);
+
+    impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        fn from(row: ::annals::Row<'a>) -> Self {
+            Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
+    impl<'a> Row<'a> {
+        /// Gives the row's id.
+        #[inline]
+        #[must_use]
+        pub fn id(&self) -> Id {
+            Id::from(self.0.id())
+        }
+
+        /// Gives the same row without the types of its schema.
+        #[inline]
+        #[must_use]
+        pub fn as_dynamic(&self) -> &::annals::Row<'a> {
+            &self.0
+        }
+
+        /// The field `row`: string, may be null.
+        #[inline]
+        #[must_use]
+        pub fn row(&self) -> Option<&str> {
+            self.0.read(::annals::FieldNumber(0))
+        }
+
+        /// The field `values`: blob.
+        #[inline]
+        #[must_use]
+        pub fn values(&self) -> Option<::annals::Blob> {
+            self.0.read(::annals::FieldNumber(1))
+        }
+    }
+
+    /// The values of a new row of `New`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `row`: string, may be null.
+        pub row: Option<&'a str>,
+        /// The field `values`: blob.
+        pub values: Option<::annals::Blob>,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 2] {
+            let values = [self.row.into(), self.values.into()];
+            values
+        }
+    }
+
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                row: row.row(),
+                values: row.values(),
+            }
+        }
+    }
+
+    /// The column `row`, to be read and written in many rows at once.
+    pub const ROW: ::annals::typed::Column<Kind, Option<&'static str>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `values`, to be read and written in many rows at once.
+    pub const VALUES: ::annals::typed::Column<Kind, Option<::annals::Blob>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The table `New` in a transaction, for reading and writing.
+    #[derive(Debug)]
+    #[must_use]
+    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+
+    impl<'t, 'db> Writer<'t, 'db> {
+        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+            Self(::annals::typed::Writer::new(transaction))
+        }
+
+        /// Inserts a row with the table's next id.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert(
+            &mut self,
+            row: Option<&str>,
+            values: impl ::annals::typed::Nullable<::annals::Blob>,
+        ) -> ::annals::Result<Id> {
+            self.0
+                .insert(&[row.into(), ::annals::typed::nullable(values)])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
+        /// Inserts a row at a free id.
+        ///
+        /// # Errors
+        /// The id is in use, a row has the same key in a unique index, or the journal can't be
+        /// written.
+        pub fn insert_at(
+            &mut self,
+            id: Id,
+            row: Option<&str>,
+            values: impl ::annals::typed::Nullable<::annals::Blob>,
+        ) -> ::annals::Result<()> {
+            self.0
+                .insert_at(id, &[row.into(), ::annals::typed::nullable(values)])
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector<'k>(
+            &mut self,
+            row: impl ::annals::typed::Slice<'k, Option<&'static str>>,
+            values: impl ::annals::typed::Slice<'k, Option<::annals::Blob>>,
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                ::annals::typed::Slice::vector(row),
+                ::annals::typed::Slice::vector(values),
+            ])
+        }
+
+        /// Sets the field `row` of a row.
+        ///
+        /// # Errors
+        /// There is no row with that id, or the journal can't be written.
+        pub fn set_row(&mut self, id: Id, row: Option<&str>) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(0), row.into())
+        }
+
+        /// Sets the field `values` of a row.
+        ///
+        /// # Errors
+        /// There is no row with that id, or the journal can't be written.
+        pub fn set_values(
+            &mut self,
+            id: Id,
+            values: impl ::annals::typed::Nullable<::annals::Blob>,
+        ) -> ::annals::Result<()> {
+            self.0.set(
+                id,
+                ::annals::FieldNumber(1),
+                ::annals::typed::nullable(values),
+            )
+        }
+
+        /// Gives the row with that id.
+        ///
+        /// # Errors
+        /// There is none.
+        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
+            self.0.into_table().get(id)
+        }
+
+        /// Gives the row with that id, if there is one.
+        ///
+        /// # Errors
+        /// It can't be loaded.
+        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+            self.0.into_table().find(id)
+        }
+
+        /// Gives all rows in order of their ids.
+        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
+            self.0.into_table().iter()
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
+        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        fn deref(&self) -> &Self::Target {
+            &self.0
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        fn deref_mut(&mut self) -> &mut Self::Target {
+            &mut self.0
+        }
+    }
+}
+
+/// The schema as it is at each `custom`, for the function of that name.
+pub mod custom {
+    /// The tables as they are at `custom self`.
+    pub mod self_ {
+        pub use super::super::r#type;
+
+        pub use super::super::self_;
+
+        pub use super::super::crate_;
+
+        pub use super::super::super_;
+
+        pub use super::super::__;
+
+        pub use super::super::Database_;
+
+        pub use super::super::id;
+
+        pub use super::super::comment___ as comment__;
+
+        pub use super::super::comment_;
+
+        pub use super::super::view_;
+
+        pub use super::super::str_;
+
+        pub use super::super::Option_;
+
+        pub use super::super::std;
+
+        pub use super::super::annals;
+
+        pub use super::super::r#yield;
+
+        pub use super::super::Customs_;
+
+        pub use super::super::custom_;
+
+        pub use super::super::Reader_;
+
+        pub use super::super::write_blob_;
+
+        pub use super::super::New;
+
+        /// The program's function: a closure or a function, borrowed. What it returns as an error rolls the
+        /// upgrade back.
+        pub type Function<'f> = &'f mut dyn FnMut(&mut Transaction<'_, '_>) -> ::annals::Result<()>;
+
+        /// The transaction of an upgrade, which commits it as a whole.
+        #[derive(Debug)]
+        pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
+
+        impl<'t, 'db> Transaction<'t, 'db> {
+            pub(in super::super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+                Self(transaction)
+            }
+
+            /// Gives what the transaction sees.
+            #[must_use]
+            pub fn view(&self) -> View<'_> {
+                View(self.0.view())
+            }
+
+            /// Notes a comment in the journal.
+            ///
+            /// # Errors
+            /// The journal can't be written.
+            pub fn comment(&mut self, text: &str) -> ::annals::Result<()> {
+                self.0.comment(text)
+            }
+
+            /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
+            /// field of type `blob`.
+            ///
+            /// # Errors
+            /// `content` can't be read, or the journal can't be written.
+            pub fn write_blob(
+                &mut self,
+                content: impl ::std::io::Read,
+            ) -> ::annals::Result<::annals::Blob> {
+                self.0.write_blob(content)
+            }
+
+            /// Appends bytes to the blob that this transaction wrote last.
+            ///
+            /// # Errors
+            /// There is no such blob or no byte, or the journal can't be written.
+            pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
+                self.0.append_blob(bytes)
+            }
+
+            /// Opens a blob that was committed, or that this transaction wrote.
+            ///
+            /// # Errors
+            /// There is no such blob.
+            pub fn read_blob(
+                &self,
+                blob: ::annals::Blob,
+            ) -> ::annals::Result<::annals::BlobReader<'_>> {
+                self.0.blob(blob)
+            }
+
+            /// Gives the same transaction without the types of its schema.
+            #[must_use]
+            pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
+                self.0
+            }
+        }
+
+        /// What the transaction sees: all tables at this place of the schema, for reading.
+        #[derive(Clone, Copy, Debug)]
+        pub struct View<'a>(&'a ::annals::View);
+
+        impl<'a> View<'a> {
+            /// Gives the table `type`.
+            #[must_use]
+            pub fn r#type(self) -> r#type::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `self`.
+            #[must_use]
+            pub fn self_(self) -> self_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `crate`.
+            #[must_use]
+            pub fn crate_(self) -> crate_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `super`.
+            #[must_use]
+            pub fn super_(self) -> super_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `_`.
+            #[must_use]
+            pub fn __(self) -> __::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Database`.
+            #[must_use]
+            pub fn Database_(self) -> Database_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `id`.
+            #[must_use]
+            pub fn id(self) -> id::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `comment`.
+            #[must_use]
+            pub fn comment__(self) -> comment__::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `comment_`.
+            #[must_use]
+            pub fn comment_(self) -> comment_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `view`.
+            #[must_use]
+            pub fn view_(self) -> view_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `str`.
+            #[must_use]
+            pub fn str_(self) -> str_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Option`.
+            #[must_use]
+            pub fn Option_(self) -> Option_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `std`.
+            #[must_use]
+            pub fn std(self) -> std::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `annals`.
+            #[must_use]
+            pub fn annals(self) -> annals::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `yield`.
+            #[must_use]
+            pub fn r#yield(self) -> r#yield::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Customs`.
+            #[must_use]
+            pub fn Customs_(self) -> Customs_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `custom`.
+            #[must_use]
+            pub fn custom_(self) -> custom_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Reader`.
+            #[must_use]
+            pub fn Reader_(self) -> Reader_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `write_blob`.
+            #[must_use]
+            pub fn write_blob_(self) -> write_blob_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `New`.
+            #[must_use]
+            pub fn New(self) -> New::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+        }
+
+        impl<'db> Transaction<'_, 'db> {
+            /// Gives the table `type`.
+            pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
+                r#type::Writer::new(self.0)
+            }
+
+            /// Gives the table `self`.
+            pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
+                self_::Writer::new(self.0)
+            }
+
+            /// Gives the table `crate`.
+            pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
+                crate_::Writer::new(self.0)
+            }
+
+            /// Gives the table `super`.
+            pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
+                super_::Writer::new(self.0)
+            }
+
+            /// Gives the table `_`.
+            pub fn __(&mut self) -> __::Writer<'_, 'db> {
+                __::Writer::new(self.0)
+            }
+
+            /// Gives the table `Database`.
+            pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
+                Database_::Writer::new(self.0)
+            }
+
+            /// Gives the table `id`.
+            pub fn id(&mut self) -> id::Writer<'_, 'db> {
+                id::Writer::new(self.0)
+            }
+
+            /// Gives the table `comment`.
+            pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
+                comment__::Writer::new(self.0)
+            }
+
+            /// Gives the table `comment_`.
+            pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
+                comment_::Writer::new(self.0)
+            }
+
+            /// Gives the table `view`.
+            pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
+                view_::Writer::new(self.0)
+            }
+
+            /// Gives the table `str`.
+            pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
+                str_::Writer::new(self.0)
+            }
+
+            /// Gives the table `Option`.
+            pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
+                Option_::Writer::new(self.0)
+            }
+
+            /// Gives the table `std`.
+            pub fn std(&mut self) -> std::Writer<'_, 'db> {
+                std::Writer::new(self.0)
+            }
+
+            /// Gives the table `annals`.
+            pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
+                annals::Writer::new(self.0)
+            }
+
+            /// Gives the table `yield`.
+            pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
+                r#yield::Writer::new(self.0)
+            }
+
+            /// Gives the table `Customs`.
+            pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
+                Customs_::Writer::new(self.0)
+            }
+
+            /// Gives the table `custom`.
+            pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
+                custom_::Writer::new(self.0)
+            }
+
+            /// Gives the table `Reader`.
+            pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
+                Reader_::Writer::new(self.0)
+            }
+
+            /// Gives the table `write_blob`.
+            pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
+                write_blob_::Writer::new(self.0)
+            }
+
+            /// Gives the table `New`.
+            pub fn New(&mut self) -> New::Writer<'_, 'db> {
+                New::Writer::new(self.0)
+            }
+        }
+    }
+
+    /// The tables as they are at `custom type`.
+    pub mod r#type {
+        pub use super::super::r#type;
+
+        pub use super::super::self_;
+
+        pub use super::super::crate_;
+
+        pub use super::super::super_;
+
+        pub use super::super::__;
+
+        pub use super::super::Database_;
+
+        pub use super::super::id;
+
+        pub use super::super::comment___ as comment__;
+
+        pub use super::super::comment_;
+
+        pub use super::super::view_;
+
+        pub use super::super::str_;
+
+        pub use super::super::Option_;
+
+        pub use super::super::std;
+
+        pub use super::super::annals;
+
+        pub use super::super::r#yield;
+
+        pub use super::super::Customs_;
+
+        pub use super::super::custom_;
+
+        pub use super::super::Reader_;
+
+        pub use super::super::write_blob_;
+
+        pub use super::super::New;
+
+        /// The program's function: a closure or a function, borrowed. What it returns as an error rolls the
+        /// upgrade back.
+        pub type Function<'f> = &'f mut dyn FnMut(&mut Transaction<'_, '_>) -> ::annals::Result<()>;
+
+        /// The transaction of an upgrade, which commits it as a whole.
+        #[derive(Debug)]
+        pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
+
+        impl<'t, 'db> Transaction<'t, 'db> {
+            pub(in super::super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+                Self(transaction)
+            }
+
+            /// Gives what the transaction sees.
+            #[must_use]
+            pub fn view(&self) -> View<'_> {
+                View(self.0.view())
+            }
+
+            /// Notes a comment in the journal.
+            ///
+            /// # Errors
+            /// The journal can't be written.
+            pub fn comment(&mut self, text: &str) -> ::annals::Result<()> {
+                self.0.comment(text)
+            }
+
+            /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
+            /// field of type `blob`.
+            ///
+            /// # Errors
+            /// `content` can't be read, or the journal can't be written.
+            pub fn write_blob(
+                &mut self,
+                content: impl ::std::io::Read,
+            ) -> ::annals::Result<::annals::Blob> {
+                self.0.write_blob(content)
+            }
+
+            /// Appends bytes to the blob that this transaction wrote last.
+            ///
+            /// # Errors
+            /// There is no such blob or no byte, or the journal can't be written.
+            pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
+                self.0.append_blob(bytes)
+            }
+
+            /// Opens a blob that was committed, or that this transaction wrote.
+            ///
+            /// # Errors
+            /// There is no such blob.
+            pub fn read_blob(
+                &self,
+                blob: ::annals::Blob,
+            ) -> ::annals::Result<::annals::BlobReader<'_>> {
+                self.0.blob(blob)
+            }
+
+            /// Gives the same transaction without the types of its schema.
+            #[must_use]
+            pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
+                self.0
+            }
+        }
+
+        /// What the transaction sees: all tables at this place of the schema, for reading.
+        #[derive(Clone, Copy, Debug)]
+        pub struct View<'a>(&'a ::annals::View);
+
+        impl<'a> View<'a> {
+            /// Gives the table `type`.
+            #[must_use]
+            pub fn r#type(self) -> r#type::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `self`.
+            #[must_use]
+            pub fn self_(self) -> self_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `crate`.
+            #[must_use]
+            pub fn crate_(self) -> crate_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `super`.
+            #[must_use]
+            pub fn super_(self) -> super_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `_`.
+            #[must_use]
+            pub fn __(self) -> __::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Database`.
+            #[must_use]
+            pub fn Database_(self) -> Database_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `id`.
+            #[must_use]
+            pub fn id(self) -> id::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `comment`.
+            #[must_use]
+            pub fn comment__(self) -> comment__::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `comment_`.
+            #[must_use]
+            pub fn comment_(self) -> comment_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `view`.
+            #[must_use]
+            pub fn view_(self) -> view_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `str`.
+            #[must_use]
+            pub fn str_(self) -> str_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Option`.
+            #[must_use]
+            pub fn Option_(self) -> Option_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `std`.
+            #[must_use]
+            pub fn std(self) -> std::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `annals`.
+            #[must_use]
+            pub fn annals(self) -> annals::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `yield`.
+            #[must_use]
+            pub fn r#yield(self) -> r#yield::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Customs`.
+            #[must_use]
+            pub fn Customs_(self) -> Customs_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `custom`.
+            #[must_use]
+            pub fn custom_(self) -> custom_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Reader`.
+            #[must_use]
+            pub fn Reader_(self) -> Reader_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `write_blob`.
+            #[must_use]
+            pub fn write_blob_(self) -> write_blob_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `New`.
+            #[must_use]
+            pub fn New(self) -> New::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+        }
+
+        impl<'db> Transaction<'_, 'db> {
+            /// Gives the table `type`.
+            pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
+                r#type::Writer::new(self.0)
+            }
+
+            /// Gives the table `self`.
+            pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
+                self_::Writer::new(self.0)
+            }
+
+            /// Gives the table `crate`.
+            pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
+                crate_::Writer::new(self.0)
+            }
+
+            /// Gives the table `super`.
+            pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
+                super_::Writer::new(self.0)
+            }
+
+            /// Gives the table `_`.
+            pub fn __(&mut self) -> __::Writer<'_, 'db> {
+                __::Writer::new(self.0)
+            }
+
+            /// Gives the table `Database`.
+            pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
+                Database_::Writer::new(self.0)
+            }
+
+            /// Gives the table `id`.
+            pub fn id(&mut self) -> id::Writer<'_, 'db> {
+                id::Writer::new(self.0)
+            }
+
+            /// Gives the table `comment`.
+            pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
+                comment__::Writer::new(self.0)
+            }
+
+            /// Gives the table `comment_`.
+            pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
+                comment_::Writer::new(self.0)
+            }
+
+            /// Gives the table `view`.
+            pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
+                view_::Writer::new(self.0)
+            }
+
+            /// Gives the table `str`.
+            pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
+                str_::Writer::new(self.0)
+            }
+
+            /// Gives the table `Option`.
+            pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
+                Option_::Writer::new(self.0)
+            }
+
+            /// Gives the table `std`.
+            pub fn std(&mut self) -> std::Writer<'_, 'db> {
+                std::Writer::new(self.0)
+            }
+
+            /// Gives the table `annals`.
+            pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
+                annals::Writer::new(self.0)
+            }
+
+            /// Gives the table `yield`.
+            pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
+                r#yield::Writer::new(self.0)
+            }
+
+            /// Gives the table `Customs`.
+            pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
+                Customs_::Writer::new(self.0)
+            }
+
+            /// Gives the table `custom`.
+            pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
+                custom_::Writer::new(self.0)
+            }
+
+            /// Gives the table `Reader`.
+            pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
+                Reader_::Writer::new(self.0)
+            }
+
+            /// Gives the table `write_blob`.
+            pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
+                write_blob_::Writer::new(self.0)
+            }
+
+            /// Gives the table `New`.
+            pub fn New(&mut self) -> New::Writer<'_, 'db> {
+                New::Writer::new(self.0)
+            }
+        }
+    }
+
+    /// The tables as they are at `custom Customs`.
+    pub mod Customs {
+        pub use super::super::r#type;
+
+        pub use super::super::self_;
+
+        pub use super::super::crate_;
+
+        pub use super::super::super_;
+
+        pub use super::super::__;
+
+        pub use super::super::Database_;
+
+        pub use super::super::id;
+
+        pub use super::super::comment___ as comment__;
+
+        pub use super::super::comment_;
+
+        pub use super::super::view_;
+
+        pub use super::super::str_;
+
+        pub use super::super::Option_;
+
+        pub use super::super::std;
+
+        pub use super::super::annals;
+
+        pub use super::super::r#yield;
+
+        pub use super::super::Customs_;
+
+        pub use super::super::custom_;
+
+        pub use super::super::Reader_;
+
+        pub use super::super::write_blob_;
+
+        pub use super::super::New;
+
+        /// The program's function: a closure or a function, borrowed. What it returns as an error rolls the
+        /// upgrade back.
+        pub type Function<'f> = &'f mut dyn FnMut(&mut Transaction<'_, '_>) -> ::annals::Result<()>;
+
+        /// The transaction of an upgrade, which commits it as a whole.
+        #[derive(Debug)]
+        pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
+
+        impl<'t, 'db> Transaction<'t, 'db> {
+            pub(in super::super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+                Self(transaction)
+            }
+
+            /// Gives what the transaction sees.
+            #[must_use]
+            pub fn view(&self) -> View<'_> {
+                View(self.0.view())
+            }
+
+            /// Notes a comment in the journal.
+            ///
+            /// # Errors
+            /// The journal can't be written.
+            pub fn comment(&mut self, text: &str) -> ::annals::Result<()> {
+                self.0.comment(text)
+            }
+
+            /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
+            /// field of type `blob`.
+            ///
+            /// # Errors
+            /// `content` can't be read, or the journal can't be written.
+            pub fn write_blob(
+                &mut self,
+                content: impl ::std::io::Read,
+            ) -> ::annals::Result<::annals::Blob> {
+                self.0.write_blob(content)
+            }
+
+            /// Appends bytes to the blob that this transaction wrote last.
+            ///
+            /// # Errors
+            /// There is no such blob or no byte, or the journal can't be written.
+            pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
+                self.0.append_blob(bytes)
+            }
+
+            /// Opens a blob that was committed, or that this transaction wrote.
+            ///
+            /// # Errors
+            /// There is no such blob.
+            pub fn read_blob(
+                &self,
+                blob: ::annals::Blob,
+            ) -> ::annals::Result<::annals::BlobReader<'_>> {
+                self.0.blob(blob)
+            }
+
+            /// Gives the same transaction without the types of its schema.
+            #[must_use]
+            pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
+                self.0
+            }
+        }
+
+        /// What the transaction sees: all tables at this place of the schema, for reading.
+        #[derive(Clone, Copy, Debug)]
+        pub struct View<'a>(&'a ::annals::View);
+
+        impl<'a> View<'a> {
+            /// Gives the table `type`.
+            #[must_use]
+            pub fn r#type(self) -> r#type::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `self`.
+            #[must_use]
+            pub fn self_(self) -> self_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `crate`.
+            #[must_use]
+            pub fn crate_(self) -> crate_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `super`.
+            #[must_use]
+            pub fn super_(self) -> super_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `_`.
+            #[must_use]
+            pub fn __(self) -> __::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Database`.
+            #[must_use]
+            pub fn Database_(self) -> Database_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `id`.
+            #[must_use]
+            pub fn id(self) -> id::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `comment`.
+            #[must_use]
+            pub fn comment__(self) -> comment__::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `comment_`.
+            #[must_use]
+            pub fn comment_(self) -> comment_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `view`.
+            #[must_use]
+            pub fn view_(self) -> view_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `str`.
+            #[must_use]
+            pub fn str_(self) -> str_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Option`.
+            #[must_use]
+            pub fn Option_(self) -> Option_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `std`.
+            #[must_use]
+            pub fn std(self) -> std::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `annals`.
+            #[must_use]
+            pub fn annals(self) -> annals::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `yield`.
+            #[must_use]
+            pub fn r#yield(self) -> r#yield::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Customs`.
+            #[must_use]
+            pub fn Customs_(self) -> Customs_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `custom`.
+            #[must_use]
+            pub fn custom_(self) -> custom_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Reader`.
+            #[must_use]
+            pub fn Reader_(self) -> Reader_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `write_blob`.
+            #[must_use]
+            pub fn write_blob_(self) -> write_blob_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `New`.
+            #[must_use]
+            pub fn New(self) -> New::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+        }
+
+        impl<'db> Transaction<'_, 'db> {
+            /// Gives the table `type`.
+            pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
+                r#type::Writer::new(self.0)
+            }
+
+            /// Gives the table `self`.
+            pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
+                self_::Writer::new(self.0)
+            }
+
+            /// Gives the table `crate`.
+            pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
+                crate_::Writer::new(self.0)
+            }
+
+            /// Gives the table `super`.
+            pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
+                super_::Writer::new(self.0)
+            }
+
+            /// Gives the table `_`.
+            pub fn __(&mut self) -> __::Writer<'_, 'db> {
+                __::Writer::new(self.0)
+            }
+
+            /// Gives the table `Database`.
+            pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
+                Database_::Writer::new(self.0)
+            }
+
+            /// Gives the table `id`.
+            pub fn id(&mut self) -> id::Writer<'_, 'db> {
+                id::Writer::new(self.0)
+            }
+
+            /// Gives the table `comment`.
+            pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
+                comment__::Writer::new(self.0)
+            }
+
+            /// Gives the table `comment_`.
+            pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
+                comment_::Writer::new(self.0)
+            }
+
+            /// Gives the table `view`.
+            pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
+                view_::Writer::new(self.0)
+            }
+
+            /// Gives the table `str`.
+            pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
+                str_::Writer::new(self.0)
+            }
+
+            /// Gives the table `Option`.
+            pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
+                Option_::Writer::new(self.0)
+            }
+
+            /// Gives the table `std`.
+            pub fn std(&mut self) -> std::Writer<'_, 'db> {
+                std::Writer::new(self.0)
+            }
+
+            /// Gives the table `annals`.
+            pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
+                annals::Writer::new(self.0)
+            }
+
+            /// Gives the table `yield`.
+            pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
+                r#yield::Writer::new(self.0)
+            }
+
+            /// Gives the table `Customs`.
+            pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
+                Customs_::Writer::new(self.0)
+            }
+
+            /// Gives the table `custom`.
+            pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
+                custom_::Writer::new(self.0)
+            }
+
+            /// Gives the table `Reader`.
+            pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
+                Reader_::Writer::new(self.0)
+            }
+
+            /// Gives the table `write_blob`.
+            pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
+                write_blob_::Writer::new(self.0)
+            }
+
+            /// Gives the table `New`.
+            pub fn New(&mut self) -> New::Writer<'_, 'db> {
+                New::Writer::new(self.0)
+            }
+        }
+    }
+
+    /// The tables as they are at `custom Transaction`.
+    pub mod Transaction {
+        pub use super::super::r#type;
+
+        pub use super::super::self_;
+
+        pub use super::super::crate_;
+
+        pub use super::super::super_;
+
+        pub use super::super::__;
+
+        pub use super::super::Database_;
+
+        pub use super::super::id;
+
+        pub use super::super::comment___ as comment__;
+
+        pub use super::super::comment_;
+
+        pub use super::super::view_;
+
+        pub use super::super::str_;
+
+        pub use super::super::Option_;
+
+        pub use super::super::std;
+
+        pub use super::super::annals;
+
+        pub use super::super::r#yield;
+
+        pub use super::super::Customs_;
+
+        pub use super::super::custom_;
+
+        pub use super::super::Reader_;
+
+        pub use super::super::write_blob_;
+
+        pub use super::super::New;
+
+        /// The program's function: a closure or a function, borrowed. What it returns as an error rolls the
+        /// upgrade back.
+        pub type Function<'f> = &'f mut dyn FnMut(&mut Transaction<'_, '_>) -> ::annals::Result<()>;
+
+        /// The transaction of an upgrade, which commits it as a whole.
+        #[derive(Debug)]
+        pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
+
+        impl<'t, 'db> Transaction<'t, 'db> {
+            pub(in super::super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+                Self(transaction)
+            }
+
+            /// Gives what the transaction sees.
+            #[must_use]
+            pub fn view(&self) -> View<'_> {
+                View(self.0.view())
+            }
+
+            /// Notes a comment in the journal.
+            ///
+            /// # Errors
+            /// The journal can't be written.
+            pub fn comment(&mut self, text: &str) -> ::annals::Result<()> {
+                self.0.comment(text)
+            }
+
+            /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
+            /// field of type `blob`.
+            ///
+            /// # Errors
+            /// `content` can't be read, or the journal can't be written.
+            pub fn write_blob(
+                &mut self,
+                content: impl ::std::io::Read,
+            ) -> ::annals::Result<::annals::Blob> {
+                self.0.write_blob(content)
+            }
+
+            /// Appends bytes to the blob that this transaction wrote last.
+            ///
+            /// # Errors
+            /// There is no such blob or no byte, or the journal can't be written.
+            pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
+                self.0.append_blob(bytes)
+            }
+
+            /// Opens a blob that was committed, or that this transaction wrote.
+            ///
+            /// # Errors
+            /// There is no such blob.
+            pub fn read_blob(
+                &self,
+                blob: ::annals::Blob,
+            ) -> ::annals::Result<::annals::BlobReader<'_>> {
+                self.0.blob(blob)
+            }
+
+            /// Gives the same transaction without the types of its schema.
+            #[must_use]
+            pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
+                self.0
+            }
+        }
+
+        /// What the transaction sees: all tables at this place of the schema, for reading.
+        #[derive(Clone, Copy, Debug)]
+        pub struct View<'a>(&'a ::annals::View);
+
+        impl<'a> View<'a> {
+            /// Gives the table `type`.
+            #[must_use]
+            pub fn r#type(self) -> r#type::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `self`.
+            #[must_use]
+            pub fn self_(self) -> self_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `crate`.
+            #[must_use]
+            pub fn crate_(self) -> crate_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `super`.
+            #[must_use]
+            pub fn super_(self) -> super_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `_`.
+            #[must_use]
+            pub fn __(self) -> __::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Database`.
+            #[must_use]
+            pub fn Database_(self) -> Database_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `id`.
+            #[must_use]
+            pub fn id(self) -> id::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `comment`.
+            #[must_use]
+            pub fn comment__(self) -> comment__::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `comment_`.
+            #[must_use]
+            pub fn comment_(self) -> comment_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `view`.
+            #[must_use]
+            pub fn view_(self) -> view_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `str`.
+            #[must_use]
+            pub fn str_(self) -> str_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Option`.
+            #[must_use]
+            pub fn Option_(self) -> Option_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `std`.
+            #[must_use]
+            pub fn std(self) -> std::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `annals`.
+            #[must_use]
+            pub fn annals(self) -> annals::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `yield`.
+            #[must_use]
+            pub fn r#yield(self) -> r#yield::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Customs`.
+            #[must_use]
+            pub fn Customs_(self) -> Customs_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `custom`.
+            #[must_use]
+            pub fn custom_(self) -> custom_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `Reader`.
+            #[must_use]
+            pub fn Reader_(self) -> Reader_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `write_blob`.
+            #[must_use]
+            pub fn write_blob_(self) -> write_blob_::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+
+            /// Gives the table `New`.
+            #[must_use]
+            pub fn New(self) -> New::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
+        }
+
+        impl<'db> Transaction<'_, 'db> {
+            /// Gives the table `type`.
+            pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
+                r#type::Writer::new(self.0)
+            }
+
+            /// Gives the table `self`.
+            pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
+                self_::Writer::new(self.0)
+            }
+
+            /// Gives the table `crate`.
+            pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
+                crate_::Writer::new(self.0)
+            }
+
+            /// Gives the table `super`.
+            pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
+                super_::Writer::new(self.0)
+            }
+
+            /// Gives the table `_`.
+            pub fn __(&mut self) -> __::Writer<'_, 'db> {
+                __::Writer::new(self.0)
+            }
+
+            /// Gives the table `Database`.
+            pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
+                Database_::Writer::new(self.0)
+            }
+
+            /// Gives the table `id`.
+            pub fn id(&mut self) -> id::Writer<'_, 'db> {
+                id::Writer::new(self.0)
+            }
+
+            /// Gives the table `comment`.
+            pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
+                comment__::Writer::new(self.0)
+            }
+
+            /// Gives the table `comment_`.
+            pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
+                comment_::Writer::new(self.0)
+            }
+
+            /// Gives the table `view`.
+            pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
+                view_::Writer::new(self.0)
+            }
+
+            /// Gives the table `str`.
+            pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
+                str_::Writer::new(self.0)
+            }
+
+            /// Gives the table `Option`.
+            pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
+                Option_::Writer::new(self.0)
+            }
+
+            /// Gives the table `std`.
+            pub fn std(&mut self) -> std::Writer<'_, 'db> {
+                std::Writer::new(self.0)
+            }
+
+            /// Gives the table `annals`.
+            pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
+                annals::Writer::new(self.0)
+            }
+
+            /// Gives the table `yield`.
+            pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
+                r#yield::Writer::new(self.0)
+            }
+
+            /// Gives the table `Customs`.
+            pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
+                Customs_::Writer::new(self.0)
+            }
+
+            /// Gives the table `custom`.
+            pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
+                custom_::Writer::new(self.0)
+            }
+
+            /// Gives the table `Reader`.
+            pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
+                Reader_::Writer::new(self.0)
+            }
+
+            /// Gives the table `write_blob`.
+            pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
+                write_blob_::Writer::new(self.0)
+            }
+
+            /// Gives the table `New`.
+            pub fn New(&mut self) -> New::Writer<'_, 'db> {
+                New::Writer::new(self.0)
+            }
         }
     }
 }

@@ -33,10 +33,12 @@ static COMPILED: ::annals::typed::CompiledSchema = ::annals::typed::CompiledSche
 /// A database with this schema, open for reading and writing: one writer at a time, any number of
 /// readers. It is `Send` and `Sync`: share it by reference or in an `Arc`.
 #[derive(Debug)]
+#[must_use = "a database that isn't kept is closed at once"]
 pub struct Database(::annals::Database);
 
 impl Database {
-    /// Opens or creates a database with the default options.
+    /// Opens or creates a database with the default options. A file with an older schema is
+    /// upgraded.
     ///
     /// # Errors
     /// Those of [`open_with`](Self::open_with).
@@ -44,16 +46,27 @@ impl Database {
         Self::open_with(path, &::annals::Options::new())
     }
 
-    /// Opens or creates a database.
+    /// Opens or creates a database. A file with an older schema is upgraded.
     ///
     /// # Errors
-    /// The file is no database, is damaged, is in use, or has another schema; or the operating
-    /// system said no.
+    /// The file is no database, is damaged, is in use, or has another schema, or a newer one; or the
+    /// operating system said no.
     pub fn open_with(
         path: impl AsRef<::std::path::Path>,
         options: &::annals::Options,
     ) -> ::annals::Result<Self> {
         options.open_schema(path, COMPILED.get()?).map(Self)
+    }
+
+    /// Opens a file for reading only, as it is now: takes no lock, waits for nobody, and writes
+    /// nothing. The schema of the file may be newer than this one.
+    ///
+    /// # Errors
+    /// The file is no database, is damaged, or has another schema, or an older one; or the operating
+    /// system said no.
+    pub fn open_read_only(path: impl AsRef<::std::path::Path>) -> ::annals::Result<Reader> {
+        let (options, schema) = (::annals::Options::new(), COMPILED.get()?);
+        options.open_schema_read_only(path, schema).map(Reader)
     }
 
     /// Gives a snapshot of the last commit. Never waits.
@@ -70,11 +83,23 @@ impl Database {
         self.0.begin().map(Transaction)
     }
 
-    /// Runs `change` in a transaction and commits it; an `Err` rolls it back.
+    /// Runs `change` in a transaction and commits it; an `Err` rolls everything back. A transaction
+    /// whose errors are the program's own is run by [`transact`](Self::transact).
     ///
     /// # Errors
     /// That of `change`, or of beginning or committing.
-    pub fn write<T, E: From<::annals::Error>>(
+    pub fn write<T>(
+        &self,
+        change: impl FnOnce(&mut Transaction<'_>) -> ::annals::Result<T>,
+    ) -> ::annals::Result<T> {
+        self.transact(change)
+    }
+
+    /// Does what [`write`](Self::write) does, with errors of any type that the program likes.
+    ///
+    /// # Errors
+    /// That of `change`, or of beginning or committing.
+    pub fn transact<T, E: From<::annals::Error>>(
         &self,
         change: impl FnOnce(&mut Transaction<'_>) -> ::annals::Result<T, E>,
     ) -> ::annals::Result<T, E> {
@@ -82,6 +107,22 @@ impl Database {
         let value = change(&mut transaction)?;
         transaction.commit()?;
         Ok(value)
+    }
+
+    /// Makes everything acknowledged visible to other processes, and able to survive this one.
+    ///
+    /// # Errors
+    /// The operating system said no, or an earlier failure made the handle unusable.
+    pub fn soft_checkpoint(&self) -> ::annals::Result<::annals::Point> {
+        self.0.soft_checkpoint()
+    }
+
+    /// Makes everything acknowledged durable.
+    ///
+    /// # Errors
+    /// The operating system said no, or an earlier failure made the handle unusable.
+    pub fn hard_checkpoint(&self) -> ::annals::Result<::annals::Point> {
+        self.0.hard_checkpoint()
     }
 
     /// Tells what opening found and did.
@@ -105,6 +146,24 @@ impl Database {
     }
 }
 
+/// A database open for reading only, as of its last commit when it was opened.
+#[derive(Debug)]
+pub struct Reader(::annals::Reader);
+
+impl Reader {
+    /// Gives the state as of that commit.
+    #[must_use]
+    pub fn read(&self) -> Snapshot {
+        Snapshot(self.0.read())
+    }
+
+    /// Gives the same reader without the types of its schema.
+    #[must_use]
+    pub fn as_dynamic(&self) -> &::annals::Reader {
+        &self.0
+    }
+}
+
 /// An immutable, consistent view of the database as of one transaction. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Snapshot(::annals::Snapshot);
@@ -114,6 +173,17 @@ impl Snapshot {
     #[must_use]
     pub fn txid(&self) -> u64 {
         self.0.txid()
+    }
+
+    /// Opens a blob, to be read piece by piece. What it gives may outlive the snapshot.
+    ///
+    /// # Errors
+    /// There is no such blob.
+    pub fn read_blob(
+        &self,
+        blob: ::annals::Blob,
+    ) -> ::annals::Result<::annals::BlobReader<'static>> {
+        self.0.blob(blob)
     }
 
     /// Gives what it sees as a view, as a transaction has one too.
@@ -136,6 +206,7 @@ pub struct View<'a>(&'a ::annals::View);
 /// A transaction: a set of changes that applies wholly or not at all. Dropped without
 /// [`commit`](Self::commit), it is rolled back.
 #[derive(Debug)]
+#[must_use = "a transaction that isn't committed is rolled back"]
 pub struct Transaction<'db>(::annals::Transaction<'db>);
 
 impl<'db> Transaction<'db> {
@@ -159,6 +230,42 @@ impl<'db> Transaction<'db> {
     /// The journal can't be written.
     pub fn timestamp(&mut self, seconds: i64) -> ::annals::Result<()> {
         self.0.timestamp(seconds)
+    }
+
+    /// Notes in the journal that the data is coherent here.
+    ///
+    /// # Errors
+    /// The journal can't be written.
+    pub fn valid_data(&mut self) -> ::annals::Result<()> {
+        self.0.valid_data()
+    }
+
+    /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
+    /// field of type `blob`.
+    ///
+    /// # Errors
+    /// `content` can't be read, or the journal can't be written.
+    pub fn write_blob(
+        &mut self,
+        content: impl ::std::io::Read,
+    ) -> ::annals::Result<::annals::Blob> {
+        self.0.write_blob(content)
+    }
+
+    /// Appends bytes to the blob that this transaction wrote last.
+    ///
+    /// # Errors
+    /// There is no such blob or no byte, or the journal can't be written.
+    pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
+        self.0.append_blob(bytes)
+    }
+
+    /// Opens a blob that was committed, or that this transaction wrote.
+    ///
+    /// # Errors
+    /// There is no such blob.
+    pub fn read_blob(&self, blob: ::annals::Blob) -> ::annals::Result<::annals::BlobReader<'_>> {
+        self.0.blob(blob)
     }
 
     /// Sets the commit time, instead of the clock's.
@@ -298,6 +405,12 @@ pub mod city {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -321,17 +434,33 @@ pub mod city {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("name", &self.name())
-                .finish()
+    /// The values of a new row of `city`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `name`: string.
+        pub name: &'a str,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 1] {
+            let values = [self.name.into()];
+            values
         }
     }
 
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self { name: row.name() }
+        }
+    }
+
+    /// The column `name`, to be read and written in many rows at once.
+    pub const NAME: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
     /// The table `city` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -347,6 +476,15 @@ pub mod city {
             self.0.insert(&[name.into()])
         }
 
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
         /// Inserts a row at a free id.
         ///
         /// # Errors
@@ -354,6 +492,16 @@ pub mod city {
         /// written.
         pub fn insert_at(&mut self, id: Id, name: &str) -> ::annals::Result<()> {
             self.0.insert_at(id, &[name.into()])
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, name: &[impl AsRef<str>]) -> ::annals::Result<Id> {
+            self.0
+                .insert_vector(&[::annals::typed::Vector::strings(name)])
         }
 
         /// Sets the field `name` of a row.
@@ -408,7 +556,8 @@ pub mod city {
     impl<'a> CityByName<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(0);
-            Self { index: ::annals::typed::Index::new(view, number, "city_by_name") }
+            let index = ::annals::typed::Index::new(view, number, "city_by_name");
+            Self { index }
         }
 
         /// Gives the row with this key, if there is one.
@@ -419,9 +568,9 @@ pub mod city {
             self.index.first(&[name.into()])
         }
 
-        /// Gives the rows whose `name` begins with `prefix`.
+        /// Gives the rows whose `name` begins with a prefix.
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.prefix(prefix.as_bytes())
+            self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `name` is in the bounds.
@@ -429,7 +578,15 @@ pub mod city {
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(&self, name: &str) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[name.into()])
         }
     }
 
@@ -477,6 +634,12 @@ pub mod person {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -510,23 +673,57 @@ pub mod person {
         #[inline]
         #[must_use]
         pub fn home(&self) -> Option<super::city::Id> {
-            self.0.read::<Option<::annals::RowId>>(::annals::FieldNumber(2)).map(Into::into)
+            self.0.read(::annals::FieldNumber(2))
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("first_name", &self.first_name())
-                .field("last_name", &self.last_name())
-                .field("home", &self.home())
-                .finish()
+    /// The values of a new row of `person`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `first_name`: string.
+        pub first_name: &'a str,
+        /// The field `last_name`: string.
+        pub last_name: &'a str,
+        /// The reference `home` to a row of `city`.
+        pub home: Option<super::city::Id>,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 3] {
+            let values = [
+                self.first_name.into(),
+                self.last_name.into(),
+                self.home.into(),
+            ];
+            values
         }
     }
+
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                first_name: row.first_name(),
+                last_name: row.last_name(),
+                home: row.home(),
+            }
+        }
+    }
+
+    /// The column `first_name`, to be read and written in many rows at once.
+    pub const FIRST_NAME: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `last_name`, to be read and written in many rows at once.
+    pub const LAST_NAME: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `home`, to be read and written in many rows at once.
+    pub const HOME: ::annals::typed::Column<Kind, Option<super::city::Id>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
 
     /// The table `person` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -542,13 +739,22 @@ pub mod person {
             &mut self,
             first_name: &str,
             last_name: &str,
-            home: impl Into<Option<super::city::Id>>,
+            home: impl ::annals::typed::Nullable<super::city::Id>,
         ) -> ::annals::Result<Id> {
             self.0.insert(&[
                 first_name.into(),
                 last_name.into(),
-                ::annals::typed::optional::<super::city::Id>(home),
+                ::annals::typed::nullable(home),
             ])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
         }
 
         /// Inserts a row at a free id.
@@ -561,16 +767,34 @@ pub mod person {
             id: Id,
             first_name: &str,
             last_name: &str,
-            home: impl Into<Option<super::city::Id>>,
+            home: impl ::annals::typed::Nullable<super::city::Id>,
         ) -> ::annals::Result<()> {
             self.0.insert_at(
                 id,
                 &[
                     first_name.into(),
                     last_name.into(),
-                    ::annals::typed::optional::<super::city::Id>(home),
+                    ::annals::typed::nullable(home),
                 ],
             )
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector<'k>(
+            &mut self,
+            first_name: &'k [impl AsRef<str>],
+            last_name: &'k [impl AsRef<str>],
+            home: impl ::annals::typed::Slice<'k, Option<super::city::Id>>,
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                ::annals::typed::Vector::strings(first_name),
+                ::annals::typed::Vector::strings(last_name),
+                ::annals::typed::Slice::vector(home),
+            ])
         }
 
         /// Sets the field `first_name` of a row.
@@ -596,12 +820,12 @@ pub mod person {
         pub fn set_home(
             &mut self,
             id: Id,
-            home: impl Into<Option<super::city::Id>>,
+            home: impl ::annals::typed::Nullable<super::city::Id>,
         ) -> ::annals::Result<()> {
             self.0.set(
                 id,
                 ::annals::FieldNumber(2),
-                ::annals::typed::optional::<super::city::Id>(home),
+                ::annals::typed::nullable(home),
             )
         }
 
@@ -649,7 +873,8 @@ pub mod person {
     impl<'a> PersonByName<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(1);
-            Self { index: ::annals::typed::Index::new(view, number, "person_by_name") }
+            let index = ::annals::typed::Index::new(view, number, "person_by_name");
+            Self { index }
         }
 
         /// Gives the rows with this key, in the order of the index.
@@ -661,14 +886,9 @@ pub mod person {
             self.index.equal(&[last_name.into(), first_name.into()])
         }
 
-        /// Gives the rows with these leading fields, in the order of the index.
-        pub fn with_last_name(&self, last_name: &str) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.equal(&[last_name.into()])
-        }
-
-        /// Gives the rows whose `last_name` begins with `prefix`.
+        /// Gives the rows whose `last_name` begins with a prefix.
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.prefix(prefix.as_bytes())
+            self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `last_name` is in the bounds.
@@ -676,7 +896,54 @@ pub mod person {
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives the rows with these leading fields, in the order of the index.
+        pub fn with_last_name(&self, last_name: &str) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[last_name.into()])
+        }
+
+        /// Gives the rows with these leading fields whose `first_name` begins with a prefix.
+        pub fn prefix_with_last_name(
+            &self,
+            last_name: &str,
+            first_name: &str,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index
+                .prefix(&[last_name.into()], first_name.as_bytes())
+        }
+
+        /// Gives the rows with these leading fields whose `first_name` is in the bounds.
+        pub fn range_with_last_name<'k>(
+            &self,
+            last_name: &str,
+            first_name: impl ::std::ops::RangeBounds<&'k str>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(&[last_name.into()], first_name)
+        }
+
+        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at_last_name(
+            &self,
+            last_name: &str,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[last_name.into()])
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            last_name: &str,
+            first_name: &str,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[last_name.into(), first_name.into()])
         }
     }
 

@@ -80,10 +80,12 @@ static COMPILED: ::annals::typed::CompiledSchema = ::annals::typed::CompiledSche
 /// A database with this schema, open for reading and writing: one writer at a time, any number of
 /// readers. It is `Send` and `Sync`: share it by reference or in an `Arc`.
 #[derive(Debug)]
+#[must_use = "a database that isn't kept is closed at once"]
 pub struct Database(::annals::Database);
 
 impl Database {
-    /// Opens or creates a database with the default options.
+    /// Opens or creates a database with the default options. A file with an older schema is
+    /// upgraded.
     ///
     /// # Errors
     /// Those of [`open_with`](Self::open_with).
@@ -91,16 +93,27 @@ impl Database {
         Self::open_with(path, &::annals::Options::new())
     }
 
-    /// Opens or creates a database.
+    /// Opens or creates a database. A file with an older schema is upgraded.
     ///
     /// # Errors
-    /// The file is no database, is damaged, is in use, or has another schema; or the operating
-    /// system said no.
+    /// The file is no database, is damaged, is in use, or has another schema, or a newer one; or the
+    /// operating system said no.
     pub fn open_with(
         path: impl AsRef<::std::path::Path>,
         options: &::annals::Options,
     ) -> ::annals::Result<Self> {
         options.open_schema(path, COMPILED.get()?).map(Self)
+    }
+
+    /// Opens a file for reading only, as it is now: takes no lock, waits for nobody, and writes
+    /// nothing. The schema of the file may be newer than this one.
+    ///
+    /// # Errors
+    /// The file is no database, is damaged, or has another schema, or an older one; or the operating
+    /// system said no.
+    pub fn open_read_only(path: impl AsRef<::std::path::Path>) -> ::annals::Result<Reader> {
+        let (options, schema) = (::annals::Options::new(), COMPILED.get()?);
+        options.open_schema_read_only(path, schema).map(Reader)
     }
 
     /// Gives a snapshot of the last commit. Never waits.
@@ -117,11 +130,23 @@ impl Database {
         self.0.begin().map(Transaction)
     }
 
-    /// Runs `change` in a transaction and commits it; an `Err` rolls it back.
+    /// Runs `change` in a transaction and commits it; an `Err` rolls everything back. A transaction
+    /// whose errors are the program's own is run by [`transact`](Self::transact).
     ///
     /// # Errors
     /// That of `change`, or of beginning or committing.
-    pub fn write<T, E: From<::annals::Error>>(
+    pub fn write<T>(
+        &self,
+        change: impl FnOnce(&mut Transaction<'_>) -> ::annals::Result<T>,
+    ) -> ::annals::Result<T> {
+        self.transact(change)
+    }
+
+    /// Does what [`write`](Self::write) does, with errors of any type that the program likes.
+    ///
+    /// # Errors
+    /// That of `change`, or of beginning or committing.
+    pub fn transact<T, E: From<::annals::Error>>(
         &self,
         change: impl FnOnce(&mut Transaction<'_>) -> ::annals::Result<T, E>,
     ) -> ::annals::Result<T, E> {
@@ -129,6 +154,22 @@ impl Database {
         let value = change(&mut transaction)?;
         transaction.commit()?;
         Ok(value)
+    }
+
+    /// Makes everything acknowledged visible to other processes, and able to survive this one.
+    ///
+    /// # Errors
+    /// The operating system said no, or an earlier failure made the handle unusable.
+    pub fn soft_checkpoint(&self) -> ::annals::Result<::annals::Point> {
+        self.0.soft_checkpoint()
+    }
+
+    /// Makes everything acknowledged durable.
+    ///
+    /// # Errors
+    /// The operating system said no, or an earlier failure made the handle unusable.
+    pub fn hard_checkpoint(&self) -> ::annals::Result<::annals::Point> {
+        self.0.hard_checkpoint()
     }
 
     /// Tells what opening found and did.
@@ -152,6 +193,24 @@ impl Database {
     }
 }
 
+/// A database open for reading only, as of its last commit when it was opened.
+#[derive(Debug)]
+pub struct Reader(::annals::Reader);
+
+impl Reader {
+    /// Gives the state as of that commit.
+    #[must_use]
+    pub fn read(&self) -> Snapshot {
+        Snapshot(self.0.read())
+    }
+
+    /// Gives the same reader without the types of its schema.
+    #[must_use]
+    pub fn as_dynamic(&self) -> &::annals::Reader {
+        &self.0
+    }
+}
+
 /// An immutable, consistent view of the database as of one transaction. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Snapshot(::annals::Snapshot);
@@ -161,6 +220,17 @@ impl Snapshot {
     #[must_use]
     pub fn txid(&self) -> u64 {
         self.0.txid()
+    }
+
+    /// Opens a blob, to be read piece by piece. What it gives may outlive the snapshot.
+    ///
+    /// # Errors
+    /// There is no such blob.
+    pub fn read_blob(
+        &self,
+        blob: ::annals::Blob,
+    ) -> ::annals::Result<::annals::BlobReader<'static>> {
+        self.0.blob(blob)
     }
 
     /// Gives what it sees as a view, as a transaction has one too.
@@ -183,6 +253,7 @@ pub struct View<'a>(&'a ::annals::View);
 /// A transaction: a set of changes that applies wholly or not at all. Dropped without
 /// [`commit`](Self::commit), it is rolled back.
 #[derive(Debug)]
+#[must_use = "a transaction that isn't committed is rolled back"]
 pub struct Transaction<'db>(::annals::Transaction<'db>);
 
 impl<'db> Transaction<'db> {
@@ -206,6 +277,42 @@ impl<'db> Transaction<'db> {
     /// The journal can't be written.
     pub fn timestamp(&mut self, seconds: i64) -> ::annals::Result<()> {
         self.0.timestamp(seconds)
+    }
+
+    /// Notes in the journal that the data is coherent here.
+    ///
+    /// # Errors
+    /// The journal can't be written.
+    pub fn valid_data(&mut self) -> ::annals::Result<()> {
+        self.0.valid_data()
+    }
+
+    /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
+    /// field of type `blob`.
+    ///
+    /// # Errors
+    /// `content` can't be read, or the journal can't be written.
+    pub fn write_blob(
+        &mut self,
+        content: impl ::std::io::Read,
+    ) -> ::annals::Result<::annals::Blob> {
+        self.0.write_blob(content)
+    }
+
+    /// Appends bytes to the blob that this transaction wrote last.
+    ///
+    /// # Errors
+    /// There is no such blob or no byte, or the journal can't be written.
+    pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
+        self.0.append_blob(bytes)
+    }
+
+    /// Opens a blob that was committed, or that this transaction wrote.
+    ///
+    /// # Errors
+    /// There is no such blob.
+    pub fn read_blob(&self, blob: ::annals::Blob) -> ::annals::Result<::annals::BlobReader<'_>> {
+        self.0.blob(blob)
     }
 
     /// Sets the commit time, instead of the clock's.
@@ -504,6 +611,12 @@ pub mod target {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -520,16 +633,9 @@ pub mod target {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .finish()
-        }
-    }
-
     /// The table `target` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -615,6 +721,12 @@ pub mod plain {
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
         }
     }
 
@@ -735,34 +847,11 @@ pub mod plain {
         #[inline]
         #[must_use]
         pub fn pointer(&self) -> Option<super::target::Id> {
-            self.0.read::<Option<::annals::RowId>>(::annals::FieldNumber(14)).map(Into::into)
+            self.0.read(::annals::FieldNumber(14))
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("truth", &self.truth())
-                .field("tiny", &self.tiny())
-                .field("small", &self.small())
-                .field("medium", &self.medium())
-                .field("large", &self.large())
-                .field("utiny", &self.utiny())
-                .field("usmall", &self.usmall())
-                .field("umedium", &self.umedium())
-                .field("ularge", &self.ularge())
-                .field("single", &self.single())
-                .field("double", &self.double())
-                .field("text", &self.text())
-                .field("raw", &self.raw())
-                .field("moment", &self.moment())
-                .field("pointer", &self.pointer())
-                .finish()
-        }
-    }
-
-    /// The values of a new row of `plain`. `Default` gives those of the schema.
+    /// The values of a new row of `plain`. `Default` gives those of the schema; `From` copies a row.
     #[derive(Clone, Copy, Debug, Default)]
     pub struct New<'a> {
         /// The field `truth`: bool.
@@ -799,7 +888,7 @@ pub mod plain {
 
     impl<'a> New<'a> {
         fn values(self) -> [::annals::ValueRef<'a>; 15] {
-            [
+            let values = [
                 self.truth.into(),
                 self.tiny.into(),
                 self.small.into(),
@@ -815,12 +904,154 @@ pub mod plain {
                 self.raw.into(),
                 self.moment.into(),
                 self.pointer.into(),
-            ]
+            ];
+            values
+        }
+    }
+
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                truth: row.truth(),
+                tiny: row.tiny(),
+                small: row.small(),
+                medium: row.medium(),
+                large: row.large(),
+                utiny: row.utiny(),
+                usmall: row.usmall(),
+                umedium: row.umedium(),
+                ularge: row.ularge(),
+                single: row.single(),
+                double: row.double(),
+                text: row.text(),
+                raw: row.raw(),
+                moment: row.moment(),
+                pointer: row.pointer(),
+            }
+        }
+    }
+
+    /// The column `truth`, to be read and written in many rows at once.
+    pub const TRUTH: ::annals::typed::Column<Kind, bool> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `tiny`, to be read and written in many rows at once.
+    pub const TINY: ::annals::typed::Column<Kind, i8> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `small`, to be read and written in many rows at once.
+    pub const SMALL: ::annals::typed::Column<Kind, i16> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `medium`, to be read and written in many rows at once.
+    pub const MEDIUM: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `large`, to be read and written in many rows at once.
+    pub const LARGE: ::annals::typed::Column<Kind, i64> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
+    /// The column `utiny`, to be read and written in many rows at once.
+    pub const UTINY: ::annals::typed::Column<Kind, u8> =
+        ::annals::typed::Column::new(::annals::FieldNumber(5));
+
+    /// The column `usmall`, to be read and written in many rows at once.
+    pub const USMALL: ::annals::typed::Column<Kind, u16> =
+        ::annals::typed::Column::new(::annals::FieldNumber(6));
+
+    /// The column `umedium`, to be read and written in many rows at once.
+    pub const UMEDIUM: ::annals::typed::Column<Kind, u32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(7));
+
+    /// The column `ularge`, to be read and written in many rows at once.
+    pub const ULARGE: ::annals::typed::Column<Kind, u64> =
+        ::annals::typed::Column::new(::annals::FieldNumber(8));
+
+    /// The column `single`, to be read and written in many rows at once.
+    pub const SINGLE: ::annals::typed::Column<Kind, f32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(9));
+
+    /// The column `double`, to be read and written in many rows at once.
+    pub const DOUBLE: ::annals::typed::Column<Kind, f64> =
+        ::annals::typed::Column::new(::annals::FieldNumber(10));
+
+    /// The column `text`, to be read and written in many rows at once.
+    pub const TEXT: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(11));
+
+    /// The column `raw`, to be read and written in many rows at once.
+    pub const RAW: ::annals::typed::Column<Kind, &'static [u8]> =
+        ::annals::typed::Column::new(::annals::FieldNumber(12));
+
+    /// The column `moment`, to be read and written in many rows at once.
+    pub const MOMENT: ::annals::typed::Column<Kind, ::annals::Timestamp> =
+        ::annals::typed::Column::new(::annals::FieldNumber(13));
+
+    /// The column `pointer`, to be read and written in many rows at once.
+    pub const POINTER: ::annals::typed::Column<Kind, Option<super::target::Id>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(14));
+
+    /// The values of many new rows of `plain`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `truth`: bool.
+        pub truth: &'a [bool],
+        /// The field `tiny`: int8.
+        pub tiny: &'a [i8],
+        /// The field `small`: int16.
+        pub small: &'a [i16],
+        /// The field `medium`: int32.
+        pub medium: &'a [i32],
+        /// The field `large`: int64.
+        pub large: &'a [i64],
+        /// The field `utiny`: uint8.
+        pub utiny: &'a [u8],
+        /// The field `usmall`: uint16.
+        pub usmall: &'a [u16],
+        /// The field `umedium`: uint32.
+        pub umedium: &'a [u32],
+        /// The field `ularge`: uint64.
+        pub ularge: &'a [u64],
+        /// The field `single`: float32.
+        pub single: &'a [f32],
+        /// The field `double`: float64.
+        pub double: &'a [f64],
+        /// The field `text`: string.
+        pub text: &'a [&'a str],
+        /// The field `raw`: bytes.
+        pub raw: &'a [&'a [u8]],
+        /// The field `moment`: timestamp.
+        pub moment: &'a [::annals::Timestamp],
+        /// The reference `pointer` to a row of `target`.
+        pub pointer: &'a [Option<super::target::Id>],
+    }
+
+    impl<'a> Columns<'a> {
+        fn vectors(self) -> [::annals::typed::Vector<'a>; 15] {
+            let vectors = [
+                self.truth.into(),
+                self.tiny.into(),
+                self.small.into(),
+                self.medium.into(),
+                self.large.into(),
+                self.utiny.into(),
+                self.usmall.into(),
+                self.umedium.into(),
+                self.ularge.into(),
+                self.single.into(),
+                self.double.into(),
+                self.text.into(),
+                self.raw.into(),
+                self.moment.into(),
+                self.pointer.into(),
+            ];
+            vectors
         }
     }
 
     /// The table `plain` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -836,6 +1067,15 @@ pub mod plain {
             self.0.insert(&row.values())
         }
 
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
         /// Inserts a row at a free id.
         ///
         /// # Errors
@@ -843,6 +1083,15 @@ pub mod plain {
         /// written.
         pub fn insert_at(&mut self, id: Id, row: New<'_>) -> ::annals::Result<()> {
             self.0.insert_at(id, &row.values())
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
+            self.0.insert_vector(&rows.vectors())
         }
 
         /// Sets the field `truth` of a row.
@@ -964,12 +1213,12 @@ pub mod plain {
         pub fn set_pointer(
             &mut self,
             id: Id,
-            pointer: impl Into<Option<super::target::Id>>,
+            pointer: impl ::annals::typed::Nullable<super::target::Id>,
         ) -> ::annals::Result<()> {
             self.0.set(
                 id,
                 ::annals::FieldNumber(14),
-                ::annals::typed::optional::<super::target::Id>(pointer),
+                ::annals::typed::nullable(pointer),
             )
         }
 
@@ -1017,7 +1266,8 @@ pub mod plain {
     impl<'a> PlainByTruth<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(0);
-            Self { index: ::annals::typed::Index::new(view, number, "plain_by_truth") }
+            let index = ::annals::typed::Index::new(view, number, "plain_by_truth");
+            Self { index }
         }
 
         /// Gives the rows with this key, in the order of the index.
@@ -1030,7 +1280,18 @@ pub mod plain {
             &self,
             bounds: impl ::std::ops::RangeBounds<bool>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            truth: bool,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[truth.into()])
         }
     }
 
@@ -1058,7 +1319,8 @@ pub mod plain {
     impl<'a> PlainByDouble<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(1);
-            Self { index: ::annals::typed::Index::new(view, number, "plain_by_double") }
+            let index = ::annals::typed::Index::new(view, number, "plain_by_double");
+            Self { index }
         }
 
         /// Gives the rows with this key, in the order of the index.
@@ -1071,7 +1333,18 @@ pub mod plain {
             &self,
             bounds: impl ::std::ops::RangeBounds<f64>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            double: f64,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[double.into()])
         }
     }
 
@@ -1099,7 +1372,8 @@ pub mod plain {
     impl<'a> PlainByRaw<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(2);
-            Self { index: ::annals::typed::Index::new(view, number, "plain_by_raw") }
+            let index = ::annals::typed::Index::new(view, number, "plain_by_raw");
+            Self { index }
         }
 
         /// Gives the rows with this key, in the order of the index.
@@ -1107,9 +1381,9 @@ pub mod plain {
             self.index.equal(&[raw.into()])
         }
 
-        /// Gives the rows whose `raw` begins with `prefix`.
+        /// Gives the rows whose `raw` begins with a prefix.
         pub fn prefix(&self, prefix: &[u8]) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.prefix(prefix)
+            self.index.prefix(&[], prefix)
         }
 
         /// Gives the rows whose `raw` is in the bounds.
@@ -1117,7 +1391,15 @@ pub mod plain {
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k [u8]>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(&self, raw: &[u8]) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[raw.into()])
         }
     }
 
@@ -1145,21 +1427,30 @@ pub mod plain {
     impl<'a> PlainByMoment<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(3);
-            Self { index: ::annals::typed::Index::new(view, number, "plain_by_moment") }
+            let index = ::annals::typed::Index::new(view, number, "plain_by_moment");
+            Self { index }
         }
 
         /// Gives the rows with this key, in the order of the index.
         pub fn find(
             &self,
             moment: ::annals::Timestamp,
-            pointer: impl Into<Option<super::target::Id>>,
+            pointer: impl ::annals::typed::Nullable<super::target::Id>,
             text: &str,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[
                 moment.into(),
-                ::annals::typed::optional::<super::target::Id>(pointer),
+                ::annals::typed::nullable(pointer),
                 text.into(),
             ])
+        }
+
+        /// Gives the rows whose `moment` is in the bounds.
+        pub fn range(
+            &self,
+            bounds: impl ::std::ops::RangeBounds<::annals::Timestamp>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(&[], bounds)
         }
 
         /// Gives the rows with these leading fields, in the order of the index.
@@ -1170,24 +1461,97 @@ pub mod plain {
             self.index.equal(&[moment.into()])
         }
 
+        /// Gives the rows with these leading fields whose `pointer` is in the bounds.
+        /// Null is in no bounds.
+        pub fn range_with_moment(
+            &self,
+            moment: ::annals::Timestamp,
+            pointer: impl ::std::ops::RangeBounds<super::target::Id>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(&[moment.into()], pointer)
+        }
+
+        /// Gives the rows with these leading fields whose `pointer` is null.
+        pub fn nulls_with_moment(
+            &self,
+            moment: ::annals::Timestamp,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[moment.into(), ::annals::ValueRef::Null])
+        }
+
+        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at_moment(
+            &self,
+            moment: ::annals::Timestamp,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[moment.into()])
+        }
+
         /// Gives the rows with these leading fields, in the order of the index.
         pub fn with_moment_and_pointer(
             &self,
             moment: ::annals::Timestamp,
-            pointer: impl Into<Option<super::target::Id>>,
+            pointer: impl ::annals::typed::Nullable<super::target::Id>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.equal(&[
-                moment.into(),
-                ::annals::typed::optional::<super::target::Id>(pointer),
-            ])
+            self.index
+                .equal(&[moment.into(), ::annals::typed::nullable(pointer)])
         }
 
-        /// Gives the rows whose `moment` is in the bounds.
-        pub fn range(
+        /// Gives the rows with these leading fields whose `text` begins with a prefix.
+        pub fn prefix_with_moment_and_pointer(
             &self,
-            bounds: impl ::std::ops::RangeBounds<::annals::Timestamp>,
+            moment: ::annals::Timestamp,
+            pointer: impl ::annals::typed::Nullable<super::target::Id>,
+            text: &str,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.prefix(
+                &[moment.into(), ::annals::typed::nullable(pointer)],
+                text.as_bytes(),
+            )
+        }
+
+        /// Gives the rows with these leading fields whose `text` is in the bounds.
+        pub fn range_with_moment_and_pointer<'k>(
+            &self,
+            moment: ::annals::Timestamp,
+            pointer: impl ::annals::typed::Nullable<super::target::Id>,
+            text: impl ::std::ops::RangeBounds<&'k str>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index
+                .range(&[moment.into(), ::annals::typed::nullable(pointer)], text)
+        }
+
+        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at_moment_and_pointer(
+            &self,
+            moment: ::annals::Timestamp,
+            pointer: impl ::annals::typed::Nullable<super::target::Id>,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index
+                .cursor_at(&[moment.into(), ::annals::typed::nullable(pointer)])
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            moment: ::annals::Timestamp,
+            pointer: impl ::annals::typed::Nullable<super::target::Id>,
+            text: &str,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[
+                moment.into(),
+                ::annals::typed::nullable(pointer),
+                text.into(),
+            ])
         }
     }
 
@@ -1215,15 +1579,16 @@ pub mod plain {
     impl<'a> PlainByPointer<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(4);
-            Self { index: ::annals::typed::Index::new(view, number, "plain_by_pointer") }
+            let index = ::annals::typed::Index::new(view, number, "plain_by_pointer");
+            Self { index }
         }
 
         /// Gives the rows with this key, in the order of the index.
         pub fn find(
             &self,
-            pointer: impl Into<Option<super::target::Id>>,
+            pointer: impl ::annals::typed::Nullable<super::target::Id>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.equal(&[::annals::typed::optional::<super::target::Id>(pointer)])
+            self.index.equal(&[::annals::typed::nullable(pointer)])
         }
 
         /// Gives the rows whose `pointer` is in the bounds.
@@ -1232,7 +1597,23 @@ pub mod plain {
             &self,
             bounds: impl ::std::ops::RangeBounds<super::target::Id>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives the rows whose `pointer` is null.
+        pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[::annals::ValueRef::Null])
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            pointer: impl ::annals::typed::Nullable<super::target::Id>,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[::annals::typed::nullable(pointer)])
         }
     }
 
@@ -1277,6 +1658,12 @@ pub mod nullable {
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
         }
     }
 
@@ -1397,34 +1784,11 @@ pub mod nullable {
         #[inline]
         #[must_use]
         pub fn pointer(&self) -> Option<super::target::Id> {
-            self.0.read::<Option<::annals::RowId>>(::annals::FieldNumber(14)).map(Into::into)
+            self.0.read(::annals::FieldNumber(14))
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("truth", &self.truth())
-                .field("tiny", &self.tiny())
-                .field("small", &self.small())
-                .field("medium", &self.medium())
-                .field("large", &self.large())
-                .field("utiny", &self.utiny())
-                .field("usmall", &self.usmall())
-                .field("umedium", &self.umedium())
-                .field("ularge", &self.ularge())
-                .field("single", &self.single())
-                .field("double", &self.double())
-                .field("text", &self.text())
-                .field("raw", &self.raw())
-                .field("moment", &self.moment())
-                .field("pointer", &self.pointer())
-                .finish()
-        }
-    }
-
-    /// The values of a new row of `nullable`. `Default` gives those of the schema.
+    /// The values of a new row of `nullable`. `Default` gives those of the schema; `From` copies a row.
     #[derive(Clone, Copy, Debug)]
     pub struct New<'a> {
         /// The field `truth`: bool, may be null.
@@ -1461,7 +1825,7 @@ pub mod nullable {
 
     impl<'a> New<'a> {
         fn values(self) -> [::annals::ValueRef<'a>; 15] {
-            [
+            let values = [
                 self.truth.into(),
                 self.tiny.into(),
                 self.small.into(),
@@ -1477,7 +1841,8 @@ pub mod nullable {
                 self.raw.into(),
                 self.moment.into(),
                 self.pointer.into(),
-            ]
+            ];
+            values
         }
     }
 
@@ -1503,8 +1868,149 @@ pub mod nullable {
         }
     }
 
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                truth: row.truth(),
+                tiny: row.tiny(),
+                small: row.small(),
+                medium: row.medium(),
+                large: row.large(),
+                utiny: row.utiny(),
+                usmall: row.usmall(),
+                umedium: row.umedium(),
+                ularge: row.ularge(),
+                single: row.single(),
+                double: row.double(),
+                text: row.text(),
+                raw: row.raw(),
+                moment: row.moment(),
+                pointer: row.pointer(),
+            }
+        }
+    }
+
+    /// The column `truth`, to be read and written in many rows at once.
+    pub const TRUTH: ::annals::typed::Column<Kind, Option<bool>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `tiny`, to be read and written in many rows at once.
+    pub const TINY: ::annals::typed::Column<Kind, Option<i8>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `small`, to be read and written in many rows at once.
+    pub const SMALL: ::annals::typed::Column<Kind, Option<i16>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `medium`, to be read and written in many rows at once.
+    pub const MEDIUM: ::annals::typed::Column<Kind, Option<i32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `large`, to be read and written in many rows at once.
+    pub const LARGE: ::annals::typed::Column<Kind, Option<i64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
+    /// The column `utiny`, to be read and written in many rows at once.
+    pub const UTINY: ::annals::typed::Column<Kind, Option<u8>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(5));
+
+    /// The column `usmall`, to be read and written in many rows at once.
+    pub const USMALL: ::annals::typed::Column<Kind, Option<u16>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(6));
+
+    /// The column `umedium`, to be read and written in many rows at once.
+    pub const UMEDIUM: ::annals::typed::Column<Kind, Option<u32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(7));
+
+    /// The column `ularge`, to be read and written in many rows at once.
+    pub const ULARGE: ::annals::typed::Column<Kind, Option<u64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(8));
+
+    /// The column `single`, to be read and written in many rows at once.
+    pub const SINGLE: ::annals::typed::Column<Kind, Option<f32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(9));
+
+    /// The column `double`, to be read and written in many rows at once.
+    pub const DOUBLE: ::annals::typed::Column<Kind, Option<f64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(10));
+
+    /// The column `text`, to be read and written in many rows at once.
+    pub const TEXT: ::annals::typed::Column<Kind, Option<&'static str>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(11));
+
+    /// The column `raw`, to be read and written in many rows at once.
+    pub const RAW: ::annals::typed::Column<Kind, Option<&'static [u8]>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(12));
+
+    /// The column `moment`, to be read and written in many rows at once.
+    pub const MOMENT: ::annals::typed::Column<Kind, Option<::annals::Timestamp>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(13));
+
+    /// The column `pointer`, to be read and written in many rows at once.
+    pub const POINTER: ::annals::typed::Column<Kind, Option<super::target::Id>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(14));
+
+    /// The values of many new rows of `nullable`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `truth`: bool, may be null.
+        pub truth: &'a [Option<bool>],
+        /// The field `tiny`: int8, may be null, default `-128`.
+        pub tiny: &'a [Option<i8>],
+        /// The field `small`: int16, may be null, default `null`.
+        pub small: &'a [Option<i16>],
+        /// The field `medium`: int32, may be null.
+        pub medium: &'a [Option<i32>],
+        /// The field `large`: int64, may be null, default `-9223372036854775808`.
+        pub large: &'a [Option<i64>],
+        /// The field `utiny`: uint8, may be null.
+        pub utiny: &'a [Option<u8>],
+        /// The field `usmall`: uint16, may be null.
+        pub usmall: &'a [Option<u16>],
+        /// The field `umedium`: uint32, may be null.
+        pub umedium: &'a [Option<u32>],
+        /// The field `ularge`: uint64, may be null, default `18446744073709551615`.
+        pub ularge: &'a [Option<u64>],
+        /// The field `single`: float32, may be null, default `nan`.
+        pub single: &'a [Option<f32>],
+        /// The field `double`: float64, may be null, default `-inf`.
+        pub double: &'a [Option<f64>],
+        /// The field `text`: string, may be null.
+        pub text: &'a [Option<&'a str>],
+        /// The field `raw`: bytes, may be null, default `0x00ff22`.
+        pub raw: &'a [Option<&'a [u8]>],
+        /// The field `moment`: timestamp, may be null, default `2021-11-02T22:10:25.5Z`.
+        pub moment: &'a [Option<::annals::Timestamp>],
+        /// The reference `pointer` to a row of `target`.
+        pub pointer: &'a [Option<super::target::Id>],
+    }
+
+    impl<'a> Columns<'a> {
+        fn vectors(self) -> [::annals::typed::Vector<'a>; 15] {
+            let vectors = [
+                self.truth.into(),
+                self.tiny.into(),
+                self.small.into(),
+                self.medium.into(),
+                self.large.into(),
+                self.utiny.into(),
+                self.usmall.into(),
+                self.umedium.into(),
+                self.ularge.into(),
+                self.single.into(),
+                self.double.into(),
+                self.text.into(),
+                self.raw.into(),
+                self.moment.into(),
+                self.pointer.into(),
+            ];
+            vectors
+        }
+    }
+
     /// The table `nullable` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -1520,6 +2026,15 @@ pub mod nullable {
             self.0.insert(&row.values())
         }
 
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
         /// Inserts a row at a free id.
         ///
         /// # Errors
@@ -1527,6 +2042,15 @@ pub mod nullable {
         /// written.
         pub fn insert_at(&mut self, id: Id, row: New<'_>) -> ::annals::Result<()> {
             self.0.insert_at(id, &row.values())
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
+            self.0.insert_vector(&rows.vectors())
         }
 
         /// Sets the field `truth` of a row.
@@ -1652,12 +2176,12 @@ pub mod nullable {
         pub fn set_pointer(
             &mut self,
             id: Id,
-            pointer: impl Into<Option<super::target::Id>>,
+            pointer: impl ::annals::typed::Nullable<super::target::Id>,
         ) -> ::annals::Result<()> {
             self.0.set(
                 id,
                 ::annals::FieldNumber(14),
-                ::annals::typed::optional::<super::target::Id>(pointer),
+                ::annals::typed::nullable(pointer),
             )
         }
 
@@ -1705,7 +2229,8 @@ pub mod nullable {
     impl<'a> NullableByText<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(5);
-            Self { index: ::annals::typed::Index::new(view, number, "nullable_by_text") }
+            let index = ::annals::typed::Index::new(view, number, "nullable_by_text");
+            Self { index }
         }
 
         /// Gives the row with this key, if there is one.
@@ -1715,26 +2240,18 @@ pub mod nullable {
         /// The row can't be loaded.
         pub fn get<'k>(
             &self,
-            text: impl Into<Option<&'k str>>,
-            small: impl Into<Option<i16>>,
+            text: impl ::annals::typed::Nullable<&'k str>,
+            small: impl ::annals::typed::Nullable<i16>,
         ) -> ::annals::Result<Option<Row<'a>>> {
             self.index.first(&[
-                ::annals::typed::optional::<&str>(text),
-                ::annals::typed::optional::<i16>(small),
+                ::annals::typed::nullable(text),
+                ::annals::typed::nullable(small),
             ])
         }
 
-        /// Gives the rows with these leading fields, in the order of the index.
-        pub fn with_text<'k>(
-            &self,
-            text: impl Into<Option<&'k str>>,
-        ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.equal(&[::annals::typed::optional::<&str>(text)])
-        }
-
-        /// Gives the rows whose `text` begins with `prefix`.
+        /// Gives the rows whose `text` begins with a prefix.
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.prefix(prefix.as_bytes())
+            self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `text` is in the bounds.
@@ -1743,7 +2260,65 @@ pub mod nullable {
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives the rows whose `text` is null.
+        pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[::annals::ValueRef::Null])
+        }
+
+        /// Gives the rows with these leading fields, in the order of the index.
+        pub fn with_text<'k>(
+            &self,
+            text: impl ::annals::typed::Nullable<&'k str>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[::annals::typed::nullable(text)])
+        }
+
+        /// Gives the rows with these leading fields whose `small` is in the bounds.
+        /// Null is in no bounds.
+        pub fn range_with_text<'k>(
+            &self,
+            text: impl ::annals::typed::Nullable<&'k str>,
+            small: impl ::std::ops::RangeBounds<i16>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(&[::annals::typed::nullable(text)], small)
+        }
+
+        /// Gives the rows with these leading fields whose `small` is null.
+        pub fn nulls_with_text<'k>(
+            &self,
+            text: impl ::annals::typed::Nullable<&'k str>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index
+                .equal(&[::annals::typed::nullable(text), ::annals::ValueRef::Null])
+        }
+
+        /// Gives a cursor before the first row whose leading fields aren't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at_text<'k>(
+            &self,
+            text: impl ::annals::typed::Nullable<&'k str>,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[::annals::typed::nullable(text)])
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at<'k>(
+            &self,
+            text: impl ::annals::typed::Nullable<&'k str>,
+            small: impl ::annals::typed::Nullable<i16>,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[
+                ::annals::typed::nullable(text),
+                ::annals::typed::nullable(small),
+            ])
         }
     }
 
@@ -1771,12 +2346,16 @@ pub mod nullable {
     impl<'a> NullableByDouble<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(6);
-            Self { index: ::annals::typed::Index::new(view, number, "nullable_by_double") }
+            let index = ::annals::typed::Index::new(view, number, "nullable_by_double");
+            Self { index }
         }
 
         /// Gives the rows with this key, in the order of the index.
-        pub fn find(&self, double: impl Into<Option<f64>>) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.equal(&[::annals::typed::optional::<f64>(double)])
+        pub fn find(
+            &self,
+            double: impl ::annals::typed::Nullable<f64>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[::annals::typed::nullable(double)])
         }
 
         /// Gives the rows whose `double` is in the bounds.
@@ -1785,7 +2364,23 @@ pub mod nullable {
             &self,
             bounds: impl ::std::ops::RangeBounds<f64>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives the rows whose `double` is null.
+        pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[::annals::ValueRef::Null])
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            double: impl ::annals::typed::Nullable<f64>,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[::annals::typed::nullable(double)])
         }
     }
 
@@ -1813,20 +2408,21 @@ pub mod nullable {
     impl<'a> NullableByRaw<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(7);
-            Self { index: ::annals::typed::Index::new(view, number, "nullable_by_raw") }
+            let index = ::annals::typed::Index::new(view, number, "nullable_by_raw");
+            Self { index }
         }
 
         /// Gives the rows with this key, in the order of the index.
         pub fn find<'k>(
             &self,
-            raw: impl Into<Option<&'k [u8]>>,
+            raw: impl ::annals::typed::Nullable<&'k [u8]>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.equal(&[::annals::typed::optional::<&[u8]>(raw)])
+            self.index.equal(&[::annals::typed::nullable(raw)])
         }
 
-        /// Gives the rows whose `raw` begins with `prefix`.
+        /// Gives the rows whose `raw` begins with a prefix.
         pub fn prefix(&self, prefix: &[u8]) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.prefix(prefix)
+            self.index.prefix(&[], prefix)
         }
 
         /// Gives the rows whose `raw` is in the bounds.
@@ -1835,7 +2431,23 @@ pub mod nullable {
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k [u8]>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives the rows whose `raw` is null.
+        pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[::annals::ValueRef::Null])
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at<'k>(
+            &self,
+            raw: impl ::annals::typed::Nullable<&'k [u8]>,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[::annals::typed::nullable(raw)])
         }
     }
 
@@ -1880,6 +2492,12 @@ pub mod defaults {
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
         }
     }
 
@@ -1941,21 +2559,7 @@ pub mod defaults {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("truth", &self.truth())
-                .field("number", &self.number())
-                .field("double", &self.double())
-                .field("single", &self.single())
-                .field("text", &self.text())
-                .field("raw", &self.raw())
-                .finish()
-        }
-    }
-
-    /// The values of a new row of `defaults`. `Default` gives those of the schema.
+    /// The values of a new row of `defaults`. `Default` gives those of the schema; `From` copies a row.
     #[derive(Clone, Copy, Debug)]
     pub struct New<'a> {
         /// The field `truth`: bool, default `true`.
@@ -1974,14 +2578,15 @@ pub mod defaults {
 
     impl<'a> New<'a> {
         fn values(self) -> [::annals::ValueRef<'a>; 6] {
-            [
+            let values = [
                 self.truth.into(),
                 self.number.into(),
                 self.double.into(),
                 self.single.into(),
                 self.text.into(),
                 self.raw.into(),
-            ]
+            ];
+            values
         }
     }
 
@@ -1998,8 +2603,77 @@ pub mod defaults {
         }
     }
 
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                truth: row.truth(),
+                number: row.number(),
+                double: row.double(),
+                single: row.single(),
+                text: row.text(),
+                raw: row.raw(),
+            }
+        }
+    }
+
+    /// The column `truth`, to be read and written in many rows at once.
+    pub const TRUTH: ::annals::typed::Column<Kind, bool> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `number`, to be read and written in many rows at once.
+    pub const NUMBER: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `double`, to be read and written in many rows at once.
+    pub const DOUBLE: ::annals::typed::Column<Kind, f64> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `single`, to be read and written in many rows at once.
+    pub const SINGLE: ::annals::typed::Column<Kind, f32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `text`, to be read and written in many rows at once.
+    pub const TEXT: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
+    /// The column `raw`, to be read and written in many rows at once.
+    pub const RAW: ::annals::typed::Column<Kind, &'static [u8]> =
+        ::annals::typed::Column::new(::annals::FieldNumber(5));
+
+    /// The values of many new rows of `defaults`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `truth`: bool, default `true`.
+        pub truth: &'a [bool],
+        /// The field `number`: int32, default `80`.
+        pub number: &'a [i32],
+        /// The field `double`: float64, default `1e300`.
+        pub double: &'a [f64],
+        /// The field `single`: float32, default `0.1`.
+        pub single: &'a [f32],
+        /// The field `text`: string, default `"hello"`.
+        pub text: &'a [&'a str],
+        /// The field `raw`: bytes, default `0x`.
+        pub raw: &'a [&'a [u8]],
+    }
+
+    impl<'a> Columns<'a> {
+        fn vectors(self) -> [::annals::typed::Vector<'a>; 6] {
+            let vectors = [
+                self.truth.into(),
+                self.number.into(),
+                self.double.into(),
+                self.single.into(),
+                self.text.into(),
+                self.raw.into(),
+            ];
+            vectors
+        }
+    }
+
     /// The table `defaults` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -2015,6 +2689,15 @@ pub mod defaults {
             self.0.insert(&row.values())
         }
 
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
         /// Inserts a row at a free id.
         ///
         /// # Errors
@@ -2022,6 +2705,15 @@ pub mod defaults {
         /// written.
         pub fn insert_at(&mut self, id: Id, row: New<'_>) -> ::annals::Result<()> {
             self.0.insert_at(id, &row.values())
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
+            self.0.insert_vector(&rows.vectors())
         }
 
         /// Sets the field `truth` of a row.
@@ -2136,6 +2828,12 @@ pub mod numbers {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -2194,21 +2892,7 @@ pub mod numbers {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("a", &self.a())
-                .field("b", &self.b())
-                .field("c", &self.c())
-                .field("d", &self.d())
-                .field("e", &self.e())
-                .field("f", &self.f())
-                .finish()
-        }
-    }
-
-    /// The values of a new row of `numbers`. `Default` gives those of the schema.
+    /// The values of a new row of `numbers`. `Default` gives those of the schema; `From` copies a row.
     #[derive(Clone, Copy, Debug, Default)]
     pub struct New {
         /// The field `a`: int32.
@@ -2227,19 +2911,89 @@ pub mod numbers {
 
     impl New {
         fn values(self) -> [::annals::ValueRef<'static>; 6] {
-            [
+            let values = [
                 self.a.into(),
                 self.b.into(),
                 self.c.into(),
                 self.d.into(),
                 self.e.into(),
                 self.f.into(),
-            ]
+            ];
+            values
+        }
+    }
+
+    impl From<&Row<'_>> for New {
+        fn from(row: &Row<'_>) -> Self {
+            Self {
+                a: row.a(),
+                b: row.b(),
+                c: row.c(),
+                d: row.d(),
+                e: row.e(),
+                f: row.f(),
+            }
+        }
+    }
+
+    /// The column `a`, to be read and written in many rows at once.
+    pub const A: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `b`, to be read and written in many rows at once.
+    pub const B: ::annals::typed::Column<Kind, Option<i64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `c`, to be read and written in many rows at once.
+    pub const C: ::annals::typed::Column<Kind, bool> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `d`, to be read and written in many rows at once.
+    pub const D: ::annals::typed::Column<Kind, f32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `e`, to be read and written in many rows at once.
+    pub const E: ::annals::typed::Column<Kind, u8> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
+    /// The column `f`, to be read and written in many rows at once.
+    pub const F: ::annals::typed::Column<Kind, ::annals::Timestamp> =
+        ::annals::typed::Column::new(::annals::FieldNumber(5));
+
+    /// The values of many new rows of `numbers`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `a`: int32.
+        pub a: &'a [i32],
+        /// The field `b`: int64, may be null.
+        pub b: &'a [Option<i64>],
+        /// The field `c`: bool.
+        pub c: &'a [bool],
+        /// The field `d`: float32.
+        pub d: &'a [f32],
+        /// The field `e`: uint8.
+        pub e: &'a [u8],
+        /// The field `f`: timestamp.
+        pub f: &'a [::annals::Timestamp],
+    }
+
+    impl<'a> Columns<'a> {
+        fn vectors(self) -> [::annals::typed::Vector<'a>; 6] {
+            let vectors = [
+                self.a.into(),
+                self.b.into(),
+                self.c.into(),
+                self.d.into(),
+                self.e.into(),
+                self.f.into(),
+            ];
+            vectors
         }
     }
 
     /// The table `numbers` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -2255,6 +3009,15 @@ pub mod numbers {
             self.0.insert(&row.values())
         }
 
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
         /// Inserts a row at a free id.
         ///
         /// # Errors
@@ -2262,6 +3025,15 @@ pub mod numbers {
         /// written.
         pub fn insert_at(&mut self, id: Id, row: New) -> ::annals::Result<()> {
             self.0.insert_at(id, &row.values())
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
+            self.0.insert_vector(&rows.vectors())
         }
 
         /// Sets the field `a` of a row.

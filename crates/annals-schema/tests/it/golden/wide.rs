@@ -53,10 +53,12 @@ static COMPILED: ::annals::typed::CompiledSchema = ::annals::typed::CompiledSche
 /// A database with this schema, open for reading and writing: one writer at a time, any number of
 /// readers. It is `Send` and `Sync`: share it by reference or in an `Arc`.
 #[derive(Debug)]
+#[must_use = "a database that isn't kept is closed at once"]
 pub struct Database(::annals::Database);
 
 impl Database {
-    /// Opens or creates a database with the default options.
+    /// Opens or creates a database with the default options. A file with an older schema is
+    /// upgraded.
     ///
     /// # Errors
     /// Those of [`open_with`](Self::open_with).
@@ -64,16 +66,27 @@ impl Database {
         Self::open_with(path, &::annals::Options::new())
     }
 
-    /// Opens or creates a database.
+    /// Opens or creates a database. A file with an older schema is upgraded.
     ///
     /// # Errors
-    /// The file is no database, is damaged, is in use, or has another schema; or the operating
-    /// system said no.
+    /// The file is no database, is damaged, is in use, or has another schema, or a newer one; or the
+    /// operating system said no.
     pub fn open_with(
         path: impl AsRef<::std::path::Path>,
         options: &::annals::Options,
     ) -> ::annals::Result<Self> {
         options.open_schema(path, COMPILED.get()?).map(Self)
+    }
+
+    /// Opens a file for reading only, as it is now: takes no lock, waits for nobody, and writes
+    /// nothing. The schema of the file may be newer than this one.
+    ///
+    /// # Errors
+    /// The file is no database, is damaged, or has another schema, or an older one; or the operating
+    /// system said no.
+    pub fn open_read_only(path: impl AsRef<::std::path::Path>) -> ::annals::Result<Reader> {
+        let (options, schema) = (::annals::Options::new(), COMPILED.get()?);
+        options.open_schema_read_only(path, schema).map(Reader)
     }
 
     /// Gives a snapshot of the last commit. Never waits.
@@ -90,11 +103,23 @@ impl Database {
         self.0.begin().map(Transaction)
     }
 
-    /// Runs `change` in a transaction and commits it; an `Err` rolls it back.
+    /// Runs `change` in a transaction and commits it; an `Err` rolls everything back. A transaction
+    /// whose errors are the program's own is run by [`transact`](Self::transact).
     ///
     /// # Errors
     /// That of `change`, or of beginning or committing.
-    pub fn write<T, E: From<::annals::Error>>(
+    pub fn write<T>(
+        &self,
+        change: impl FnOnce(&mut Transaction<'_>) -> ::annals::Result<T>,
+    ) -> ::annals::Result<T> {
+        self.transact(change)
+    }
+
+    /// Does what [`write`](Self::write) does, with errors of any type that the program likes.
+    ///
+    /// # Errors
+    /// That of `change`, or of beginning or committing.
+    pub fn transact<T, E: From<::annals::Error>>(
         &self,
         change: impl FnOnce(&mut Transaction<'_>) -> ::annals::Result<T, E>,
     ) -> ::annals::Result<T, E> {
@@ -102,6 +127,22 @@ impl Database {
         let value = change(&mut transaction)?;
         transaction.commit()?;
         Ok(value)
+    }
+
+    /// Makes everything acknowledged visible to other processes, and able to survive this one.
+    ///
+    /// # Errors
+    /// The operating system said no, or an earlier failure made the handle unusable.
+    pub fn soft_checkpoint(&self) -> ::annals::Result<::annals::Point> {
+        self.0.soft_checkpoint()
+    }
+
+    /// Makes everything acknowledged durable.
+    ///
+    /// # Errors
+    /// The operating system said no, or an earlier failure made the handle unusable.
+    pub fn hard_checkpoint(&self) -> ::annals::Result<::annals::Point> {
+        self.0.hard_checkpoint()
     }
 
     /// Tells what opening found and did.
@@ -125,6 +166,24 @@ impl Database {
     }
 }
 
+/// A database open for reading only, as of its last commit when it was opened.
+#[derive(Debug)]
+pub struct Reader(::annals::Reader);
+
+impl Reader {
+    /// Gives the state as of that commit.
+    #[must_use]
+    pub fn read(&self) -> Snapshot {
+        Snapshot(self.0.read())
+    }
+
+    /// Gives the same reader without the types of its schema.
+    #[must_use]
+    pub fn as_dynamic(&self) -> &::annals::Reader {
+        &self.0
+    }
+}
+
 /// An immutable, consistent view of the database as of one transaction. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Snapshot(::annals::Snapshot);
@@ -134,6 +193,17 @@ impl Snapshot {
     #[must_use]
     pub fn txid(&self) -> u64 {
         self.0.txid()
+    }
+
+    /// Opens a blob, to be read piece by piece. What it gives may outlive the snapshot.
+    ///
+    /// # Errors
+    /// There is no such blob.
+    pub fn read_blob(
+        &self,
+        blob: ::annals::Blob,
+    ) -> ::annals::Result<::annals::BlobReader<'static>> {
+        self.0.blob(blob)
     }
 
     /// Gives what it sees as a view, as a transaction has one too.
@@ -156,6 +226,7 @@ pub struct View<'a>(&'a ::annals::View);
 /// A transaction: a set of changes that applies wholly or not at all. Dropped without
 /// [`commit`](Self::commit), it is rolled back.
 #[derive(Debug)]
+#[must_use = "a transaction that isn't committed is rolled back"]
 pub struct Transaction<'db>(::annals::Transaction<'db>);
 
 impl<'db> Transaction<'db> {
@@ -179,6 +250,42 @@ impl<'db> Transaction<'db> {
     /// The journal can't be written.
     pub fn timestamp(&mut self, seconds: i64) -> ::annals::Result<()> {
         self.0.timestamp(seconds)
+    }
+
+    /// Notes in the journal that the data is coherent here.
+    ///
+    /// # Errors
+    /// The journal can't be written.
+    pub fn valid_data(&mut self) -> ::annals::Result<()> {
+        self.0.valid_data()
+    }
+
+    /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
+    /// field of type `blob`.
+    ///
+    /// # Errors
+    /// `content` can't be read, or the journal can't be written.
+    pub fn write_blob(
+        &mut self,
+        content: impl ::std::io::Read,
+    ) -> ::annals::Result<::annals::Blob> {
+        self.0.write_blob(content)
+    }
+
+    /// Appends bytes to the blob that this transaction wrote last.
+    ///
+    /// # Errors
+    /// There is no such blob or no byte, or the journal can't be written.
+    pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
+        self.0.append_blob(bytes)
+    }
+
+    /// Opens a blob that was committed, or that this transaction wrote.
+    ///
+    /// # Errors
+    /// There is no such blob.
+    pub fn read_blob(&self, blob: ::annals::Blob) -> ::annals::Result<::annals::BlobReader<'_>> {
+        self.0.blob(blob)
     }
 
     /// Sets the commit time, instead of the clock's.
@@ -318,6 +425,12 @@ pub mod countries {
         }
     }
 
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
     impl<'a> Row<'a> {
         /// Gives the row's id.
         #[inline]
@@ -369,21 +482,69 @@ pub mod countries {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("code", &self.code())
-                .field("name", &self.name())
-                .field("continent", &self.continent())
-                .field("wikipedia_link", &self.wikipedia_link())
-                .field("keywords", &self.keywords())
-                .finish()
+    /// The values of a new row of `countries`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `code`: string.
+        pub code: &'a str,
+        /// The field `name`: string.
+        pub name: &'a str,
+        /// The field `continent`: string.
+        pub continent: &'a str,
+        /// The field `wikipedia_link`: string.
+        pub wikipedia_link: &'a str,
+        /// The field `keywords`: string.
+        pub keywords: &'a str,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 5] {
+            let values = [
+                self.code.into(),
+                self.name.into(),
+                self.continent.into(),
+                self.wikipedia_link.into(),
+                self.keywords.into(),
+            ];
+            values
         }
     }
 
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                code: row.code(),
+                name: row.name(),
+                continent: row.continent(),
+                wikipedia_link: row.wikipedia_link(),
+                keywords: row.keywords(),
+            }
+        }
+    }
+
+    /// The column `code`, to be read and written in many rows at once.
+    pub const CODE: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `name`, to be read and written in many rows at once.
+    pub const NAME: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `continent`, to be read and written in many rows at once.
+    pub const CONTINENT: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `wikipedia_link`, to be read and written in many rows at once.
+    pub const WIKIPEDIA_LINK: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `keywords`, to be read and written in many rows at once.
+    pub const KEYWORDS: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
     /// The table `countries` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -412,6 +573,15 @@ pub mod countries {
             ])
         }
 
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
         /// Inserts a row at a free id.
         ///
         /// # Errors
@@ -436,6 +606,28 @@ pub mod countries {
                     keywords.into(),
                 ],
             )
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(
+            &mut self,
+            code: &[impl AsRef<str>],
+            name: &[impl AsRef<str>],
+            continent: &[impl AsRef<str>],
+            wikipedia_link: &[impl AsRef<str>],
+            keywords: &[impl AsRef<str>],
+        ) -> ::annals::Result<Id> {
+            self.0.insert_vector(&[
+                ::annals::typed::Vector::strings(code),
+                ::annals::typed::Vector::strings(name),
+                ::annals::typed::Vector::strings(continent),
+                ::annals::typed::Vector::strings(wikipedia_link),
+                ::annals::typed::Vector::strings(keywords),
+            ])
         }
 
         /// Sets the field `code` of a row.
@@ -467,7 +659,8 @@ pub mod countries {
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
         pub fn set_wikipedia_link(&mut self, id: Id, wikipedia_link: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(3), wikipedia_link.into())
+            self.0
+                .set(id, ::annals::FieldNumber(3), wikipedia_link.into())
         }
 
         /// Sets the field `keywords` of a row.
@@ -522,7 +715,8 @@ pub mod countries {
     impl<'a> CountriesByCode<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(0);
-            Self { index: ::annals::typed::Index::new(view, number, "countries_by_code") }
+            let index = ::annals::typed::Index::new(view, number, "countries_by_code");
+            Self { index }
         }
 
         /// Gives the row with this key, if there is one.
@@ -533,9 +727,9 @@ pub mod countries {
             self.index.first(&[code.into()])
         }
 
-        /// Gives the rows whose `code` begins with `prefix`.
+        /// Gives the rows whose `code` begins with a prefix.
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.prefix(prefix.as_bytes())
+            self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `code` is in the bounds.
@@ -543,7 +737,15 @@ pub mod countries {
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(&self, code: &str) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[code.into()])
         }
     }
 
@@ -588,6 +790,12 @@ pub mod runways {
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
         }
     }
 
@@ -740,34 +948,7 @@ pub mod runways {
         }
     }
 
-    impl ::std::fmt::Debug for Row<'_> {
-        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-            f.debug_struct("Row")
-                .field("id", &self.id())
-                .field("airport_ref", &self.airport_ref())
-                .field("airport_ident", &self.airport_ident())
-                .field("length_ft", &self.length_ft())
-                .field("width_ft", &self.width_ft())
-                .field("surface", &self.surface())
-                .field("lighted", &self.lighted())
-                .field("closed", &self.closed())
-                .field("le_ident", &self.le_ident())
-                .field("le_latitude_deg", &self.le_latitude_deg())
-                .field("le_longitude_deg", &self.le_longitude_deg())
-                .field("le_elevation_ft", &self.le_elevation_ft())
-                .field("le_heading_degT", &self.le_heading_degT())
-                .field("le_displaced_threshold_ft", &self.le_displaced_threshold_ft())
-                .field("he_ident", &self.he_ident())
-                .field("he_latitude_deg", &self.he_latitude_deg())
-                .field("he_longitude_deg", &self.he_longitude_deg())
-                .field("he_elevation_ft", &self.he_elevation_ft())
-                .field("he_heading_degT", &self.he_heading_degT())
-                .field("he_displaced_threshold_ft", &self.he_displaced_threshold_ft())
-                .finish()
-        }
-    }
-
-    /// The values of a new row of `runways`. `Default` gives those of the schema.
+    /// The values of a new row of `runways`. `Default` gives those of the schema; `From` copies a row.
     #[derive(Clone, Copy, Debug, Default)]
     pub struct New<'a> {
         /// The field `airport_ref`: int32.
@@ -812,7 +993,7 @@ pub mod runways {
 
     impl<'a> New<'a> {
         fn values(self) -> [::annals::ValueRef<'a>; 19] {
-            [
+            let values = [
                 self.airport_ref.into(),
                 self.airport_ident.into(),
                 self.length_ft.into(),
@@ -832,12 +1013,186 @@ pub mod runways {
                 self.he_elevation_ft.into(),
                 self.he_heading_degT.into(),
                 self.he_displaced_threshold_ft.into(),
-            ]
+            ];
+            values
+        }
+    }
+
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                airport_ref: row.airport_ref(),
+                airport_ident: row.airport_ident(),
+                length_ft: row.length_ft(),
+                width_ft: row.width_ft(),
+                surface: row.surface(),
+                lighted: row.lighted(),
+                closed: row.closed(),
+                le_ident: row.le_ident(),
+                le_latitude_deg: row.le_latitude_deg(),
+                le_longitude_deg: row.le_longitude_deg(),
+                le_elevation_ft: row.le_elevation_ft(),
+                le_heading_degT: row.le_heading_degT(),
+                le_displaced_threshold_ft: row.le_displaced_threshold_ft(),
+                he_ident: row.he_ident(),
+                he_latitude_deg: row.he_latitude_deg(),
+                he_longitude_deg: row.he_longitude_deg(),
+                he_elevation_ft: row.he_elevation_ft(),
+                he_heading_degT: row.he_heading_degT(),
+                he_displaced_threshold_ft: row.he_displaced_threshold_ft(),
+            }
+        }
+    }
+
+    /// The column `airport_ref`, to be read and written in many rows at once.
+    pub const AIRPORT_REF: ::annals::typed::Column<Kind, i32> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The column `airport_ident`, to be read and written in many rows at once.
+    pub const AIRPORT_IDENT: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(1));
+
+    /// The column `length_ft`, to be read and written in many rows at once.
+    pub const LENGTH_FT: ::annals::typed::Column<Kind, Option<i32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(2));
+
+    /// The column `width_ft`, to be read and written in many rows at once.
+    pub const WIDTH_FT: ::annals::typed::Column<Kind, Option<i32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(3));
+
+    /// The column `surface`, to be read and written in many rows at once.
+    pub const SURFACE: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(4));
+
+    /// The column `lighted`, to be read and written in many rows at once.
+    pub const LIGHTED: ::annals::typed::Column<Kind, bool> =
+        ::annals::typed::Column::new(::annals::FieldNumber(5));
+
+    /// The column `closed`, to be read and written in many rows at once.
+    pub const CLOSED: ::annals::typed::Column<Kind, bool> =
+        ::annals::typed::Column::new(::annals::FieldNumber(6));
+
+    /// The column `le_ident`, to be read and written in many rows at once.
+    pub const LE_IDENT: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(7));
+
+    /// The column `le_latitude_deg`, to be read and written in many rows at once.
+    pub const LE_LATITUDE_DEG: ::annals::typed::Column<Kind, Option<f64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(8));
+
+    /// The column `le_longitude_deg`, to be read and written in many rows at once.
+    pub const LE_LONGITUDE_DEG: ::annals::typed::Column<Kind, Option<f64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(9));
+
+    /// The column `le_elevation_ft`, to be read and written in many rows at once.
+    pub const LE_ELEVATION_FT: ::annals::typed::Column<Kind, Option<i32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(10));
+
+    /// The column `le_heading_degT`, to be read and written in many rows at once.
+    pub const LE_HEADING_DEGT: ::annals::typed::Column<Kind, Option<f64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(11));
+
+    /// The column `le_displaced_threshold_ft`, to be read and written in many rows at once.
+    pub const LE_DISPLACED_THRESHOLD_FT: ::annals::typed::Column<Kind, Option<i32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(12));
+
+    /// The column `he_ident`, to be read and written in many rows at once.
+    pub const HE_IDENT: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(13));
+
+    /// The column `he_latitude_deg`, to be read and written in many rows at once.
+    pub const HE_LATITUDE_DEG: ::annals::typed::Column<Kind, Option<f64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(14));
+
+    /// The column `he_longitude_deg`, to be read and written in many rows at once.
+    pub const HE_LONGITUDE_DEG: ::annals::typed::Column<Kind, Option<f64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(15));
+
+    /// The column `he_elevation_ft`, to be read and written in many rows at once.
+    pub const HE_ELEVATION_FT: ::annals::typed::Column<Kind, Option<i32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(16));
+
+    /// The column `he_heading_degT`, to be read and written in many rows at once.
+    pub const HE_HEADING_DEGT: ::annals::typed::Column<Kind, Option<f64>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(17));
+
+    /// The column `he_displaced_threshold_ft`, to be read and written in many rows at once.
+    pub const HE_DISPLACED_THRESHOLD_FT: ::annals::typed::Column<Kind, Option<i32>> =
+        ::annals::typed::Column::new(::annals::FieldNumber(18));
+
+    /// The values of many new rows of `runways`: for each field a slice, all of the same length.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Columns<'a> {
+        /// The field `airport_ref`: int32.
+        pub airport_ref: &'a [i32],
+        /// The field `airport_ident`: string.
+        pub airport_ident: &'a [&'a str],
+        /// The field `length_ft`: int32, may be null.
+        pub length_ft: &'a [Option<i32>],
+        /// The field `width_ft`: int32, may be null.
+        pub width_ft: &'a [Option<i32>],
+        /// The field `surface`: string.
+        pub surface: &'a [&'a str],
+        /// The field `lighted`: bool.
+        pub lighted: &'a [bool],
+        /// The field `closed`: bool.
+        pub closed: &'a [bool],
+        /// The field `le_ident`: string.
+        pub le_ident: &'a [&'a str],
+        /// The field `le_latitude_deg`: float64, may be null.
+        pub le_latitude_deg: &'a [Option<f64>],
+        /// The field `le_longitude_deg`: float64, may be null.
+        pub le_longitude_deg: &'a [Option<f64>],
+        /// The field `le_elevation_ft`: int32, may be null.
+        pub le_elevation_ft: &'a [Option<i32>],
+        /// The field `le_heading_degT`: float64, may be null.
+        pub le_heading_degT: &'a [Option<f64>],
+        /// The field `le_displaced_threshold_ft`: int32, may be null.
+        pub le_displaced_threshold_ft: &'a [Option<i32>],
+        /// The field `he_ident`: string.
+        pub he_ident: &'a [&'a str],
+        /// The field `he_latitude_deg`: float64, may be null.
+        pub he_latitude_deg: &'a [Option<f64>],
+        /// The field `he_longitude_deg`: float64, may be null.
+        pub he_longitude_deg: &'a [Option<f64>],
+        /// The field `he_elevation_ft`: int32, may be null.
+        pub he_elevation_ft: &'a [Option<i32>],
+        /// The field `he_heading_degT`: float64, may be null.
+        pub he_heading_degT: &'a [Option<f64>],
+        /// The field `he_displaced_threshold_ft`: int32, may be null.
+        pub he_displaced_threshold_ft: &'a [Option<i32>],
+    }
+
+    impl<'a> Columns<'a> {
+        fn vectors(self) -> [::annals::typed::Vector<'a>; 19] {
+            let vectors = [
+                self.airport_ref.into(),
+                self.airport_ident.into(),
+                self.length_ft.into(),
+                self.width_ft.into(),
+                self.surface.into(),
+                self.lighted.into(),
+                self.closed.into(),
+                self.le_ident.into(),
+                self.le_latitude_deg.into(),
+                self.le_longitude_deg.into(),
+                self.le_elevation_ft.into(),
+                self.le_heading_degT.into(),
+                self.le_displaced_threshold_ft.into(),
+                self.he_ident.into(),
+                self.he_latitude_deg.into(),
+                self.he_longitude_deg.into(),
+                self.he_elevation_ft.into(),
+                self.he_heading_degT.into(),
+                self.he_displaced_threshold_ft.into(),
+            ];
+            vectors
         }
     }
 
     /// The table `runways` in a transaction, for reading and writing.
     #[derive(Debug)]
+    #[must_use]
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
@@ -853,6 +1208,15 @@ pub mod runways {
             self.0.insert(&row.values())
         }
 
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
         /// Inserts a row at a free id.
         ///
         /// # Errors
@@ -860,6 +1224,15 @@ pub mod runways {
         /// written.
         pub fn insert_at(&mut self, id: Id, row: New<'_>) -> ::annals::Result<()> {
             self.0.insert_at(id, &row.values())
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
+            self.0.insert_vector(&rows.vectors())
         }
 
         /// Sets the field `airport_ref` of a row.
@@ -875,7 +1248,8 @@ pub mod runways {
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
         pub fn set_airport_ident(&mut self, id: Id, airport_ident: &str) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(1), airport_ident.into())
+            self.0
+                .set(id, ::annals::FieldNumber(1), airport_ident.into())
         }
 
         /// Sets the field `length_ft` of a row.
@@ -935,7 +1309,8 @@ pub mod runways {
             id: Id,
             le_latitude_deg: Option<f64>,
         ) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(8), le_latitude_deg.into())
+            self.0
+                .set(id, ::annals::FieldNumber(8), le_latitude_deg.into())
         }
 
         /// Sets the field `le_longitude_deg` of a row.
@@ -947,7 +1322,8 @@ pub mod runways {
             id: Id,
             le_longitude_deg: Option<f64>,
         ) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(9), le_longitude_deg.into())
+            self.0
+                .set(id, ::annals::FieldNumber(9), le_longitude_deg.into())
         }
 
         /// Sets the field `le_elevation_ft` of a row.
@@ -959,7 +1335,8 @@ pub mod runways {
             id: Id,
             le_elevation_ft: Option<i32>,
         ) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(10), le_elevation_ft.into())
+            self.0
+                .set(id, ::annals::FieldNumber(10), le_elevation_ft.into())
         }
 
         /// Sets the field `le_heading_degT` of a row.
@@ -971,7 +1348,8 @@ pub mod runways {
             id: Id,
             le_heading_degT: Option<f64>,
         ) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(11), le_heading_degT.into())
+            self.0
+                .set(id, ::annals::FieldNumber(11), le_heading_degT.into())
         }
 
         /// Sets the field `le_displaced_threshold_ft` of a row.
@@ -983,7 +1361,11 @@ pub mod runways {
             id: Id,
             le_displaced_threshold_ft: Option<i32>,
         ) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(12), le_displaced_threshold_ft.into())
+            self.0.set(
+                id,
+                ::annals::FieldNumber(12),
+                le_displaced_threshold_ft.into(),
+            )
         }
 
         /// Sets the field `he_ident` of a row.
@@ -1003,7 +1385,8 @@ pub mod runways {
             id: Id,
             he_latitude_deg: Option<f64>,
         ) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(14), he_latitude_deg.into())
+            self.0
+                .set(id, ::annals::FieldNumber(14), he_latitude_deg.into())
         }
 
         /// Sets the field `he_longitude_deg` of a row.
@@ -1015,7 +1398,8 @@ pub mod runways {
             id: Id,
             he_longitude_deg: Option<f64>,
         ) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(15), he_longitude_deg.into())
+            self.0
+                .set(id, ::annals::FieldNumber(15), he_longitude_deg.into())
         }
 
         /// Sets the field `he_elevation_ft` of a row.
@@ -1027,7 +1411,8 @@ pub mod runways {
             id: Id,
             he_elevation_ft: Option<i32>,
         ) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(16), he_elevation_ft.into())
+            self.0
+                .set(id, ::annals::FieldNumber(16), he_elevation_ft.into())
         }
 
         /// Sets the field `he_heading_degT` of a row.
@@ -1039,7 +1424,8 @@ pub mod runways {
             id: Id,
             he_heading_degT: Option<f64>,
         ) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(17), he_heading_degT.into())
+            self.0
+                .set(id, ::annals::FieldNumber(17), he_heading_degT.into())
         }
 
         /// Sets the field `he_displaced_threshold_ft` of a row.
@@ -1051,7 +1437,11 @@ pub mod runways {
             id: Id,
             he_displaced_threshold_ft: Option<i32>,
         ) -> ::annals::Result<()> {
-            self.0.set(id, ::annals::FieldNumber(18), he_displaced_threshold_ft.into())
+            self.0.set(
+                id,
+                ::annals::FieldNumber(18),
+                he_displaced_threshold_ft.into(),
+            )
         }
 
         /// Gives the row with that id.
@@ -1098,7 +1488,8 @@ pub mod runways {
     impl<'a> RunwaysByAirport<'a> {
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(1);
-            Self { index: ::annals::typed::Index::new(view, number, "runways_by_airport") }
+            let index = ::annals::typed::Index::new(view, number, "runways_by_airport");
+            Self { index }
         }
 
         /// Gives the rows with this key, in the order of the index.
@@ -1111,7 +1502,18 @@ pub mod runways {
             &self,
             bounds: impl ::std::ops::RangeBounds<i32>,
         ) -> ::annals::typed::IndexRows<'a, Kind> {
-            self.index.range(bounds)
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        pub fn cursor_at(
+            &self,
+            airport_ref: i32,
+        ) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[airport_ref.into()])
         }
     }
 

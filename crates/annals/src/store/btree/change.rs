@@ -1,8 +1,8 @@
 //! Inserting and removing entries: nodes split when they are full, and join when they are empty
 //! enough.
 
-use super::cursor::child_for;
 use super::node::{self, Entry, HEADER, Node, common};
+use super::place::{LEVELS, child_for};
 use super::{NONE, Tree};
 use crate::store::page::{Epoch, PAGE};
 
@@ -22,15 +22,18 @@ impl Tree {
             self.root = self.add_node(self.value_size, epoch);
         }
         let mut leaf = self.root;
-        for _ in 0..self.height {
-            let inner = self.node(leaf);
-            leaf = inner.child(child_for(inner, key, self));
+        let mut inner = [NONE; LEVELS];
+        for place in &mut inner[..self.height] {
+            *place = leaf;
+            let node = self.node(leaf);
+            leaf = node.child(child_for(node, key, self));
         }
         let at = match self.node(leaf).search(key, 0, &self.long) {
             Ok(at) => return node::set_value(self.nodes.get_mut(leaf, epoch), at, value),
             Err(at) => at,
         };
         self.len += 1;
+        self.count_up(inner[..self.height].get(1..).unwrap_or_default());
         let (part, long) = self.keep(key);
         let entry = Entry { part, long, value };
         if !node::insert(self.nodes.get_mut(leaf, epoch), at, entry) {
@@ -77,6 +80,9 @@ impl Tree {
         };
         let fits = node::insert(self.nodes.get_mut(target, epoch), place, entry);
         debug_assert!(fits, "half a node has room for the largest entry");
+        if inner {
+            self.count_split(number, right, path.len());
+        }
         let separator = self.separator(number, right, inner);
         match path.pop() {
             None => self.grow_root(number, right, &separator, epoch),
@@ -124,6 +130,7 @@ impl Tree {
             return false;
         };
         self.len -= 1;
+        self.count_down(path.iter().skip(1).map(|&(number, _)| number));
         self.remove_entry(leaf, at, epoch);
         self.shrink(&mut path, leaf, epoch);
         true
@@ -151,6 +158,7 @@ impl Tree {
             self.root = self.node(old).child(0);
             self.forget(self.node(old).long(0));
             self.free_node(old);
+            self.forget_count(self.root);
             self.height -= 1;
         }
         if self.len == 0 && self.root != NONE {
@@ -188,6 +196,9 @@ impl Tree {
             let end = self.node(left).count();
             let fits = node::insert(self.nodes.get_mut(left, epoch), end, entry);
             debug_assert!(fits, "both together fit in one node");
+        }
+        if inner {
+            self.count_joined(left, right);
         }
         self.free_node(right);
         self.remove_entry(parent, left_at + 1, epoch);

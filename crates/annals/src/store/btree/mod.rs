@@ -10,18 +10,25 @@
 //! 2. The first key of an inner node means nothing: its child takes all that is less than the second.
 //! 3. No node but the root of an empty tree is empty. `len` counts the entries of the leaves.
 //! 4. A long key has one owner: one entry of one node.
+//! 5. `counts` has the number of entries below each inner node but the root, and nothing else.
 
 mod change;
+mod count;
 mod cursor;
 mod node;
+mod place;
+mod range;
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use self::node::{LIMIT, LongKeys, Node};
 use super::cells::Nodes;
+use super::directory::Directory;
 use super::page::Epoch;
 
-pub(super) use self::cursor::Range;
+pub(super) use self::cursor::Cursor;
+pub(super) use self::range::Range;
 
 /// The number that stands for no node.
 const NONE: u32 = u32::MAX;
@@ -35,6 +42,7 @@ pub(super) struct Tree {
     long: LongKeys,
     free_long: Arc<Vec<u32>>,
     long_end: u32,
+    counts: Directory<NonZeroU64>,
     root: u32,
     height: usize,
     len: u64,
@@ -52,6 +60,7 @@ impl Tree {
             long: LongKeys::default(),
             free_long: Arc::default(),
             long_end: 0,
+            counts: Directory::default(),
             root: NONE,
             height: 0,
             len: 0,
@@ -72,7 +81,8 @@ impl Tree {
     /// Tells how much memory it takes, in bytes.
     pub(super) fn memory(&self) -> usize {
         let lists = (self.free_nodes.capacity() + self.free_long.capacity()) * 4;
-        self.nodes.memory() + self.long.memory(|key| key.len()) + lists
+        let long = self.long.memory(|key| key.len());
+        self.nodes.memory() + long + self.counts.memory(|_| 0) + lists
     }
 
     fn add_node(&mut self, size: usize, epoch: &Epoch) -> u32 {
@@ -82,6 +92,7 @@ impl Tree {
     }
 
     fn free_node(&mut self, number: u32) {
+        self.forget_count(number);
         self.nodes.remove(number);
         Arc::make_mut(&mut self.free_nodes).push(number);
     }
@@ -108,25 +119,29 @@ impl Tree {
         if self.root == NONE {
             return if self.len == 0 { Ok(()) } else { Err("entries without a root".to_owned()) };
         }
-        let mut entries = 0;
-        self.check_below(self.root, self.height, (&[], None), &mut entries)?;
-        if entries == self.len {
-            Ok(())
-        } else {
+        let mut counted = 0;
+        let entries = self.check_below((self.root, 0), (&[], None), &mut counted)?;
+        let known = (0..self.nodes_end).filter(|&n| self.counts.get(n as usize).is_some()).count();
+        if entries != self.len {
             Err(format!("{entries} entries are counted as {}", self.len))
+        } else if known != counted {
+            Err(format!("{known} nodes are counted, but there are {counted} to count"))
+        } else {
+            Ok(())
         }
     }
 
+    /// Checks a node and what is below it; gives the number of entries there, and adds to `counted`
+    /// the inner nodes whose entries are counted.
     fn check_below(
         &self,
-        number: u32,
-        height: usize,
+        (number, level): (u32, usize),
         (low, high): (&[u8], Option<&[u8]>),
-        entries: &mut u64,
-    ) -> Result<(), String> {
+        counted: &mut usize,
+    ) -> Result<u64, String> {
         let node = self.node(number);
         let count = node.count();
-        let first = usize::from(height > 0);
+        let first = usize::from(level < self.height);
         if !node.check(first, &self.long) || (count == 0 && self.len > 0) {
             return Err(format!("node {number} is out of order"));
         }
@@ -134,15 +149,22 @@ impl Tree {
         if (first..count).any(|i| key(i) < low || high.is_some_and(|high| key(i) >= high)) {
             return Err(format!("node {number} has keys of another node"));
         }
-        if height == 0 {
-            *entries += count as u64;
-            return Ok(());
+        if level == self.height {
+            return Ok(count as u64);
         }
-        (0..count).try_for_each(|i| {
+        let mut entries = 0;
+        for i in 0..count {
             let low = if i == 0 { low } else { key(i) };
             let high = if i + 1 < count { Some(key(i + 1)) } else { high };
-            self.check_below(node.child(i), height - 1, (low, high), entries)
-        })
+            entries += self.check_below((node.child(i), level + 1), (low, high), counted)?;
+        }
+        *counted += usize::from(level > 0);
+        let known = self.below(number, level);
+        if known == entries {
+            Ok(entries)
+        } else {
+            Err(format!("{entries} entries below node {number} are counted as {known}"))
+        }
     }
 }
 

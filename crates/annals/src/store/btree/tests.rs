@@ -1,6 +1,6 @@
 //! The tree against `BTreeMap`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Tree;
 use crate::store::page::Epoch;
@@ -13,7 +13,7 @@ impl Random {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 11).unwrap() % below
+        usize::try_from((self.0 >> 11) % below as u64).unwrap()
     }
 }
 
@@ -23,6 +23,49 @@ fn same(tree: &Tree, model: &BTreeMap<Vec<u8>, Vec<u8>>) {
     assert_eq!(tree.len(), all.len() as u64);
     assert!(tree.range(&[], None).eq(all.iter().copied()));
     assert!(tree.range(&[], None).rev().eq(all.iter().rev().copied()));
+}
+
+/// Looks at the tree from random places, without visiting what lies between.
+fn look(tree: &Tree, keys: &[&[u8]], random: &mut Random) {
+    let (a, b) = (random.next(keys.len() + 2), random.next(keys.len() + 2));
+    let (low, high) = (a.min(b).min(keys.len()), a.max(b).min(keys.len()));
+    let key = |at: usize| keys.get(at).copied();
+    let from = key(low).map_or_else(|| vec![0xff; 3000], <[u8]>::to_vec);
+    let range = || tree.range(&from, key(high));
+    let len = high - low;
+    assert_eq!((range().left(), range().count()), (len as u64, len));
+    let (least, most) = range().size_hint();
+    assert!(least <= len && most.is_none_or(|most| most >= len), "{least} {len} {most:?}");
+    for n in [0, random.next(len + 2), random.next(len + 2), len] {
+        let (mut front, mut back) = (range(), range());
+        let inside = |at: usize| if at < len { key(low + at) } else { None };
+        assert_eq!(front.nth(n).map(|(key, _)| key), inside(n));
+        assert_eq!(back.nth_back(n).map(|(key, _)| key), inside(len.wrapping_sub(n + 1)));
+        let rest = len.saturating_sub(n + 1) as u64;
+        assert_eq!((front.left(), back.left()), (rest, rest));
+        let next = if rest > 0 { inside(n + 1) } else { None };
+        assert_eq!(
+            (front.next().map(|(key, _)| key), range().nth(n + 1).map(|e| e.0)),
+            (next, next)
+        );
+    }
+    let mut cursor = tree.cursor();
+    assert_eq!((cursor.rank(), cursor.peek_prev()), (0, None));
+    cursor.seek(key(high));
+    assert_eq!(cursor.rank(), high as u64);
+    cursor.seek_rank(low as u64);
+    let mut gap = low;
+    for _ in 0..20 {
+        assert_eq!(cursor.rank(), gap as u64);
+        assert_eq!((cursor.peek_next(), cursor.peek_prev()), (key(gap), key(gap.wrapping_sub(1))));
+        if random.next(2) == 0 {
+            assert_eq!(cursor.next(), key(gap));
+            gap = (gap + 1).min(keys.len());
+        } else {
+            assert_eq!(cursor.prev(), key(gap.wrapping_sub(1)));
+            gap = gap.saturating_sub(1);
+        }
+    }
 }
 
 fn random_key(random: &mut Random, longest: usize) -> Vec<u8> {
@@ -39,6 +82,7 @@ fn history(seed: u64, steps: usize, longest: usize) {
     let mut tree = Tree::new(2);
     let mut model = BTreeMap::new();
     let mut kept = Vec::new();
+    let mut published = (tree.clone(), model.clone());
     for step in 0..steps {
         let key = random_key(&mut random, longest);
         // Waves of growth and of shrinking.
@@ -51,6 +95,14 @@ fn history(seed: u64, steps: usize, longest: usize) {
         }
         if step % 97 == 0 {
             epoch.advance();
+            // Now and then a transaction is rolled back.
+            if random.next(3) == 0 {
+                (tree, model) = published.clone();
+            }
+            published = (tree.clone(), model.clone());
+            tree.check().unwrap();
+            let keys: Vec<_> = model.keys().map(Vec::as_slice).collect();
+            look(&tree, &keys, &mut random);
             if step % 970 == 0 {
                 kept.push((tree.clone(), model.clone()));
             }
@@ -64,42 +116,89 @@ fn history(seed: u64, steps: usize, longest: usize) {
         assert_eq!(tree.floor(&low).map(|(key, _)| key), floor);
     }
     kept.push((tree, model));
-    kept.iter().for_each(|(tree, model)| same(tree, model));
+    for (tree, model) in &kept {
+        same(tree, model);
+        let keys: Vec<_> = model.keys().map(Vec::as_slice).collect();
+        (0..sized(30, 2)).for_each(|_| look(tree, &keys, &mut random));
+    }
+}
+
+/// How large a test is: Miri takes its time.
+const fn sized(many: usize, few: usize) -> usize {
+    if cfg!(miri) { few } else { many }
 }
 
 #[test]
 fn random_histories_agree_with_a_map() {
     for seed in 1..4 {
-        history(seed * 7919, 2500, 40);
+        history(seed * 7919, sized(2500, 40), 40);
     }
 }
 
 #[test]
 fn long_keys_order_right() {
-    history(42, 2000, 2500);
+    history(42, sized(2000, 40), 2500);
+}
+
+/// Keys that fill their nodes with few entries make trees of many levels.
+#[test]
+fn counts_hold_in_a_tree_of_many_levels() {
+    let (mut random, mut epoch, mut tree) = (Random(99), Epoch::first(), Tree::new(0));
+    let mut model = BTreeSet::new();
+    let mut highest = 0;
+    for wave in 0..4 {
+        for _ in 0..sized(5000, 20) {
+            let mut key = vec![5; 1000];
+            key.extend((0..4).map(|_| u8::try_from(random.next(40)).unwrap()));
+            if random.next(100) < [95, 10, 80, 1][wave] {
+                tree.insert(&key, &[], &epoch);
+                model.insert(key);
+            } else if let Some(near) = model.range(key..).next().cloned() {
+                assert!(tree.remove(&near, &epoch) && model.remove(&near));
+            }
+            highest = highest.max(tree.height);
+        }
+        epoch.advance();
+        let before = tree.clone();
+        tree.check().unwrap();
+        let keys: Vec<_> = model.iter().map(Vec::as_slice).collect();
+        (0..sized(50, 2)).for_each(|_| look(&tree, &keys, &mut random));
+        for key in model.iter().step_by(2) {
+            tree.remove(key, &epoch);
+        }
+        tree.check().unwrap();
+        tree = before;
+        tree.check().unwrap();
+    }
+    assert!(highest >= sized(3, 1), "{highest}");
+    model.iter().for_each(|key| assert!(tree.remove(key, &epoch)));
+    tree.check().unwrap();
+    look(&tree, &[], &mut random);
 }
 
 #[test]
 fn keys_in_order_fill_their_nodes() {
     let epoch = Epoch::first();
     let mut tree = Tree::new(0);
-    for i in 0..100_000_u32 {
+    let count = sized(100_000, 200);
+    for i in 0..count {
         tree.insert(format!("{i:08}").as_bytes(), &[], &epoch);
     }
     tree.check().unwrap();
-    assert!(tree.memory() < 100_000 * 17, "{} bytes", tree.memory());
-    let found: Vec<_> = tree.range(b"00050000", Some(b"00050003")).map(|(key, _)| key).collect();
-    assert_eq!(found, [b"00050000", b"00050001", b"00050002"]);
+    assert!(tree.memory() < count * 17 + 30_000, "{} bytes", tree.memory());
+    let found: Vec<_> = tree.range(b"00000150", Some(b"00000153")).map(|(key, _)| key).collect();
+    assert_eq!(found, [b"00000150", b"00000151", b"00000152"]);
 }
 
 #[test]
 fn churn_does_not_grow_the_tree() {
     let epoch = Epoch::first();
     let mut tree = Tree::new(0);
-    for i in 0..60_000_u32 {
+    let kept = sized(1000, 20);
+    for i in 0..sized(60_000, 100) {
         tree.insert(format!("{i:08}").as_bytes(), &[], &epoch);
-        if i >= 1000 {
-            assert!(tree.remove(format!("{:08}", i - 1000).as_bytes(), &epoch));
+        if i >= kept {
+            assert!(tree.remove(format!("{:08}", i - kept).as_bytes(), &epoch));
         }
     }
     tree.check().unwrap();

@@ -58,6 +58,10 @@ impl Extent {
         Self { start, base: self.base + place(start - self.start), len: end - start }
     }
 
+    fn within(&self, ids: &std::ops::Range<u64>) -> Self {
+        self.clip(ids.start, ids.end)
+    }
+
     fn from_entry(key: &[u8], value: &[u8]) -> Self {
         let word = |at: usize| {
             value.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |w| u64::from_le_bytes(*w))

@@ -1,11 +1,11 @@
 //! The row map against a map from ids to slots.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use annals_schema::RowId;
 
 use super::super::page::Epoch;
-use super::RowMap;
+use super::{RowIter, RowMap};
 
 struct Case {
     map: RowMap,
@@ -38,11 +38,34 @@ impl Case {
         self.moved(&moves);
     }
 
+    /// Takes rows from both ends until these meet.
+    fn meet(&self, mut found: RowIter<'_>, mut ids: VecDeque<RowId>) {
+        for step in 0..=ids.len() as u64 + 2 {
+            let front = (step + self.map.len()) * 7 % 5 < 2;
+            let given = if front { found.next() } else { found.next_back() };
+            let expected = if front { ids.pop_front() } else { ids.pop_back() };
+            assert_eq!(given.map(|(id, _)| id), expected);
+            assert_eq!(found.clone().count(), ids.len());
+        }
+    }
+
     fn check(&self) {
         self.map.check().unwrap();
         let expected = self.model.iter().map(|(&id, &slot)| (RowId(id), slot));
         assert!(self.map.iter().eq(expected.clone()));
         assert!(self.map.iter().rev().eq(expected.rev()));
+        for low in [0, 1, 2, 700, 1024, 1030, 2999, 4000, u64::MAX] {
+            for high in [0, 2, 3, 710, 1023, 1031, 2048, 3000, u64::MAX] {
+                let ids = low..high.max(low);
+                let expected =
+                    || self.model.range(ids.clone()).map(|(&id, &slot)| (RowId(id), slot));
+                let found = self.map.range(low..high);
+                assert!(found.clone().eq(expected()), "{low}..{high}");
+                assert!(found.clone().rev().eq(expected().rev()), "{low}..{high}, backward");
+                assert_eq!(found.clone().count(), expected().count(), "{low}..{high}");
+                self.meet(found, expected().map(|(id, _)| id).collect());
+            }
+        }
         assert!((0..5000).all(|id| self.map.find(id) == self.model.get(&id).copied()));
     }
 }

@@ -1,0 +1,164 @@
+//! `annals schema`: the schema of a file, and how it differs from a program's.
+
+use std::path::PathBuf;
+
+use annals::{Command, Field, Options, Result, Schema, Table, View};
+use annals_schema::{Plan, Relation, compare};
+use clap::{Args, Subcommand};
+
+use crate::output::{Output, count};
+use crate::{Outcome, language};
+
+/// Print the schema of a database, or compare it with a program's
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Show(Show),
+    Diff(Diff),
+}
+
+/// Print the schema
+///
+/// As the commands that built it, one a line, with the names that things had when they were written.
+/// `annals compile` takes that back, and a program that has it opens the file as it is.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  annals schema show people.annals > people.schema
+  annals schema show people.annals --tables")]
+struct Show {
+    /// The database
+    file: PathBuf,
+    /// Print the tables, fields and indexes that there are now, and how many rows
+    #[arg(long)]
+    tables: bool,
+}
+
+/// Compare the schema of a database with a program's
+///
+/// Prints what a program with that schema does to the file when it opens it: the steps of the upgrade,
+/// one a line, with what each does behind it. Nothing is changed.
+///
+/// Exit status: 0 when there is nothing to do, 1 after an error, 3 when the schemas differ and the
+/// file can be upgraded, 4 when they differ and it can't.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  annals schema diff people.annals people.schema
+  annals schema diff people.annals people.joedbi people.joedbc")]
+struct Diff {
+    /// The database
+    file: PathBuf,
+    /// The schema file of the program, or several, read in this order
+    #[arg(required = true, value_name = "SCHEMA")]
+    schemas: Vec<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
+    match &arguments.command {
+        What::Show(arguments) => show(arguments),
+        What::Diff(arguments) => diff(arguments),
+    }
+}
+
+fn show(arguments: &Show) -> Result<Outcome> {
+    let snapshot = Options::new().open_read_only(&arguments.file)?.read();
+    let mut output = Output::new();
+    if arguments.tables {
+        show_tables(&snapshot, &mut output)?;
+    } else {
+        output.write(&snapshot.schema().to_text())?;
+    }
+    output.flush()?;
+    Ok(Outcome::Done)
+}
+
+fn show_tables(view: &View, output: &mut Output) -> Result<()> {
+    let schema = view.schema();
+    for (place, table) in schema.tables().iter().enumerate() {
+        if place > 0 {
+            output.line("")?;
+        }
+        let single = if table.single_row { ", always one" } else { "" };
+        let rows = count(view.table(table.number)?.len(), "row");
+        output.line(&format!("{} ({rows}{single})", table.name))?;
+        let names = table.fields.iter().map(|field| field.name.chars().count());
+        let width = names.max().unwrap_or(0);
+        for field in &table.fields {
+            let ty = type_text(schema, table, field);
+            output.line(&format!("  {:width$}  {ty}", field.name))?;
+        }
+        for index in schema.indexes().iter().filter(|index| index.table == table.number) {
+            let names = index.fields.iter().filter_map(|&field| table.field(field));
+            let names: Vec<_> = names.map(|field| field.name.as_str()).collect();
+            let unique = if index.unique { "unique " } else { "" };
+            output.line(&format!("  {unique}index {} on {}", index.name, names.join(", ")))?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives what stands behind a field's name when it is added.
+fn type_text(schema: &Schema, table: &Table, field: &Field) -> String {
+    let Field { name, ty, nullable, default, .. } = field.clone();
+    let adding = Command::AddField { table: table.number, name, ty, nullable, default };
+    let text = schema.command_text(&adding);
+    text.splitn(4, ' ').last().unwrap_or_default().to_owned()
+}
+
+fn diff(arguments: &Diff) -> Result<Outcome> {
+    let program = language::read_schemas(&arguments.schemas)?.schema;
+    let snapshot = Options::new().open_read_only(&arguments.file)?.read();
+    let mut output = Output::new();
+    let outcome = match compare(snapshot.schema(), &program) {
+        Relation::Same => Outcome::Done,
+        Relation::Upgrade(plan) => {
+            output.line(&plan.to_string())?;
+            summarize(&plan, &snapshot, &mut output)?;
+            Outcome::Upgradable
+        }
+        Relation::Newer(newer) => {
+            output.line("the file has a newer schema; the program doesn't know")?;
+            for line in &newer.lines {
+                output.line(&format!("  {line}"))?;
+            }
+            if newer.missing.is_empty() {
+                output.line("it can open the file read-only")?;
+            } else {
+                output.line("it can't open the file, because it needs")?;
+                for what in &newer.missing {
+                    output.line(&format!("  {what}"))?;
+                }
+            }
+            Outcome::Incompatible
+        }
+        Relation::Different(difference) => {
+            output.line(&difference.to_string())?;
+            Outcome::Incompatible
+        }
+    };
+    output.flush()?;
+    Ok(outcome)
+}
+
+/// Says below a plan what it does as a whole.
+fn summarize(plan: &Plan, view: &View, output: &mut Output) -> Result<()> {
+    let steps = count(plan.steps().len(), "step");
+    let functions = match plan.customs() {
+        0 => String::new(),
+        customs => format!(", with {} of the program", count(customs, "custom function")),
+    };
+    output.line(&format!("{steps} in one transaction{functions}"))?;
+    for step in plan.steps() {
+        let Command::DropTable { table } = step.command else { continue };
+        // A table of the plan itself has no rows yet.
+        let Some(name) = view.schema().table(table).map(|table| &table.name) else { continue };
+        let rows = count(view.table(table)?.len(), "row");
+        output.line(&format!("{rows} of `{name}` will be in the history only"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,35 @@
+//! What a line must have at a place, and what is said if it hasn't.
+
+use crate::{Diagnostic, Token};
+
+/// The words of a line, and how the line should read.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'l> {
+    pub(super) tokens: &'l [Token<'l>],
+    pub(super) usage: &'static str,
+}
+
+impl<'l> Line<'l> {
+    pub(super) const fn new(tokens: &'l [Token<'l>], usage: &'static str) -> Self {
+        Self { tokens, usage }
+    }
+
+    /// Gives the word at a place, `what` it is being said if it isn't there.
+    pub(super) fn word(&self, place: usize, what: &str) -> Result<&'l Token<'l>, Diagnostic> {
+        self.tokens.get(place).ok_or_else(|| self.missing(what))
+    }
+
+    /// Fails if there are more words than these.
+    pub(super) fn end(&self, count: usize) -> Result<(), Diagnostic> {
+        self.tokens.get(count).map_or(Ok(()), |extra| Err(self.unexpected(extra)))
+    }
+
+    pub(super) fn missing(&self, what: &str) -> Diagnostic {
+        Diagnostic::missing(self.tokens, what, self.usage)
+    }
+
+    pub(super) fn unexpected(&self, token: &Token<'_>) -> Diagnostic {
+        Diagnostic::new(token, format!("`{}` doesn't belong here", token.text))
+            .hint(format!("write `{}`", self.usage))
+    }
+}

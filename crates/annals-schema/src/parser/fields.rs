@@ -1,0 +1,155 @@
+//! The commands of fields.
+
+use std::borrow::Cow;
+
+use super::expect::Line;
+use super::scope::{Mistake, Scope};
+use crate::diagnostics::{nearest, suggest};
+use crate::{Command, Diagnostic, OnDelete, Schema, Token, Type, Value, parse_value};
+
+const ADD: &str = "add_field TABLE NAME TYPE [null] [default VALUE]";
+const REFERENCE: &str =
+    "add_field TABLE NAME references TABLE [restrict|cascade|set_null] [default VALUE]";
+const RULES: [&str; 3] = ["restrict", "cascade", "set_null"];
+
+pub(super) fn add(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Command, Mistake> {
+    let line = Line::new(tokens, ADD);
+    let table = scope.table(line.word(1, "the table's name")?)?;
+    let name = line.word(2, "the field's name")?;
+    let word = line.word(3, "the field's type")?;
+    let (ty, line, behind) = if word.is("references") {
+        let line = Line::new(tokens, REFERENCE);
+        let target = scope.table(line.word(4, "the table that it references")?)?.number;
+        let rule = tokens.get(5).filter(|word| !word.quoted);
+        match rule.and_then(|word| OnDelete::named(&word.text)) {
+            Some(rule) => (Type::Reference(target, rule), line, 6),
+            None => (Type::Reference(target, OnDelete::Dangle), line, 5),
+        }
+    } else {
+        (find_type(scope.schema, word)?, line, 4)
+    };
+    let options = options(ty, &line, behind)?;
+    let command = Command::AddField {
+        table: table.number,
+        name: name.text.clone().into_owned(),
+        ty,
+        nullable: options.nullable,
+        default: options.default,
+    };
+    scope.check(command, name)
+}
+
+pub(super) fn drop(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Command, Mistake> {
+    let line = Line::new(tokens, "drop_field TABLE FIELD");
+    let table = scope.table(line.word(1, "the table's name")?)?;
+    let name = line.word(2, "the field's name")?;
+    let field = scope.field(table, name)?.number;
+    line.end(3)?;
+    scope.check(Command::DropField { table: table.number, field }, name)
+}
+
+pub(super) fn rename(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Command, Mistake> {
+    let line = Line::new(tokens, "rename_field TABLE FIELD NAME");
+    let table = scope.table(line.word(1, "the table's name")?)?;
+    let field = scope.field(table, line.word(2, "the field's name")?)?.number;
+    let name = line.word(3, "the new name")?;
+    line.end(4)?;
+    let new = name.text.clone().into_owned();
+    scope.check(Command::RenameField { table: table.number, field, name: new }, name)
+}
+
+struct Options {
+    nullable: bool,
+    default: Option<Value>,
+}
+
+/// Reads `null` and `default VALUE` (or `= VALUE`), in either order.
+fn options(ty: Type, line: &Line<'_>, behind: usize) -> Result<Options, Diagnostic> {
+    let mut options = Options { nullable: ty.is_always_nullable(), default: None };
+    let mut default_at = None;
+    let mut rest = line.tokens.get(behind..).unwrap_or(&[]);
+    while let [first, after @ ..] = rest {
+        rest = after;
+        if first.is("null") {
+            options.nullable = true;
+            continue;
+        }
+        let glued = first.text.strip_prefix('=').filter(|text| !first.quoted && !text.is_empty());
+        let value = match (glued, after) {
+            (Some(text), _) => Cow::Owned(behind_equals(first, text)),
+            (None, [value, after @ ..]) if first.is("=") || first.is("default") => {
+                rest = after;
+                Cow::Borrowed(value)
+            }
+            (None, []) if first.is("=") || first.is("default") => {
+                return Err(line.missing("the default"));
+            }
+            _ => return Err(no_option(ty, line, first)),
+        };
+        if options.default.is_some() {
+            return Err(
+                Diagnostic::new(first, "there is a default already").hint("keep one of them")
+            );
+        }
+        if ty == Type::Blob && !value.is("null") {
+            return Err(Diagnostic::new(&value, "a blob can't be a default")
+                .hint("leave the default out: a row begins without a blob"));
+        }
+        options.default = Some(parse_value(ty, &value).map_err(|message| {
+            let (what, hint) = message.split_once(": ").unwrap_or((message.as_str(), ""));
+            Diagnostic::new(&value, what).hint(hint)
+        })?);
+        default_at = Some(value);
+    }
+    match (&options.default, default_at) {
+        (Some(Value::Null), Some(token)) if !options.nullable => {
+            Err(Diagnostic::new(&token, "the default is null, but the field can't be null")
+                .hint("write `null` in front of the default, or give another default"))
+        }
+        _ => Ok(options),
+    }
+}
+
+/// Says what is wrong with a word behind the type.
+fn no_option(ty: Type, line: &Line<'_>, token: &Token<'_>) -> Diagnostic {
+    let wrong = line.unexpected(token);
+    if token.quoted {
+        return wrong;
+    }
+    let is_reference = matches!(ty, Type::Reference(..));
+    if OnDelete::named(&token.text).is_some() {
+        let hint = if is_reference {
+            "one rule is enough; it stands right behind the table"
+        } else {
+            "only a field that `references` a table has such a rule"
+        };
+        return wrong.hint(hint);
+    }
+    let rules = RULES.into_iter().filter(|_| is_reference);
+    match nearest(&token.text, rules.chain(["null", "default"])) {
+        Some(near) => wrong.hint(format!("did you mean `{near}`?")),
+        None => wrong,
+    }
+}
+
+/// Gives the value of `=VALUE` as a token of its own.
+fn behind_equals<'t>(token: &Token<'_>, text: &str) -> Token<'t> {
+    Token {
+        text: Cow::Owned(text.to_owned()),
+        column: token.column + 1,
+        length: token.length - 1,
+        quoted: false,
+    }
+}
+
+fn find_type(schema: &Schema, token: &Token<'_>) -> Result<Type, Diagnostic> {
+    Type::named(&token.text).filter(|_| !token.quoted).ok_or_else(|| {
+        let names = Type::PLAIN.iter().map(|ty| ty.name()).chain(["references"]);
+        let hint = if schema.table_named(&token.text).is_some() {
+            format!("to refer to a row of that table, write `references {}`", token.text)
+        } else {
+            suggest(&token.text, "type", names)
+        };
+        Diagnostic::new(token, format!("there is no type `{}`", token.text)).hint(hint)
+    })
+}

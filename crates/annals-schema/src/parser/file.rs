@@ -1,0 +1,185 @@
+//! Whole schema files, one or several.
+
+use std::collections::HashSet;
+
+use super::expect::Line;
+use super::fate::{Fates, Place};
+use super::joedb::{self, Kind};
+use super::scope::{About, Mistake, Scope};
+use super::{COMMANDS, command};
+use crate::diagnostics::nearest;
+use crate::{Command, Diagnostic, Schema, Token, tokenize};
+
+/// What a schema file says, or several that were read as one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SchemaFile {
+    /// The namespace it asks for: names joined by `::`.
+    pub namespace: Option<String>,
+    /// The schema.
+    pub schema: Schema,
+    /// The lines that would change rows, as scripts of joedb have them: they did nothing.
+    pub ignored: Vec<Ignored>,
+}
+
+/// A line of a schema file that did nothing, because a schema holds no data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ignored {
+    /// The file's name, as it was given; empty for [`parse`].
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// Its command.
+    pub command: String,
+}
+
+/// Parses the text of a schema file.
+///
+/// ```
+/// let file = annals_schema::parse("create_table city\nadd_field city name string").unwrap();
+/// assert_eq!(file.schema.tables()[0].fields[0].name, "name");
+/// ```
+///
+/// # Errors
+/// All mistakes of the file, in the order of its lines.
+pub fn parse(text: &str) -> Result<SchemaFile, Vec<Diagnostic>> {
+    parse_files(&[("", text)])
+}
+
+/// Parses several files as one schema, in this order: names and texts. So joedb's schema
+/// (`.joedbi`) and its compiler's options (`.joedbc`) belong together.
+///
+/// ```
+/// let file = annals_schema::parse_files(&[
+///     ("a.joedbi", "create_table city\nadd_field city name string"),
+///     ("a.joedbc", "namespace a\ncreate_index city_by_name city name"),
+/// ]);
+/// assert_eq!(file.unwrap().schema.indexes()[0].name, "city_by_name");
+/// ```
+///
+/// # Errors
+/// All mistakes of all files, in order; each has the name of its file.
+pub fn parse_files(files: &[(&str, &str)]) -> Result<SchemaFile, Vec<Diagnostic>> {
+    let mut parser = Parser::default();
+    for (name, text) in files {
+        for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
+            parser.line(&Place { file: (*name).to_owned(), line: number }, line);
+        }
+    }
+    if parser.mistakes.is_empty() { Ok(parser.file) } else { Err(parser.mistakes) }
+}
+
+#[derive(Default)]
+struct Parser {
+    file: SchemaFile,
+    fates: Fates,
+    /// Names that wrong lines would have defined.
+    lost: HashSet<String>,
+    /// Names that wrong lines would have freed.
+    kept: HashSet<String>,
+    mistakes: Vec<Diagnostic>,
+}
+
+impl Parser {
+    fn line(&mut self, place: &Place, line: &str) {
+        let mistake = match tokenize(line) {
+            Ok(tokens) => {
+                let Err(mistake) = self.command(place, &tokens) else { return };
+                let follows = match &mistake.about {
+                    About::Nothing => false,
+                    About::Missing(name) => self.lost.contains(name),
+                    About::Present(name) => self.kept.contains(name),
+                };
+                self.lose(&tokens);
+                if follows {
+                    return;
+                }
+                *mistake.diagnostic
+            }
+            Err(error) => {
+                self.lost.extend(line.split_whitespace().map(str::to_owned));
+                self.kept.extend(line.split_whitespace().map(str::to_owned));
+                Diagnostic::lexical(error, line)
+            }
+        };
+        self.mistakes.push(mistake.at(place.line, line).of(&place.file));
+    }
+
+    fn command(&mut self, place: &Place, tokens: &[Token<'_>]) -> Result<(), Mistake> {
+        let Some(first) = tokens.first() else {
+            return Ok(());
+        };
+        if first.is("namespace") {
+            return Ok(self.namespace(tokens)?);
+        }
+        let scope = Scope::new(&self.file.schema, &self.fates).in_file(&place.file);
+        if let Some(command) = command(&scope, tokens)? {
+            self.fates.note(&self.file.schema, &command, Some(place));
+            return self
+                .file
+                .schema
+                .apply(command)
+                .map_err(|error| Diagnostic::new(first, error.to_string()).into());
+        }
+        match joedb::take(&scope, tokens)? {
+            Some(Kind::Silent) => Ok(()),
+            Some(Kind::Data) => {
+                let Place { file, line } = place.clone();
+                let command = first.text.clone().into_owned();
+                self.file.ignored.push(Ignored { file, line, command });
+                Ok(())
+            }
+            None => Err(unknown(first).into()),
+        }
+    }
+
+    fn namespace(&mut self, tokens: &[Token<'_>]) -> Result<(), Diagnostic> {
+        let line = Line::new(tokens, "namespace NAME");
+        let name = line.word(1, "the name")?;
+        line.end(2)?;
+        if self.file.namespace.is_some() {
+            return Err(Diagnostic::new(name, "there is a namespace already")
+                .hint("keep one of them; namespaces nest as `a::b`"));
+        }
+        for part in name.text.split("::") {
+            // A schema checks the names of its tables just so.
+            Schema::default()
+                .apply(Command::CreateTable { name: part.to_owned() })
+                .map_err(|error| Diagnostic::new(name, error.to_string()))?;
+        }
+        self.file.namespace = Some(name.text.clone().into_owned());
+        Ok(())
+    }
+
+    /// Remembers the names that a wrong line would have defined, and those that it would have freed.
+    fn lose(&mut self, tokens: &[Token<'_>]) {
+        let Some(first) = tokens.first() else { return };
+        let word = |place: usize| tokens.get(place).map(|token| token.text.clone().into_owned());
+        let (defines, frees) = match first.text.as_ref() {
+            "create_table" => (word(1), None),
+            "add_field" => (word(2), None),
+            "rename_table" => (word(2), word(1)),
+            "rename_field" => (word(3), word(2)),
+            "drop_table" | "drop_index" => (None, word(1)),
+            "drop_field" => (None, word(2)),
+            verb if verb.starts_with("create_") && verb.ends_with("index") => (word(1), None),
+            verb if COMMANDS.contains(&verb) => (None, None),
+            _ => {
+                let all = || tokens.iter().map(|token| token.text.clone().into_owned());
+                self.lost.extend(all());
+                self.kept.extend(all());
+                return;
+            }
+        };
+        self.lost.extend(defines);
+        self.kept.extend(frees);
+    }
+}
+
+fn unknown(first: &Token<'_>) -> Diagnostic {
+    let text = first.text.as_ref();
+    let hint = match nearest(text, COMMANDS.into_iter()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there is `{}`", COMMANDS.join("`, `")),
+    };
+    Diagnostic::new(first, format!("there is no command `{text}`")).hint(hint)
+}

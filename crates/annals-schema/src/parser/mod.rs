@@ -1,0 +1,74 @@
+//! The parser of schema text.
+//!
+//! A mistake never hides another: a line that is wrong is reported and left out, and names that it
+//! would have defined or freed are remembered, so that the lines that rest on them aren't reported
+//! too.
+
+mod expect;
+mod fate;
+mod fields;
+mod file;
+mod indexes;
+mod joedb;
+mod scope;
+mod tables;
+
+pub use file::{Ignored, SchemaFile, parse, parse_files};
+
+use fate::Fates;
+use scope::{Mistake, Scope};
+
+use crate::{Command, Diagnostic, Schema, Token};
+
+/// The commands of the schema language, `namespace` included.
+pub const COMMANDS: [&str; 12] = [
+    "create_table",
+    "drop_table",
+    "rename_table",
+    "add_field",
+    "drop_field",
+    "rename_field",
+    "create_index",
+    "create_unique_index",
+    "drop_index",
+    "set_single_row",
+    "custom",
+    "namespace",
+];
+
+/// Parses one command of the schema language, already split into tokens; `None` if the first token
+/// is no command of it, or there is no token. `namespace` is for files only, and is none here.
+///
+/// # Errors
+/// The first mistake of the line. Its [`line`](Diagnostic::at) is for the caller to say.
+pub fn parse_command(schema: &Schema, tokens: &[Token<'_>]) -> Result<Option<Command>, Diagnostic> {
+    let parsed = command(&Scope::new(schema, &Fates::default()), tokens);
+    parsed.or_else(|_| {
+        // Only now is it worth the time to see what became of a name.
+        let fates = Fates::of(schema);
+        command(&Scope::new(schema, &fates), tokens).map_err(|mistake| *mistake.diagnostic)
+    })
+}
+
+fn command(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Option<Command>, Mistake> {
+    let Some(first) = tokens.first().filter(|first| !first.quoted) else {
+        return Ok(None);
+    };
+    match first.text.as_ref() {
+        "create_table" => tables::create(scope, tokens),
+        "drop_table" => tables::drop(scope, tokens),
+        "rename_table" => tables::rename(scope, tokens),
+        "set_single_row" => tables::set_single_row(scope, tokens),
+        "custom" => tables::custom(scope, tokens),
+        "add_field" => fields::add(scope, tokens),
+        "drop_field" => fields::drop(scope, tokens),
+        "rename_field" => fields::rename(scope, tokens),
+        "create_index" | "create_unordered_index" => indexes::create(scope, tokens, false),
+        "create_unique_index" | "create_unordered_unique_index" => {
+            indexes::create(scope, tokens, true)
+        }
+        "drop_index" => indexes::drop(scope, tokens),
+        _ => return Ok(None),
+    }
+    .map(Some)
+}

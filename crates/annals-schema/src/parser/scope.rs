@@ -1,0 +1,121 @@
+//! What the names of a line mean: finding tables, fields and indexes, and saying what is wrong with
+//! a name.
+
+use super::fate::Fates;
+use crate::diagnostics::suggest;
+use crate::{Command, Diagnostic, Field, Index, Schema, SchemaError, Table, Token};
+
+/// A diagnostic, and the name that an earlier wrong line may be to blame for.
+pub(super) struct Mistake {
+    pub(super) diagnostic: Box<Diagnostic>,
+    pub(super) about: About,
+}
+
+/// What a mistake may follow from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum About {
+    /// Nothing but its own line.
+    Nothing,
+    /// A name isn't there: a wrong line may have been to define it.
+    Missing(String),
+    /// A name is still there: a wrong line may have been to free it.
+    Present(String),
+}
+
+impl From<Diagnostic> for Mistake {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self { diagnostic: Box::new(diagnostic), about: About::Nothing }
+    }
+}
+
+/// The schema up to a line, and what became of the names that are no more.
+pub(super) struct Scope<'s> {
+    pub(super) schema: &'s Schema,
+    fates: &'s Fates,
+    /// The name of the file with the line.
+    file: &'s str,
+}
+
+impl<'s> Scope<'s> {
+    pub(super) const fn new(schema: &'s Schema, fates: &'s Fates) -> Self {
+        Self { schema, fates, file: "" }
+    }
+
+    /// Says in which file the line is.
+    pub(super) const fn in_file(mut self, file: &'s str) -> Self {
+        self.file = file;
+        self
+    }
+
+    pub(super) fn table(&self, token: &Token<'_>) -> Result<&'s Table, Mistake> {
+        self.schema.table_named(&token.text).ok_or_else(|| {
+            let fate = self.fates.of_table(self.schema, &token.text, self.file);
+            let names = self.schema.tables().iter().map(|table| table.name.as_str());
+            let hint = fate.unwrap_or_else(|| suggest(&token.text, "table", names));
+            missing(token, format!("there is no table `{}`", token.text), hint)
+        })
+    }
+
+    pub(super) fn field(&self, table: &'s Table, token: &Token<'_>) -> Result<&'s Field, Mistake> {
+        table.field_named(&token.text).ok_or_else(|| {
+            let fate = self.fates.of_field(self.schema, table.number, &token.text, self.file);
+            let names = table.fields.iter().map(|field| field.name.as_str());
+            let hint = fate.unwrap_or_else(|| suggest(&token.text, "field", names));
+            let message = format!("table `{}` has no field `{}`", table.name, token.text);
+            missing(token, message, hint)
+        })
+    }
+
+    pub(super) fn index(&self, token: &Token<'_>) -> Result<&'s Index, Mistake> {
+        self.schema.index_named(&token.text).ok_or_else(|| {
+            let fate = self.fates.of_index(&token.text, self.file);
+            let names = self.schema.indexes().iter().map(|index| index.name.as_str());
+            let hint = fate.unwrap_or_else(|| suggest(&token.text, "index", names));
+            missing(token, format!("there is no index `{}`", token.text), hint)
+        })
+    }
+
+    /// Checks what only the model can: names that are no names, or in use; what can't go because
+    /// something else needs it. `token` is what is wrong if it can't.
+    pub(super) fn check(&self, command: Command, token: &Token<'_>) -> Result<Command, Mistake> {
+        self.schema.check(&command).map_err(|error| {
+            let (message, hint) = explain(&error);
+            let about = match &error {
+                SchemaError::NameInUse(name) | SchemaError::Indexed(name) => {
+                    About::Present(name.clone())
+                }
+                SchemaError::Referenced { field, .. } => About::Present(field.clone()),
+                _ => About::Nothing,
+            };
+            Mistake { diagnostic: Box::new(Diagnostic::new(token, message).hint(hint)), about }
+        })?;
+        Ok(command)
+    }
+}
+
+fn missing(token: &Token<'_>, message: String, hint: String) -> Mistake {
+    Mistake {
+        diagnostic: Box::new(Diagnostic::new(token, message).hint(hint)),
+        about: About::Missing(token.text.clone().into_owned()),
+    }
+}
+
+/// Gives what is wrong, and what to do.
+fn explain(error: &SchemaError) -> (String, String) {
+    match error {
+        SchemaError::NameInUse(_) => (error.to_string(), "choose another name".to_owned()),
+        SchemaError::BadName(bad) => (
+            format!("`{bad}` is not a name"),
+            "use a letter or `_`, then letters, digits and `_`, at most 255 in all".to_owned(),
+        ),
+        SchemaError::Indexed(index) => (
+            format!("index `{index}` is on the field"),
+            format!("write `drop_index {index}` above this line"),
+        ),
+        SchemaError::Referenced { table, field } => (
+            format!("field `{field}` of table `{table}` refers to the table, and is enforced"),
+            format!("write `drop_field {table} {field}` above this line"),
+        ),
+        _ => (error.to_string(), "look at what the line says".to_owned()),
+    }
+}

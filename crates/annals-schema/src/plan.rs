@@ -1,0 +1,177 @@
+//! How the schema of a file becomes that of a program: the steps, and what each does to the rows.
+
+use std::fmt::{self, Write};
+
+use crate::difference::{creating, same_index};
+use crate::{Command, Schema, write_value};
+
+/// The steps by which the schema of a file becomes that of a program, in order: indexes and single
+/// rows that go, then what happens to tables and fields with the custom functions between, then new
+/// single rows, then new indexes.
+///
+/// So a custom function can repair what a new unique index, or a single row, would not bear, isn't
+/// held up by those that go, and no field is dropped with an index on it. Shown, a plan is text of the schema language, with what
+/// each line does behind it as a comment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    steps: Vec<Step>,
+}
+
+/// One step of a [`Plan`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The command to apply.
+    pub command: Command,
+    /// Its text, with the names that things have when it is applied.
+    pub text: String,
+    /// If it is a custom command, its place among all of the program's, counted from 0.
+    pub custom: Option<usize>,
+}
+
+impl Plan {
+    /// Plans the way of a schema to another one, which has `missing` behind the ordered commands
+    /// that both have.
+    pub(crate) fn new(file: &Schema, program: &Schema, missing: &[&Command]) -> Self {
+        let mut draft = Draft { schema: file.clone(), steps: Vec::new() };
+        for index in file.indexes() {
+            if same_index(program, index).is_none() {
+                draft.push(Command::DropIndex { index: index.number }, None);
+            }
+        }
+        draft.set_single_rows(program, false);
+        let is_custom = |command: &&Command| matches!(command, Command::Custom { .. });
+        let customs = program.commands().iter().filter(is_custom).count();
+        let mut next = customs - missing.iter().copied().filter(is_custom).count();
+        for &command in missing {
+            let custom = is_custom(&command).then_some(next);
+            next += usize::from(custom.is_some());
+            draft.push(command.clone(), custom);
+        }
+        draft.set_single_rows(program, true);
+        for index in program.indexes() {
+            if same_index(&draft.schema, index).is_none() {
+                draft.push(creating(index), None);
+            }
+        }
+        Self { steps: draft.steps }
+    }
+
+    /// Gives the steps, in order.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Counts the custom functions that run.
+    #[must_use]
+    pub fn customs(&self) -> usize {
+        self.steps.iter().filter(|step| step.custom.is_some()).count()
+    }
+
+    /// Tells whether the file has all that the program has already: only indexes and single rows go.
+    #[must_use]
+    pub fn adds_nothing(&self) -> bool {
+        self.steps.iter().all(|step| {
+            matches!(
+                step.command,
+                Command::DropIndex { .. } | Command::SetSingleRow { single: false, .. }
+            )
+        })
+    }
+}
+
+/// The schema as it becomes, and the steps up to there.
+struct Draft {
+    schema: Schema,
+    steps: Vec<Step>,
+}
+
+impl Draft {
+    /// Gives the tables that are there already a single row, or takes it from them, as the program
+    /// has it.
+    fn set_single_rows(&mut self, program: &Schema, single: bool) {
+        for table in program.tables().iter().filter(|table| table.single_row == single) {
+            let now = self.schema.table(table.number);
+            if now.is_some_and(|now| now.single_row != single) {
+                self.push(Command::SetSingleRow { table: table.number, single }, None);
+            }
+        }
+    }
+
+    fn push(&mut self, command: Command, custom: Option<usize>) {
+        let text = self.schema.command_text(&command);
+        // The program has applied the ordered commands to the same tables, and what indexes are
+        // left here are its own, which let it do so.
+        self.schema.apply(command.clone()).expect("the program's schema is one");
+        self.steps.push(Step { command, text, custom });
+    }
+}
+
+impl Step {
+    /// Says what the step does to what is there.
+    #[must_use]
+    pub fn effect(&self) -> String {
+        match &self.command {
+            Command::CreateTable { .. } => "new and empty".to_owned(),
+            Command::DropTable { .. } => {
+                "its rows are gone from the present, and stay in the history".to_owned()
+            }
+            Command::DropField { .. } => {
+                "its values are gone from the present, and stay in the history".to_owned()
+            }
+            Command::RenameTable { .. } | Command::RenameField { .. } => {
+                "only the name changes".to_owned()
+            }
+            Command::AddField { default, .. } => {
+                let mut text = "rows that are there read ".to_owned();
+                match default {
+                    Some(value) => {
+                        // Writing to a string can't fail.
+                        let _infallible = write_value(&mut text, value.as_ref());
+                    }
+                    None => text += self.zero(),
+                }
+                text + "; none is rewritten"
+            }
+            Command::CreateIndex { unique: false, .. } => "sorts the rows".to_owned(),
+            Command::CreateIndex { unique: true, .. } => {
+                "sorts the rows; fails if two have the same key".to_owned()
+            }
+            Command::DropIndex { .. } => "the rows stay".to_owned(),
+            Command::SetSingleRow { single: true, .. } => {
+                "adds the row if there is none; fails if there are several".to_owned()
+            }
+            Command::SetSingleRow { single: false, .. } => "the row stays".to_owned(),
+            Command::Custom { .. } => "runs the program's function".to_owned(),
+        }
+    }
+
+    /// Gives what rows have in a new field without a default.
+    fn zero(&self) -> &'static str {
+        match &self.command {
+            Command::AddField { ty, nullable, .. } => {
+                if *nullable || ty.is_always_nullable() {
+                    "null"
+                } else {
+                    ty.zero_word()
+                }
+            }
+            _ => "",
+        }
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const WIDEST: usize = 56;
+        let widths = self.steps.iter().map(|step| step.text.chars().count());
+        let width = widths.filter(|&width| width <= WIDEST).max().unwrap_or(0);
+        for (place, step) in self.steps.iter().enumerate() {
+            if place > 0 {
+                f.write_char('\n')?;
+            }
+            write!(f, "{:width$}  # {}", step.text, step.effect())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,201 @@
+//! Columns: a field of consecutive rows, read and written at once.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use annals_schema::{Blob, FieldNumber, RowId, Timestamp};
+
+use super::{Element, Id, Record, Table, Vector, Writer};
+use crate::Result;
+use crate::store::Primitive;
+
+/// A field of a table, with the type of its values: generated code has a constant for each.
+///
+/// ```
+/// annals::schema!("../../examples/vectors.schema");
+///
+/// # fn main() -> annals::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let db = vectors::Database::open(folder.path().join("vectors.annals"))?;
+/// let first = db.write(|tx| {
+///     let first = tx.sample().insert_vector(&["a", "b", "c"], &[1.0, 2.0, 3.0], &[None; 3])?;
+///     tx.sample().update_vector_of(vectors::sample::LEVEL, first, &[10.0, 20.0])?;
+///     Ok(first)
+/// })?;
+///
+/// let now = db.read();
+/// assert_eq!(now.sample().vector_of(vectors::sample::LEVEL, first, 3)?, [10.0, 20.0, 3.0]);
+/// assert_eq!(now.sample().vector_of(vectors::sample::NAME, first, 2)?, ["a", "b"]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Column<R, T> {
+    field: FieldNumber,
+    kind: PhantomData<fn() -> (R, T)>,
+}
+
+impl<R: Record, T> Column<R, T> {
+    /// Names the field with this number, whose values are of type `T`.
+    #[must_use]
+    pub const fn new(field: FieldNumber) -> Self {
+        Self { field, kind: PhantomData }
+    }
+
+    /// Gives the field's number.
+    #[must_use]
+    pub const fn field(self) -> FieldNumber {
+        self.field
+    }
+}
+
+impl<R, T> Clone for Column<R, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R, T> Copy for Column<R, T> {}
+
+impl<R: Record, T> fmt::Debug for Column<R, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}::Column({})", R::NAME, self.field.0)
+    }
+}
+
+/// The type of a column's values: what a getter gives, with strings and bytes that live as long as
+/// the program.
+pub trait ColumnType: 'static {
+    /// The same type, with strings and bytes that live as long as a view.
+    type In<'a>: Element<'a>;
+}
+
+/// What a column of values `T` is written from: a slice, a `Vec` or an array of them. Where the
+/// column may be null, the values may be plain ones or `Option`s; strings and bytes may be owned.
+#[diagnostic::on_unimplemented(
+    message = "this column takes a slice of `{T}`",
+    label = "`{Self}` is no slice of this column's values",
+    note = "where null is allowed, a slice of plain values or of `Option`s"
+)]
+pub trait Slice<'v, T> {
+    /// Turns into the untyped values.
+    fn vector(self) -> Vector<'v>;
+}
+
+/// Lets values of type `$item` be given for a column of type `$column`, in a slice, a `Vec` and an
+/// array.
+macro_rules! slices {
+    ([$($generics:tt)*] $item:ty => $column:ty, $from:expr) => {
+        impl<'v, $($generics)*> Slice<'v, $column> for &'v [$item] {
+            fn vector(self) -> Vector<'v> {
+                $from(self)
+            }
+        }
+        impl<'v, $($generics)*> Slice<'v, $column> for &'v Vec<$item> {
+            fn vector(self) -> Vector<'v> {
+                $from(self.as_slice())
+            }
+        }
+        impl<'v, const N: usize, $($generics)*> Slice<'v, $column> for &'v [$item; N] {
+            fn vector(self) -> Vector<'v> {
+                $from(self.as_slice())
+            }
+        }
+    };
+}
+
+slices!([T: Primitive + Into<annals_schema::ValueRef<'v>>] T => T, Vector::from);
+slices!([T: Primitive + Into<annals_schema::ValueRef<'v>>] T => Option<T>, Vector::from);
+slices!([T: Primitive + Into<annals_schema::ValueRef<'v>>] Option<T> => Option<T>, Vector::from);
+slices!([] bool => bool, Vector::from);
+slices!([] bool => Option<bool>, Vector::from);
+slices!([] Option<bool> => Option<bool>, Vector::from);
+slices!([S: AsRef<str>] S => &'static str, Vector::strings);
+slices!([] &'v str => Option<&'static str>, Vector::strings);
+slices!([] String => Option<&'static str>, Vector::strings);
+slices!([] Option<&'v str> => Option<&'static str>, Vector::from);
+slices!([S: AsRef<[u8]>] S => &'static [u8], Vector::bytes);
+slices!([] &'v [u8] => Option<&'static [u8]>, Vector::bytes);
+slices!([] Vec<u8> => Option<&'static [u8]>, Vector::bytes);
+slices!([] Option<&'v [u8]> => Option<&'static [u8]>, Vector::from);
+
+macro_rules! column_types {
+    ($($plain:ty),+) => {$(
+        impl ColumnType for $plain {
+            type In<'a> = Self;
+        }
+        impl ColumnType for Option<$plain> {
+            type In<'a> = Self;
+        }
+    )+};
+}
+
+column_types!(bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Timestamp, Blob, RowId);
+
+impl ColumnType for &'static str {
+    type In<'a> = &'a str;
+}
+
+impl ColumnType for Option<&'static str> {
+    type In<'a> = Option<&'a str>;
+}
+
+impl ColumnType for &'static [u8] {
+    type In<'a> = &'a [u8];
+}
+
+impl ColumnType for Option<&'static [u8]> {
+    type In<'a> = Option<&'a [u8]>;
+}
+
+impl<R: Record> ColumnType for Option<Id<R>> {
+    type In<'a> = Self;
+}
+
+impl<'a, R: Record> Table<'a, R> {
+    /// Reads a column of `count` rows from `first` on.
+    ///
+    /// Cost: for numbers a copy for each page.
+    ///
+    /// # Errors
+    /// `NotFound`: a row of the run isn't there.
+    pub fn vector_of<T: ColumnType>(
+        &self,
+        column: Column<R, T>,
+        first: Id<R>,
+        count: u64,
+    ) -> Result<Vec<T::In<'a>>> {
+        self.get_vector(first, column.field, count)
+    }
+
+    /// Gives a column of numbers in `count` rows from `first` on, as slices: one for each page,
+    /// without a copy.
+    ///
+    /// # Errors
+    /// `NotFound`: a row of the run isn't there.
+    pub fn slices_of<T: Primitive>(
+        &self,
+        column: Column<R, T>,
+        first: Id<R>,
+        count: u64,
+    ) -> Result<impl Iterator<Item = Cow<'a, [T]>> + use<'a, R, T>> {
+        self.vector(first, column.field, count)?.chunks()
+    }
+}
+
+impl<R: Record> Writer<'_, '_, R> {
+    /// Sets a column of the rows from `first` on: as many rows as there are values. Unique keys are
+    /// checked at commit.
+    ///
+    /// # Errors
+    /// `NotFound`: one of the rows isn't there; `Io`: the journal can't be written. Nothing was set
+    /// then.
+    pub fn update_vector_of<'v, T>(
+        &mut self,
+        column: Column<R, T>,
+        first: Id<R>,
+        values: impl Slice<'v, T>,
+    ) -> Result<()> {
+        self.set_vector(first, column.field, values.vector())
+    }
+}

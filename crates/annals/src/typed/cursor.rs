@@ -1,0 +1,139 @@
+//! Moving through an index from any place, in both directions.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use annals_schema::ValueRef;
+
+use super::{Id, Record};
+use crate::{IndexCursor, Result};
+
+/// A gap between two rows in the order of an index, or at an end.
+///
+/// [`next`](Self::next) gives the row behind the gap and goes behind it, [`prev`](Self::prev) gives
+/// the row before the gap and goes before it; so a `prev` after a `next` gives the same row again.
+/// At an end they give `None`, and the gap stays there.
+///
+/// ```
+/// annals::schema!("tutorial.schema");
+///
+/// # fn main() -> annals::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
+/// db.write(|tx| {
+///     for name in ["Lille", "Lyon", "Nantes", "Paris"] {
+///         tx.city().insert(name)?;
+///     }
+///     Ok::<_, annals::Error>(())
+/// })?;
+///
+/// let now = db.read();
+/// let mut cities = now.city_by_name().cursor_at("M")?; // between Lyon and Nantes
+/// assert_eq!(cities.rank(), 2);
+/// assert_eq!(cities.next().unwrap()?.name(), "Nantes");
+/// assert_eq!(cities.prev().unwrap()?.name(), "Nantes");
+/// assert_eq!(cities.prev().unwrap()?.name(), "Lyon");
+/// cities.seek_last();
+/// assert!(cities.next().is_none());
+/// assert_eq!(cities.prev().unwrap()?.name(), "Paris");
+/// # Ok(())
+/// # }
+/// ```
+pub struct Cursor<'a, R> {
+    cursor: IndexCursor<'a>,
+    kind: PhantomData<fn() -> R>,
+}
+
+impl<'a, R: Record> Cursor<'a, R> {
+    pub(super) const fn new(cursor: IndexCursor<'a>) -> Self {
+        Self { cursor, kind: PhantomData }
+    }
+
+    /// Goes before the first row whose first fields aren't less than these values. The index's
+    /// `cursor_at` does the same with the right types.
+    ///
+    /// # Errors
+    /// The values don't fit the index; the gap stays where it was.
+    pub fn seek(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
+        self.cursor.seek(values)
+    }
+
+    /// Goes behind the last row whose first fields aren't greater than these values.
+    ///
+    /// # Errors
+    /// The values don't fit the index; the gap stays where it was.
+    pub fn seek_behind(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
+        self.cursor.seek_behind(values)
+    }
+
+    /// Goes before a row, wherever the index has it: so a walk goes on where another ended.
+    ///
+    /// # Errors
+    /// There is no such row; the gap stays where it was.
+    pub fn seek_row(&mut self, id: Id<R>) -> Result<()> {
+        self.cursor.seek_row(id.into())
+    }
+
+    /// Goes behind the first `rank` rows; behind the last one if there are fewer.
+    pub fn seek_rank(&mut self, rank: u64) {
+        self.cursor.seek_rank(rank);
+    }
+
+    /// Goes before the first row.
+    pub fn seek_first(&mut self) {
+        self.cursor.seek_first();
+    }
+
+    /// Goes behind the last row.
+    pub fn seek_last(&mut self) {
+        self.cursor.seek_last();
+    }
+
+    /// Counts the rows before the gap, without visiting them.
+    #[must_use]
+    pub fn rank(&self) -> u64 {
+        self.cursor.rank()
+    }
+
+    /// Gives the row behind the gap, and goes behind it. An error is that the row can't be loaded.
+    #[expect(clippy::should_implement_trait, reason = "a cursor goes both ways, and never ends")]
+    pub fn next(&mut self) -> Option<Result<R::Row<'a>>> {
+        self.cursor.next().map(|row| row.map(Into::into))
+    }
+
+    /// Gives the row before the gap, and goes before it. An error is that the row can't be loaded.
+    pub fn prev(&mut self) -> Option<Result<R::Row<'a>>> {
+        self.cursor.prev().map(|row| row.map(Into::into))
+    }
+
+    /// Gives the row behind the gap. An error is that the row can't be loaded.
+    #[must_use]
+    pub fn peek_next(&self) -> Option<Result<R::Row<'a>>> {
+        self.cursor.peek_next().map(|row| row.map(Into::into))
+    }
+
+    /// Gives the row before the gap. An error is that the row can't be loaded.
+    #[must_use]
+    pub fn peek_prev(&self) -> Option<Result<R::Row<'a>>> {
+        self.cursor.peek_prev().map(|row| row.map(Into::into))
+    }
+
+    /// Gives the same cursor without its type.
+    #[must_use]
+    pub const fn as_dynamic(&mut self) -> &mut IndexCursor<'a> {
+        &mut self.cursor
+    }
+}
+
+impl<R> Clone for Cursor<'_, R> {
+    fn clone(&self) -> Self {
+        Self { cursor: self.cursor.clone(), kind: PhantomData }
+    }
+}
+
+impl<R: Record> fmt::Debug for Cursor<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = &R::NAME;
+        f.debug_struct("Cursor").field("table", table).field("rank", &self.cursor.rank()).finish()
+    }
+}

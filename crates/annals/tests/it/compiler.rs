@@ -1,0 +1,93 @@
+//! What the compiler says of mistakes: each program in `mistakes/` says in its first lines (`//~`)
+//! what its user must read. Those in `accepted/` must compile without a word.
+//!
+//! All are compiled in one go, without the network, as binaries of a package of their own in the
+//! target folder; what they depend on is built once and kept there.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it");
+
+/// Gives the programs of a folder by name.
+fn programs(folder: &str) -> Vec<(String, PathBuf)> {
+    let files = fs::read_dir(Path::new(TESTS).join(folder)).unwrap();
+    let rust = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "rs");
+    let mut found: Vec<_> = files.map(|entry| entry.unwrap().path()).filter(rust).collect();
+    found.sort();
+    let name = |path: &Path| path.file_stem().unwrap().to_string_lossy().into_owned();
+    found.into_iter().map(|path| (name(&path), path)).collect()
+}
+
+/// Writes the package whose binaries are the programs.
+fn package(programs: &[(String, PathBuf)]) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mistakes");
+    fs::create_dir_all(&folder).unwrap();
+    let library = env!("CARGO_MANIFEST_DIR");
+    let mut manifest = format!(
+        "[package]\nname = \"mistakes\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
+         [workspace]\n[dependencies]\nannals = {{ path = {library:?} }}\n"
+    );
+    for (name, path) in programs {
+        write!(manifest, "[[bin]]\nname = {name:?}\npath = {path:?}\n").unwrap();
+    }
+    fs::write(folder.join("Cargo.toml"), manifest).unwrap();
+    let root = Path::new(library).join("../..");
+    fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+    for entry in fs::read_dir(Path::new(TESTS).join("mistakes")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "schema") {
+            fs::copy(&path, folder.join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    folder
+}
+
+/// Compiles all programs, and gives what the compiler says of each.
+fn said(programs: &[(String, PathBuf)]) -> HashMap<String, String> {
+    let folder = package(programs);
+    let output = Command::new(env!("CARGO"))
+        .args(["check", "--offline", "--bins", "--keep-going", "--message-format=json"])
+        .current_dir(&folder)
+        .env("CARGO_TARGET_DIR", folder.join("target"))
+        .output()
+        .unwrap();
+    let mut said = HashMap::<String, String>::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let message: serde_json::Value = serde_json::from_str(line).unwrap();
+        if let (Some(name), Some(text)) =
+            (message["target"]["name"].as_str(), message["message"]["rendered"].as_str())
+        {
+            said.entry(name.to_owned()).or_default().push_str(text);
+        }
+    }
+    assert!(!said.is_empty(), "nothing was compiled: {}", String::from_utf8_lossy(&output.stderr));
+    said
+}
+
+#[test]
+fn the_compiler_says_what_to_do() {
+    let (mistakes, accepted) = (programs("mistakes"), programs("accepted"));
+    let all: Vec<_> = mistakes.iter().chain(&accepted).cloned().collect();
+    let said = said(&all);
+    let mut wrong = String::new();
+    for (name, path) in &mistakes {
+        let text = said.get(name).map_or("", String::as_str);
+        let program = fs::read_to_string(path).unwrap();
+        let expected: Vec<_> =
+            program.lines().filter_map(|line| line.strip_prefix("//~ ")).collect();
+        assert!(!expected.is_empty(), "{name} doesn't say what the compiler says (`//~ `)");
+        for sentence in expected.into_iter().filter(|sentence| !text.contains(sentence)) {
+            writeln!(wrong, "{name}: not said: {sentence}\nbut:\n{text}").unwrap();
+        }
+    }
+    for (name, _) in &accepted {
+        if let Some(text) = said.get(name) {
+            writeln!(wrong, "{name}: nothing was to be said, but:\n{text}").unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}

@@ -1,0 +1,255 @@
+//! The typed API of a schema that has gone through everything: custom functions, drops, renames,
+//! single rows, blobs, and rows by the names of their fields.
+
+use std::io::Read;
+use std::path::Path;
+
+use super::generated::evolved::{self, Customs};
+use super::generated::wide;
+use annals::{Error, ErrorKind, Options, Result, RowId, Value};
+
+/// Opens with functions that do nothing, and must not be called.
+fn open(path: &Path) -> Result<evolved::Database> {
+    let unexpected = |name: &str| Err(Error::invalid(format!("{name} was called")));
+    evolved::Database::open(
+        path,
+        Customs {
+            set_default_language: &mut |_| unexpected("the first"),
+            r#type: &mut |_| unexpected("the second"),
+            set_default_language_2: &mut |_| unexpected("the third"),
+        },
+    )
+}
+
+fn new(path: &Path) -> evolved::Database {
+    let customs = Customs {
+        set_default_language: &mut |_| Ok(()),
+        r#type: &mut |_| Ok(()),
+        set_default_language_2: &mut |_| Ok(()),
+    };
+    evolved::Database::open(path, customs).unwrap()
+}
+
+/// Makes a file with the schema up to a line, and one person in it.
+fn older(path: &Path, line: &str) {
+    let (before, _) = evolved::SCHEMA.split_once(line).unwrap();
+    let schema = annals_schema::parse(before).unwrap().schema;
+    // The functions before that line run too, on the empty tables of a new file.
+    let db = Options::new().open_schema_with(path, &schema, &mut |_, _| Ok(())).unwrap();
+    db.write(|tx| {
+        let person = schema.table_named("person").unwrap();
+        let values: Vec<Value> = person.fields.iter().map(|field| field.zero_value()).collect();
+        let mut values: Vec<_> = values.iter().map(Value::as_ref).collect();
+        values[0] = "Rémi".into();
+        tx.insert(person.number, &values)
+    })
+    .unwrap_or_else(|error: Error| panic!("{error}"));
+    db.close().unwrap();
+}
+
+#[test]
+fn functions_see_the_tables_of_their_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("evolved.annals");
+    older(&path, "custom set_default_language");
+    let (mut first, mut second, mut third) = (0, 0, 0);
+    let customs = Customs {
+        // Here the table is called `language`, the field `name`, and `old` and `gone` are there.
+        set_default_language: &mut |tx| {
+            first += 1;
+            let french = tx.language().insert("fr")?;
+            let lost = tx.gone().insert("soon")?;
+            for id in tx.person().ids()? {
+                assert_eq!(tx.person().get(id)?.name(), "Rémi", "its name of then");
+                tx.person().set_spoken(id, french)?;
+                tx.person().set_lost(id, lost)?;
+                tx.person().set_old(id, Some(40))?;
+            }
+            assert_eq!(tx.view().language().len(), 1, "a view sees it");
+            Ok(())
+        },
+        r#type: &mut |tx| {
+            second += 1;
+            let person = tx.person().iter().next().unwrap()?;
+            assert_eq!(person.full_name(), "Rémi", "renamed by now");
+            assert_eq!(person.lost(), Some(RowId(0)), "a row of a table that was dropped");
+            let id = person.id();
+            let content = tx.write_blob(&b"content"[..])?;
+            tx.file().insert("a", content, id).map(drop)
+        },
+        set_default_language_2: &mut |tx| {
+            third += 1;
+            tx.comment("upgraded")?;
+            assert_eq!(tx.tongue().len(), 1, "renamed by now");
+            Ok(())
+        },
+    };
+    let db = evolved::Database::open(&path, customs).unwrap();
+    assert_eq!((first, second, third), (1, 1, 1), "each once");
+    let now = db.read();
+    let remi = now.person_by_full_name().find("Rémi").next().unwrap().unwrap();
+    let spoken = remi.spoken().map(|id| now.tongue().get(id).unwrap().code().to_owned());
+    assert_eq!(spoken.as_deref(), Some("fr"), "the reference of the first function");
+    assert_eq!(now.file().len(), 1, "the row of the second");
+    db.close().unwrap();
+    open(&path).unwrap().close().unwrap(); // nothing is left to run
+}
+
+#[test]
+fn a_function_that_fails_leaves_the_file_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("evolved.annals");
+    older(&path, "custom type");
+    let before = std::fs::metadata(&path).unwrap().len();
+    let error = open(&path).unwrap_err();
+    assert!(error.to_string().contains("the second was called"), "{error}");
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), before, "nothing was written");
+    let read_only = evolved::Database::open_read_only(&path).unwrap_err();
+    assert_eq!(read_only.kind(), ErrorKind::SchemaMismatch, "an older schema: {read_only}");
+    let db = new(&path);
+    assert_eq!(db.read().person().len(), 1, "and then it works");
+}
+
+#[test]
+fn a_single_row_needs_no_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("evolved.annals");
+    let db = new(&path);
+    assert_eq!(db.read().settings().volume(), 5, "the default");
+    db.write(|tx| {
+        tx.settings().set_volume(11)?;
+        tx.settings().set_motto(Some("louder"))?;
+        assert_eq!(tx.settings().row().volume(), 11, "the transaction sees it");
+        assert_eq!(tx.view().settings().motto(), Some("louder"), "so does its view");
+        Ok(())
+    })
+    .unwrap();
+    let now = db.read();
+    assert_eq!((now.settings().volume(), now.settings().motto()), (11, Some("louder")), "kept");
+    db.close().unwrap();
+    let reader = evolved::Database::open_read_only(&path).unwrap();
+    assert_eq!(reader.read().settings().volume(), 11, "for reading only");
+    assert_eq!(reader.as_dynamic().read().txid(), reader.read().txid(), "the same without types");
+}
+
+#[test]
+fn blobs_are_written_and_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = new(&folder.path().join("evolved.annals"));
+    let (with, without) = db
+        .write(|tx| {
+            let content = tx.write_blob(&b"hello"[..])?;
+            assert_eq!(tx.append_blob(b", world")?, content, "still the same");
+            let with = tx.file().insert("with", content, None)?;
+            assert_eq!(tx.read_blob(content)?.len(), 12, "read in its transaction");
+            tx.valid_data()?;
+            Ok((with, tx.file().insert("without", None, None)?))
+        })
+        .unwrap();
+    let now = db.read();
+    let content = now.file().get(with).unwrap().content().unwrap();
+    let mut text = String::new();
+    let read = now.read_blob(content).unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!((read, text.as_str()), (12, "hello, world"), "all of it");
+    assert_eq!(now.file().get(without).unwrap().content(), None, "null");
+    db.soft_checkpoint().unwrap();
+    let hard = db.hard_checkpoint().unwrap();
+    assert_eq!(hard.txid, now.txid(), "up to the last commit");
+}
+
+#[test]
+fn rows_are_given_by_names_and_copied() {
+    use evolved::person;
+    let folder = tempfile::tempdir().unwrap();
+    let db = new(&folder.path().join("evolved.annals"));
+    let (first, tongue) = db
+        .write(|tx| {
+            let tongue = tx.tongue().insert_row(evolved::tongue::New { code: "fr" })?;
+            let row =
+                person::New { full_name: "Rémi", spoken: Some(tongue), ..Default::default() };
+            Ok((tx.person().insert_row(row)?, tongue))
+        })
+        .unwrap();
+    let now = db.read();
+    let row = now.person().get(first).unwrap();
+    let copy = db
+        .write(|tx| {
+            tx.person().insert_row(person::New { full_name: "Anne", ..person::New::from(&row) })
+        })
+        .unwrap();
+    let now = db.read();
+    let copy = now.person().get(copy).unwrap();
+    assert_eq!((copy.full_name(), copy.spoken()), ("Anne", Some(tongue)), "one field differs");
+}
+
+#[test]
+fn errors_may_be_of_the_programs_own_type() {
+    #[derive(Debug, PartialEq)]
+    enum Mine {
+        Annals(ErrorKind),
+        Refused,
+    }
+    impl From<Error> for Mine {
+        fn from(error: Error) -> Self {
+            Self::Annals(error.kind())
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let db = new(&folder.path().join("evolved.annals"));
+    let refused = db.transact(|tx| -> Result<(), Mine> {
+        tx.tongue().insert("fr")?;
+        Err(Mine::Refused)
+    });
+    assert_eq!(refused, Err(Mine::Refused), "its own");
+    let failed = db.transact(|tx| -> Result<_, Mine> {
+        Ok(tx.tongue().get(evolved::tongue::Id::new(5))?.id())
+    });
+    assert_eq!(failed, Err(Mine::Annals(ErrorKind::NotFound)), "turned into its own");
+    assert!(db.read().tongue().is_empty(), "rolled back");
+}
+
+#[test]
+fn wide_tables_take_their_columns_by_name() {
+    use wide::runways::{self, Columns};
+    let folder = tempfile::tempdir().unwrap();
+    let db = wide::Database::open(folder.path().join("wide.annals")).unwrap();
+    let (idents, nothing) = (["LFQQ", "LFQQ"], [None; 2]);
+    let (texts, truths, numbers) = (["", ""], [false, true], [None; 2]);
+    let first = db
+        .write(|tx| {
+            tx.runways().insert_vector(Columns {
+                airport_ref: &[1, 2],
+                airport_ident: &idents,
+                length_ft: &[Some(9268), None],
+                width_ft: &nothing,
+                surface: &texts,
+                lighted: &truths,
+                closed: &truths,
+                le_ident: &texts,
+                le_latitude_deg: &numbers,
+                le_longitude_deg: &numbers,
+                le_elevation_ft: &nothing,
+                le_heading_degT: &numbers,
+                le_displaced_threshold_ft: &nothing,
+                he_ident: &texts,
+                he_latitude_deg: &numbers,
+                he_longitude_deg: &numbers,
+                he_elevation_ft: &nothing,
+                he_heading_degT: &numbers,
+                he_displaced_threshold_ft: &nothing,
+            })
+        })
+        .unwrap();
+    let now = db.read();
+    let table = now.runways();
+    assert_eq!(table.vector_of(runways::LENGTH_FT, first, 2).unwrap(), [Some(9268), None], "given");
+    assert_eq!(table.vector_of(runways::LIGHTED, first, 2).unwrap(), truths, "bits");
+    assert_eq!(table.vector_of(runways::AIRPORT_IDENT, first, 2).unwrap(), idents, "text");
+    assert_eq!(now.runways_by_airport().find(2).count(), 1, "in the index too");
+    let missing = table.vector_of(runways::LENGTH_FT, first, 3).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NotFound, "{missing}");
+    let uneven = db.write(|tx| {
+        tx.countries().insert_vector(&["a", "b"], &["a"], &[""; 2], &[""; 2], &[""; 2])
+    });
+    assert_eq!(uneven.unwrap_err().kind(), ErrorKind::Invalid, "of different lengths");
+}

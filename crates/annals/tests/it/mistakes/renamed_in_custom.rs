@@ -1,0 +1,8 @@
+//! A custom function that uses what comes behind it.
+//~ no method named `file` found for mutable reference `&mut
+annals::schema!("version_2.schema");
+
+fn main() -> annals::Result<()> {
+    let customs = version_2::Customs { set_default_language: &mut |tx| tx.file().insert("a") };
+    version_2::Database::open("a.annals", customs)?.close()
+}

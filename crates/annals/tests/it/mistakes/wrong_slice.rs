@@ -1,0 +1,9 @@
+//! A column of another type.
+//~ error[E0277]: this column takes a slice of `f64`
+annals::schema!("vectors.schema");
+use vectors::sample;
+
+fn main() -> annals::Result<()> {
+    let db = vectors::Database::open("a.annals")?;
+    db.write(|tx| tx.sample().update_vector_of(sample::LEVEL, sample::Id::new(0), &["a", "b"]))
+}
