@@ -6,8 +6,8 @@
 //! found by number. A [`column`] (with its [`strings`]) has the values of a field by
 //! slot, the [`rows`] say in which slot a row is, and a [`table`] is both. A [`btree`] holds sorted
 //! byte strings, made from values by [`key`]; an [`index`] is one. A [`View`] is all tables and
-//! indexes, and where [`blobs`] are, at one moment, read through [`row`], [`lookup`] and [`cursor`];
-//! the [`Store`] is the writer's side: [`mod@change`] rows, [`vector`] and [`index_run`] whole runs of
+//! indexes, and where [`blobs`] are, at one moment, read through [`row`] and [`lookup`]; the
+//! [`Store`] is the writer's side: [`mod@change`] rows, [`vector`] and [`index_run`] whole runs of
 //! them, [`define`] tables; what enforced references ask for is in [`mod@reference`] and [`deletion`]. A
 //! program gives runs as [`Values`] and reads them as a [`VectorView`], made of [`primitive`] types.
 //! [`check`] executes the invariants.
