@@ -2,6 +2,10 @@
 ci:
     .ci/run
 
+# Other platforms: `just ports check`, `just ports windows`, ..; all without a word.
+ports *part:
+    .ci/ports {{part}}
+
 # The tests, with the sweeps at their default size.
 test:
     cargo test --workspace

@@ -2,7 +2,7 @@
 //! `cargo run --release --example blobs`
 #![allow(clippy::print_stdout, reason = "an example prints what it finds")]
 
-annals::schema!("../../examples/blobs.schema");
+annals::schema!("blobs.schema");
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;

@@ -1,7 +1,7 @@
 //! The tutorial of the README, as a program: `cargo run --release --example tutorial`.
 #![allow(clippy::print_stdout, reason = "an example prints what it finds")]
 
-annals::schema!("../../examples/tutorial.schema"); // makes the module `tutorial`
+annals::schema!("tutorial.schema"); // makes the module `tutorial`
 
 fn main() -> annals::Result<()> {
     let folder = tempfile::tempdir().expect("a folder for temporary files");

@@ -1,7 +1,7 @@
 //! Many rows at once: columns from slices, and as slices. `cargo run --release --example vectors`
 #![allow(clippy::print_stdout, reason = "an example prints what it finds")]
 
-annals::schema!("../../examples/vectors.schema");
+annals::schema!("vectors.schema");
 
 use vectors::sample;
 

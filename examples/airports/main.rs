@@ -18,7 +18,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-annals::schema!("../../examples/airports/airports.schema");
+annals::schema!("airports/airports.schema");
 
 /// Any error: of the database, of the data, of the disk.
 type Anything = Box<dyn Error>;
@@ -52,7 +52,7 @@ fn target_file() -> Result<PathBuf, Anything> {
         }
         return Ok(path);
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
     std::fs::create_dir_all(&folder)?;
     let path = folder.canonicalize()?.join("airports.annals");
     match std::fs::remove_file(&path) {

@@ -59,7 +59,7 @@ fn open(name: &str) -> Result<impl Read, Anything> {
 }
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/ourairports")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/ourairports")
 }
 
 /// Calls `each` with every row of a table on one day.

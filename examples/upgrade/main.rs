@@ -4,9 +4,9 @@
 
 use annals::Result;
 
-annals::schema!("../../examples/upgrade/version_1.schema");
-annals::schema!("../../examples/upgrade/version_2.schema");
-annals::schema!("../../examples/upgrade/version_3.schema");
+annals::schema!("upgrade/version_1.schema");
+annals::schema!("upgrade/version_2.schema");
+annals::schema!("upgrade/version_3.schema");
 
 /// Gives everybody a language, when a file comes to `custom set_default_language`. It sees the tables
 /// as they are at that line of the schema: the field is called `name`, though version 3 renames it

@@ -23,17 +23,23 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
 /// Opens a file for reading, decompressing it if it begins as gzip does. The bar moves with
 /// the bytes read from disk.
 pub(crate) fn open_input(path: &Path, bar: &ProgressBar) -> Result<Box<dyn BufRead>> {
-    let file = open(path).map_err(|error| cannot("read", path, error))?;
-    let metadata = file.metadata().map_err(|error| cannot("read", path, error))?;
-    if metadata.is_dir() {
-        return Err(Error::invalid(format!("{} is a directory, not a file", path.display())));
-    }
+    let file = open_plain(path)?;
     let mut plain = BufReader::with_capacity(1 << 16, bar.wrap_read(file));
     let start = plain.fill_buf().map_err(|error| cannot("read", path, error))?;
     if start.starts_with(&[0x1f, 0x8b]) {
         return Ok(Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(plain))));
     }
     Ok(Box::new(plain))
+}
+
+/// Opens a file for reading as it is.
+pub(crate) fn open_plain(path: &Path) -> Result<File> {
+    let file = open(path).map_err(|error| cannot("read", path, error))?;
+    let metadata = file.metadata().map_err(|error| cannot("read", path, error))?;
+    if metadata.is_dir() {
+        return Err(Error::invalid(format!("{} is a directory, not a file", path.display())));
+    }
+    Ok(file)
 }
 
 /// Gives the length of a file as it is on disk, 0 if it has none.

@@ -7,10 +7,9 @@ use annals::{Error, Field, Result, Schema, Table, Timestamp, ValueRef};
 
 use crate::language;
 
-/// Appends a value. Bytes are strings of the form `0x..`, blobs
-/// `blob:N`, timestamps RFC 3339 strings, references
-/// the id or `null`; a float that JSON has no number for is one of the strings `NaN`, `Infinity`
-/// and `-Infinity`.
+/// Appends a value. Bytes are strings of the form `0x..`, blobs `blob:N`, timestamps RFC 3339 strings,
+/// references the id or `null`; a float that JSON has no number for is one of the strings `NaN`,
+/// `Infinity` and `-Infinity`.
 pub(crate) fn push_value(text: &mut String, value: ValueRef<'_>) {
     match value {
         ValueRef::Null => text.push_str("null"),
@@ -39,9 +38,21 @@ pub(crate) fn push_value(text: &mut String, value: ValueRef<'_>) {
     }
 }
 
-/// Appends a string in quotes.
+/// Appends a string in quotes. Control characters are escaped, those too that JSON would allow:
+/// a terminal may obey them.
 pub(crate) fn push_string(text: &mut String, value: &str) {
-    text.push_str(&serde_json::Value::from(value).to_string());
+    let quoted = serde_json::Value::from(value).to_string();
+    if !quoted.contains(char::is_control) {
+        return text.push_str(&quoted);
+    }
+    for c in quoted.chars() {
+        if c.is_control() {
+            // Writing to a string doesn't fail.
+            let _ = write!(text, "\\u{:04x}", u32::from(c));
+        } else {
+            text.push(c);
+        }
+    }
 }
 
 /// Gives the key of a field. `id` is the row's id, so a field of that name goes by its full name,
@@ -60,16 +71,7 @@ pub(crate) fn push_event(text: &mut String, schema: &Schema, event: &Event<'_>) 
         Event::Insert { table, id, values } => {
             let table = schema.table(table).ok_or_else(unknown_place)?;
             push_place(text, "insert", table, id.0);
-            text.push_str(",\"values\":{");
-            for (place, (field, value)) in table.fields.iter().zip(values).enumerate() {
-                if place > 0 {
-                    text.push(',');
-                }
-                push_string(text, &field.name);
-                text.push(':');
-                push_value(text, *value);
-            }
-            text.push('}');
+            push_fields(text, table, values);
         }
         Event::Update { table, id, field, value } => {
             let table = schema.table(table).ok_or_else(unknown_place)?;
@@ -128,6 +130,17 @@ pub(crate) fn push_event(text: &mut String, schema: &Schema, event: &Event<'_>) 
     Ok(())
 }
 
+fn push_fields(text: &mut String, table: &Table, values: &[ValueRef<'_>]) {
+    text.push_str(",\"values\":{");
+    for (place, (field, value)) in table.fields.iter().zip(values).enumerate() {
+        text.push_str(if place > 0 { "," } else { "" });
+        push_string(text, &field.name);
+        text.push(':');
+        push_value(text, *value);
+    }
+    text.push('}');
+}
+
 fn push_place(text: &mut String, op: &str, table: &Table, id: u64) {
     text.push_str("{\"op\":\"");
     text.push_str(op);
@@ -184,6 +197,7 @@ mod tests {
     #[test]
     fn strings_are_escaped() {
         assert_eq!(json(ValueRef::String("a\"\\\n\u{1}é")), r#""a\"\\\n\u0001é""#);
+        assert_eq!(json(ValueRef::String("\u{7f}\u{9b}")), r#""\u007f\u009b""#);
         assert_eq!(json(ValueRef::UInt64(u64::MAX)), "18446744073709551615");
     }
 }

@@ -148,6 +148,22 @@ pub(crate) fn time_option(text: &str) -> Result<Timestamp, String> {
     time(text).map_err(|error| error.to_string())
 }
 
+/// Gives a value as the shell reads it.
+pub(crate) fn value_text(value: ValueRef<'_>) -> String {
+    let mut text = String::new();
+    write_value(value, &mut text);
+    text
+}
+
+/// Gives the bytes of a blob as `write_blob` reads them: as a text in quotes, if they are one.
+pub(crate) fn bytes_text(bytes: &[u8]) -> String {
+    let strange = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.contains(strange) => value_text(ValueRef::String(text)),
+        _ => value_text(ValueRef::Bytes(bytes)),
+    }
+}
+
 /// Appends a value as the shell reads it.
 pub(crate) fn write_value(value: ValueRef<'_>, text: &mut String) {
     // Writing to a string can't fail.

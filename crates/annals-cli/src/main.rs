@@ -7,12 +7,14 @@
 
 mod cell;
 mod commands;
+mod dump;
 mod files;
 mod json;
 mod language;
 mod output;
+mod present;
 mod quotes;
-mod session;
+mod shell;
 
 use std::io::ErrorKind as IoKind;
 use std::process::ExitCode;
@@ -66,6 +68,8 @@ enum Command {
     Schema(commands::schema::Arguments),
     Import(commands::import::Arguments),
     Export(commands::export::Arguments),
+    Completions(commands::completions::Arguments),
+    Man(commands::man::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -103,6 +107,8 @@ fn run(command: &Command) -> annals::Result<Outcome> {
         Command::Schema(arguments) => commands::schema::run(arguments),
         Command::Import(arguments) => commands::import::run(arguments),
         Command::Export(arguments) => commands::export::run(arguments),
+        Command::Completions(arguments) => commands::completions::run(arguments),
+        Command::Man(arguments) => commands::man::run(arguments),
     }
 }
 

@@ -8,7 +8,7 @@
 //! // add_field city name string
 //! // create_unique_index city_by_name city name
 //! // ..
-//! annals::schema!("../../examples/tutorial.schema");
+//! annals::schema!("tutorial.schema");
 //!
 //! # fn main() -> annals::Result<()> {
 //! # let folder = tempfile::tempdir().unwrap();
@@ -28,7 +28,8 @@
 //!
 //! Without a schema at hand, as tools do, a [`Database`] is opened with [`Options`]; its
 //! [`Transaction`]s take tables, fields and values by number, and a [`Snapshot`] is a [`View`].
-//! [`scan`] reads the history of a file, and [`inspect`] looks at it from outside.
+//! [`Transaction::write_blob`] writes bytes of any length, which stay in the journal and are read by
+//! [`Snapshot::blob`]. [`scan`] reads the history of a file, and [`inspect`] looks at it from outside.
 //!
 //! A commit has a [`Level`], which says what it survives; opening recovers, and says in
 //! [`Recovered`] what it found. Errors are one [`Error`], whose [`ErrorKind`] a program can act on.

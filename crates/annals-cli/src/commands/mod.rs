@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod compile;
+pub(crate) mod completions;
 pub(crate) mod dump;
 pub(crate) mod export;
 pub(crate) mod import;
@@ -9,6 +10,7 @@ pub(crate) mod import_changes;
 pub(crate) mod import_csv;
 pub(crate) mod info;
 pub(crate) mod log;
+pub(crate) mod man;
 pub(crate) mod schema;
 pub(crate) mod shell;
 

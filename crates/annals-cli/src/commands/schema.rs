@@ -11,6 +11,8 @@ use crate::{Outcome, language};
 
 /// Print the schema of a database, or compare it with a program's
 #[derive(Debug, Args)]
+#[command(after_help = "Example:
+  annals schema diff people.annals people.schema")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: What,

@@ -1,40 +1,27 @@
-//! `annals shell`: runs a script from standard input.
+//! `annals shell`: runs commands, from a script or from a terminal.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use annals::{Commit, Database, Error, Level, Options, Result};
+use annals::{Level, Options, Result};
 use clap::Args;
 
-use crate::files::{self, read_line};
-use crate::output::Output;
-use crate::session::Session;
-use crate::{Outcome, commands, language};
+use crate::{Outcome, commands, files, language, shell};
 
-/// Run a script from standard input
+/// Run commands, typed or from a script
 ///
-/// The file is created if it isn't there. A script is one transaction until it says `commit`, and
-/// its end commits what is pending. After each commit one line is printed at once:
-/// `committed txid=N position=P level=soft|checksummed`. An error rolls back what is not committed,
-/// prints `error: line N: ..` and ends with status 1.
+/// The file is created if it isn't there.
+///
+/// A script on standard input is one transaction until it says `commit`, and its end commits what is
+/// pending. After each commit one line is printed at once: `committed txid=N position=P
+/// level=soft|checksummed`. An error rolls back what is not committed, prints `error: line N: ..` and
+/// ends with status 1.
+///
+/// At a terminal each line commits by itself, but for those between `begin` and `commit`. An error is
+/// shown, has changed nothing, and doesn't end the session. Tab completes; Ctrl-C clears the line;
+/// Ctrl-D leaves, and asks what shall happen to changes that are pending.
 #[derive(Debug, Args)]
-#[command(after_help = "Commands of the script:
-  create_table T                         create_index NAME T FIELD[,FIELD..]
-  add_field T FIELD TYPE [null] [default VALUE]
-                                         create_unique_index NAME T FIELD[,FIELD..]
-  insert T VALUE..                       the next id; a value for each field
-  insert_at T ID VALUE..                 any free id; a value for each field
-  insert_into T ID                       any free id; zero values
-  update T ID FIELD VALUE                delete_from T ID
-  comment \"TEXT\"                         timestamp [SECONDS] (now, if left out)
-  begin                                  rollback
-  commit [soft|checksummed] [at TIME]    # or // begins a comment
-  namespace NAME                         does nothing here: it is for generated code
-
-Example:
-  echo 'create_table person
-  add_field person name string
-  insert person \"Ada\"
-  commit at 1843-07-10T00:00:00Z' | annals shell people.annals")]
+#[command(after_help = after_help())]
 pub(crate) struct Arguments {
     /// The database
     file: PathBuf,
@@ -42,6 +29,23 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "LEVEL", default_value = "checksummed")]
     #[arg(value_parser = language::level_option)]
     level: Level,
+    /// Don't remember the lines that are typed; ANNALS_HISTORY names the file that they are kept in
+    #[arg(long)]
+    no_history: bool,
+}
+
+fn after_help() -> String {
+    let overview = shell::overview();
+    format!(
+        "{overview}
+`#` or `//` begins a comment.
+
+Example:
+  echo 'create_table person
+  add_field person name string
+  insert person \"Ada\"
+  commit at 1843-07-10T00:00:00Z' | annals shell people.annals"
+    )
 }
 
 /// Runs the command.
@@ -50,7 +54,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let is_new = !path.try_exists().map_err(|error| files::cannot("look for", path, error))?;
     let database = Options::new().level(arguments.level).open(path)?;
     commands::tell_recovery(&database);
-    let ran = run_script(&database, arguments.level);
+    let ran = if std::io::stdin().is_terminal() {
+        shell::interactive::run(&database, arguments.level, !arguments.no_history)
+    } else {
+        shell::script::run(&database, arguments.level)
+    };
     let is_unused = is_new && database.read().txid() == 0;
     let closed = database.close();
     if ran.is_err() && is_unused {
@@ -58,44 +66,4 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         let _ = std::fs::remove_file(path);
     }
     ran.and(closed).map(|()| Outcome::Done)
-}
-
-/// Runs the lines as they come: a commit is made, and told, before the next line is read.
-fn run_script(database: &Database, level: Level) -> Result<()> {
-    let mut output = Output::new();
-    let mut input = std::io::stdin().lock();
-    let mut session = Session::new(database, level);
-    let mut line = Vec::new();
-    let mut number = 0_u64;
-    loop {
-        let more = read_line(&mut input, &mut line)
-            .map_err(|error| Error::io("cannot read the script from standard input", error))?;
-        if !more {
-            break;
-        }
-        number += 1;
-        let commit = run_line(&mut session, &line).map_err(|error| at_line(number, error))?;
-        tell(&mut output, commit)?;
-    }
-    let commit = session.end().map_err(|error| at_line(number, error))?;
-    tell(&mut output, commit)
-}
-
-fn run_line(session: &mut Session<'_>, line: &[u8]) -> Result<Option<Commit>> {
-    let line = std::str::from_utf8(line).map_err(|error| {
-        Error::invalid(format!("invalid UTF-8 at byte {} of the line", error.valid_up_to() + 1))
-    })?;
-    // Some editors begin a file with a byte order mark.
-    session.run(line.strip_prefix('\u{feff}').unwrap_or(line))
-}
-
-fn at_line(number: u64, error: Error) -> Error {
-    error.within(format_args!("line {number}"))
-}
-
-fn tell(output: &mut Output, commit: Option<Commit>) -> Result<()> {
-    let Some(Commit { txid, position, level }) = commit else { return Ok(()) };
-    let level = language::level_name(level);
-    output.line(&format!("committed txid={txid} position={position} level={level}"))?;
-    output.flush()
 }

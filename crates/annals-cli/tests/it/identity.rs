@@ -42,6 +42,8 @@ fn check(dir: &Path, script: &str) {
     assert_eq!(succeed(dir, &["dump", "third.annals"], ""), dump);
     assert_eq!(succeed(dir, &["dump", "third.annals", "--format", "json"], ""), json);
 
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    crate::sql::holds_the_same(dir, "first.annals", &dump);
     let _: serde_json::Value = serde_json::from_str(&json).unwrap();
     let events = lines.lines().map(|line| {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();

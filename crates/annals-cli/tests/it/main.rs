@@ -4,7 +4,14 @@
 #![allow(clippy::disallowed_methods, reason = "tests look at the program from outside")]
 
 mod damage;
+mod generated;
 mod identity;
 mod program;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod sql;
 mod streams;
+#[cfg(unix)]
+mod terminal;
+// The transcripts hold messages of the system, paths, and the name of the program as it is here.
+#[cfg(unix)]
 mod transcripts;

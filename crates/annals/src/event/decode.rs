@@ -356,7 +356,8 @@ impl<'p> Decoder<'p> {
     }
 
     fn bytes(&mut self) -> Result<&'p [u8], Malformed> {
-        let len = self.number()?;
+        // What is longer than memory can be is longer than the input, too.
+        let len = usize::try_from(compact::take(&mut self.input)?).unwrap_or(usize::MAX);
         self.slice(len)
     }
 

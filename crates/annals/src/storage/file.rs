@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{Access, Directory, Storage, check_name, check_writable, lock, positioned};
+use super::{Access, Directory, Storage, check_name, check_writable, identity, lock, positioned};
 
 /// A directory of the file system.
 #[derive(Debug)]
@@ -124,10 +124,11 @@ impl Directory for FileDirectory {
         }
     }
 
-    /// Does nothing: a directory can't be opened here, and the system keeps names in a journal.
+    /// Flushes nothing, for a directory can't be opened here, and the system keeps names in a
+    /// journal; one that is missing is an error as elsewhere.
     #[cfg(not(unix))]
     fn flush(&self) -> io::Result<()> {
-        Ok(())
+        fs::metadata(&self.path).map(drop)
     }
 
     fn display(&self, name: &str) -> String {
@@ -167,6 +168,7 @@ impl Storage for OpenFile {
     /// `fdatasync`, which covers the length too (on Apple's systems `F_FULLFSYNC`: there `fsync`
     /// stops at the drive's cache).
     fn flush(&self) -> io::Result<()> {
+        check_writable(self.access)?;
         self.file.sync_data()
     }
 
@@ -177,6 +179,10 @@ impl Storage for OpenFile {
 
     fn try_lock(&self) -> io::Result<bool> {
         check_writable(self.access)?;
+        // Not all systems let the holder of a lock take it again.
+        if self.locked_by.load(Ordering::Relaxed) == std::process::id() {
+            return Ok(true);
+        }
         let taken = lock::try_lock(&self.file)?;
         if taken {
             self.locked_by.store(std::process::id(), Ordering::Relaxed);
@@ -192,22 +198,8 @@ impl Storage for OpenFile {
         Ok(())
     }
 
-    #[cfg(unix)]
     fn is_linked(&self) -> io::Result<bool> {
-        use std::os::unix::fs::MetadataExt;
-        let here = self.file.metadata()?;
-        match fs::metadata(&self.path) {
-            Ok(there) => Ok((here.dev(), here.ino()) == (there.dev(), there.ino())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The standard library can't compare files here yet: tells whether the name still leads to
-    /// some file.
-    #[cfg(not(unix))]
-    fn is_linked(&self) -> io::Result<bool> {
-        self.path.try_exists()
+        identity::is_at(&self.file, &self.path)
     }
 }
 
@@ -229,7 +221,8 @@ mod tests {
     fn a_path_is_split_into_directory_and_name() {
         let (directory, name) = FileDirectory::split("some/where/file.annals").unwrap();
         assert_eq!(name, "file.annals");
-        assert_eq!(directory.display("other"), "some/where/other");
+        let other = Path::new("some/where").join("other");
+        assert_eq!(directory.display("other"), other.display().to_string());
         let (directory, name) = FileDirectory::split("file.annals").unwrap();
         assert_eq!(directory.display(&name), "file.annals");
         for bad in ["", "/", "..", "a/.."] {

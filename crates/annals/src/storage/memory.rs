@@ -150,6 +150,7 @@ impl Storage for Handle {
     }
 
     fn flush(&self) -> io::Result<()> {
+        check_writable(self.access)?;
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 
 mod clock;
 mod file;
+mod identity;
 mod lock;
 mod memory;
 mod positioned;
@@ -44,7 +45,8 @@ pub trait Storage: Send + Sync + Debug {
 
     /// Returns once everything written before the call, and the length, is on permanent storage
     /// (`fdatasync`). After an error nothing is known of the unflushed writes, and trying again
-    /// proves nothing.
+    /// proves nothing. Only a file opened for writing can be flushed, since not all systems do it
+    /// for another.
     fn flush(&self) -> io::Result<()>;
 
     /// Makes the file shorter, or longer with zeros.
@@ -52,7 +54,7 @@ pub trait Storage: Send + Sync + Debug {
 
     /// Tries to take the exclusive writer's lock of this file; gives whether it was taken. It ends
     /// with [`unlock`](Storage::unlock), with the last handle of this `Storage`, or with the process.
-    /// Two handles exclude each other also within one process.
+    /// Two handles exclude each other also within one process, and a handle that has it gets it again.
     fn try_lock(&self) -> io::Result<bool>;
 
     /// Lets go of the lock at once, though handles of this `Storage` go on reading. Nothing if it

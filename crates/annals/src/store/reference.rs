@@ -117,7 +117,6 @@ fn dangling(view: &View, at: (TableNumber, FieldNumber, u64), target: (TableNumb
 
 impl Store {
     /// Notes the references of a row that was inserted whose rows aren't there.
-    #[cold]
     pub(super) fn note_references_of(&mut self, number: TableNumber, id: RowId) {
         let Self { working, doubts, .. } = self;
         let Some(table) = working.tables.get(number.0 as usize) else { return };

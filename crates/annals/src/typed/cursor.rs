@@ -15,7 +15,7 @@ use crate::{IndexCursor, Result};
 /// At an end they give `None`, and the gap stays there.
 ///
 /// ```
-/// annals::schema!("../../examples/tutorial.schema");
+/// annals::schema!("tutorial.schema");
 ///
 /// # fn main() -> annals::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();

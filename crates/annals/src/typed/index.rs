@@ -155,7 +155,7 @@ impl<'a, R: Record> IntoIterator for &Index<'a, R> {
 /// time:
 ///
 /// ```
-/// annals::schema!("../../examples/tutorial.schema");
+/// annals::schema!("tutorial.schema");
 ///
 /// # fn main() -> annals::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();

@@ -8,7 +8,7 @@ use annals_schema::ValueRef;
 /// It is the type of such parameters in generated code:
 ///
 /// ```
-/// annals::schema!("../../examples/tutorial.schema");
+/// annals::schema!("tutorial.schema");
 ///
 /// # fn main() -> annals::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();

@@ -82,7 +82,7 @@ impl<'a, R: Record> Table<'a, R> {
     /// before it the last of `range(..id)`.
     ///
     /// ```
-    /// annals::schema!("../../examples/tutorial.schema");
+    /// annals::schema!("tutorial.schema");
     ///
     /// # fn main() -> annals::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();

@@ -91,7 +91,7 @@ impl<'t, 'db, R: Record> Writer<'t, 'db, R> {
     /// Gives the ids of all rows, so that they can be changed in a loop. Takes 8 bytes a row.
     ///
     /// ```
-    /// annals::schema!("../../examples/tutorial.schema");
+    /// annals::schema!("tutorial.schema");
     ///
     /// # fn main() -> annals::Result<()> {
     /// # let folder = tempfile::tempdir().unwrap();

@@ -139,8 +139,10 @@ fn a_field_leads_only_to_a_blob_that_was_written() {
     assert!(tx.insert(TABLE, &[blob.into()]).is_err());
     assert_eq!(tx.write_blob(&b"another"[..]).unwrap(), blob);
     tx.insert(TABLE, &[blob.into()]).unwrap();
-    assert!(database.read().blob(blob).is_err(), "nothing is committed yet");
+    let before = database.read();
+    assert!(before.blob(blob).is_err(), "nothing is committed yet");
     tx.commit().unwrap();
+    assert!(before.blob(blob).is_err(), "a snapshot stays as it is");
     drop(database);
     assert_eq!(all(open(&directory).read().blob(blob).unwrap()), b"another");
 }

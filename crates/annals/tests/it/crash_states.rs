@@ -342,7 +342,7 @@ fn wander(seed: u64, crash_at: Option<u64>) -> (SimulatedDisk, Content) {
             3 => {
                 // Everything is flushed: from here on at least this is certain.
                 for name in disk.list()? {
-                    disk.open(&name, Access::Read)?.flush()?;
+                    disk.open(&name, Access::Write)?.flush()?;
                 }
                 Directory::flush(&disk)?;
                 flushed = content(&disk);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use annals::storage::{Access, Directory, MemoryDirectory, SystemClock};
 use annals::{
-    Command, Committed, Database, ErrorKind, FieldNumber, OnDelete, Options, RowId, TableNumber,
-    Type, Value, ValueRef,
+    Command, Committed, Database, ErrorKind, FieldNumber, Level, OnDelete, Options, RowId,
+    TableNumber, Type, Value, ValueRef,
 };
 
 const TABLE: TableNumber = TableNumber(0);
@@ -137,4 +137,28 @@ fn a_panic_in_a_transaction_takes_it_back_and_blocks_nobody() {
     let db = open(&directory);
     assert_eq!((db.read().txid(), db.read().schema().tables().len()), (2, 0));
     assert!(!db.recovered().unclean);
+}
+
+#[test]
+fn checkpoints_wait_for_no_transaction_and_tell_of_commits_only() {
+    let directory = MemoryDirectory::new();
+    let db = open(&directory);
+    let table = Command::CreateTable { name: "t".to_owned() };
+    db.write(|tx| {
+        tx.set_level(Level::Soft);
+        tx.apply_command(&table)
+    })
+    .unwrap();
+    let committed = db.read().point();
+    let mut tx = db.begin().unwrap();
+    // More than a frame, so that a part of it is in the file.
+    (0..3).for_each(|_| tx.comment(&"long".repeat(200_000)).unwrap());
+    let inspect = || annals::inspect_in(&directory, "db").unwrap();
+    assert_eq!(db.soft_checkpoint().unwrap(), committed);
+    assert_eq!(inspect().hard, 16384, "nothing was flushed yet");
+    assert_eq!(db.hard_checkpoint().unwrap(), committed);
+    let newest = inspect().slots.iter().flatten().map(|slot| slot.point.position).max();
+    assert_eq!((newest, inspect().hard), (Some(committed.position), committed.position));
+    tx.commit().unwrap();
+    assert_eq!(db.hard_checkpoint().unwrap(), db.read().point());
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 /// Runs an example as a user would; it is built already when all tests are run.
 fn prints(name: &str, expected: &str) {
     let output = Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--offline", "--package", "annals", "--example", name])
+        .args(["run", "--quiet", "--offline", "--package", "annals-examples", "--example", name])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();

@@ -1,5 +1,5 @@
 //! The schemas that the tests of the typed API run on, compiled by the macro.
 
-annals::schema!("../../examples/tutorial.schema");
+annals::schema!("tutorial.schema");
 annals::schema!("tests/it/items.schema");
 annals::schema!("tests/it/indexes.schema");

@@ -112,6 +112,30 @@ fn the_readme_shows_what_ci_runs() {
 }
 
 #[test]
+fn the_tutorial_has_one_schema() {
+    let schema = fs::read_to_string(root().join("examples/tutorial.schema")).unwrap();
+    // The example of the library's documentation must be in its package.
+    let packaged = fs::read_to_string(root().join("crates/annals/tutorial.schema")).unwrap();
+    assert_eq!(packaged, schema, "crates/annals/tutorial.schema");
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let (comment, commands) = schema.split_once('\n').unwrap();
+    assert!(comment.starts_with('#'), "{comment}");
+    assert!(readme.contains(&format!("```text\n{commands}```\n")), "README.md shows another one");
+}
+
+#[test]
+fn packages_hold_their_licences() {
+    for name in ["annals", "annals-cli", "annals-macros", "annals-schema"] {
+        for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
+            let text = fs::read_to_string(root().join(licence)).unwrap();
+            // These are links, which a package holds as files.
+            let path = root().join("crates").join(name).join(licence);
+            assert_eq!(fs::read_to_string(&path).unwrap(), text, "{}", path.display());
+        }
+    }
+}
+
+#[test]
 fn the_map_shows_every_room() {
     let map = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     for folder in ["crates/annals/src", "crates/annals-schema/src", "crates/annals-cli/src"] {

@@ -32,6 +32,7 @@ impl Storage for SimulatedFile {
     }
 
     fn flush(&self) -> io::Result<()> {
+        check_writable(self.access)?;
         self.disk.machine().flush(self.inode, &self.name)
     }
 

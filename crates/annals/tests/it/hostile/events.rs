@@ -125,6 +125,10 @@ fn a_vector_of_a_million_rows_takes_what_these_rows_take() {
     let nulls = [&[0x19, 1, 5][..], &wide(MAX_VECTOR), &[1], &vec![1; 1 << 20]].concat();
     let million = draft(&[&event, &nulls]);
     open_all(&million.bytes, "a million null blobs").unwrap();
+    let nullable = [&[0x02, 1, 3, b'n', 4, 1, 0x10, 1][..], &event].concat();
+    let nulls = [&[0x19, 1, 9][..], &wide(MAX_VECTOR), &[1], &vec![255; 1 << 17]].concat();
+    let million = draft(&[&nullable, &nulls]);
+    open_within(64 << 20, &million.bytes, "a million null numbers").unwrap();
 }
 
 #[test]

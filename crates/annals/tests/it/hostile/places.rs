@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use annals::{Database, Error, ErrorKind, Options, ValueRef, inspect, scan};
+use annals::{Database, Error, ErrorKind, Options, inspect, scan};
 
-use super::journals::{CITY, Log, schema};
+use super::journals::{Log, schema};
 
 /// Gives the errors of every way to open a file that must exist.
 fn errors(path: &Path) -> Vec<Error> {
@@ -137,6 +137,8 @@ fn a_link_leads_to_the_same_lock() {
 #[cfg(unix)]
 #[test]
 fn a_file_replaced_under_its_lock_is_another_file() {
+    use super::journals::CITY;
+    use annals::ValueRef;
     let folder = tempfile::tempdir().unwrap();
     let (path, other) = (folder.path().join("a.annals"), folder.path().join("b.annals"));
     let lille = |database: &Database| {

@@ -1,0 +1,92 @@
+//! The present state as a script for `annals shell`.
+
+use std::collections::HashMap;
+
+use annals::event::MAX_PIECE;
+use annals::{Blob, Command, Index, Result, RowId, Table, TableView, ValueRef};
+
+use crate::language;
+use crate::output::Output;
+use crate::present::Present;
+
+/// Prints how the tables came to be; then the next ids that the rows don't give by themselves; then
+/// the rows; and at last which tables have a single row, and the indexes, which are then built in one
+/// go.
+pub(crate) fn text(present: &Present<'_>, output: &mut Output) -> Result<()> {
+    let schema = present.schema();
+    let mut blobs = Blobs::default();
+    for (command, line) in schema.commands().iter().zip(schema.lines()) {
+        if command.is_ordered() {
+            output.line(&line)?;
+        }
+    }
+    for table in schema.tables() {
+        print_next_id(table, &present.table(table.number)?, output)?;
+    }
+    let mut line = String::new();
+    for table in schema.tables() {
+        for row in present.table(table.number)?.rows() {
+            let row = row?;
+            line.clear();
+            line.push_str(&format!("insert_at {} {}", table.name, row.id().0));
+            for field in &table.fields {
+                let value = match row.value(field.number) {
+                    ValueRef::Blob(blob) => ValueRef::Blob(blobs.write(present, blob, output)?),
+                    value => value,
+                };
+                line.push(' ');
+                language::write_value(value, &mut line);
+            }
+            output.line(&line)?;
+        }
+    }
+    for table in schema.tables().iter().filter(|table| table.single_row) {
+        let single = Command::SetSingleRow { table: table.number, single: true };
+        output.line(&schema.command_text(&single))?;
+    }
+    for index in schema.indexes() {
+        let Index { name, table, fields, unique, .. } = index.clone();
+        let command = Command::CreateIndex { name, table, fields, unique };
+        output.line(&schema.command_text(&command))?;
+    }
+    Ok(())
+}
+
+/// Uses and frees the last id that was ever used, if no row has it now.
+fn print_next_id(table: &Table, rows: &TableView<'_>, output: &mut Output) -> Result<()> {
+    let Some(last) = rows.next_id().checked_sub(1) else { return Ok(()) };
+    if rows.contains(RowId(last)) {
+        return Ok(());
+    }
+    output.line(&format!("insert_into {} {last}", table.name))?;
+    output.line(&format!("delete_from {} {last}", table.name))
+}
+
+/// The blobs that were written, and the numbers that they get where the script runs.
+#[derive(Default)]
+struct Blobs(HashMap<Blob, Blob>);
+
+impl Blobs {
+    /// Prints a blob, if it wasn't yet; gives its new number.
+    fn write(&mut self, present: &Present<'_>, blob: Blob, output: &mut Output) -> Result<Blob> {
+        if let Some(&number) = self.0.get(&blob) {
+            return Ok(number);
+        }
+        let mut reader = present.blob(blob)?;
+        let mut bytes = vec![0; MAX_PIECE];
+        let mut offset = 0;
+        loop {
+            let read = reader.read_at(offset, &mut bytes)?;
+            let piece = language::bytes_text(bytes.get(..read).unwrap_or_default());
+            let command = if offset == 0 { "write_blob" } else { "append_blob" };
+            output.line(&format!("{command} {piece}"))?;
+            offset += read as u64;
+            if offset >= reader.len() {
+                break;
+            }
+        }
+        let number = Blob(self.0.len() as u64 + 1);
+        self.0.insert(blob, number);
+        Ok(number)
+    }
+}

@@ -1,0 +1,34 @@
+//! What a session sees: the last commit, or its own pending changes.
+
+use std::ops::Deref;
+
+use annals::{Blob, BlobReader, Result, Snapshot, Transaction, View};
+
+/// What there is, pending changes included.
+pub(crate) enum Present<'s> {
+    /// A transaction is open.
+    Pending(&'s Transaction<'s>),
+    /// None is.
+    Committed(Snapshot),
+}
+
+impl Present<'_> {
+    /// Opens a blob for reading.
+    pub(crate) fn blob(&self, blob: Blob) -> Result<BlobReader<'_>> {
+        match self {
+            Self::Pending(transaction) => transaction.blob(blob),
+            Self::Committed(snapshot) => snapshot.blob(blob),
+        }
+    }
+}
+
+impl Deref for Present<'_> {
+    type Target = View;
+
+    fn deref(&self) -> &View {
+        match self {
+            Self::Pending(transaction) => transaction.view(),
+            Self::Committed(snapshot) => snapshot,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! `schema`: tables with their fields, types, defaults, indexes, and how many rows they have.
+
+use annals::{Field, Index, Result, Schema, Table, Type};
+
+use super::cell::literal;
+use crate::output::count;
+use crate::present::Present;
+use crate::shell::screen::{Screen, Style};
+use crate::shell::words::Words;
+
+/// Shows the schema.
+pub(crate) fn schema(present: &Present<'_>, words: &Words<'_>, screen: &mut Screen) -> Result<()> {
+    let [] = words.exactly()?;
+    let schema = present.schema();
+    if schema.tables().is_empty() {
+        return screen.output.line("there are no tables");
+    }
+    for table in schema.tables() {
+        let rows = present.table(table.number)?;
+        let name = screen.paint(Style::Heading, &table.name).into_owned();
+        let next = rows.next_id();
+        screen
+            .output
+            .line(&format!("table {name}: {}, next id {next}", count(rows.len(), "row")))?;
+        if table.single_row {
+            screen.output.line("  always has one row")?;
+        }
+        let longest = table.fields.iter().map(|field| field.name.len()).max().unwrap_or(0);
+        for field in &table.fields {
+            let meaning = meaning(schema, field);
+            screen.output.line(&format!("  {:longest$}  {meaning}", field.name))?;
+        }
+        for index in schema.indexes().iter().filter(|index| index.table == table.number) {
+            let line = screen.paint(Style::Aside, &index_line(table, index)).into_owned();
+            screen.output.line(&format!("  {line}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives a field's type and what else was said of it, as `add_field` reads it.
+fn meaning(schema: &Schema, field: &Field) -> String {
+    let mut text = field.ty.name().to_owned();
+    match field.ty {
+        Type::Reference(target, on_delete) => {
+            text.push(' ');
+            text.push_str(schema.table(target).map_or("?", |table| &table.name));
+            text.extend(on_delete.word().into_iter().flat_map(|word| [" ", word]));
+        }
+        ty if ty.is_always_nullable() => {}
+        _ if field.nullable => text.push_str(" null"),
+        _ => {}
+    }
+    if let Some(default) = &field.default {
+        text.push_str(" default ");
+        text.push_str(&literal(default.as_ref()));
+    }
+    text
+}
+
+fn index_line(table: &Table, index: &Index) -> String {
+    let name = |&number| table.field(number).map_or("?", |field| field.name.as_str());
+    let fields: Vec<&str> = index.fields.iter().map(name).collect();
+    let kind = if index.unique { "unique index" } else { "index" };
+    format!("{kind} {}: {}", index.name, fields.join(", "))
+}

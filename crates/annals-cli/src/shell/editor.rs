@@ -1,0 +1,191 @@
+//! The line that a person edits: its prompt, colours, completion, hints and history.
+
+use std::borrow::Cow;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use annals::{Error, Result, Schema};
+use rustyline::completion::{Completer, Pair};
+use rustyline::config::{Behavior, BellStyle, ColorMode, CompletionType};
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::{Hint, Hinter};
+use rustyline::history::DefaultHistory;
+use rustyline::validate::Validator;
+use rustyline::{Config, Context, Helper};
+
+use super::completion::{complete, hint};
+use super::screen::{Style, colours};
+
+/// How many lines are remembered.
+const REMEMBERED: usize = 10_000;
+
+/// What a person did at the prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Typed {
+    /// Ended a line; where text was pasted, they can be several.
+    Lines(String),
+    /// Took it back: Ctrl-C.
+    Cleared,
+    /// Wants to leave: Ctrl-D.
+    End,
+}
+
+/// What reads lines from a terminal.
+pub(crate) struct Editor {
+    editor: rustyline::Editor<Guide, DefaultHistory>,
+    history: Option<PathBuf>,
+}
+
+impl Editor {
+    /// Takes the terminal; lines are remembered in the file, if there is one.
+    pub(crate) fn new(history: Option<PathBuf>) -> Result<Self> {
+        let color = if colours() { ColorMode::Enabled } else { ColorMode::Disabled };
+        // Where the output goes to a file, what is typed is still seen.
+        let to_terminal = std::io::stdout().is_terminal();
+        let behavior = if to_terminal { Behavior::Stdio } else { Behavior::PreferTerm };
+        let config = Config::builder()
+            .max_history_size(REMEMBERED)
+            .map_err(cannot_read)?
+            .history_ignore_space(true)
+            .completion_type(CompletionType::List)
+            .bell_style(BellStyle::None)
+            .color_mode(color)
+            .behavior(behavior)
+            .build();
+        let mut editor = rustyline::Editor::with_config(config).map_err(cannot_read)?;
+        editor.set_helper(Some(Guide::default()));
+        let mut editor = Self { editor, history };
+        editor.remember(|editor, path| match editor.load_history(path) {
+            // The first session has none yet.
+            Err(ReadlineError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            read => read,
+        });
+        Ok(editor)
+    }
+
+    /// Reads a line. What can be completed is known from the schema; the prompt shows whether a
+    /// transaction is open.
+    pub(crate) fn read(&mut self, schema: Arc<Schema>, is_pending: bool) -> Result<Typed> {
+        if let Some(guide) = self.editor.helper_mut() {
+            *guide = Guide { schema: Some(schema), is_pending };
+        }
+        let typed = self.prompt(if is_pending { "annals*> " } else { "annals> " })?;
+        if let Typed::Lines(line) = &typed {
+            let is_new = self.editor.add_history_entry(line.as_str()).map_err(cannot_read)?;
+            if is_new {
+                self.remember(|editor, path| editor.append_history(path));
+            }
+        }
+        Ok(typed)
+    }
+
+    /// Asks a question, whose answer is no command and not remembered.
+    pub(crate) fn ask(&mut self, question: &str) -> Result<Typed> {
+        if let Some(guide) = self.editor.helper_mut() {
+            guide.schema = None;
+        }
+        self.prompt(question)
+    }
+
+    fn prompt(&mut self, prompt: &str) -> Result<Typed> {
+        match self.editor.readline(prompt) {
+            Ok(line) => Ok(Typed::Lines(line)),
+            Err(ReadlineError::Interrupted) => Ok(Typed::Cleared),
+            Err(ReadlineError::Eof) => Ok(Typed::End),
+            Err(error) => Err(cannot_read(error)),
+        }
+    }
+
+    /// Uses the file of the history. Where that fails, says so once, and goes on without.
+    fn remember(
+        &mut self,
+        how: impl FnOnce(
+            &mut rustyline::Editor<Guide, DefaultHistory>,
+            &PathBuf,
+        ) -> rustyline::Result<()>,
+    ) {
+        let Some(path) = self.history.take() else { return };
+        match how(&mut self.editor, &path) {
+            Ok(()) => self.history = Some(path),
+            Err(error) => {
+                let path = path.display();
+                eprintln!("note: what you type is not remembered: {path}: {error}");
+            }
+        }
+    }
+}
+
+fn cannot_read(error: ReadlineError) -> Error {
+    match error {
+        ReadlineError::Io(error) => Error::io("cannot read from the terminal", error),
+        error => Error::invalid(format!("cannot read from the terminal: {error}")),
+    }
+}
+
+/// What knows how a line may go on.
+#[derive(Default)]
+struct Guide {
+    /// None while the line is no command.
+    schema: Option<Arc<Schema>>,
+    is_pending: bool,
+}
+
+impl Helper for Guide {}
+impl Validator for Guide {}
+
+impl Completer for Guide {
+    type Candidate = Pair;
+
+    fn complete(
+        &self,
+        line: &str,
+        cursor: usize,
+        _context: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let (Some(schema), Some(line)) = (&self.schema, line.get(..cursor)) else {
+            return Ok((cursor, Vec::new()));
+        };
+        let found = complete(schema, line);
+        let blank = if found.ends_word { " " } else { "" };
+        let pair = |word: String| Pair { replacement: format!("{word}{blank}"), display: word };
+        Ok((found.start, found.words.into_iter().map(pair).collect()))
+    }
+}
+
+/// A hint is shown and never becomes part of the line.
+struct Shown(String);
+
+impl Hint for Shown {
+    fn display(&self) -> &str {
+        &self.0
+    }
+    fn completion(&self) -> Option<&str> {
+        None
+    }
+}
+
+impl Hinter for Guide {
+    type Hint = Shown;
+
+    fn hint(&self, line: &str, cursor: usize, _context: &Context<'_>) -> Option<Shown> {
+        let schema = self.schema.as_ref().filter(|_| colours() && cursor == line.len())?;
+        hint(schema, line).map(Shown)
+    }
+}
+
+impl Highlighter for Guide {
+    fn highlight_prompt<'b, 's: 'b, 'p: 'b>(
+        &'s self,
+        prompt: &'p str,
+        _default: bool,
+    ) -> Cow<'b, str> {
+        let style = if self.is_pending { Style::Pending } else { Style::Prompt };
+        Cow::Owned(style.paint(prompt))
+    }
+
+    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
+        Cow::Owned(Style::Aside.paint(hint))
+    }
+}

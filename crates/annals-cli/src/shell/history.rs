@@ -1,0 +1,63 @@
+//! Where the lines that a person typed are kept.
+//!
+//! `ANNALS_HISTORY` names the file, or is empty for none; else it is `annals/history` in the folder
+//! for what programs remember: `$XDG_STATE_HOME` or `~/.local/state`, on macOS
+//! `~/Library/Application Support`, on Windows `%LOCALAPPDATA%`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Gives the file; none if nothing is to be kept, or there is no place for it. Makes its folder.
+pub(crate) fn file() -> Option<PathBuf> {
+    let path = path(|name| std::env::var_os(name))?;
+    if let Some(folder) = path.parent() {
+        // If it can't be made, using the file says so.
+        let _ = std::fs::create_dir_all(folder);
+    }
+    Some(path)
+}
+
+fn path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    if let Some(file) = variable("ANNALS_HISTORY") {
+        return (!file.is_empty()).then(|| file.into());
+    }
+    let folder = |name: &str| {
+        let folder = variable(name).map(PathBuf::from);
+        // A folder that isn't given in full would be another one in each place.
+        folder.filter(|folder| folder.is_absolute())
+    };
+    let state = folder("XDG_STATE_HOME").or_else(|| {
+        if cfg!(windows) {
+            folder("LOCALAPPDATA")
+        } else if cfg!(target_os = "macos") {
+            folder("HOME").map(|home| home.join("Library/Application Support"))
+        } else {
+            folder("HOME").map(|home| home.join(".local/state"))
+        }
+    })?;
+    Some(state.join("annals").join("history"))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_says_where() {
+        let with = |variables: &[(&str, &str)]| {
+            let value = |name: &str| {
+                variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).into())
+            };
+            path(value)
+        };
+        assert_eq!(with(&[("ANNALS_HISTORY", "/a/b"), ("HOME", "/h")]), Some("/a/b".into()));
+        assert_eq!(with(&[("ANNALS_HISTORY", ""), ("HOME", "/h")]), None);
+        let state = [("XDG_STATE_HOME", "/s"), ("HOME", "/h")];
+        assert_eq!(with(&state), Some("/s/annals/history".into()));
+        if cfg!(target_os = "linux") {
+            let relative = [("XDG_STATE_HOME", "s"), ("HOME", "/h")];
+            assert_eq!(with(&relative), Some("/h/.local/state/annals/history".into()));
+        }
+        assert_eq!(with(&[]), None);
+    }
+}

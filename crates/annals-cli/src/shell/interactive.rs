@@ -1,0 +1,121 @@
+//! The shell at a terminal: a person types lines, and errors don't end the session.
+
+use annals::{Database, Error, ErrorKind, Level, Result};
+
+use super::editor::{Editor, Typed};
+use super::history;
+use super::screen::{Screen, Style, colours};
+use super::session::{Answer, Commits, Session};
+use crate::output::{count, plain};
+
+/// What a person wants to happen to changes that are not committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leave {
+    Commit,
+    RollBack,
+    Stay,
+}
+
+/// Runs lines until the person leaves.
+pub(crate) fn run(database: &Database, level: Level, remember: bool) -> Result<()> {
+    let mut screen = Screen::new(true);
+    let history = if remember { history::file() } else { None };
+    let mut editor = Editor::new(history)?;
+    let mut session = Session::new(database, level, Commits::EachLine);
+    screen
+        .remark("Each line commits by itself, but for those after `begin`. `help` tells more.")?;
+    loop {
+        screen.output.flush()?;
+        let leaves = match editor.read(session.schema(), session.is_open())? {
+            Typed::Lines(lines) => run_lines(&mut session, &lines, &mut screen)?,
+            Typed::Cleared => false,
+            Typed::End => true,
+        };
+        if !leaves {
+            continue;
+        }
+        let how = if session.has_changes() { ask(&mut editor)? } else { Leave::Commit };
+        match how {
+            Leave::Stay => {}
+            Leave::Commit => {
+                let answer = session.end()?;
+                return screen.tell(answer);
+            }
+            Leave::RollBack => {
+                session.rollback()?;
+                screen.remark("rolled back")?;
+                return screen.output.flush();
+            }
+        }
+    }
+}
+
+/// What a line leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    GoOn,
+    Stop,
+    Leave,
+}
+
+/// Runs what was typed: one line, or several that were pasted, up to the first that is wrong. Tells
+/// whether a line asks for the end.
+fn run_lines(session: &mut Session<'_>, lines: &str, screen: &mut Screen) -> Result<bool> {
+    let mut lines = lines.split(['\n', '\r']).filter(|line| !line.trim().is_empty());
+    while let Some(line) = lines.next() {
+        match run_line(session, line, screen)? {
+            Next::GoOn => {}
+            Next::Leave => return Ok(true),
+            Next::Stop => {
+                let left = lines.count();
+                if left > 0 {
+                    let were = if left == 1 { "was" } else { "were" };
+                    let left = count(left, "line");
+                    screen.remark(&format!("{left} behind it {were} not run"))?;
+                }
+                return Ok(false);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Runs one line, and shows what it says or what is wrong with it.
+fn run_line(session: &mut Session<'_>, line: &str, screen: &mut Screen) -> Result<Next> {
+    let was_open = session.is_open();
+    screen.measure();
+    let error = match session.run(line, screen) {
+        Ok(Answer::Quit) => return Ok(Next::Leave),
+        Ok(answer) => return screen.tell(answer).map(|()| Next::GoOn),
+        Err(error) => error,
+    };
+    // The output may be what can't be written: then there is nobody to talk to.
+    screen.output.flush()?;
+    show(&error);
+    let is_gone = was_open && !session.is_open();
+    if is_gone && error.kind() != ErrorKind::UnknownOutcome {
+        screen.remark("the transaction is rolled back")?;
+    }
+    Ok(Next::Stop)
+}
+
+fn show(error: &Error) {
+    let heading = if colours() { Style::Error.paint("error:") } else { "error:".to_owned() };
+    eprintln!("{heading} {}", plain(&error.to_string()));
+}
+
+/// Asks what shall happen to changes that are not committed. Who doesn't answer wants none of them.
+fn ask(editor: &mut Editor) -> Result<Leave> {
+    loop {
+        match editor.ask("Commit the pending changes? [yes, no: roll back, stay] ")? {
+            Typed::End => return Ok(Leave::RollBack),
+            Typed::Cleared => return Ok(Leave::Stay),
+            Typed::Lines(answer) => match answer.trim().to_lowercase().as_str() {
+                "y" | "yes" => return Ok(Leave::Commit),
+                "n" | "no" => return Ok(Leave::RollBack),
+                "s" | "stay" => return Ok(Leave::Stay),
+                _ => {}
+            },
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The commands that change rows, or note something in the journal.
+
+use annals::storage::Clock;
+use annals::{Error, Result, RowId, Table, Timestamp, Transaction};
+
+use super::screen::Screen;
+use super::words::{Words, all_values, field, lent, row_id, table};
+use crate::language;
+
+/// `insert T VALUE..`
+pub(crate) fn insert(
+    transaction: &mut Transaction<'_>,
+    words: &Words<'_>,
+    screen: &mut Screen,
+) -> Result<()> {
+    let Some((name, values)) = words.arguments().split_first() else {
+        return Err(words.misused());
+    };
+    let schema = transaction.view().schema().clone();
+    let table = table(&schema, name)?;
+    let values = all_values("insert T", table, values)?;
+    let id = transaction.insert(table.number, &lent(&values))?;
+    tell_row(screen, table, id)
+}
+
+/// `insert_at T ID VALUE..`
+pub(crate) fn insert_at(
+    transaction: &mut Transaction<'_>,
+    words: &Words<'_>,
+    _screen: &mut Screen,
+) -> Result<()> {
+    let [name, id, values @ ..] = words.arguments() else {
+        return Err(words.misused());
+    };
+    let schema = transaction.view().schema().clone();
+    let table = table(&schema, name)?;
+    let id = row_id(id)?;
+    let values = all_values("insert_at T ID", table, values)?;
+    transaction.insert_at(table.number, id, &lent(&values))
+}
+
+/// `insert_into T ID`
+pub(crate) fn insert_into(
+    transaction: &mut Transaction<'_>,
+    words: &Words<'_>,
+    _screen: &mut Screen,
+) -> Result<()> {
+    let [name, id] = words.exactly()?;
+    let schema = transaction.view().schema().clone();
+    transaction.insert_zero(table(&schema, name)?.number, row_id(id)?)
+}
+
+/// `update T ID FIELD VALUE`
+pub(crate) fn update(
+    transaction: &mut Transaction<'_>,
+    words: &Words<'_>,
+    _screen: &mut Screen,
+) -> Result<()> {
+    let [name, id, field_name, value] = words.exactly()?;
+    let schema = transaction.view().schema().clone();
+    let table = table(&schema, name)?;
+    let field = field(table, field_name)?;
+    let id = row_id(id)?;
+    let value = language::value(table, field, value)?;
+    transaction.update(table.number, id, field.number, value.as_ref())
+}
+
+/// `delete_from T ID`
+pub(crate) fn delete_from(
+    transaction: &mut Transaction<'_>,
+    words: &Words<'_>,
+    _screen: &mut Screen,
+) -> Result<()> {
+    let [name, id] = words.exactly()?;
+    let schema = transaction.view().schema().clone();
+    transaction.delete(table(&schema, name)?.number, row_id(id)?)
+}
+
+/// `comment "TEXT"`
+pub(crate) fn comment(
+    transaction: &mut Transaction<'_>,
+    words: &Words<'_>,
+    _screen: &mut Screen,
+) -> Result<()> {
+    let [text] = words.exactly()?;
+    if !text.quoted {
+        return Err(Error::invalid("the text of a comment stands in quotes: comment \"TEXT\""));
+    }
+    transaction.comment(&text.text)
+}
+
+/// `timestamp [SECONDS]`
+pub(crate) fn timestamp(
+    transaction: &mut Transaction<'_>,
+    words: &Words<'_>,
+    _screen: &mut Screen,
+) -> Result<()> {
+    let seconds = match words.arguments() {
+        [] => now(),
+        [seconds] if !seconds.quoted => seconds.text.parse().map_err(|_| {
+            let text = &seconds.text;
+            Error::invalid(format!("{text:?} is not a number of seconds since 1970"))
+        })?,
+        _ => return Err(words.misused()),
+    };
+    transaction.timestamp(seconds)
+}
+
+/// `valid_data`
+pub(crate) fn valid_data(
+    transaction: &mut Transaction<'_>,
+    words: &Words<'_>,
+    _screen: &mut Screen,
+) -> Result<()> {
+    let [] = words.exactly()?;
+    transaction.valid_data()
+}
+
+/// Tells a person at a terminal which id a row got; a script has no use for it.
+fn tell_row(screen: &mut Screen, table: &Table, id: RowId) -> Result<()> {
+    screen.remark(&format!("{} {}", table.name, id.0))
+}
+
+/// Gives the time in seconds since 1970.
+fn now() -> i64 {
+    Timestamp(annals::storage::SystemClock.now()).seconds()
+}

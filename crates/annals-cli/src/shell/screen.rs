@@ -1,0 +1,117 @@
+//! Where a session's answers go: how wide it is, whether it has colours, and whether a person looks.
+
+use std::borrow::Cow;
+use std::io::IsTerminal;
+
+use annals::Result;
+
+use super::session::Answer;
+use crate::language;
+use crate::output::Output;
+
+/// How many rows a terminal is shown if nothing else is said.
+const ROWS: u64 = 50;
+/// How wide a terminal is that doesn't say.
+const WIDTH: usize = 80;
+
+/// Standard output, and what is known of it.
+pub(crate) struct Screen {
+    /// Where to write.
+    pub(crate) output: Output,
+    /// How many columns fit on a line; none if it is no terminal.
+    pub(crate) width: Option<usize>,
+    /// How many rows to show if nothing else is said; none for all.
+    pub(crate) rows: Option<u64>,
+    /// Whether it shows colours.
+    colours: bool,
+    /// Whether a person types the lines.
+    is_interactive: bool,
+}
+
+/// What a text is, for its colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// What names what stands below or beside it.
+    Heading,
+    /// What matters less than the rest.
+    Aside,
+    /// What went wrong.
+    Error,
+    /// Where to type.
+    Prompt,
+    /// Where to type, while a transaction is open.
+    Pending,
+}
+
+impl Style {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Heading => "1",
+            Self::Aside => "2",
+            Self::Error => "1;31",
+            Self::Prompt => "32",
+            Self::Pending => "33",
+        }
+    }
+
+    /// Colours a text.
+    pub(crate) fn paint(self, text: &str) -> String {
+        format!("\x1b[{}m{text}\x1b[0m", self.code())
+    }
+}
+
+impl Screen {
+    /// Takes standard output.
+    pub(crate) fn new(is_interactive: bool) -> Self {
+        let is_terminal = std::io::stdout().is_terminal();
+        Self {
+            output: Output::new(),
+            width: is_terminal.then(width),
+            rows: is_terminal.then_some(ROWS),
+            colours: is_terminal && colours(),
+            is_interactive,
+        }
+    }
+
+    /// Looks how wide the terminal is now: it may be another size than before.
+    pub(crate) fn measure(&mut self) {
+        self.width = self.width.map(|_| width());
+    }
+
+    /// Colours a text, if there are colours.
+    pub(crate) fn paint<'t>(&self, style: Style, text: &'t str) -> Cow<'t, str> {
+        if self.colours { Cow::Owned(style.paint(text)) } else { Cow::Borrowed(text) }
+    }
+
+    /// Says what only a person wants to know; where the output goes to a file, beside it.
+    pub(crate) fn remark(&mut self, text: &str) -> Result<()> {
+        match (self.is_interactive, self.width) {
+            (true, Some(_)) => self.output.line(text)?,
+            (true, None) => eprintln!("{text}"),
+            (false, _) => {}
+        }
+        Ok(())
+    }
+
+    /// Tells of a commit, at once.
+    pub(crate) fn tell(&mut self, answer: Answer) -> Result<()> {
+        let Answer::Committed(commit) = answer else { return Ok(()) };
+        let (txid, position) = (commit.txid, commit.position);
+        let level = language::level_name(commit.level);
+        let line = format!("committed txid={txid} position={position} level={level}");
+        let line = self.paint(Style::Aside, &line).into_owned();
+        self.output.line(&line)?;
+        self.output.flush()
+    }
+}
+
+/// Tells whether colours are wanted where there could be some.
+pub(crate) fn colours() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    !is_set("NO_COLOR") && !is_dumb
+}
+
+fn width() -> usize {
+    terminal_size::terminal_size().map_or(WIDTH, |(width, _)| usize::from(width.0))
+}

@@ -1,0 +1,51 @@
+//! Runs a script from standard input.
+
+use annals::{Database, Error, Level, Result};
+
+use super::screen::Screen;
+use super::session::{Answer, Commits, Session};
+use crate::files::read_line;
+
+/// Runs the lines as they come: what a line says is there to read before the next one is read.
+pub(crate) fn run(database: &Database, level: Level) -> Result<()> {
+    let mut screen = Screen::new(false);
+    let done = run_lines(database, level, &mut screen);
+    // What was shown before an error is shown.
+    done.and(screen.output.flush())
+}
+
+fn run_lines(database: &Database, level: Level, screen: &mut Screen) -> Result<()> {
+    let mut input = std::io::stdin().lock();
+    let mut session = Session::new(database, level, Commits::WhenSaid);
+    let mut line = Vec::new();
+    let mut number = 0_u64;
+    loop {
+        let more = read_line(&mut input, &mut line)
+            .map_err(|error| Error::io("cannot read the script from standard input", error))?;
+        if !more {
+            break;
+        }
+        number += 1;
+        let answer =
+            run_line(&mut session, &line, screen).map_err(|error| at_line(number, error))?;
+        if answer == Answer::Quit {
+            break;
+        }
+        screen.tell(answer)?;
+        screen.output.flush()?;
+    }
+    let answer = session.end().map_err(|error| at_line(number, error))?;
+    screen.tell(answer)
+}
+
+fn run_line(session: &mut Session<'_>, line: &[u8], screen: &mut Screen) -> Result<Answer> {
+    let line = std::str::from_utf8(line).map_err(|error| {
+        Error::invalid(format!("invalid UTF-8 at byte {} of the line", error.valid_up_to() + 1))
+    })?;
+    // Some editors begin a file with a byte order mark.
+    session.run(line.strip_prefix('\u{feff}').unwrap_or(line), screen)
+}
+
+fn at_line(number: u64, error: Error) -> Error {
+    error.within(format_args!("line {number}"))
+}

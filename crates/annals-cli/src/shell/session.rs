@@ -1,0 +1,216 @@
+//! A session of the shell: it runs one line after the other against an open database.
+//!
+//! Invariants
+//! 1. In a script there is a transaction from the first change (or `begin`) on until `commit`,
+//!    `rollback` or the end. With [`Commits::EachLine`] there is one from `begin` on only; without
+//!    it, none is left when a line has run.
+//! 2. `begun` says that `begin` was said in the present transaction.
+//! 3. A line that fails has changed nothing, and the transaction that was pending still is; only a
+//!    commit that fails has rolled it back.
+//! 4. A session that is dropped rolls back.
+
+use annals::{Commit, Database, Error, Level, Result, Schema, Timestamp, Transaction};
+use annals_schema::Token;
+
+use super::catalog::{self, Run};
+use super::screen::Screen;
+use super::words::Words;
+use crate::language;
+use crate::present::Present;
+
+/// When a session commits what nobody said `begin` for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Commits {
+    /// Where `commit` is said, and at the end.
+    WhenSaid,
+    /// After each line that changes something.
+    EachLine,
+}
+
+/// What a line that didn't fail has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// What it says.
+    Done,
+    /// It has made a commit.
+    Committed(Commit),
+    /// It asks for the end of the session.
+    Quit,
+}
+
+/// What runs the lines of a script, or of a person.
+pub(crate) struct Session<'db> {
+    database: &'db Database,
+    transaction: Option<Transaction<'db>>,
+    begun: bool,
+    level: Level,
+    commits: Commits,
+}
+
+impl<'db> Session<'db> {
+    /// Begins a session whose commits have the level, where they don't say another.
+    pub(crate) const fn new(database: &'db Database, level: Level, commits: Commits) -> Self {
+        Self { database, transaction: None, begun: false, level, commits }
+    }
+
+    /// Runs one line.
+    pub(crate) fn run(&mut self, line: &str, screen: &mut Screen) -> Result<Answer> {
+        let tokens =
+            annals_schema::tokenize(line).map_err(|error| Error::invalid(error.to_string()))?;
+        if tokens.is_empty() {
+            return Ok(Answer::Done);
+        }
+        let command = catalog::command_of(&tokens)?;
+        let words = Words { command, line, tokens: &tokens };
+        match command.run {
+            Run::Change(change) => self.change(|transaction| change(transaction, &words, screen)),
+            Run::Look(look) => {
+                self.look(|present| look(present, &words, screen)).map(|()| Answer::Done)
+            }
+            Run::Begin => self.begin(&words),
+            Run::Commit => {
+                let (level, time) = commit_arguments(&words)?;
+                self.commit(level, time)
+            }
+            Run::SoftCheckpoint => {
+                let [] = words.exactly()?;
+                let answer = self.commit(Some(Level::Soft), None)?;
+                self.database.soft_checkpoint().map(|_| answer)
+            }
+            Run::HardCheckpoint => {
+                let [] = words.exactly()?;
+                let answer = self.commit(Some(Level::Checksummed), None)?;
+                self.database.hard_checkpoint().map(|_| answer)
+            }
+            Run::Rollback => {
+                let [] = words.exactly()?;
+                self.rollback().map(|()| Answer::Done)
+            }
+            Run::Quit => {
+                let [] = words.exactly()?;
+                Ok(Answer::Quit)
+            }
+        }
+    }
+
+    /// Ends the session: commits what is pending, if there is any.
+    pub(crate) fn end(mut self) -> Result<Answer> {
+        match self.transaction.take() {
+            Some(transaction) if !transaction.is_empty() => {
+                transaction.commit().map(Answer::Committed)
+            }
+            Some(transaction) => transaction.rollback().map(|()| Answer::Done),
+            None => Ok(Answer::Done),
+        }
+    }
+
+    /// Rolls back what is pending, if there is any.
+    pub(crate) fn rollback(&mut self) -> Result<()> {
+        self.begun = false;
+        self.transaction.take().map_or(Ok(()), Transaction::rollback)
+    }
+
+    /// Tells whether a transaction has begun.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.transaction.is_some()
+    }
+
+    /// Tells whether there are changes that are not committed.
+    pub(crate) fn has_changes(&self) -> bool {
+        self.transaction.as_ref().is_some_and(|transaction| !transaction.is_empty())
+    }
+
+    /// Gives the schema as the session sees it.
+    pub(crate) fn schema(&self) -> std::sync::Arc<Schema> {
+        self.look(|present| present.schema().clone())
+    }
+
+    /// Looks at what there is, pending changes included.
+    fn look<T>(&self, how: impl FnOnce(&Present<'_>) -> T) -> T {
+        match &self.transaction {
+            Some(transaction) => how(&Present::Pending(transaction)),
+            None => how(&Present::Committed(self.database.read())),
+        }
+    }
+
+    fn change(
+        &mut self,
+        statement: impl FnOnce(&mut Transaction<'db>) -> Result<()>,
+    ) -> Result<Answer> {
+        let done = statement(self.pending()?);
+        if self.begun || self.commits == Commits::WhenSaid {
+            return done.map(|()| Answer::Done);
+        }
+        match (done, self.transaction.take()) {
+            (Ok(()), Some(transaction)) => transaction.commit().map(Answer::Committed),
+            (Ok(()), None) => Ok(Answer::Done),
+            (Err(error), transaction) => {
+                // The error is the statement's; if the cut fails, the next transaction tries again.
+                drop(transaction);
+                Err(error)
+            }
+        }
+    }
+
+    fn pending(&mut self) -> Result<&mut Transaction<'db>> {
+        let transaction = match self.transaction.take() {
+            Some(transaction) => transaction,
+            None => {
+                let mut transaction = self.database.begin()?;
+                transaction.set_level(self.level);
+                transaction
+            }
+        };
+        Ok(self.transaction.insert(transaction))
+    }
+
+    fn begin(&mut self, words: &Words<'_>) -> Result<Answer> {
+        let [] = words.exactly()?;
+        if self.begun {
+            let message = "this transaction has begun already; end it with commit or rollback";
+            return Err(Error::invalid(message));
+        }
+        self.pending()?;
+        self.begun = true;
+        Ok(Answer::Done)
+    }
+
+    fn commit(&mut self, level: Option<Level>, time: Option<Timestamp>) -> Result<Answer> {
+        let pending = self.pending()?;
+        if let Some(level) = level {
+            pending.set_level(level);
+        }
+        if let Some(time) = time {
+            pending.set_time(time);
+        }
+        self.begun = false;
+        match self.transaction.take() {
+            Some(transaction) => transaction.commit().map(Answer::Committed),
+            None => Ok(Answer::Done),
+        }
+    }
+}
+
+fn commit_arguments(words: &Words<'_>) -> Result<(Option<Level>, Option<Timestamp>)> {
+    let texts: Vec<&str> = words.arguments().iter().map(text).collect();
+    let (level, rest) = match texts.split_first() {
+        Some((&first, rest)) if first != "at" => {
+            let level = language::level(first).ok_or_else(|| {
+                Error::invalid(format!(
+                    "unknown level {first:?}; the levels are: soft, checksummed"
+                ))
+            })?;
+            (Some(level), rest)
+        }
+        _ => (None, texts.as_slice()),
+    };
+    match rest {
+        [] => Ok((level, None)),
+        ["at", time] => Ok((level, Some(language::time(time)?))),
+        _ => Err(Error::invalid("expected `commit [LEVEL] [at TIME]`")),
+    }
+}
+
+fn text<'t>(token: &'t Token<'_>) -> &'t str {
+    token.text.as_ref()
+}

@@ -1,0 +1,54 @@
+//! The commands that change rows whose ids stand in a row.
+
+use annals::event::Vector;
+use annals::{Error, Result, Transaction, Value};
+
+use super::screen::Screen;
+use super::words::{Words, field, lent, number, row_id, table};
+use crate::language;
+
+/// `insert_vector T ID COUNT`
+pub(crate) fn insert(
+    transaction: &mut Transaction<'_>,
+    words: &Words<'_>,
+    _screen: &mut Screen,
+) -> Result<()> {
+    let [name, id, count] = words.exactly()?;
+    let schema = transaction.view().schema().clone();
+    let (id, count) = (row_id(id)?, number("COUNT", count)?);
+    transaction.insert_vector_at(table(&schema, name)?.number, id, count)
+}
+
+/// `update_vector T ID FIELD COUNT VALUE..`
+pub(crate) fn update(
+    transaction: &mut Transaction<'_>,
+    words: &Words<'_>,
+    _screen: &mut Screen,
+) -> Result<()> {
+    let [name, id, field_name, count, values @ ..] = words.arguments() else {
+        return Err(words.misused());
+    };
+    let schema = transaction.view().schema().clone();
+    let table = table(&schema, name)?;
+    let field = field(table, field_name)?;
+    let (id, count) = (row_id(id)?, number("COUNT", count)?);
+    if count != values.len() as u64 {
+        let given = values.len();
+        return Err(Error::invalid(format!("expected {count} values, as COUNT says, not {given}")));
+    }
+    let values: Vec<Value> =
+        values.iter().map(|value| language::value(table, field, value)).collect::<Result<_>>()?;
+    transaction.update_vector(table.number, id, field.number, Vector::Values(&lent(&values)))
+}
+
+/// `delete_vector T ID COUNT`
+pub(crate) fn delete(
+    transaction: &mut Transaction<'_>,
+    words: &Words<'_>,
+    _screen: &mut Screen,
+) -> Result<()> {
+    let [name, id, count] = words.exactly()?;
+    let schema = transaction.view().schema().clone();
+    let (id, count) = (row_id(id)?, number("COUNT", count)?);
+    transaction.delete_vector(table(&schema, name)?.number, id, count)
+}

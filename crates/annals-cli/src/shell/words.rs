@@ -1,0 +1,90 @@
+//! The arguments of a command, as words; and what is said when they don't fit its form.
+
+use annals::{Error, Field, Result, RowId, Schema, Table, Value, ValueRef};
+use annals_schema::Token;
+
+use super::catalog::Command;
+use crate::language;
+use crate::output::count;
+
+/// A line of the shell: a command and what follows it.
+pub(crate) struct Words<'w> {
+    /// The command.
+    pub(crate) command: &'static Command,
+    /// The whole line.
+    pub(crate) line: &'w str,
+    /// All words, the command's name included.
+    pub(crate) tokens: &'w [Token<'w>],
+}
+
+impl<'w> Words<'w> {
+    /// Gives what follows the command's name.
+    pub(crate) fn arguments(&self) -> &'w [Token<'w>] {
+        self.tokens.get(1..).unwrap_or_default()
+    }
+
+    /// Takes exactly N arguments, or says what the command looks like.
+    pub(crate) fn exactly<const N: usize>(&self) -> Result<&'w [Token<'w>; N]> {
+        let arguments = self.arguments();
+        arguments.try_into().map_err(|_| {
+            let follow = if arguments.len() == 1 { "follows" } else { "follow" };
+            let given = count(arguments.len() as u64, "word");
+            let form = self.command.usage();
+            Error::invalid(format!("expected `{form}`, but {given} {follow} the command"))
+        })
+    }
+
+    /// Says what the command looks like.
+    pub(crate) fn misused(&self) -> Error {
+        Error::invalid(format!("expected `{}`", self.command.usage()))
+    }
+}
+
+/// Finds the table that a word names.
+pub(crate) fn table<'s>(schema: &'s Schema, name: &Token<'_>) -> Result<&'s Table> {
+    language::table(schema, &name.text)
+}
+
+/// Finds the field that a word names.
+pub(crate) fn field<'s>(table: &'s Table, name: &Token<'_>) -> Result<&'s Field> {
+    language::field(table, &name.text)
+}
+
+/// Reads the id of a row.
+pub(crate) fn row_id(token: &Token<'_>) -> Result<RowId> {
+    if token.quoted {
+        return Err(Error::invalid(format!(
+            "{:?} is not the id of a row: leave out the quotes",
+            token.text
+        )));
+    }
+    language::row_id(&token.text)
+}
+
+/// Reads a number of rows or of columns on the screen.
+pub(crate) fn number(what: &str, token: &Token<'_>) -> Result<u64> {
+    let digits = !token.quoted && token.text.bytes().all(|byte| byte.is_ascii_digit());
+    token.text.parse().ok().filter(|_| digits).ok_or_else(|| {
+        Error::invalid(format!("{what}: {:?} is not a number from 0 on", token.text))
+    })
+}
+
+/// Reads one value for each field; `before` is what stands before them.
+pub(crate) fn all_values(before: &str, table: &Table, tokens: &[Token<'_>]) -> Result<Vec<Value>> {
+    if tokens.len() != table.fields.len() {
+        let names = table.fields.iter().map(|field| field.name.as_str());
+        return Err(Error::invalid(format!(
+            "expected `{before}` and a value for each of {} fields, not {}; {}",
+            table.fields.len(),
+            tokens.len(),
+            language::those("fields", names),
+        )));
+    }
+    let value = |(field, token): (&Field, &Token<'_>)| language::value(table, field, token);
+    table.fields.iter().zip(tokens).map(value).collect()
+}
+
+/// Lends values to a transaction.
+pub(crate) fn lent(values: &[Value]) -> Vec<ValueRef<'_>> {
+    values.iter().map(Value::as_ref).collect()
+}
