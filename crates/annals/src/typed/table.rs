@@ -72,7 +72,6 @@ impl<'a, R: Record> Table<'a, R> {
     }
 
     /// Gives all rows in order of their ids, from either end.
-    #[must_use]
     pub fn iter(&self) -> Rows<'a, R> {
         Rows { rows: self.table.rows(), kind: PhantomData }
     }
@@ -100,7 +99,6 @@ impl<'a, R: Record> Table<'a, R> {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
     pub fn range(&self, ids: impl RangeBounds<Id<R>>) -> Rows<'a, R> {
         let bounds: (Bound<RowId>, Bound<RowId>) =
             (ids.start_bound().map(|&id| id.into()), ids.end_bound().map(|&id| id.into()));
@@ -145,6 +143,7 @@ impl<'a, R: Record> IntoIterator for &Table<'a, R> {
 }
 
 /// The rows of a table in order of their ids, from both ends.
+#[must_use = "it gives rows only when it is stepped"]
 pub struct Rows<'a, R> {
     rows: crate::Rows<'a>,
     kind: PhantomData<fn() -> R>,
