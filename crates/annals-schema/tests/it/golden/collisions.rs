@@ -1097,11 +1097,14 @@ pub mod r#type {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -1465,11 +1468,14 @@ pub mod self_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -1578,11 +1584,14 @@ pub mod crate_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -1691,11 +1700,14 @@ pub mod super_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -1861,11 +1873,14 @@ pub mod __ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -2187,11 +2202,14 @@ pub mod Database_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -2533,11 +2551,14 @@ pub mod id {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -2958,11 +2979,14 @@ pub mod comment___ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -3126,11 +3150,14 @@ pub mod comment_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -3239,11 +3266,14 @@ pub mod view_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -3410,11 +3440,14 @@ pub mod str_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -3586,11 +3619,14 @@ pub mod Option_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -3757,11 +3793,14 @@ pub mod std {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -4075,11 +4114,14 @@ pub mod annals {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -4402,11 +4444,14 @@ pub mod r#yield {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -4639,11 +4684,14 @@ pub mod Customs_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -4830,11 +4878,14 @@ pub mod custom_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -4943,11 +4994,14 @@ pub mod Reader_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -5056,11 +5110,14 @@ pub mod write_blob_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -5276,11 +5333,14 @@ pub mod New {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
