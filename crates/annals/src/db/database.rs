@@ -110,11 +110,20 @@ impl Database {
     }
 
     /// Runs `change` in a transaction and commits it, at the level of the [`Options`] or the one
-    /// that `change` sets. An `Err` rolls everything back.
+    /// that `change` sets. An `Err` rolls everything back. A transaction whose errors are the
+    /// program's own is run by [`transact`](Self::transact).
     ///
     /// # Errors
     /// What `change` returns; else see [`Transaction::commit`] and [`Database::begin`].
-    pub fn write<T, E: From<Error>>(
+    pub fn write<T>(&self, change: impl FnOnce(&mut Transaction<'_>) -> Result<T>) -> Result<T> {
+        self.transact(change)
+    }
+
+    /// Does what [`write`](Self::write) does, with errors of any type that the program likes.
+    ///
+    /// # Errors
+    /// What `change` returns; else see [`Transaction::commit`] and [`Database::begin`].
+    pub fn transact<T, E: From<Error>>(
         &self,
         change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
