@@ -601,11 +601,14 @@ pub mod tongue {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -864,11 +867,14 @@ pub mod person {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -1185,11 +1191,14 @@ pub mod file {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -1460,11 +1469,14 @@ pub mod custom {
                     self.0.into_table().get(id)
                 }
 
-                /// Gives the row with that id, if there is one.
+                /// Gives the row with that id, if there is one; follows a reference.
                 ///
                 /// # Errors
                 /// It can't be loaded.
-                pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+                pub fn find(
+                    self,
+                    id: impl ::annals::typed::Nullable<Id>,
+                ) -> ::annals::Result<Option<Row<'t>>> {
                     self.0.into_table().find(id)
                 }
 
@@ -1756,11 +1768,14 @@ pub mod custom {
                     self.0.into_table().get(id)
                 }
 
-                /// Gives the row with that id, if there is one.
+                /// Gives the row with that id, if there is one; follows a reference.
                 ///
                 /// # Errors
                 /// It can't be loaded.
-                pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+                pub fn find(
+                    self,
+                    id: impl ::annals::typed::Nullable<Id>,
+                ) -> ::annals::Result<Option<Row<'t>>> {
                     self.0.into_table().find(id)
                 }
 
