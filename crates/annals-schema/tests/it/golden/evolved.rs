@@ -344,15 +344,15 @@ impl Customs<'_> {
     ) -> ::annals::Result<()> {
         match custom.number {
             0 => {
-                let mut tables = custom::set_default_language::Transaction::new(transaction);
+                let mut tables = custom::set_default_language::new(transaction);
                 (self.set_default_language)(&mut tables)
             }
             1 => {
-                let mut tables = custom::r#type::Transaction::new(transaction);
+                let mut tables = custom::r#type::new(transaction);
                 (self.r#type)(&mut tables)
             }
             2 => {
-                let mut tables = custom::set_default_language_2::Transaction::new(transaction);
+                let mut tables = custom::set_default_language_2::new(transaction);
                 (self.set_default_language_2)(&mut tables)
             }
             _ => ::annals::typed::unknown_custom(custom),
@@ -1807,11 +1807,14 @@ pub mod custom {
         #[derive(Debug)]
         pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
 
-        impl<'t, 'db> Transaction<'t, 'db> {
-            pub(in super::super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-                Self(transaction)
-            }
+        // A function of its own, since a table may be called `new`.
+        pub(in super::super) fn new<'t, 'db>(
+            transaction: &'t mut ::annals::Transaction<'db>,
+        ) -> Transaction<'t, 'db> {
+            Transaction(transaction)
+        }
 
+        impl<'db> Transaction<'_, 'db> {
             /// Gives what the transaction sees.
             #[must_use]
             pub fn view(&self) -> View<'_> {
@@ -1922,11 +1925,14 @@ pub mod custom {
         #[derive(Debug)]
         pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
 
-        impl<'t, 'db> Transaction<'t, 'db> {
-            pub(in super::super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-                Self(transaction)
-            }
+        // A function of its own, since a table may be called `new`.
+        pub(in super::super) fn new<'t, 'db>(
+            transaction: &'t mut ::annals::Transaction<'db>,
+        ) -> Transaction<'t, 'db> {
+            Transaction(transaction)
+        }
 
+        impl<'db> Transaction<'_, 'db> {
             /// Gives what the transaction sees.
             #[must_use]
             pub fn view(&self) -> View<'_> {
@@ -2037,11 +2043,14 @@ pub mod custom {
         #[derive(Debug)]
         pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
 
-        impl<'t, 'db> Transaction<'t, 'db> {
-            pub(in super::super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-                Self(transaction)
-            }
+        // A function of its own, since a table may be called `new`.
+        pub(in super::super) fn new<'t, 'db>(
+            transaction: &'t mut ::annals::Transaction<'db>,
+        ) -> Transaction<'t, 'db> {
+            Transaction(transaction)
+        }
 
+        impl<'db> Transaction<'_, 'db> {
             /// Gives what the transaction sees.
             #[must_use]
             pub fn view(&self) -> View<'_> {
