@@ -6,6 +6,7 @@
 mod damage;
 mod generated;
 mod identity;
+mod joedb;
 mod program;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sql;

@@ -276,6 +276,8 @@ impl Store {
         if owner.is_none_or(|owner| owner.rows.len() == 0) || self.working.has_row(target, to.0) {
             return Ok(());
         }
+        // A row can't help a command that no schema could take.
+        self.working.schema.check(command)?;
         let (from, to_table) = (self.working.table_name(*table), self.working.table_name(target));
         Err(Error::new(
             ErrorKind::Reference,

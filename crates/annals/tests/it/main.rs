@@ -18,6 +18,7 @@ mod evolved;
 mod examples;
 mod generated;
 mod generated_for_tests;
+mod history_model;
 mod hostile;
 mod indexes;
 mod references;

@@ -146,6 +146,10 @@ fn a_default_must_lead_to_a_row_where_rows_get_it() {
     let error = add(&mut tx, "birthplace", 3).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Reference);
     assert!(error.to_string().contains("row 3 of `city`"), "{error}");
+    // What no row can help is said as that.
+    for (name, id) in [("home", 3), ("birthplace", RowId::MAX.0 + 1)] {
+        assert_eq!(add(&mut tx, name, id).unwrap_err().kind(), ErrorKind::Invalid, "{name}");
+    }
     add(&mut tx, "birthplace", 2).unwrap();
     tx.commit().unwrap();
     delete(&db, 2).unwrap();

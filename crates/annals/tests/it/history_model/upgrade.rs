@@ -1,0 +1,226 @@
+//! Programs with other schemas: they upgrade the file, or read it, or are refused.
+
+use std::path::PathBuf;
+
+use annals::storage::simulated::SimulatedDisk;
+use annals::{
+    Command, Custom, Error, ErrorKind, IndexNumber, Level, Options, Schema, TableNumber,
+    Transaction,
+};
+
+use super::NAME;
+use super::draw;
+use super::language::is_ordered;
+use super::look;
+use super::model::{Answer, Index, Model};
+use super::statements::{Step, agree};
+use super::world::{End, World};
+use crate::store_model::Random;
+
+fn ordered(model: &Model) -> Vec<&Command> {
+    model.commands.iter().filter(|command| is_ordered(command)).collect()
+}
+
+fn customs(commands: &[&Command]) -> usize {
+    commands.iter().filter(|command| matches!(command, Command::Custom { .. })).count()
+}
+
+fn schema(model: &Model) -> Schema {
+    let mut schema = Schema::default();
+    model.commands.iter().for_each(|command| schema.apply(command.clone()).unwrap());
+    schema
+}
+
+/// Gives the steps of an upgrade, as the description has them; none if there can be no upgrade.
+fn plan(file: &Model, program: &Model) -> Option<Vec<Command>> {
+    let (there, wanted) = (ordered(file), ordered(program));
+    let missing = wanted.strip_prefix(there.as_slice())?;
+    let mut steps = Vec::new();
+    let is_in = |model: &Model, index: &Index| model.indexes.values().any(|other| other == index);
+    let going = file.indexes.iter().filter(|(_, index)| !is_in(program, index));
+    steps.extend(going.map(|(&number, _)| Command::DropIndex { index: IndexNumber(number) }));
+    let set = |single: bool| {
+        let tables = program.tables.iter().filter(move |(_, table)| table.single == single);
+        let is_now = |number| file.tables.get(number).is_some_and(|table| table.single);
+        let changed = tables.filter(move |(number, _)| is_now(number) != single);
+        changed.map(move |(&table, _)| Command::SetSingleRow { table: TableNumber(table), single })
+    };
+    steps.extend(set(false));
+    steps.extend(missing.iter().copied().cloned());
+    steps.extend(set(true));
+    for index in program.indexes.values().filter(|index| !is_in(file, index)) {
+        let fields = index.fields.iter().map(|&field| annals::FieldNumber(field)).collect();
+        let (name, table, unique) = (index.name.clone(), TableNumber(index.table), index.unique);
+        steps.push(Command::CreateIndex { name, table, fields, unique });
+    }
+    Some(steps)
+}
+
+/// Tells whether a file has all that a program with an older schema needs.
+fn is_readable(file: &Model, program: &Model) -> bool {
+    let has_table = |number: &u32, wanted: &super::model::Table| {
+        file.tables.get(number).is_some_and(|there| {
+            let mut fields = wanted.fields.iter();
+            fields.all(|field| there.place(field.number).is_some()) && there.single >= wanted.single
+        })
+    };
+    ordered(file).starts_with(&ordered(program))
+        && program.tables.iter().all(|(number, table)| has_table(number, table))
+        && program.indexes.values().all(|index| file.indexes.values().any(|other| other == index))
+}
+
+/// An upgrade as it goes, and what the model says of it.
+struct Upgrade<'a> {
+    model: Model,
+    steps: std::vec::IntoIter<Command>,
+    random: &'a mut Random,
+    /// How many custom functions the file has had.
+    customs: usize,
+    /// How it ends if not by itself.
+    refused: Answer,
+}
+
+impl Upgrade<'_> {
+    /// Takes steps up to the next custom function, or to the end; gives its name.
+    fn advance(&mut self) -> Result<Option<String>, ErrorKind> {
+        for step in self.steps.by_ref() {
+            self.model.command(&step)?;
+            if let Command::Custom { name } = step {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Is the program's function of every name.
+    fn custom(&mut self, custom: Custom<'_>, tx: &mut Transaction<'_>) -> annals::Result<()> {
+        let name = self.advance().expect("no step before it fails");
+        assert_eq!((Some(custom.name), custom.number), (name.as_deref(), self.customs));
+        self.customs += 1;
+        look::transaction(tx, &self.model, self.random);
+        if self.random.chance(30) {
+            tx.set_level(Level::Soft);
+        }
+        let mut step = Step { tx, model: &mut self.model, random: self.random, wrote: false };
+        for _ in 0..step.random.below(6) {
+            step.statement();
+        }
+        match self.random.below(30) {
+            0 => {
+                self.refused = Err(ErrorKind::Busy);
+                Err(Error::new(ErrorKind::Busy, "the function doesn't want to"))
+            }
+            1 => {
+                self.refused = Err(ErrorKind::Invalid);
+                tx.apply_command(&Command::Custom { name: "sneaky".to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the steps that are left, and says how it all ends.
+    fn finish(&mut self) -> Answer {
+        self.refused?;
+        let next = self.advance()?;
+        assert_eq!(next, None, "a function that didn't run");
+        self.model.verdict()
+    }
+}
+
+impl World {
+    /// Draws the schema of a program: mostly the present one with something added.
+    fn program(&mut self) -> Model {
+        let base = match self.random.below(10) {
+            0..3 => self.random.pick(&self.schemas),
+            _ => &self.committed,
+        };
+        let mut program = Model::clone(base);
+        program.blobs.clear();
+        if !self.random.chance(25) {
+            for _ in 0..self.random.below(8) {
+                let command = draw::command(&mut self.random, &program);
+                if program.fits(&command).is_ok() {
+                    program.define(&command);
+                }
+            }
+        }
+        program
+    }
+
+    /// Upgrades the file to another schema, in the open database or by opening it.
+    pub(super) fn upgrade(&mut self) {
+        let program = self.program();
+        let steps = plan(&self.committed, &program);
+        let expected_steps = steps.clone().unwrap_or_default();
+        let mut random = Random::new(self.random.next());
+        let mut upgrade = Upgrade {
+            model: Model::clone(&self.committed),
+            steps: expected_steps.into_iter(),
+            random: &mut random,
+            customs: customs(&ordered(&self.committed)),
+            refused: Ok(()),
+        };
+        let schema = schema(&program);
+        let run = &mut |custom: Custom<'_>, tx: &mut Transaction<'_>| upgrade.custom(custom, tx);
+        let opened = self.random.chance(30);
+        let result = if opened {
+            self.end(End::Close);
+            let (folder, path) = self.file();
+            let options = Options::new().background(false);
+            let opened = options.open_schema_with(&path, &schema, run);
+            let result = opened.and_then(annals::Database::close);
+            self.install(&path);
+            drop(folder);
+            result
+        } else {
+            self.database().upgrade(&schema, run)
+        };
+        let ended = match &steps {
+            None => Err(ErrorKind::SchemaMismatch),
+            Some(steps) if steps.is_empty() => Ok(()),
+            Some(_) => upgrade.finish(),
+        };
+        agree(result, ended);
+        let model = upgrade.model;
+        if ended.is_ok() && steps.is_some_and(|steps| !steps.is_empty()) {
+            self.commit(model, Level::Checksummed, None);
+        }
+        if opened {
+            self.open();
+        } else {
+            self.look(true);
+        }
+    }
+
+    /// Opens the file with a program of any age, for reading only.
+    pub(super) fn other_program(&mut self) {
+        let program = if self.random.chance(30) {
+            self.program()
+        } else {
+            let earlier = self.random.pick(&self.schemas);
+            Model::clone(earlier)
+        };
+        let (folder, path) = self.file();
+        let reader = Options::new().open_schema_read_only(&path, &schema(&program));
+        let readable = is_readable(&self.committed, &program);
+        if let Ok(reader) = &reader {
+            look::snapshot(&reader.read(), &self.committed, &mut self.random, false);
+        }
+        agree(reader, if readable { Ok(()) } else { Err(ErrorKind::SchemaMismatch) });
+        drop(folder);
+    }
+
+    /// Copies the journal to a file of the system.
+    fn file(&self) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        std::fs::write(&path, self.disk.content(NAME).unwrap()).unwrap();
+        (folder, path)
+    }
+
+    /// Puts a file of the system onto a new disk.
+    fn install(&mut self, path: &std::path::Path) {
+        self.disk = SimulatedDisk::new(self.random.next());
+        self.disk.install(NAME, &std::fs::read(path).unwrap()).unwrap();
+    }
+}

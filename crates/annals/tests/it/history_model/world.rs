@@ -1,0 +1,225 @@
+//! A database on a simulated disk, and what it should hold.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk};
+use annals::storage::{Clock, Directory};
+use annals::{Database, Level, Options, Reader, Snapshot, Timestamp};
+
+use super::journal::{self, Commit};
+use super::model::Model;
+use super::statements::{Step, agree};
+use super::{NAME, look};
+use crate::store_model::Random;
+
+/// How the program ends.
+#[derive(Clone, Copy)]
+pub(super) enum End {
+    Close,
+    Drop,
+    /// What was written is with the operating system.
+    Kill,
+    /// Of what wasn't flushed, anything may be there.
+    PowerCut,
+}
+
+const ENDS: [End; 4] = [End::Close, End::Drop, End::Kill, End::PowerCut];
+
+pub(super) struct World {
+    pub(super) random: Random,
+    pub(super) disk: SimulatedDisk,
+    clock: Arc<SimulatedClock>,
+    database: Option<Database>,
+    pub(super) committed: Rc<Model>,
+    pub(super) commits: Vec<Commit>,
+    /// All states from the last durable one on, by the number of commits that they rest on.
+    states: Vec<(usize, Rc<Model>)>,
+    held: Vec<(Snapshot, Rc<Model>)>,
+    /// Schemas that there have been.
+    pub(super) schemas: Vec<Rc<Model>>,
+}
+
+impl World {
+    pub(super) fn new(seed: u64) -> Self {
+        let mut world = Self {
+            random: Random::new(seed),
+            disk: SimulatedDisk::new(seed),
+            clock: Arc::new(SimulatedClock::new(seed)),
+            database: None,
+            committed: Rc::default(),
+            commits: Vec::new(),
+            states: Vec::new(),
+            held: Vec::new(),
+            schemas: vec![Rc::default()],
+        };
+        world.open();
+        world
+    }
+
+    pub(super) fn database(&self) -> &Database {
+        self.database.as_ref().unwrap()
+    }
+
+    /// Opens what is on the disk, which is one of the states that may be there.
+    pub(super) fn open(&mut self) {
+        let directory: Arc<dyn Directory> = Arc::new(self.disk.clone());
+        let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
+        let opened = Options::new().background(false).open_in(directory, NAME, clock).unwrap();
+        let found = usize::try_from(opened.read().txid()).unwrap();
+        if let Some((_, state)) = self.states.iter().find(|(commits, _)| *commits == found) {
+            self.committed = Rc::clone(state);
+        }
+        let promised = self.states.first().map_or(0, |(commits, _)| *commits);
+        assert!(found >= promised, "commit {found} is the last, and {promised} was durable");
+        self.commits.truncate(found);
+        assert_eq!(self.commits.len(), found);
+        self.database = Some(opened);
+        self.is_durable();
+        self.look(true);
+    }
+
+    /// Notes that all that was committed is durable.
+    fn is_durable(&mut self) {
+        self.states = vec![(self.commits.len(), Rc::clone(&self.committed))];
+    }
+
+    /// Compares what is committed.
+    pub(super) fn look(&mut self, all: bool) {
+        let now = self.database.as_ref().unwrap().read();
+        assert_eq!(now.txid(), self.commits.len() as u64);
+        look::snapshot(&now, &self.committed, &mut self.random, all);
+    }
+
+    /// Notes a commit.
+    pub(super) fn commit(&mut self, mut model: Model, level: Level, time: Option<i64>) {
+        model.end_transaction();
+        if model.lines.len() != self.committed.lines.len() {
+            self.schemas.push(Rc::clone(&self.committed));
+        }
+        self.committed = Rc::new(model);
+        self.commits.push((self.commits.len() as u64 + 1, level, time));
+        self.states.push((self.commits.len(), Rc::clone(&self.committed)));
+        if level.is_durable() {
+            self.is_durable();
+        }
+    }
+
+    /// Runs a transaction that does anything, and ends in any way.
+    pub(super) fn transaction(&mut self) {
+        let database = self.database.take().unwrap();
+        let mut model = Model::clone(&self.committed);
+        let mut tx = database.begin().unwrap();
+        let mut step =
+            Step { tx: &mut tx, model: &mut model, random: &mut self.random, wrote: false };
+        for _ in 0..step.random.below(12) {
+            step.run();
+        }
+        let wrote = step.wrote;
+        assert_eq!(tx.is_empty(), !wrote);
+        look::transaction(&tx, &model, &mut self.random);
+        let level = *self.random.pick(&[Level::Soft, Level::Checksummed]);
+        tx.set_level(level);
+        let time = self.random.chance(20).then(|| self.random.next().cast_signed());
+        time.map(Timestamp).into_iter().for_each(|time| tx.set_time(time));
+        match self.random.below(30) {
+            0 => tx.rollback().unwrap(),
+            1 => drop(tx),
+            2 => {
+                self.disk = self.after_crash();
+                drop(tx);
+                drop(database);
+                return self.open();
+            }
+            _ => {
+                let verdict = if wrote { model.verdict() } else { Ok(()) };
+                let before = self.commits.len() as u64;
+                let commit = tx.commit();
+                if let Ok(commit) = &commit {
+                    let expected = (before + u64::from(wrote), level);
+                    assert_eq!((commit.txid, commit.level), expected);
+                }
+                agree(commit, verdict);
+                match verdict {
+                    Ok(()) if wrote => self.commit(model, level, time),
+                    Ok(()) if level.is_durable() => self.is_durable(),
+                    _ => {}
+                }
+            }
+        }
+        self.database = Some(database);
+        self.look(false);
+    }
+
+    /// Gives what a kill or a power cut leaves now.
+    fn after_crash(&mut self) -> SimulatedDisk {
+        let states = self.disk.crash_states();
+        match self.random.chance(50) {
+            true => states.newest(),
+            false => states.random(&mut Rng::new(self.random.next())),
+        }
+    }
+
+    /// Ends the program in any way, and starts it again.
+    pub(super) fn restart(&mut self) {
+        let end = *self.random.pick(&ENDS);
+        self.end(end);
+        self.open();
+    }
+
+    /// Ends the program.
+    pub(super) fn end(&mut self, end: End) {
+        let database = self.database.take().unwrap();
+        match end {
+            End::Close => database.close().unwrap(),
+            End::Drop => drop(database),
+            End::Kill => self.disk = self.disk.crash_states().newest(),
+            End::PowerCut => {
+                let mut rng = Rng::new(self.random.next());
+                self.disk = self.disk.crash_states().random(&mut rng);
+            }
+        }
+        match end {
+            End::PowerCut => {}
+            // Nothing of what was committed may be missing.
+            End::Close | End::Drop | End::Kill => self.is_durable(),
+        }
+    }
+
+    pub(super) fn checkpoint(&mut self) {
+        let (last, database) = (self.commits.len() as u64, self.database.as_ref().unwrap());
+        match self.random.below(3) {
+            0 => assert_eq!(database.soft_checkpoint().unwrap().txid, last),
+            1 => database.rest().unwrap(),
+            _ => {
+                assert_eq!(database.hard_checkpoint().unwrap().txid, last);
+                self.is_durable();
+            }
+        }
+    }
+
+    /// Keeps a snapshot, and looks at one that was kept.
+    pub(super) fn hold(&mut self) {
+        self.held.push((self.database().read(), Rc::clone(&self.committed)));
+        let place = usize::try_from(self.random.below(self.held.len() as u64)).unwrap();
+        let (snapshot, model) = &self.held[place];
+        look::snapshot(snapshot, model, &mut self.random, false);
+        if self.held.len() > 5 {
+            self.held.remove(place);
+        }
+    }
+
+    /// Opens for reading only beside the writer.
+    pub(super) fn read_only(&mut self) {
+        let reader = Reader::open(&self.disk, NAME).unwrap();
+        assert_eq!(reader.read().point(), self.database().read().point());
+        look::snapshot(&reader.read(), &self.committed, &mut self.random, true);
+    }
+
+    pub(super) fn replay(&mut self) {
+        journal::compare(&self.disk, &self.committed, &self.commits, &mut self.random);
+        for (snapshot, model) in &self.held {
+            look::snapshot(snapshot, model, &mut self.random, true);
+        }
+    }
+}
