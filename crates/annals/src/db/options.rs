@@ -130,7 +130,7 @@ impl Options {
         let database = self.open(&path)?;
         let place = path.as_ref().display();
         database.upgrade(schema, customs).map_err(|error| error.within(place))?;
-        Ok(database)
+        Ok(database.fix_schema())
     }
 
     /// Opens an existing database for reading only, as [`Self::open_read_only`] does. Its schema is

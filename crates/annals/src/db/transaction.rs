@@ -57,10 +57,17 @@ impl<'db> Transaction<'db> {
     /// Applies a command of the schema language.
     ///
     /// # Errors
-    /// `Invalid` if it doesn't fit the schema; `Unique` if rows contradict a new unique index;
-    /// `Reference` if rows would get a default that leads to no row.
+    /// `Invalid` if it doesn't fit the schema, or if the database was opened with the schema of a
+    /// program, whose code relies on it; `Unique` if rows contradict a new unique index; `Reference`
+    /// if rows would get a default that leads to no row.
     pub fn apply_command(&mut self, command: &Command) -> Result<()> {
         self.usable()?;
+        if self.database.has_fixed_schema() {
+            return Err(Error::invalid(
+                "the database was opened with the schema of a program, which relies on it: write the \
+                 change below the program's schema, and the file is upgraded when it is opened",
+            ));
+        }
         self.prepare(command)?;
         self.writing.store.apply_command(command)?;
         self.note(&Event::Schema(command))
