@@ -8,9 +8,9 @@
 
 use annals_schema::{Blob, ValueRef};
 
-use super::btree::Tree;
-use super::page::Epoch;
-use super::{Store, View};
+use crate::store::btree::Tree;
+use crate::store::pages::page::Epoch;
+use crate::store::{Store, View};
 use crate::{Error, Result};
 
 /// A piece of a blob.

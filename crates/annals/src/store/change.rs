@@ -2,13 +2,13 @@
 
 use annals_schema::{FieldNumber, IndexNumber, RowId, TableNumber, ValueRef};
 
-use super::blobs::{Blobs, no_blob};
-use super::column::Column;
-use super::index::IndexTree;
-use super::strings::MAX_LEN;
-use super::table::Table;
-use super::view::{no_row, no_table};
-use super::{Store, Uniqueness, View};
+use crate::store::blobs::{Blobs, no_blob};
+use crate::store::columns::column::Column;
+use crate::store::columns::strings::MAX_LEN;
+use crate::store::index::tree::IndexTree;
+use crate::store::table::Table;
+use crate::store::view::{no_row, no_table};
+use crate::store::{Store, Uniqueness, View};
 use crate::{Error, ErrorKind, Result};
 
 impl Store {

@@ -2,13 +2,13 @@
 
 use annals_schema::{FieldNumber, TableNumber, Type};
 
-use super::View;
-use super::change::same_key;
-use super::column::Column;
-use super::index::IndexTree;
-use super::key;
-use super::reference::{Referrer, number_in, target_of};
-use super::table::Table;
+use crate::store::View;
+use crate::store::change::same_key;
+use crate::store::columns::column::Column;
+use crate::store::index::key;
+use crate::store::index::tree::IndexTree;
+use crate::store::reference::{Referrer, number_in, target_of};
+use crate::store::table::Table;
 use crate::{Error, Result};
 
 /// References of one field that lead to no row.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use annals_schema::{Command, FieldNumber, TableNumber};
 
-use super::change::same_key;
-use super::index::IndexTree;
-use super::strings::MAX_LEN;
-use super::table::Table;
-use super::{Store, View};
+use crate::store::change::same_key;
+use crate::store::columns::strings::MAX_LEN;
+use crate::store::index::tree::IndexTree;
+use crate::store::table::Table;
+use crate::store::{Store, View};
 use crate::{Error, Result};
 
 impl Store {

@@ -7,12 +7,12 @@ use std::collections::{HashMap, HashSet};
 
 use annals_schema::{FieldNumber, OnDelete, RowId, TableNumber, ValueRef};
 
-use super::change::single_row;
-use super::index::IndexTree;
-use super::key;
-use super::reference::{Referrer, number_in};
-use super::{Store, View};
 use crate::Result;
+use crate::store::change::single_row;
+use crate::store::index::key;
+use crate::store::index::tree::IndexTree;
+use crate::store::reference::{Referrer, number_in};
+use crate::store::{Store, View};
 
 /// What a deletion changes beside the rows that it was asked to delete.
 #[derive(Debug, Default)]

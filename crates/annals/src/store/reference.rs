@@ -3,14 +3,14 @@
 //! A committed enforced reference leads to a row. A transaction may leave one without its row for a
 //! while: that it was set before its row came, and that a row went which `restrict` keeps, is noted
 //! as a [`Doubts`], in runs, and looked at before the commit. Rows that refer to one that is deleted
-//! are found by [`super::deletion`].
+//! are found by [`crate::store::deletion`].
 
 use annals_schema::{Command, FieldNumber, OnDelete, RowId, TableNumber, Type, Value, ValueRef};
 
-use super::cells::place;
-use super::column::Column;
-use super::table::Table;
-use super::{Store, View};
+use crate::store::columns::column::Column;
+use crate::store::pages::cells::place;
+use crate::store::table::Table;
+use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
 
 /// An enforced reference to a table.

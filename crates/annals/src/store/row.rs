@@ -4,9 +4,9 @@ use std::fmt;
 
 use annals_schema::{Blob, FieldNumber, RowId, Timestamp, Type, ValueRef};
 
-use super::rows::RowIter;
-use super::view::TableView;
 use crate::Result;
+use crate::store::rows::RowIter;
+use crate::store::view::TableView;
 
 /// A row in a view.
 #[derive(Clone)]

@@ -6,12 +6,12 @@
 
 use annals_schema::{Field, FieldNumber, RowId, ValueRef};
 
-use super::cells::place;
-use super::column::Column;
-use super::page::Epoch;
-use super::reference::{Referrer, target_of};
-use super::rows::RowMap;
 use crate::event::{Vector, width};
+use crate::store::columns::column::Column;
+use crate::store::pages::cells::place;
+use crate::store::pages::page::Epoch;
+use crate::store::reference::{Referrer, target_of};
+use crate::store::rows::RowMap;
 
 /// A table.
 #[derive(Clone, Debug)]

@@ -2,13 +2,13 @@
 
 use annals_schema::{FieldNumber, RowId, TableNumber, ValueRef};
 
-use super::blobs::Blobs;
-use super::change::{bad_id, bad_value, fits, no_field, single_row};
-use super::column::Column;
-use super::table::Table;
-use super::view::{no_row, no_table};
-use super::{Store, Values};
 use crate::event::{MAX_VECTOR, Vector};
+use crate::store::blobs::Blobs;
+use crate::store::change::{bad_id, bad_value, fits, no_field, single_row};
+use crate::store::columns::column::Column;
+use crate::store::table::Table;
+use crate::store::view::{no_row, no_table};
+use crate::store::{Store, Values};
 use crate::{Error, Result};
 
 /// What is known of a run of values that was checked.

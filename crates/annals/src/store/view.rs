@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use annals_schema::{IndexNumber, RowId, Schema, TableNumber};
 
-use super::blobs::Blobs;
-use super::index::IndexTree;
-use super::lookup::IndexView;
-use super::numbered::Numbered;
-use super::row::{Row, Rows};
-use super::table::Table;
-use super::unique::NoWeak;
+use crate::store::blobs::Blobs;
+use crate::store::index::lookup::IndexView;
+use crate::store::index::tree::IndexTree;
+use crate::store::pages::numbered::Numbered;
+use crate::store::pages::unique::NoWeak;
+use crate::store::row::{Row, Rows};
+use crate::store::table::Table;
 use crate::{Error, ErrorKind, Result};
 
 /// All tables and indexes as they are at one moment.

@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use annals_schema::Blob;
 
-use super::page::Epoch;
-use super::reference::Doubts;
-use super::view::View;
 use crate::event::Event;
+use crate::store::pages::page::Epoch;
+use crate::store::reference::Doubts;
+use crate::store::view::View;
 use crate::{Error, Result};
 
 /// When a unique index refuses a key that another row has.

@@ -4,7 +4,7 @@
 use super::node::{self, Entry, HEADER, Node, common};
 use super::place::{LEVELS, child_for};
 use super::{NONE, Tree};
-use crate::store::page::{Epoch, PAGE};
+use crate::store::pages::page::{Epoch, PAGE};
 
 /// A node that uses fewer bytes than this looks for a neighbour to join.
 const SPARSE: usize = PAGE / 4;

@@ -10,10 +10,10 @@
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-use super::super::cells;
 use super::node::Node;
 use super::place::Place;
 use super::{NONE, Tree};
+use crate::store::pages::cells;
 
 impl Tree {
     /// Gives the number of entries of a leaf, or below an inner node; `level` is the node's.

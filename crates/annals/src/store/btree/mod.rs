@@ -23,9 +23,9 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use self::node::{LIMIT, LongKeys, Node};
-use super::cells::Nodes;
-use super::directory::Directory;
-use super::page::Epoch;
+use crate::store::pages::cells::Nodes;
+use crate::store::pages::directory::Directory;
+use crate::store::pages::page::Epoch;
 
 pub(super) use self::cursor::Cursor;
 pub(super) use self::range::Range;

@@ -20,8 +20,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::super::directory::Directory;
-use super::super::page::PAGE;
+use crate::store::pages::directory::Directory;
+use crate::store::pages::page::PAGE;
 
 /// The longest key that is kept in a node, in bytes.
 pub(super) const LIMIT: usize = 1024;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::Tree;
-use crate::store::page::Epoch;
+use super::Tree;
+use crate::store::pages::page::Epoch;
 
 /// A small generator of random numbers (xorshift).
 struct Random(u64);

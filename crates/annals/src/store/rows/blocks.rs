@@ -4,9 +4,9 @@
 
 use annals_schema::RowId;
 
-use super::super::cells::place;
-use super::super::page::Epoch;
 use super::{BLOCK, Extent, RowMap, key_of};
+use crate::store::pages::cells::place;
+use crate::store::pages::page::Epoch;
 
 /// A block is given an extent when more than this many of its rows are there.
 const CROWDED: usize = 512;

@@ -3,9 +3,9 @@
 //! Both lists are stacks of (first slot, number of slots) in cells, so that snapshots and rollback
 //! need nothing of their own.
 
-use super::super::cells::{Cells, place};
-use super::super::page::Epoch;
 use super::BLOCK;
+use crate::store::pages::cells::{Cells, place};
+use crate::store::pages::page::Epoch;
 
 /// A stack of ranges of slots.
 #[derive(Clone, Debug, Default)]

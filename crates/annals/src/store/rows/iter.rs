@@ -4,9 +4,9 @@ use std::ops::Range as Ids;
 
 use annals_schema::RowId;
 
-use super::super::btree::Range;
-use super::super::cells::place;
 use super::{Extent, RowMap, key_of};
+use crate::store::btree::Range;
+use crate::store::pages::cells::place;
 
 /// Ids and slots of the rows in a range of ids, from both ends.
 #[derive(Clone, Debug)]

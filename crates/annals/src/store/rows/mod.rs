@@ -22,9 +22,9 @@ mod runs;
 use annals_schema::RowId;
 
 use self::free::FreeSlots;
-use super::btree::Tree;
-use super::cells::{Bits, place};
-use super::page::Epoch;
+use crate::store::btree::Tree;
+use crate::store::pages::cells::{Bits, place};
+use crate::store::pages::page::Epoch;
 
 pub(super) use self::iter::RowIter;
 
@@ -66,7 +66,7 @@ impl Extent {
         let word = |at: usize| {
             value.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |w| u64::from_le_bytes(*w))
         };
-        Self { start: super::key::id_of(key).0, base: place(word(0)), len: word(8) }
+        Self { start: crate::store::index::key::id_of(key).0, base: place(word(0)), len: word(8) }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Runs of rows: ids one after another, in slots one after another.
 
-use super::super::cells::place;
-use super::super::page::Epoch;
 use super::{BLOCK, Extent, RowMap, key_of};
+use crate::store::pages::cells::place;
+use crate::store::pages::page::Epoch;
 
 /// A gap between extents that is shorter than this is filled row by row, so that the tree doesn't
 /// get many small extents.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use annals_schema::RowId;
 
-use super::super::page::Epoch;
 use super::{RowIter, RowMap};
+use crate::store::pages::page::Epoch;
 
 struct Case {
     map: RowMap,

@@ -34,7 +34,7 @@ impl Step<'_, '_> {
         };
         let first = self.random.next().to_le_bytes();
         (0..usize::try_from(len).unwrap())
-            .map(|at| first[at % 8] ^ (at >> 3).to_le_bytes()[0])
+            .map(|at| first[at % 8] ^ u64::try_from(at >> 3).unwrap().to_le_bytes()[0])
             .collect()
     }
 

@@ -2,7 +2,7 @@
 //!
 //! These types turn the raw pages into calls that are safe to make within the store.
 //!
-//! Invariants (those of [`super::page`] apply)
+//! Invariants (those of [`crate::store::pages::page`] apply)
 //! 1. A cell is read only when the view that holds the array leads to it.
 //! 2. `fresh` is said only of a cell that no published view leads to.
 //! 3. Node pages are written only while they are owned, never behind a length.
@@ -20,16 +20,16 @@ mod runs;
 
 use std::sync::Arc;
 
-use super::directory::Directory;
-use super::page::{Epoch, PAGE, Page};
+use crate::store::pages::directory::Directory;
+use crate::store::pages::page::{Epoch, PAGE, Page};
 
-pub(super) use self::bits::Bits;
-pub(super) use self::heap::{Heap, Nodes};
+pub(in crate::store) use self::bits::Bits;
+pub(in crate::store) use self::heap::{Heap, Nodes};
 
 /// Turns a number that was kept in a page into a place in memory.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "it was made from a place in this memory")]
-pub(super) const fn place(number: u64) -> usize {
+pub(in crate::store) const fn place(number: u64) -> usize {
     number as usize
 }
 
@@ -104,7 +104,7 @@ const SMALL: [usize; 2] = [128, 1024];
 
 /// An array of cells of `W` bytes, a power of two.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Cells<const W: usize> {
+pub(in crate::store) struct Cells<const W: usize> {
     pages: Pages,
     small: Option<Arc<Vec<u8>>>,
 }
@@ -113,7 +113,7 @@ impl<const W: usize> Cells<W> {
     const EACH: usize = PAGE / W;
 
     /// Makes an array that has the same cell in at least the first `len` places, in one page or less.
-    pub(super) fn filled(cell: [u8; W], len: usize) -> Self {
+    pub(in crate::store) fn filled(cell: [u8; W], len: usize) -> Self {
         if len <= SMALL[1] / W {
             let small = (len > 0).then(|| Arc::new(cell.repeat(len)));
             return Self { pages: Pages::default(), small };
@@ -124,7 +124,7 @@ impl<const W: usize> Cells<W> {
 
     /// Reads a cell.
     #[inline]
-    pub(super) fn get(&self, slot: usize) -> [u8; W] {
+    pub(in crate::store) fn get(&self, slot: usize) -> [u8; W] {
         match self.pages.get(slot / Self::EACH) {
             // SAFETY: the view leads to the cell (invariant 1).
             Some(page) => unsafe { page.read(slot % Self::EACH * W) },
@@ -142,7 +142,7 @@ impl<const W: usize> Cells<W> {
 
     /// Borrows a part of a cell.
     #[inline]
-    pub(super) fn slice(&self, slot: usize, offset: usize, len: usize) -> &[u8] {
+    pub(in crate::store) fn slice(&self, slot: usize, offset: usize, len: usize) -> &[u8] {
         match self.pages.get(slot / Self::EACH) {
             // SAFETY: the view leads to the cell (invariant 1); to write to it needs a `&mut` of
             // the array or, in a later transaction, a copy of the page.
@@ -153,7 +153,7 @@ impl<const W: usize> Cells<W> {
 
     /// Writes a cell; copies its page first unless it is owned, or the cell is `fresh`.
     #[inline]
-    pub(super) fn set(&mut self, slot: usize, cell: [u8; W], fresh: bool, epoch: &Epoch) {
+    pub(in crate::store) fn set(&mut self, slot: usize, cell: [u8; W], fresh: bool, epoch: &Epoch) {
         let (index, offset) = (slot / Self::EACH, slot % Self::EACH * W);
         if let Some(page) = self.pages.hot(index, fresh, epoch) {
             // SAFETY: owned, or fresh and not shared (invariant 2); `&mut self` ends all borrows.
@@ -197,7 +197,7 @@ impl<const W: usize> Cells<W> {
     }
 
     /// Tells how much memory it takes, in bytes.
-    pub(super) fn memory(&self) -> usize {
+    pub(in crate::store) fn memory(&self) -> usize {
         let small = self.small.as_ref().map_or(0, |small| small.capacity() + size_of::<Vec<u8>>());
         self.pages.memory() + small
     }

@@ -19,9 +19,9 @@
 
 use std::sync::Arc;
 
-use super::cells::{Cells, Heap};
-use super::directory::Directory;
-use super::page::{Epoch, PAGE};
+use crate::store::pages::cells::{Cells, Heap};
+use crate::store::pages::directory::Directory;
+use crate::store::pages::page::{Epoch, PAGE};
 
 /// The longest value that fits in its cell.
 const INLINE: usize = 12;
@@ -39,7 +39,7 @@ const FEW: u32 = 8;
 const SHORT_RUN: usize = 64;
 
 /// The largest value, in bytes: 1 GiB.
-pub(super) const MAX_LEN: usize = 1 << 30;
+pub(in crate::store) const MAX_LEN: usize = 1 << 30;
 
 const LARGE: u32 = u32::MAX;
 const PINNED: u32 = u32::MAX - 1;
@@ -49,7 +49,7 @@ type Cell = [u8; 16];
 
 /// A column of strings or bytes.
 #[derive(Clone, Debug)]
-pub(super) struct Strings {
+pub(in crate::store) struct Strings {
     cells: Cells<16>,
     heap: Heap,
     tail: u32,
@@ -110,7 +110,7 @@ fn short_word(bytes: &[u8]) -> u64 {
 
 impl Strings {
     /// Makes a column in which the first `len` slots have this value.
-    pub(super) fn filled(value: &[u8], len: usize) -> Self {
+    pub(in crate::store) fn filled(value: &[u8], len: usize) -> Self {
         let mut large = Directory::default();
         let cell = if value.len() <= INLINE {
             cell_of(value)
@@ -135,7 +135,7 @@ impl Strings {
 
     /// Borrows the value of a slot.
     #[inline]
-    pub(super) fn get(&self, slot: usize) -> &[u8] {
+    pub(in crate::store) fn get(&self, slot: usize) -> &[u8] {
         let cell = self.cells.get(slot);
         let len = word_at(&cell, 0) as usize;
         if len <= INLINE {
@@ -152,14 +152,20 @@ impl Strings {
     /// Borrows the value of a slot of a column of strings.
     #[inline]
     #[allow(unsafe_code, reason = "checking every string again would cost more than reading it")]
-    pub(super) fn get_str(&self, slot: usize) -> &str {
+    pub(in crate::store) fn get_str(&self, slot: usize) -> &str {
         // SAFETY: invariant 5: columns of strings are given `&str` only.
         unsafe { std::str::from_utf8_unchecked(self.get(slot)) }
     }
 
     /// Writes the value of a slot that has none (what its cell holds means nothing).
     #[inline]
-    pub(super) fn insert(&mut self, slot: usize, value: &[u8], fresh: bool, epoch: &Epoch) {
+    pub(in crate::store) fn insert(
+        &mut self,
+        slot: usize,
+        value: &[u8],
+        fresh: bool,
+        epoch: &Epoch,
+    ) {
         if value.len() <= INLINE {
             // Apart from the other case, so that the cell stays in registers.
             self.cells.set(slot, cell_of(value), fresh, epoch);
@@ -170,7 +176,7 @@ impl Strings {
     }
 
     /// Writes the values of a run of slots that have none.
-    pub(super) fn write<'v>(
+    pub(in crate::store) fn write<'v>(
         &mut self,
         slot: usize,
         values: impl Iterator<Item = &'v [u8]>,
@@ -198,13 +204,13 @@ impl Strings {
     }
 
     /// Makes a run of slots that have no values hold empty ones.
-    pub(super) fn zero(&mut self, slot: usize, len: usize, fresh: bool, epoch: &Epoch) {
+    pub(in crate::store) fn zero(&mut self, slot: usize, len: usize, fresh: bool, epoch: &Epoch) {
         self.cells.zero(slot, len, fresh, epoch);
     }
 
     /// Gives back what the value of a slot takes outside its cell.
     #[inline]
-    pub(super) fn clear(&mut self, slot: usize, epoch: &Epoch) {
+    pub(in crate::store) fn clear(&mut self, slot: usize, epoch: &Epoch) {
         let cell = self.cells.get(slot);
         if word_at(&cell, 0) as usize > INLINE {
             self.release(slot, cell, epoch);
@@ -227,7 +233,13 @@ impl Strings {
     }
 
     /// Moves a value to a slot that has none; its own slot has none afterwards.
-    pub(super) fn move_cell(&mut self, from: usize, to: usize, fresh: bool, epoch: &Epoch) {
+    pub(in crate::store) fn move_cell(
+        &mut self,
+        from: usize,
+        to: usize,
+        fresh: bool,
+        epoch: &Epoch,
+    ) {
         let cell = self.cells.get(from);
         let in_heap = word_at(&cell, 0) as usize > INLINE && word_at(&cell, 12) < PINNED;
         if in_heap {
@@ -305,7 +317,7 @@ impl Strings {
             if len == 0 {
                 break;
             }
-            let slot = super::cells::place(u64::from_le_bytes(*slot));
+            let slot = crate::store::pages::cells::place(u64::from_le_bytes(*slot));
             if self.cells.get(slot) == cell_to(value, number, word(at)) {
                 let cell = self.store(slot, value, epoch);
                 self.cells.set(slot, cell, false, epoch);
@@ -316,7 +328,7 @@ impl Strings {
     }
 
     /// Tells how much memory it takes, in bytes.
-    pub(super) fn memory(&self) -> usize {
+    pub(in crate::store) fn memory(&self) -> usize {
         let large = self.large.memory(|value| value.len());
         self.cells.memory() + self.heap.memory() + self.dead.memory() + large
     }

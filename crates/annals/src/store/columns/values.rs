@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use annals_schema::{Type, ValueRef};
 
-use super::primitive::{Primitive, to_cells};
 use crate::Result;
 use crate::event::{MAX_VECTOR, Vector, width};
+use crate::store::columns::primitive::{Primitive, to_cells};
 
 /// The values of one field in consecutive rows, borrowed from a program's slice.
 ///

@@ -1,8 +1,8 @@
 //! Arrays of bits.
 
-use super::super::page::{Epoch, PAGE, Page};
 use super::Pages;
 use super::runs::parts;
+use crate::store::pages::page::{Epoch, PAGE, Page};
 
 /// The number of bits in a page.
 pub(super) const PAGE_BITS: usize = PAGE * 8;
@@ -19,14 +19,14 @@ fn change(page: &Page, word: usize, slot: usize, bit: bool) {
 
 /// An array of bits.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Bits {
+pub(in crate::store) struct Bits {
     pages: Pages,
     small: [u64; SMALL_WORDS],
 }
 
 impl Bits {
     /// Makes an array of at least `len` bits that are all set, in one page or less.
-    pub(in super::super) fn ones(len: usize) -> Self {
+    pub(in crate::store) fn ones(len: usize) -> Self {
         if len <= SMALL_WORDS * 64 {
             let ones = if len == 0 { 0 } else { u64::MAX };
             return Self { pages: Pages::default(), small: [ones; SMALL_WORDS] };
@@ -37,7 +37,7 @@ impl Bits {
 
     /// Gives the 64 bits from `index * 64` on.
     #[inline]
-    pub(in super::super) fn word(&self, index: usize) -> u64 {
+    pub(in crate::store) fn word(&self, index: usize) -> u64 {
         match self.pages.get(index / (PAGE / 8)) {
             Some(page) => page.load(index % (PAGE / 8)),
             None => self.small.get(index).copied().unwrap_or(0),
@@ -46,13 +46,13 @@ impl Bits {
 
     /// Reads a bit.
     #[inline]
-    pub(in super::super) fn get(&self, slot: usize) -> bool {
+    pub(in crate::store) fn get(&self, slot: usize) -> bool {
         self.word(slot / 64) >> (slot % 64) & 1 != 0
     }
 
     /// Writes a bit; copies its page first unless it is owned, or the bit is `fresh`.
     #[inline]
-    pub(in super::super) fn set(&mut self, slot: usize, bit: bool, fresh: bool, epoch: &Epoch) {
+    pub(in crate::store) fn set(&mut self, slot: usize, bit: bool, fresh: bool, epoch: &Epoch) {
         let (index, word) = (slot / PAGE_BITS, slot / 64 % (PAGE / 8));
         if let Some(page) = self.pages.hot(index, fresh, epoch) {
             change(page, word, slot, bit);
@@ -85,7 +85,7 @@ impl Bits {
     }
 
     /// Sets a run of bits, or clears it; makes no page for bits that are clear already.
-    pub(in super::super) fn set_run(
+    pub(in crate::store) fn set_run(
         &mut self,
         (slot, len): (usize, usize),
         bit: bool,
@@ -112,7 +112,7 @@ impl Bits {
     }
 
     /// Finds the first bit that is clear among `slot..end`.
-    pub(in super::super) fn first_clear(&self, slot: usize, end: usize) -> Option<usize> {
+    pub(in crate::store) fn first_clear(&self, slot: usize, end: usize) -> Option<usize> {
         let mut at = slot;
         while at < end {
             let word = !self.word(at / 64) >> (at % 64);
@@ -126,7 +126,7 @@ impl Bits {
     }
 
     /// Counts the bits that are set among `len` from `slot` on.
-    pub(in super::super) fn count(&self, slot: usize, len: usize) -> usize {
+    pub(in crate::store) fn count(&self, slot: usize, len: usize) -> usize {
         let end = slot + len;
         let mut count = 0;
         let mut at = slot;
@@ -142,7 +142,7 @@ impl Bits {
 
     /// Finds the first bit that is set among `slot..end`.
     #[inline]
-    pub(in super::super) fn first(&self, slot: usize, end: usize) -> Option<usize> {
+    pub(in crate::store) fn first(&self, slot: usize, end: usize) -> Option<usize> {
         let mut at = slot;
         while at < end {
             let word = self.word(at / 64) >> (at % 64);
@@ -157,7 +157,7 @@ impl Bits {
 
     /// Finds the last bit that is set among `slot..end`.
     #[inline]
-    pub(in super::super) fn last(&self, slot: usize, end: usize) -> Option<usize> {
+    pub(in crate::store) fn last(&self, slot: usize, end: usize) -> Option<usize> {
         let mut at = end;
         while at > slot {
             let top = at - 1;
@@ -171,7 +171,7 @@ impl Bits {
     }
 
     /// Tells how much memory it takes, in bytes.
-    pub(in super::super) fn memory(&self) -> usize {
+    pub(in crate::store) fn memory(&self) -> usize {
         self.pages.memory()
     }
 }

@@ -15,7 +15,7 @@ const FANOUT: usize = 1 << BITS;
 
 /// A persistent array with holes.
 #[derive(Clone, Debug)]
-pub(super) struct Directory<T> {
+pub(in crate::store) struct Directory<T> {
     root: Option<Arc<Node<T>>>,
     height: u32,
 }
@@ -36,7 +36,7 @@ impl<T> Default for Directory<T> {
 impl<T: Clone> Directory<T> {
     /// Makes a directory that has the same value in at least the first `len` places. It shares its
     /// nodes too, so it costs a logarithm.
-    pub(super) fn filled(value: &T, len: usize) -> Self {
+    pub(in crate::store) fn filled(value: &T, len: usize) -> Self {
         let mut height = 0;
         let mut root = Arc::new(Node::Leaf(std::array::from_fn(|_| Some(value.clone()))));
         while !covers(height, len.saturating_sub(1)) {
@@ -48,7 +48,7 @@ impl<T: Clone> Directory<T> {
 
     /// Gives what is at a place.
     #[inline]
-    pub(super) fn get(&self, index: usize) -> Option<&T> {
+    pub(in crate::store) fn get(&self, index: usize) -> Option<&T> {
         if !covers(self.height, index) {
             return None;
         }
@@ -66,12 +66,12 @@ impl<T: Clone> Directory<T> {
     }
 
     /// Puts something at a place, or takes away what is there.
-    pub(super) fn set(&mut self, index: usize, value: Option<T>) {
+    pub(in crate::store) fn set(&mut self, index: usize, value: Option<T>) {
         *self.slot(index) = value;
     }
 
     /// Gives a place, to change what is there.
-    pub(super) fn slot(&mut self, index: usize) -> &mut Option<T> {
+    pub(in crate::store) fn slot(&mut self, index: usize) -> &mut Option<T> {
         while !covers(self.height, index) {
             if let Some(below) = self.root.take() {
                 let mut children = std::array::from_fn(|_| None);
@@ -95,7 +95,7 @@ impl<T: Clone> Directory<T> {
     }
 
     /// Adds up the memory of the nodes, and of the items as `size` tells it, in bytes. Walks all.
-    pub(super) fn memory(&self, size: impl Fn(&T) -> usize) -> usize {
+    pub(in crate::store) fn memory(&self, size: impl Fn(&T) -> usize) -> usize {
         self.root.as_ref().map_or(0, |root| root.memory(&size))
     }
 }

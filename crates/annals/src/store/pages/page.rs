@@ -1,7 +1,7 @@
 //! A page: 16 KiB of cells, shared by reference count, written by at most one writer.
 //!
-//! This file and [`super::cells`], which wraps it, are the only ones in the store with `unsafe`
-//! code (and one line in [`super::strings`] that trusts checked UTF-8).
+//! This file and [`crate::store::pages::cells`], which wraps it, are the only ones in the store with `unsafe`
+//! code (and one line in [`crate::store::columns::strings`] that trusts checked UTF-8).
 //!
 //! Invariants
 //! 1. There is one writer: who holds the store's [`Epoch`]. It moves on at each commit and rollback.
@@ -23,38 +23,38 @@ use std::ptr::{addr_of_mut, copy_nonoverlapping, write_bytes};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::reserve::Reserve;
+use crate::store::pages::reserve::Reserve;
 
 /// The size of a page, in bytes.
-pub(super) const PAGE: usize = 16 * 1024;
+pub(in crate::store) const PAGE: usize = 16 * 1024;
 
 /// The tag of pages that stand in many places at once and are never written.
 const SHARED: u64 = u64::MAX;
 
 /// The right to write, and the tag of the pages that the current transaction makes (invariant 1).
 #[derive(Debug)]
-pub(super) struct Epoch(u64, Reserve);
+pub(in crate::store) struct Epoch(u64, Reserve);
 
 impl Epoch {
     /// Makes the first epoch of a store.
-    pub(super) fn first() -> Self {
+    pub(in crate::store) fn first() -> Self {
         Self(1, Reserve::default())
     }
 
     /// Moves on: every page that there is now is no longer the transaction's own.
-    pub(super) fn advance(&mut self) {
+    pub(in crate::store) fn advance(&mut self) {
         self.0 += 1;
     }
 
     /// Gives the number, for what remembers when it was last prepared.
-    pub(super) const fn number(&self) -> u64 {
+    pub(in crate::store) const fn number(&self) -> u64 {
         self.0
     }
 }
 
 /// A page. Its bytes are reached through raw pointers only, a cell at a time.
 #[repr(C, align(64))]
-pub(super) struct Page {
+pub(in crate::store) struct Page {
     bytes: UnsafeCell<[u8; PAGE]>,
     epoch: u64,
 }
@@ -71,19 +71,19 @@ impl fmt::Debug for Page {
 
 impl Page {
     /// Makes a page of zeros that belongs to the current transaction.
-    pub(super) fn zeroed(epoch: &Epoch) -> Arc<Self> {
+    pub(in crate::store) fn zeroed(epoch: &Epoch) -> Arc<Self> {
         let Some(mut page) = epoch.1.take() else { return Self::tagged(epoch.0) };
         Arc::get_mut(&mut page).expect("nobody else has a page of the reserve").epoch = epoch.0;
         page
     }
 
     /// Makes a page of zeros for the reserve: it belongs to no transaction yet.
-    pub(super) fn blank() -> Arc<Self> {
+    pub(in crate::store) fn blank() -> Arc<Self> {
         Self::tagged(0)
     }
 
     /// Makes a page that repeats a cell and is never written: it may stand in many places.
-    pub(super) fn filled<const W: usize>(cell: [u8; W]) -> Arc<Self> {
+    pub(in crate::store) fn filled<const W: usize>(cell: [u8; W]) -> Arc<Self> {
         let mut page = Self::tagged(SHARED);
         let bytes = Arc::get_mut(&mut page).expect("nobody else has the new page").bytes.get_mut();
         for place in bytes.chunks_exact_mut(W) {
@@ -105,7 +105,7 @@ impl Page {
     }
 
     /// Copies the page into one that belongs to the current transaction.
-    pub(super) fn copy(&self, epoch: &Epoch) -> Arc<Self> {
+    pub(in crate::store) fn copy(&self, epoch: &Epoch) -> Arc<Self> {
         let mut copy = Self::tagged(epoch.0);
         let to = Arc::get_mut(&mut copy).expect("nobody else has the new page").bytes.get();
         // SAFETY: both sides are whole pages, and the copy is a new one. Only the writer, who is
@@ -116,20 +116,20 @@ impl Page {
 
     /// Tells whether the current transaction made the page.
     #[inline]
-    pub(super) fn is_owned(&self, epoch: &Epoch) -> bool {
+    pub(in crate::store) fn is_owned(&self, epoch: &Epoch) -> bool {
         self.epoch == epoch.0
     }
 
     /// Tells whether the page stands in many places.
     #[inline]
-    pub(super) fn is_shared(&self) -> bool {
+    pub(in crate::store) fn is_shared(&self) -> bool {
         self.epoch == SHARED
     }
 
     /// Tells whether the writer may write a cell where the page is: in a page of its own, or a cell
     /// that is `fresh`, that is, that no published view leads to.
     #[inline]
-    pub(super) fn may_write(&self, fresh: bool, epoch: &Epoch) -> bool {
+    pub(in crate::store) fn may_write(&self, fresh: bool, epoch: &Epoch) -> bool {
         self.is_owned(epoch) || (fresh && !self.is_shared())
     }
 
@@ -138,7 +138,7 @@ impl Page {
     /// # Safety
     /// The caller's view leads to the cell, or the caller is the writer (invariant 4).
     #[inline]
-    pub(super) unsafe fn read<const W: usize>(&self, offset: usize) -> [u8; W] {
+    pub(in crate::store) unsafe fn read<const W: usize>(&self, offset: usize) -> [u8; W] {
         assert!(offset <= PAGE - W, "a cell lies within its page");
         // SAFETY: within the page, by the assertion; nobody writes to it meanwhile (invariant 4).
         unsafe { self.bytes.get().cast::<u8>().add(offset).cast::<[u8; W]>().read_unaligned() }
@@ -150,7 +150,7 @@ impl Page {
     /// The caller's view leads to all of them, and they are not written as long as the borrow lasts
     /// (invariants 3 and 4).
     #[inline]
-    pub(super) unsafe fn slice(&self, offset: usize, len: usize) -> &[u8] {
+    pub(in crate::store) unsafe fn slice(&self, offset: usize, len: usize) -> &[u8] {
         assert!(offset <= PAGE && len <= PAGE - offset, "a cell lies within its page");
         // SAFETY: within the page, by the assertion; not written meanwhile, by the contract.
         unsafe { std::slice::from_raw_parts(self.bytes.get().cast::<u8>().add(offset), len) }
@@ -161,7 +161,7 @@ impl Page {
     /// # Safety
     /// As for [`Self::write`].
     #[inline]
-    pub(super) unsafe fn put<const W: usize>(&self, offset: usize, cell: [u8; W]) {
+    pub(in crate::store) unsafe fn put<const W: usize>(&self, offset: usize, cell: [u8; W]) {
         assert!(offset <= PAGE - W, "a cell lies within its page");
         // SAFETY: within the page, by the assertion; nobody looks at it meanwhile, by the contract.
         unsafe { self.bytes.get().cast::<u8>().add(offset).cast::<[u8; W]>().write_unaligned(cell) }
@@ -173,7 +173,7 @@ impl Page {
     /// The caller is the writer; either the page is its own and nothing borrows the range, or no
     /// published view leads to any of these bytes and the page isn't shared (invariant 3).
     #[inline]
-    pub(super) unsafe fn write(&self, offset: usize, bytes: &[u8]) {
+    pub(in crate::store) unsafe fn write(&self, offset: usize, bytes: &[u8]) {
         assert!(offset <= PAGE && bytes.len() <= PAGE - offset, "a cell lies within its page");
         // SAFETY: within the page, by the assertion; nobody looks at it meanwhile, by the contract.
         unsafe {
@@ -188,7 +188,7 @@ impl Page {
     /// The page is one of those that are written only while they are owned, and it isn't written as
     /// long as the borrow lasts (invariant 2).
     #[inline]
-    pub(super) unsafe fn whole(&self) -> &[u8; PAGE] {
+    pub(in crate::store) unsafe fn whole(&self) -> &[u8; PAGE] {
         // SAFETY: by the contract nobody writes to the page meanwhile.
         unsafe { &*self.bytes.get() }
     }
@@ -203,7 +203,7 @@ impl Page {
         clippy::mut_from_ref,
         reason = "the caller's borrow of the structure is the unique one"
     )]
-    pub(super) unsafe fn whole_mut(&self) -> &mut [u8; PAGE] {
+    pub(in crate::store) unsafe fn whole_mut(&self) -> &mut [u8; PAGE] {
         // SAFETY: by the contract nobody else looks at the page meanwhile.
         unsafe { &mut *self.bytes.get() }
     }
@@ -219,13 +219,13 @@ impl Page {
 
     /// Loads a word of a bitmap.
     #[inline]
-    pub(super) fn load(&self, index: usize) -> u64 {
+    pub(in crate::store) fn load(&self, index: usize) -> u64 {
         u64::from_le(self.word(index).load(Ordering::Relaxed))
     }
 
     /// Stores a word of a bitmap; the caller is the writer (a load and a store lose nothing then).
     #[inline]
-    pub(super) fn store(&self, index: usize, word: u64) {
+    pub(in crate::store) fn store(&self, index: usize, word: u64) {
         self.word(index).store(word.to_le(), Ordering::Relaxed);
     }
 }

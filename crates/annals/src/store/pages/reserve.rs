@@ -9,7 +9,7 @@ use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use super::page::Page;
+use crate::store::pages::page::Page;
 
 /// How many pages a store makes itself before the thread begins: 4 MiB.
 const PAGES_BEFORE: u32 = 256;
@@ -18,7 +18,7 @@ const READY: usize = 64;
 
 /// Gives empty pages that nobody else has.
 #[derive(Debug, Default)]
-pub(super) struct Reserve {
+pub(in crate::store) struct Reserve {
     taken: Cell<u32>,
     /// From the thread, which ends when this is dropped.
     ready: OnceCell<Option<Receiver<Arc<Page>>>>,
@@ -26,7 +26,7 @@ pub(super) struct Reserve {
 
 impl Reserve {
     /// Takes a page, if there is one ready.
-    pub(super) fn take(&self) -> Option<Arc<Page>> {
+    pub(in crate::store) fn take(&self) -> Option<Arc<Page>> {
         if self.taken.get() < PAGES_BEFORE {
             self.taken.set(self.taken.get() + 1);
             return None;

@@ -2,15 +2,15 @@
 
 use annals_schema::{Blob, Field, FieldNumber, RowId, Type, Value, ValueRef};
 
-use super::blobs::Blobs;
-use super::cells::{Bits, Cells};
-use super::page::Epoch;
-use super::strings::Strings;
 use crate::event::width;
+use crate::store::blobs::Blobs;
+use crate::store::columns::strings::Strings;
+use crate::store::pages::cells::{Bits, Cells};
+use crate::store::pages::page::Epoch;
 
 /// A column: cells, and which of them are null.
 #[derive(Clone, Debug)]
-pub(super) struct Column {
+pub(in crate::store) struct Column {
     field: FieldNumber,
     ty: Type,
     /// The code of the values that it holds.
@@ -119,7 +119,7 @@ impl<'a> Raw<'a> {
 
 impl Column {
     /// Makes the column of a field, in which the first `len` slots have the field's default.
-    pub(super) fn new(field: &Field, len: usize) -> Self {
+    pub(in crate::store) fn new(field: &Field, len: usize) -> Self {
         let default = field.default_value();
         let zero = Field { nullable: false, ..field.clone() }.zero_value();
         let is_null = matches!(default, Value::Null);
@@ -145,25 +145,25 @@ impl Column {
 
     /// Tells whose values they are.
     #[inline]
-    pub(super) const fn field(&self) -> FieldNumber {
+    pub(in crate::store) const fn field(&self) -> FieldNumber {
         self.field
     }
 
     /// Tells the type.
-    pub(super) const fn ty(&self) -> Type {
+    pub(in crate::store) const fn ty(&self) -> Type {
         self.ty
     }
 
     /// Tells whether a value may be null.
     #[inline]
-    pub(super) const fn is_nullable(&self) -> bool {
+    pub(in crate::store) const fn is_nullable(&self) -> bool {
         self.nulls.is_some()
     }
 
     /// Tells whether the value may stand in this column: as `Field::accepts`, but inlined and
     /// without a branch for each type.
     #[inline]
-    pub(super) fn accepts(&self, value: &ValueRef<'_>) -> bool {
+    pub(in crate::store) fn accepts(&self, value: &ValueRef<'_>) -> bool {
         let code = code_of(value);
         let fits = code == self.code || (code == NULL && self.nulls.is_some());
         // No row has a larger id, and the journal has no bytes for one.
@@ -173,13 +173,13 @@ impl Column {
 
     /// Tells whether the value of a slot is null.
     #[inline]
-    pub(super) fn is_null(&self, slot: usize) -> bool {
+    pub(in crate::store) fn is_null(&self, slot: usize) -> bool {
         self.nulls.as_ref().is_some_and(|nulls| nulls.get(slot))
     }
 
     /// Gives the value of a slot.
     #[inline]
-    pub(super) fn get(&self, slot: usize) -> ValueRef<'_> {
+    pub(in crate::store) fn get(&self, slot: usize) -> ValueRef<'_> {
         if self.is_null(slot) {
             return ValueRef::Null;
         }
@@ -220,7 +220,13 @@ impl Column {
 
     /// Writes a value that the column accepts to a slot that has none.
     #[inline]
-    pub(super) fn insert(&mut self, slot: usize, value: ValueRef<'_>, fresh: bool, epoch: &Epoch) {
+    pub(in crate::store) fn insert(
+        &mut self,
+        slot: usize,
+        value: ValueRef<'_>,
+        fresh: bool,
+        epoch: &Epoch,
+    ) {
         if let Some(nulls) = &mut self.nulls {
             nulls.set(slot, matches!(value, ValueRef::Null), fresh, epoch);
         }
@@ -241,26 +247,38 @@ impl Column {
     }
 
     /// Writes another value that the column accepts to a slot that has one.
-    pub(super) fn replace(&mut self, slot: usize, value: ValueRef<'_>, fresh: bool, epoch: &Epoch) {
+    pub(in crate::store) fn replace(
+        &mut self,
+        slot: usize,
+        value: ValueRef<'_>,
+        fresh: bool,
+        epoch: &Epoch,
+    ) {
         self.clear(slot, epoch);
         self.insert(slot, value, fresh, epoch);
     }
 
     /// Gives back what the value of a slot takes outside its cell.
     #[inline]
-    pub(super) fn clear(&mut self, slot: usize, epoch: &Epoch) {
+    pub(in crate::store) fn clear(&mut self, slot: usize, epoch: &Epoch) {
         if let Data::Variable(strings) = &mut self.data {
             strings.clear(slot, epoch);
         }
     }
 
     /// Gives what a row has before anything is set: null where it may be, else zero or nothing.
-    pub(super) const fn zero_value(&self) -> ValueRef<'static> {
+    pub(in crate::store) const fn zero_value(&self) -> ValueRef<'static> {
         if self.nulls.is_some() { ValueRef::Null } else { zero_of(self.ty) }
     }
 
     /// Writes zero values to a run of slots that have none.
-    pub(super) fn zero_run(&mut self, slot: usize, len: usize, fresh: bool, epoch: &Epoch) {
+    pub(in crate::store) fn zero_run(
+        &mut self,
+        slot: usize,
+        len: usize,
+        fresh: bool,
+        epoch: &Epoch,
+    ) {
         if let Some(nulls) = &mut self.nulls {
             nulls.set_run((slot, len), true, fresh, epoch);
         }
@@ -278,7 +296,13 @@ impl Column {
 
     /// Writes a run of values, none of them null, given as cells of the column's width (a bool is a
     /// byte), which the column accepts.
-    pub(super) fn write_run(&mut self, slot: usize, cells: &[u8], fresh: bool, epoch: &Epoch) {
+    pub(in crate::store) fn write_run(
+        &mut self,
+        slot: usize,
+        cells: &[u8],
+        fresh: bool,
+        epoch: &Epoch,
+    ) {
         let len = width(self.ty).map_or(0, |width| cells.len() / width);
         if let Some(nulls) = &mut self.nulls {
             nulls.set_run((slot, len), false, fresh, epoch);
@@ -297,7 +321,7 @@ impl Column {
     }
 
     /// Writes a run of values that the column accepts; to slots that have none, if they are `new`.
-    pub(super) fn write_values(
+    pub(in crate::store) fn write_values(
         &mut self,
         slot: usize,
         values: &[ValueRef<'_>],
@@ -326,7 +350,7 @@ impl Column {
 
     /// Borrows a run of cells: `len` of them, or fewer where a page ends; none if the column's values
     /// aren't cells of a fixed number of bytes.
-    pub(super) fn run(&self, slot: usize, len: usize) -> &[u8] {
+    pub(in crate::store) fn run(&self, slot: usize, len: usize) -> &[u8] {
         match &self.data {
             Data::One(cells) => cells.run(slot, len),
             Data::Two(cells) => cells.run(slot, len),
@@ -337,12 +361,12 @@ impl Column {
     }
 
     /// Tells whether a run has a null.
-    pub(super) fn has_null(&self, slot: usize, len: usize) -> bool {
+    pub(in crate::store) fn has_null(&self, slot: usize, len: usize) -> bool {
         self.nulls.as_ref().is_some_and(|nulls| nulls.first(slot, slot + len).is_some())
     }
 
     /// Finds the first of some cells that can't be a value of the column.
-    pub(super) fn first_bad_cell(&self, cells: &[u8], blobs: &Blobs) -> Option<usize> {
+    pub(in crate::store) fn first_bad_cell(&self, cells: &[u8], blobs: &Blobs) -> Option<usize> {
         let eight = || cells.as_chunks().0.iter().map(|cell| u64::from_le_bytes(*cell));
         match self.ty {
             Type::Bool => cells.iter().position(|&byte| byte > 1),
@@ -353,7 +377,13 @@ impl Column {
     }
 
     /// Moves a value to a slot that has none; its own slot has none afterwards.
-    pub(super) fn move_cell(&mut self, from: usize, to: usize, fresh: bool, epoch: &Epoch) {
+    pub(in crate::store) fn move_cell(
+        &mut self,
+        from: usize,
+        to: usize,
+        fresh: bool,
+        epoch: &Epoch,
+    ) {
         if let Some(nulls) = &mut self.nulls {
             let null = nulls.get(from);
             nulls.set(to, null, fresh, epoch);
@@ -372,7 +402,7 @@ impl Column {
     }
 
     /// Tells how much memory it takes, in bytes.
-    pub(super) fn memory(&self) -> usize {
+    pub(in crate::store) fn memory(&self) -> usize {
         let data = match &self.data {
             Data::Bits(bits) => bits.memory(),
             Data::One(cells) => cells.memory(),

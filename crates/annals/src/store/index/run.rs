@@ -2,13 +2,13 @@
 
 use annals_schema::RowId;
 
-use super::cells::place;
-use super::change::same_key;
-use super::index::IndexTree;
-use super::key;
-use super::table::Table;
-use super::{Store, View};
 use crate::Result;
+use crate::store::change::same_key;
+use crate::store::index::key;
+use crate::store::index::tree::IndexTree;
+use crate::store::pages::cells::place;
+use crate::store::table::Table;
+use crate::store::{Store, View};
 
 /// How many rows' keys are made and sorted at a time: what that takes doesn't grow with the run.
 const SORTED: u64 = 1 << 16;
@@ -67,7 +67,7 @@ fn key_of(entry: &[u8]) -> &[u8] {
 impl Store {
     /// Adds the entries of rows to the indexes of their table, or to those on one field (its place);
     /// notes second rows with the same unique key if `watch` says so.
-    pub(super) fn index_run(
+    pub(in crate::store) fn index_run(
         &mut self,
         at: usize,
         (id, count): (u64, u64),
@@ -109,7 +109,12 @@ impl Store {
     }
 
     /// Removes the entries of rows from the indexes of their table, or from those on one field.
-    pub(super) fn unindex_run(&mut self, at: usize, (id, count): (u64, u64), field: Option<usize>) {
+    pub(in crate::store) fn unindex_run(
+        &mut self,
+        at: usize,
+        (id, count): (u64, u64),
+        field: Option<usize>,
+    ) {
         let mut entries = Entries::default();
         let Self { working, epoch, key, .. } = self;
         let View { tables, indexes, .. } = working;
@@ -128,7 +133,7 @@ impl Store {
     }
 
     /// Fails if any two rows have the same key in a unique index. Walks over it.
-    pub(super) fn check_whole_index(&self, number: usize) -> Result<()> {
+    pub(in crate::store) fn check_whole_index(&self, number: usize) -> Result<()> {
         let Some(index) = self.working.indexes.get(number) else { return Ok(()) };
         let Some(table) = self.working.tables.get(index.table) else { return Ok(()) };
         let mut last: Option<&[u8]> = None;
@@ -150,7 +155,7 @@ impl Store {
     }
 }
 
-type Shared = super::unique::NoWeak<IndexTree>;
+type Shared = crate::store::pages::unique::NoWeak<IndexTree>;
 
 fn concerned(index: Option<&mut Shared>, field: Option<usize>) -> Option<&mut Shared> {
     index.filter(|index| field.is_none_or(|field| index.fields.contains(&field)))

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use annals_schema::{FieldNumber, RowId, ValueRef};
 
-use super::cells::place;
-use super::column::Column;
-use super::primitive::{Primitive, from_cells};
-use super::view::{TableView, no_row};
+use crate::store::columns::column::Column;
+use crate::store::columns::primitive::{Primitive, from_cells};
+use crate::store::pages::cells::place;
+use crate::store::view::{TableView, no_row};
 use crate::{Error, ErrorKind, Result};
 
 /// The values of one field in rows whose ids are one after another.

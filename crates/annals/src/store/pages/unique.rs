@@ -11,21 +11,21 @@ use std::sync::atomic::{Ordering, fence};
 ///
 /// Its field is private, so that only [`NoWeak::make_mut`] and [`NoWeak::share`] touch the count.
 #[derive(Debug)]
-pub(super) struct NoWeak<T>(Arc<T>);
+pub(in crate::store) struct NoWeak<T>(Arc<T>);
 
 impl<T: Clone> NoWeak<T> {
-    pub(super) fn new(value: T) -> Self {
+    pub(in crate::store) fn new(value: T) -> Self {
         Self(Arc::new(value))
     }
 
     /// Gives another handle of the same value.
-    pub(super) fn share(&self) -> Self {
+    pub(in crate::store) fn share(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 
     /// Gives the value for changing; copies it first if there is another handle.
     #[inline]
-    pub(super) fn make_mut(&mut self) -> &mut T {
+    pub(in crate::store) fn make_mut(&mut self) -> &mut T {
         if Arc::strong_count(&self.0) != 1 {
             self.copy();
         }

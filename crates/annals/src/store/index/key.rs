@@ -18,7 +18,7 @@ use annals_schema::{RowId, ValueRef};
 
 /// Appends a value of a field.
 #[inline]
-pub(super) fn encode(out: &mut Vec<u8>, nullable: bool, value: ValueRef<'_>) {
+pub(in crate::store) fn encode(out: &mut Vec<u8>, nullable: bool, value: ValueRef<'_>) {
     if nullable {
         out.push(u8::from(!matches!(value, ValueRef::Null)));
     }
@@ -57,7 +57,7 @@ pub(super) fn encode(out: &mut Vec<u8>, nullable: bool, value: ValueRef<'_>) {
 }
 
 /// Appends the beginning of a string or of bytes.
-pub(super) fn encode_prefix(out: &mut Vec<u8>, nullable: bool, prefix: &[u8]) {
+pub(in crate::store) fn encode_prefix(out: &mut Vec<u8>, nullable: bool, prefix: &[u8]) {
     if nullable {
         out.push(1);
     }
@@ -76,18 +76,18 @@ fn escape(out: &mut Vec<u8>, bytes: &[u8]) {
 
 /// Appends the id of the row that has the key.
 #[inline]
-pub(super) fn encode_id(out: &mut Vec<u8>, id: RowId) {
+pub(in crate::store) fn encode_id(out: &mut Vec<u8>, id: RowId) {
     out.extend(id.0.to_be_bytes());
 }
 
 /// Gives the id at the end of an entry.
 #[inline]
-pub(super) fn id_of(entry: &[u8]) -> RowId {
+pub(in crate::store) fn id_of(entry: &[u8]) -> RowId {
     RowId(entry.last_chunk().map_or(0, |id| u64::from_be_bytes(*id)))
 }
 
 /// Gives the least byte string that is greater than all that begin with `prefix`, if there is one.
-pub(super) fn successor(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
+pub(in crate::store) fn successor(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
     while let Some(last) = prefix.pop() {
         if last < u8::MAX {
             prefix.push(last + 1);

@@ -4,19 +4,19 @@ use std::ops::Bound;
 
 use annals_schema::ValueRef;
 
-use super::btree::Range;
-use super::column::Column;
-use super::index::IndexTree;
-use super::key;
-use super::row::Row;
-use super::view::TableView;
+use crate::store::btree::Range;
+use crate::store::columns::column::Column;
+use crate::store::index::key;
+use crate::store::index::tree::IndexTree;
+use crate::store::row::Row;
+use crate::store::view::TableView;
 use crate::{Error, Result};
 
 /// An index in a view.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexView<'a> {
-    pub(super) table: TableView<'a>,
-    pub(super) data: &'a IndexTree,
+    pub(in crate::store) table: TableView<'a>,
+    pub(in crate::store) data: &'a IndexTree,
 }
 
 impl<'a> IndexView<'a> {
@@ -122,7 +122,7 @@ impl<'a> IndexView<'a> {
         self.table.data.columns.get(*self.data.fields.get(at)?)
     }
 
-    pub(super) fn encode(&self, values: &[ValueRef<'_>]) -> Result<Vec<u8>> {
+    pub(in crate::store) fn encode(&self, values: &[ValueRef<'_>]) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         for (at, &value) in values.iter().enumerate() {
             self.encode_next(at, value, &mut out)?;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::super::page::{Epoch, PAGE, Page};
 use super::{Cells, SMALL};
+use crate::store::pages::page::{Epoch, PAGE, Page};
 
 /// What the pages that aren't there hold, aligned as pages are.
 #[repr(align(64))]
@@ -27,7 +27,7 @@ pub(super) fn parts(first: usize, len: usize, each: usize) -> impl Iterator<Item
 
 impl<const W: usize> Cells<W> {
     /// Borrows consecutive cells: `len` of them, or fewer where their page ends.
-    pub(in super::super) fn run(&self, slot: usize, len: usize) -> &[u8] {
+    pub(in crate::store) fn run(&self, slot: usize, len: usize) -> &[u8] {
         let (index, at) = (slot / Self::EACH, slot % Self::EACH);
         let len = len.min(Self::EACH - at);
         if let Some(page) = self.pages.get(index) {
@@ -41,7 +41,7 @@ impl<const W: usize> Cells<W> {
     }
 
     /// Makes a run of cells zeros; makes no page for it.
-    pub(in super::super) fn zero(&mut self, slot: usize, len: usize, fresh: bool, epoch: &Epoch) {
+    pub(in crate::store) fn zero(&mut self, slot: usize, len: usize, fresh: bool, epoch: &Epoch) {
         for part in parts(slot, len, Self::EACH) {
             self.zero_part(part, fresh, epoch);
         }
@@ -66,7 +66,7 @@ impl<const W: usize> Cells<W> {
     }
 
     /// Writes a run of cells, with one copy for each page.
-    pub(in super::super) fn write(
+    pub(in crate::store) fn write(
         &mut self,
         slot: usize,
         cells: &[u8],

@@ -6,25 +6,25 @@
 
 use annals_schema::{Index, IndexNumber, RowId, ValueRef};
 
-use super::btree::Tree;
-use super::key;
-use super::page::Epoch;
-use super::table::Table;
+use crate::store::btree::Tree;
+use crate::store::index::key;
+use crate::store::pages::page::Epoch;
+use crate::store::table::Table;
 
 /// An index of a table.
 #[derive(Clone, Debug)]
-pub(super) struct IndexTree {
-    pub(super) number: IndexNumber,
-    pub(super) tree: Tree,
-    pub(super) table: usize,
+pub(in crate::store) struct IndexTree {
+    pub(in crate::store) number: IndexNumber,
+    pub(in crate::store) tree: Tree,
+    pub(in crate::store) table: usize,
     /// The places of its fields among the table's columns.
-    pub(super) fields: Box<[usize]>,
-    pub(super) unique: bool,
+    pub(in crate::store) fields: Box<[usize]>,
+    pub(in crate::store) unique: bool,
 }
 
 impl IndexTree {
     /// Makes an index without entries.
-    pub(super) fn new(index: &Index, table: &annals_schema::Table) -> Self {
+    pub(in crate::store) fn new(index: &Index, table: &annals_schema::Table) -> Self {
         Self {
             number: index.number,
             tree: Tree::new(0),
@@ -35,7 +35,7 @@ impl IndexTree {
     }
 
     /// Notes that the column at a place, which isn't one of its own, is gone.
-    pub(super) fn forget_column(&mut self, place: usize) {
+    pub(in crate::store) fn forget_column(&mut self, place: usize) {
         for field in self.fields.iter_mut().filter(|field| **field > place) {
             *field -= 1;
         }
@@ -44,7 +44,7 @@ impl IndexTree {
     /// Writes the key of a row, given the value of each of its fields; tells whether it is one that
     /// no other row may have.
     #[inline]
-    pub(super) fn key<'v>(
+    pub(in crate::store) fn key<'v>(
         &self,
         table: &Table,
         value: impl Fn(usize) -> ValueRef<'v>,
@@ -61,12 +61,12 @@ impl IndexTree {
     }
 
     /// Gives a row that has the key.
-    pub(super) fn holder(&self, key: &[u8]) -> Option<RowId> {
+    pub(in crate::store) fn holder(&self, key: &[u8]) -> Option<RowId> {
         self.tree.first_with(key).map(|(entry, _)| key::id_of(entry))
     }
 
     /// Gives two rows that have the same key, if there are.
-    pub(super) fn holders(&self, key: &[u8]) -> Option<(RowId, RowId)> {
+    pub(in crate::store) fn holders(&self, key: &[u8]) -> Option<(RowId, RowId)> {
         let upper = key::successor(key.to_vec());
         let mut entries =
             self.tree.range(key, upper.as_deref()).map(|(entry, _)| key::id_of(entry));
@@ -75,14 +75,14 @@ impl IndexTree {
 
     /// Adds the entry of a row; `key` has its id appended afterwards.
     #[inline]
-    pub(super) fn insert(&mut self, key: &mut Vec<u8>, id: RowId, epoch: &Epoch) {
+    pub(in crate::store) fn insert(&mut self, key: &mut Vec<u8>, id: RowId, epoch: &Epoch) {
         key::encode_id(key, id);
         self.tree.insert(key, &[], epoch);
     }
 
     /// Removes the entry of a row; `key` has its id appended afterwards.
     #[inline]
-    pub(super) fn remove(&mut self, key: &mut Vec<u8>, id: RowId, epoch: &Epoch) {
+    pub(in crate::store) fn remove(&mut self, key: &mut Vec<u8>, id: RowId, epoch: &Epoch) {
         key::encode_id(key, id);
         let was_there = self.tree.remove(key, epoch);
         debug_assert!(was_there, "each row has an entry");
@@ -90,7 +90,11 @@ impl IndexTree {
 
     /// Adds the entries of all rows of a table, in order; gives the first two rows with a key that
     /// only one may have.
-    pub(super) fn build(&mut self, table: &Table, epoch: &Epoch) -> Result<(), (RowId, RowId)> {
+    pub(in crate::store) fn build(
+        &mut self,
+        table: &Table,
+        epoch: &Epoch,
+    ) -> Result<(), (RowId, RowId)> {
         let mut entries: Vec<(Box<[u8]>, Option<usize>)> = Vec::new();
         let mut key = Vec::new();
         for (id, slot) in table.rows.iter() {

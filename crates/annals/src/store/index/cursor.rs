@@ -4,11 +4,11 @@ use std::fmt;
 
 use annals_schema::{RowId, ValueRef};
 
-use super::btree::Cursor;
-use super::key;
-use super::lookup::IndexView;
-use super::row::Row;
 use crate::Result;
+use crate::store::btree::Cursor;
+use crate::store::index::key;
+use crate::store::index::lookup::IndexView;
+use crate::store::row::Row;
 
 /// A gap between two rows in the order of an index, or at an end.
 ///

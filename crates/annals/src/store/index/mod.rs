@@ -1,0 +1,10 @@
+//! Indexes: the rows of a table in the order of some of their fields.
+//!
+//! In reading order: a [`key`] is what sorts, a [`tree`] holds the keys of a table, [`run`] changes
+//! those of many rows at once; [`lookup`] and [`cursor`] read.
+
+pub(super) mod cursor;
+pub(super) mod key;
+pub(super) mod lookup;
+pub(super) mod run;
+pub(super) mod tree;
