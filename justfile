@@ -24,7 +24,8 @@ bench:
 
 # Undefined behaviour in the store's unsafe code.
 miri:
-    cargo +nightly miri test -p annals --lib store::page store::cells store::btree
+    cargo +nightly miri test -p annals --lib -- store::page store::unique store::cells store::btree \
+        store::primitive store::vector store::writer
 
 # Licences and advisories of the dependencies.
 deny:

@@ -40,7 +40,7 @@ fn main() -> Result<()> {
     let now = db.read();
     for person in now.person_by_full_name() {
         let person = person?;
-        let language = person.language().map(|id| now.language().get(id)).transpose()?;
+        let language = now.language().find(person.language())?;
         let language = language.as_ref().map_or("nothing", |language| language.name());
         println!("{}, {} ({language})", person.greeting(), person.full_name());
     }

@@ -50,8 +50,8 @@ enum Outcome {
   insert person \"Ada\"' | annals shell people.annals
   annals dump people.annals --format json
 
-Exit status: 0 when what was asked was done, 1 after an error, 2 when `check` found damage;
-`schema diff` has 3 and 4 for schemas that differ.")]
+Exit status: 0 when what was asked was done, 1 after an error, 2 when `check` found
+damage; `schema diff` has 3 and 4 for schemas that differ.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,

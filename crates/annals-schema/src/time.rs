@@ -24,6 +24,9 @@ const EPOCH_IN_ERAS: i64 = 719_468;
 /// let time: Timestamp = "2021-11-02T22:10:25+01:00".parse().unwrap();
 /// assert_eq!(time.to_string(), "2021-11-02T21:10:25Z");
 /// assert_eq!(Timestamp(1_500_000).to_string(), "1970-01-01T00:00:01.5Z");
+///
+/// let now = Timestamp::from(std::time::SystemTime::now());
+/// assert!(now > time);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)] // as a row's id

@@ -15,7 +15,8 @@ use crate::{Outcome, dump};
 /// As text it is a script: run through `annals shell` it gives a file with the same schema, rows, ids
 /// and next ids, but without the history. As SQL it is a script for SQLite. As JSON it is one object
 /// with an array of rows for each table. As CSV it is a file for each table in a directory, as
-/// `annals export csv` writes them.
+/// `annals export csv` writes them. Text and SQL hold the bytes of blobs; JSON and CSV their names
+/// alone, as in `blob:7`.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals dump people.annals | annals shell copy.annals

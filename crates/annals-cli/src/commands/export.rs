@@ -27,8 +27,9 @@ enum Format {
 /// Write a CSV file for each table
 ///
 /// DIR/TABLE.csv has a header, `id` and the fields in the order of the schema, and the rows in order
-/// of their ids. Null is an empty cell, and so is an empty string. The files appear, and replace older ones, only when all of
-/// them are complete.
+/// of their ids. Null is an empty cell, and so is an empty string. Of a blob there is the name, as in
+/// `blob:7`, not the bytes. The files appear, and replace older ones, only when all of them are
+/// complete.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals export csv people.annals people-csv")]

@@ -20,8 +20,9 @@ use crate::{Outcome, cell, commands, files, language};
 /// The files may be compressed with gzip. Their first line names the columns: all fields of the
 /// table, in any order, and `id`, the row's id; without that column rows get the next ids. An empty
 /// cell is null where the field may be null, else the empty string; for other types it is an error.
-/// In a table's name `-` stands for `_`, too. If FILE isn't there it is created with the schema;
-/// otherwise its schema must be the same. After an error nothing has changed.
+/// In a table's name `-` stands for `_`, too. The cell of a blob is its name, as in `blob:7`, which
+/// must be in FILE already. If FILE isn't there it is created with the schema of --schema; else it
+/// must have that schema, if one is given. After an error nothing has changed.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals import csv people.annals --schema people.schema --at 2021-11-02T00:00:00Z \\
@@ -29,9 +30,9 @@ use crate::{Outcome, cell, commands, files, language};
 pub(crate) struct Arguments {
     /// The database
     file: PathBuf,
-    /// The schema file
+    /// The schema file; that of FILE if left out
     #[arg(long, value_name = "S")]
-    schema: PathBuf,
+    schema: Option<PathBuf>,
     /// The time of the commit, as in 2021-11-02T00:00:00Z; the clock's if left out
     #[arg(long, value_name = "TIME", value_parser = language::time_option)]
     at: Option<Timestamp>,
@@ -42,7 +43,7 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let schema = language::read_schema(&arguments.schema)?.schema;
+    let schema = schema(arguments)?;
     let bar = files::progress(0);
     let mut sources = Vec::new();
     for argument in &arguments.tables {
@@ -68,6 +69,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let (rows, commit) = imported?;
     closed?;
     tell(rows, sources.len(), commit)
+}
+
+fn schema(arguments: &Arguments) -> Result<Schema> {
+    let Some(path) = &arguments.schema else {
+        let reader = Options::new().open_read_only(&arguments.file).map_err(|error| {
+            let is_missing = error.kind() == ErrorKind::NotFound;
+            let advice = if is_missing { "; to create it, say its --schema" } else { "" };
+            Error::new(error.kind(), format!("{error}{advice}"))
+        })?;
+        return Ok(Schema::clone(reader.read().schema()));
+    };
+    Ok(language::read_schema(path)?.schema)
 }
 
 fn tell(rows: u64, tables: usize, commit: Commit) -> Result<Outcome> {

@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use annals::{Level, Options, Result};
 use clap::Args;
 
+use crate::shell::session::Base;
 use crate::{Outcome, commands, files, language, shell};
 
 /// Run commands, typed or from a script
 ///
-/// The file is created if it isn't there.
+/// The file is created if it isn't there. With --read-only it isn't, and nothing can be changed: that
+/// shows a file as it is now, also one that another process is writing, or that nobody may write.
 ///
 /// A script on standard input is one transaction until it says `commit`, and its end commits what is
 /// pending. After each commit one line is printed at once: `committed txid=N position=P
@@ -29,6 +31,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "LEVEL", default_value = "checksummed")]
     #[arg(value_parser = language::level_option)]
     level: Level,
+    /// Only look: everything that would change the file is an error
+    #[arg(long)]
+    read_only: bool,
     /// Don't remember the lines that are typed; ANNALS_HISTORY names the file that they are kept in
     #[arg(long)]
     no_history: bool,
@@ -51,14 +56,14 @@ Example:
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let path = &arguments.file;
+    if arguments.read_only {
+        let reader = Options::new().open_read_only(path)?;
+        return run_lines(Base::ReadOnly(reader.read()), arguments).map(|()| Outcome::Done);
+    }
     let is_new = !path.try_exists().map_err(|error| files::cannot("look for", path, error))?;
     let database = Options::new().level(arguments.level).open(path)?;
     commands::tell_recovery(&database);
-    let ran = if std::io::stdin().is_terminal() {
-        shell::interactive::run(&database, arguments.level, !arguments.no_history)
-    } else {
-        shell::script::run(&database, arguments.level)
-    };
+    let ran = run_lines(Base::Database(&database), arguments);
     let is_unused = is_new && database.read().txid() == 0;
     let closed = database.close();
     if ran.is_err() && is_unused {
@@ -66,4 +71,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         let _ = std::fs::remove_file(path);
     }
     ran.and(closed).map(|()| Outcome::Done)
+}
+
+fn run_lines(base: Base<'_>, arguments: &Arguments) -> Result<()> {
+    if std::io::stdin().is_terminal() {
+        shell::interactive::run(base, arguments.level, !arguments.no_history)
+    } else {
+        shell::script::run(base, arguments.level)
+    }
 }

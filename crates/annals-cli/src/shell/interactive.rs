@@ -1,11 +1,11 @@
 //! The shell at a terminal: a person types lines, and errors don't end the session.
 
-use annals::{Database, Error, ErrorKind, Level, Result};
+use annals::{Error, ErrorKind, Level, Result};
 
 use super::editor::{Editor, Typed};
 use super::history;
 use super::screen::{Screen, Style, colours};
-use super::session::{Answer, Commits, Session};
+use super::session::{Answer, Base, Commits, Session};
 use crate::output::{count, plain};
 
 /// What a person wants to happen to changes that are not committed.
@@ -17,13 +17,16 @@ enum Leave {
 }
 
 /// Runs lines until the person leaves.
-pub(crate) fn run(database: &Database, level: Level, remember: bool) -> Result<()> {
+pub(crate) fn run(base: Base<'_>, level: Level, remember: bool) -> Result<()> {
     let mut screen = Screen::new(true);
     let history = if remember { history::file() } else { None };
     let mut editor = Editor::new(history)?;
-    let mut session = Session::new(database, level, Commits::EachLine);
-    screen
-        .remark("Each line commits by itself, but for those after `begin`. `help` tells more.")?;
+    let rule = match &base {
+        Base::Database(_) => "Each line commits by itself, but for those after `begin`.",
+        Base::ReadOnly(_) => "The file is open read-only, as it is now.",
+    };
+    screen.remark(&format!("{rule} `help` tells more."))?;
+    let mut session = Session::new(base, level, Commits::EachLine);
     loop {
         screen.output.flush()?;
         let leaves = match editor.read(session.schema(), session.is_open())? {

@@ -19,7 +19,7 @@ mod rows;
 mod schema;
 mod screen;
 pub(crate) mod script;
-mod session;
+pub(crate) mod session;
 mod vectors;
 mod words;
 

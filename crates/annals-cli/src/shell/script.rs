@@ -1,22 +1,22 @@
 //! Runs a script from standard input.
 
-use annals::{Database, Error, Level, Result};
+use annals::{Error, Level, Result};
 
 use super::screen::Screen;
-use super::session::{Answer, Commits, Session};
+use super::session::{Answer, Base, Commits, Session};
 use crate::files::read_line;
 
 /// Runs the lines as they come: what a line says is there to read before the next one is read.
-pub(crate) fn run(database: &Database, level: Level) -> Result<()> {
+pub(crate) fn run(base: Base<'_>, level: Level) -> Result<()> {
     let mut screen = Screen::new(false);
-    let done = run_lines(database, level, &mut screen);
+    let done = run_lines(base, level, &mut screen);
     // What was shown before an error is shown.
     done.and(screen.output.flush())
 }
 
-fn run_lines(database: &Database, level: Level, screen: &mut Screen) -> Result<()> {
+fn run_lines(base: Base<'_>, level: Level, screen: &mut Screen) -> Result<()> {
     let mut input = std::io::stdin().lock();
-    let mut session = Session::new(database, level, Commits::WhenSaid);
+    let mut session = Session::new(base, level, Commits::WhenSaid);
     let mut line = Vec::new();
     let mut number = 0_u64;
     loop {

@@ -9,7 +9,7 @@
 //!    commit that fails has rolled it back.
 //! 4. A session that is dropped rolls back.
 
-use annals::{Commit, Database, Error, Level, Result, Schema, Timestamp, Transaction};
+use annals::{Commit, Database, Error, Level, Result, Schema, Snapshot, Timestamp, Transaction};
 use annals_schema::Token;
 
 use super::catalog::{self, Run};
@@ -27,6 +27,35 @@ pub(crate) enum Commits {
     EachLine,
 }
 
+/// What a session works on.
+#[derive(Clone, Debug)]
+pub(crate) enum Base<'db> {
+    /// A database that it may change.
+    Database(&'db Database),
+    /// A state that it may look at only.
+    ReadOnly(Snapshot),
+}
+
+impl Base<'_> {
+    fn read(&self) -> Snapshot {
+        match self {
+            Base::Database(database) => database.read(),
+            Base::ReadOnly(snapshot) => snapshot.clone(),
+        }
+    }
+}
+
+impl<'db> Base<'db> {
+    fn database(&self) -> Result<&'db Database> {
+        match self {
+            Base::Database(database) => Ok(database),
+            Base::ReadOnly(_) => Err(Error::invalid(
+                "the file is open read-only, so nothing was done; leave out --read-only to change it",
+            )),
+        }
+    }
+}
+
 /// What a line that didn't fail has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -40,7 +69,7 @@ pub(crate) enum Answer {
 
 /// What runs the lines of a script, or of a person.
 pub(crate) struct Session<'db> {
-    database: &'db Database,
+    base: Base<'db>,
     transaction: Option<Transaction<'db>>,
     begun: bool,
     level: Level,
@@ -49,8 +78,8 @@ pub(crate) struct Session<'db> {
 
 impl<'db> Session<'db> {
     /// Begins a session whose commits have the level, where they don't say another.
-    pub(crate) const fn new(database: &'db Database, level: Level, commits: Commits) -> Self {
-        Self { database, transaction: None, begun: false, level, commits }
+    pub(crate) const fn new(base: Base<'db>, level: Level, commits: Commits) -> Self {
+        Self { base, transaction: None, begun: false, level, commits }
     }
 
     /// Runs one line.
@@ -75,12 +104,12 @@ impl<'db> Session<'db> {
             Run::SoftCheckpoint => {
                 let [] = words.exactly()?;
                 let answer = self.commit(Some(Level::Soft), None)?;
-                self.database.soft_checkpoint().map(|_| answer)
+                self.base.database()?.soft_checkpoint().map(|_| answer)
             }
             Run::HardCheckpoint => {
                 let [] = words.exactly()?;
                 let answer = self.commit(Some(Level::Checksummed), None)?;
-                self.database.hard_checkpoint().map(|_| answer)
+                self.base.database()?.hard_checkpoint().map(|_| answer)
             }
             Run::Rollback => {
                 let [] = words.exactly()?;
@@ -129,7 +158,7 @@ impl<'db> Session<'db> {
     fn look<T>(&self, how: impl FnOnce(&Present<'_>) -> T) -> T {
         match &self.transaction {
             Some(transaction) => how(&Present::Pending(transaction)),
-            None => how(&Present::Committed(self.database.read())),
+            None => how(&Present::Committed(self.base.read())),
         }
     }
 
@@ -156,7 +185,7 @@ impl<'db> Session<'db> {
         let transaction = match self.transaction.take() {
             Some(transaction) => transaction,
             None => {
-                let mut transaction = self.database.begin()?;
+                let mut transaction = self.base.database()?.begin()?;
                 transaction.set_level(self.level);
                 transaction
             }

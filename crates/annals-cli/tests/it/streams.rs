@@ -37,7 +37,7 @@ fn a_second_writer_is_told_who_is_the_first() {
     let mut command = annals(dir.path(), &["shell", "a.annals"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
-    writeln!(input, "comment \"x\"\ncommit").unwrap();
+    writeln!(input, "create_table t\ncommit").unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
 
@@ -46,6 +46,10 @@ fn a_second_writer_is_told_who_is_the_first() {
     assert_eq!(second.status.code(), Some(1));
     assert!(message.contains(&format!("process {} ", child.id())), "{message}");
     assert_eq!(second.stdout, b"");
+
+    // What the message advises works.
+    let looked = succeed(dir.path(), &["shell", "a.annals", "--read-only"], "dump\ntable t\n");
+    assert!(looked.contains("0 rows"), "{looked}");
 
     drop(input);
     assert!(child.wait().unwrap().success());

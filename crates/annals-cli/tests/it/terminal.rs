@@ -287,6 +287,18 @@ fn lines_that_are_pasted_run_one_by_one_up_to_the_first_error() {
 }
 
 #[test]
+fn lines_that_are_typed_ahead_are_not_lost() {
+    let dir = with_schema();
+    let mut terminal = Terminal::start(dir.path(), &["a.annals"]);
+    terminal.types("insert city Lille 1\rinsert city Lyon 2\rinsert city Nice 3\r");
+    terminal.sees("city 2");
+    terminal.sees(PROMPT);
+    terminal.leaves();
+    let dump = dump(dir.path());
+    assert!(dump.contains("insert_at city 2 \"Nice\" 3\n"), "{dump}");
+}
+
+#[test]
 fn colours_are_for_terminals_that_want_them() {
     let dir = with_schema();
     let shown_with = |variables: &[(&str, &str)]| {

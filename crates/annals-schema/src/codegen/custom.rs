@@ -67,7 +67,7 @@ impl Customs {
             let name = &custom.name;
             format!(
                 "            {number} => {{\n                \
-                 let mut tables = custom::{name}::Transaction::new(transaction);\n                \
+                 let mut tables = custom::{name}::new(transaction);\n                \
                  (self.{name})(&mut tables)\n            }}\n"
             )
         });

@@ -198,13 +198,13 @@ fn reads() -> [String; 3] {
     };
     let find = Function {
         doc: &[
-            "Gives the row with that id, if there is one.",
+            "Gives the row with that id, if there is one; follows a reference.",
             "",
             "# Errors",
             "It can't be loaded.",
         ],
         name: "find",
-        parameters: vec!["self".to_owned(), "id: Id".to_owned()],
+        parameters: vec!["self".to_owned(), "id: impl ::annals::typed::Nullable<Id>".to_owned()],
         gives: "::annals::Result<Option<Row<'t>>>",
         body: "self.0.into_table().find(id)",
     };

@@ -31,6 +31,8 @@ pub struct Database {
     recovered: Recovered,
     level: Level,
     closed: bool,
+    /// Whether a program's typed code relies on the schema.
+    has_fixed_schema: bool,
 }
 
 /// What only the writer touches.
@@ -70,6 +72,7 @@ impl Database {
             recovered: setup.recovered,
             level: setup.level,
             closed: false,
+            has_fixed_schema: false,
         }
     }
 
@@ -79,6 +82,17 @@ impl Database {
     /// See [`Options::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Options::new().open(path)
+    }
+
+    /// Refuses every change of the schema from now on.
+    pub(super) fn fix_schema(mut self) -> Self {
+        self.has_fixed_schema = true;
+        self
+    }
+
+    /// Tells whether a program's typed code relies on the schema.
+    pub(super) const fn has_fixed_schema(&self) -> bool {
+        self.has_fixed_schema
     }
 
     /// Gives a snapshot of the last commit. Never waits; costs one reference count.

@@ -130,7 +130,7 @@ impl Options {
         let database = self.open(&path)?;
         let place = path.as_ref().display();
         database.upgrade(schema, customs).map_err(|error| error.within(place))?;
-        Ok(database)
+        Ok(database.fix_schema())
     }
 
     /// Opens an existing database for reading only, as [`Self::open_read_only`] does. Its schema is
@@ -242,7 +242,7 @@ impl Options {
 /// Splits a path into a directory and a name in it.
 pub(super) fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
     let (directory, name) = FileDirectory::split(path)
-        .map_err(|error| Error::io(format!("{}: no path of a file", path.display()), error))?;
+        .map_err(|error| Error::io(format!("the path {path:?} can't be used"), error))?;
     Ok((directory, name))
 }
 

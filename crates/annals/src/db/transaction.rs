@@ -25,14 +25,16 @@ pub struct Commit {
 /// [`commit`](Transaction::commit), it is rolled back.
 ///
 /// A statement that fails has changed nothing, and the transaction can go on; except after an `Io`
-/// error of the journal, when all that is left is to roll back.
+/// error of the journal, or when a program's own code that makes the values of a run panics or makes
+/// others the second time: then all that is left is to roll back.
 #[derive(Debug)]
 pub struct Transaction<'db> {
     database: &'db Database,
     pub(super) writing: MutexGuard<'db, Writing>,
     level: Level,
     time: Option<Timestamp>,
-    /// Whether the journal failed: store and journal may differ until both are rolled back.
+    /// Whether a statement stopped in the middle: store and journal may differ until both are rolled
+    /// back.
     pub(super) broken: bool,
     committed: bool,
 }
@@ -55,10 +57,17 @@ impl<'db> Transaction<'db> {
     /// Applies a command of the schema language.
     ///
     /// # Errors
-    /// `Invalid` if it doesn't fit the schema; `Unique` if rows contradict a new unique index;
-    /// `Reference` if rows would get a default that leads to no row.
+    /// `Invalid` if it doesn't fit the schema, or if the database was opened with the schema of a
+    /// program, whose code relies on it; `Unique` if rows contradict a new unique index; `Reference`
+    /// if rows would get a default that leads to no row.
     pub fn apply_command(&mut self, command: &Command) -> Result<()> {
         self.usable()?;
+        if self.database.has_fixed_schema() {
+            return Err(Error::invalid(
+                "the database was opened with the schema of a program, which relies on it: write the \
+                 change below the program's schema, and the file is upgraded when it is opened",
+            ));
+        }
         self.prepare(command)?;
         self.writing.store.apply_command(command)?;
         self.note(&Event::Schema(command))
@@ -260,7 +269,7 @@ impl<'db> Transaction<'db> {
     pub(super) fn note(&mut self, event: &Event<'_>) -> Result<()> {
         let Writing { writer, store } = &mut *self.writing;
         let noted = writer.event(store.view().schema(), event);
-        self.broken = noted.is_err();
+        self.broken |= noted.is_err();
         noted
     }
 
@@ -269,7 +278,8 @@ impl<'db> Transaction<'db> {
             return Ok(());
         }
         Err(Error::invalid(
-            "the journal couldn't be written in this transaction: roll it back and start again",
+            "a statement of this transaction stopped in the middle (the journal couldn't be written, \
+             or making the values of a run failed): roll it back and start again",
         ))
     }
 }

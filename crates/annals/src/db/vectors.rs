@@ -48,9 +48,10 @@ impl Transaction<'_> {
     /// lengths, or a value that doesn't fit its field; or the table has a single row, or no more
     /// ids.
     pub fn insert_rows(&mut self, table: TableNumber, fields: &[Values<'_>]) -> Result<RowId> {
-        let count = self.check_fields(table, fields)?.0;
+        self.usable()?;
+        let (count, filled) = self.check_fields(table, fields)?;
         let id = self.next_id_for(table, count)?;
-        self.insert_rows_at(table, id, fields)?;
+        self.insert_checked(table, (id, count), &filled, fields)?;
         Ok(id)
     }
 
@@ -66,19 +67,41 @@ impl Transaction<'_> {
     ) -> Result<()> {
         self.usable()?;
         let (count, filled) = self.check_fields(table, fields)?;
+        self.insert_checked(table, (id, count), &filled, fields)
+    }
+
+    /// Inserts rows whose values were checked.
+    fn insert_checked(
+        &mut self,
+        table: TableNumber,
+        (id, count): (RowId, u64),
+        filled: &[Option<FieldNumber>],
+        fields: &[Values<'_>],
+    ) -> Result<()> {
         self.writing.store.check_free(table, id, count)?;
-        for (id, count) in pieces(id, count) {
-            self.writing.store.add_rows(table, id, count);
-            self.note(&Event::InsertVector { table, id, count })?;
-        }
-        for (field, values) in filled.into_iter().zip(fields) {
-            // A field of zeros is as it was inserted.
-            if let Some(field) = field {
-                self.write_pieces(table, id, field, values, true)?;
+        self.wholly(|tx| {
+            for (id, count) in pieces(id, count) {
+                tx.writing.store.add_rows(table, id, count);
+                tx.note(&Event::InsertVector { table, id, count })?;
             }
-        }
-        self.writing.store.index_rows(table, id, count);
-        Ok(())
+            for (field, values) in filled.iter().zip(fields) {
+                // A field of zeros is as it was inserted.
+                if let Some(field) = *field {
+                    tx.write_pieces(table, id, field, values, true)?;
+                }
+            }
+            tx.writing.store.index_rows(table, id, count);
+            Ok(())
+        })
+    }
+
+    /// Runs what must happen wholly or not at all. If it fails, or if the program's values panic when
+    /// they are asked for, all that is left is to roll back.
+    fn wholly(&mut self, change: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.broken = true;
+        let changed = change(self);
+        self.broken = changed.is_err();
+        changed
     }
 
     /// Sets one field of the rows with ids from `id` on: as many as there are values. Unique keys and
@@ -102,7 +125,7 @@ impl Transaction<'_> {
         self.usable()?;
         let values = values.into();
         self.writing.store.check_vector(table, id, field, &values)?;
-        self.write_pieces(table, id, field, &values, false)
+        self.wholly(|tx| tx.write_pieces(table, id, field, &values, false))
     }
 
     /// Deletes rows with ids from `id` on, the last one first, and what enforced references say goes
@@ -165,7 +188,8 @@ impl Transaction<'_> {
         Ok((count.unwrap_or_default(), filled))
     }
 
-    /// Sets a field of rows, piece by piece, in store and journal; all was checked.
+    /// Sets a field of rows, piece by piece, in store and journal; all was checked. If this fails, the
+    /// transaction can only be rolled back.
     fn write_pieces(
         &mut self,
         table: TableNumber,
@@ -177,7 +201,11 @@ impl Transaction<'_> {
         let ty = self.view().schema().table(table).and_then(|table| table.field(field));
         let Some(ty) = ty.map(|field| field.ty) else { return Ok(()) };
         let Writing { writer, store } = &mut *self.writing;
-        let written = values.each_piece(ty, |at, values| {
+        let may_change = values.may_change();
+        values.each_piece(ty, |at, values| {
+            if may_change {
+                store.check_again(table, field, values)?;
+            }
             let id = RowId(first.0 + at as u64);
             if are_new {
                 store.fill_rows(table, id, field, values);
@@ -185,9 +213,7 @@ impl Transaction<'_> {
                 store.set_rows(table, id, field, values, true);
             }
             writer.event(store.view().schema(), &Event::UpdateVector { table, id, field, values })
-        });
-        self.broken = written.is_err();
-        written
+        })
     }
 }
 

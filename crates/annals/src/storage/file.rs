@@ -51,7 +51,7 @@ impl FileDirectory {
             given.to_owned()
         };
         let name = real.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
-            let message = format!("{} doesn't end with a file's name in UTF-8", given.display());
+            let message = "it doesn't end with a file's name, which must be UTF-8";
             io::Error::new(io::ErrorKind::InvalidInput, message)
         })?;
         let directory = Self::new(real.parent().unwrap_or(Path::new("")));

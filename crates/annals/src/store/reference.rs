@@ -37,8 +37,8 @@ pub(super) struct Doubts {
     lost: Vec<(TableNumber, Run)>,
 }
 
-/// How many of the last notes are looked at for one that goes on with the next row: more than a
-/// table usually has references.
+/// How many of the last notes are looked at for one that has the row or ends in front of it: more
+/// than a table usually has references.
 const OPEN_RUNS: usize = 4;
 
 impl Doubts {
@@ -48,8 +48,10 @@ impl Doubts {
 
     fn note_set(&mut self, table: TableNumber, field: FieldNumber, (first, count): (u64, u64)) {
         for (of, on, run) in self.set.iter_mut().rev().take(OPEN_RUNS) {
-            if (*of, *on) == (table, field) && run.end == first {
-                run.end += count;
+            // A run that was set twice, or a part of it, is looked at once.
+            let touches = run.first <= first && first <= run.end;
+            if (*of, *on) == (table, field) && touches {
+                run.end = run.end.max(first + count);
                 return;
             }
         }
@@ -285,5 +287,30 @@ impl Store {
                 to.0
             ),
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_again_is_looked_at_once() {
+        let mut doubts = Doubts::default();
+        let mut note = |field, first, count| {
+            doubts.note_set(TableNumber(0), FieldNumber(field), (first, count));
+        };
+        for _ in 0..3 {
+            (0..4).for_each(|field| note(field, 10, 5));
+        }
+        note(0, 12, 5); // overlaps
+        note(0, 17, 1); // goes on
+        note(0, 11, 2); // within
+        note(1, 16, 1); // behind a gap
+        note(1, 9, 1); // in front
+        let runs: Vec<_> =
+            doubts.set.iter().map(|(_, field, run)| (field.0, run.first, run.end)).collect();
+        let first = [(0, 10, 18), (1, 10, 15), (2, 10, 15), (3, 10, 15)];
+        assert_eq!(runs, [&first[..], &[(1, 16, 17), (1, 9, 10)]].concat());
     }
 }

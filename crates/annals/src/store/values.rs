@@ -67,6 +67,12 @@ impl<'a> Values<'a> {
         }
     }
 
+    /// Tells whether code of the program makes the values each time they are asked for, and so might
+    /// make others than those that were checked.
+    pub(crate) const fn may_change(&self) -> bool {
+        matches!(self.source, Source::Made(..))
+    }
+
     /// Lets `take` have the values in pieces of events, in order, each with the place of its first
     /// value.
     pub(crate) fn each_piece(

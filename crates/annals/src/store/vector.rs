@@ -129,6 +129,22 @@ impl Store {
         Ok(Checked { count: count as u64, is_zero })
     }
 
+    /// Fails unless a field can take these values, which the program made once more after it had made
+    /// them for [`check_values`](Self::check_values).
+    pub(crate) fn check_again(
+        &self,
+        number: TableNumber,
+        field: FieldNumber,
+        values: Vector<'_>,
+    ) -> Result<()> {
+        let column = self.table(number)?.column(field);
+        match column.and_then(|column| first_bad(column, values, &self.working.blobs)) {
+            Some(value) => Err(bad_value(&self.working, number, field, &value)
+                .within("a value was another one when it was asked for again")),
+            None => Ok(()),
+        }
+    }
+
     fn name_of(&self, table: TableNumber, field: FieldNumber) -> String {
         let schema = self.working.schema.table(table);
         let field = schema.and_then(|table| table.field(field)).map_or("?", |field| &field.name);

@@ -6,7 +6,7 @@ use std::ops::{Bound, RangeBounds};
 
 use annals_schema::RowId;
 
-use super::{Id, Record};
+use super::{Id, Nullable, Record};
 use crate::{Result, TableView, View};
 
 /// A table in a view, for reading.
@@ -34,12 +34,16 @@ impl<'a, R: Record> Table<'a, R> {
         self.table.get(id.into()).map(Into::into)
     }
 
-    /// Gives the row with that id, if there is one.
+    /// Gives the row with that id, if there is one. It follows a reference, which is an `Option` of an
+    /// id: `now.city().find(person.home())?`.
     ///
     /// # Errors
     /// The row can't be loaded.
-    pub fn find(&self, id: Id<R>) -> Result<Option<R::Row<'a>>> {
-        Ok(self.table.find(id.into())?.map(Into::into))
+    pub fn find(&self, id: impl Nullable<Id<R>>) -> Result<Option<R::Row<'a>>> {
+        match id.or_null() {
+            Some(id) => Ok(self.table.find(id.into())?.map(Into::into)),
+            None => Ok(None),
+        }
     }
 
     /// Follows a reference to this table; `None` if it is null or leads to no row.
@@ -72,7 +76,6 @@ impl<'a, R: Record> Table<'a, R> {
     }
 
     /// Gives all rows in order of their ids, from either end.
-    #[must_use]
     pub fn iter(&self) -> Rows<'a, R> {
         Rows { rows: self.table.rows(), kind: PhantomData }
     }
@@ -100,7 +103,6 @@ impl<'a, R: Record> Table<'a, R> {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use]
     pub fn range(&self, ids: impl RangeBounds<Id<R>>) -> Rows<'a, R> {
         let bounds: (Bound<RowId>, Bound<RowId>) =
             (ids.start_bound().map(|&id| id.into()), ids.end_bound().map(|&id| id.into()));
@@ -145,6 +147,7 @@ impl<'a, R: Record> IntoIterator for &Table<'a, R> {
 }
 
 /// The rows of a table in order of their ids, from both ends.
+#[must_use = "it gives rows only when it is stepped"]
 pub struct Rows<'a, R> {
     rows: crate::Rows<'a>,
     kind: PhantomData<fn() -> R>,

@@ -37,7 +37,7 @@ fn the_readme_shows_the_tutorial() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     let example = fs::read_to_string(root.join("examples/tutorial.rs")).unwrap();
-    let statements = example.split_once("let lille =").unwrap().1;
+    let statements = example.split_once("db.write(|tx| {").unwrap().1;
     for line in statements.lines().map(str::trim).filter(|line| line.len() > 2) {
         assert!(readme.contains(line), "README.md does not show `{line}`");
     }

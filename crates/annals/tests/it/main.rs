@@ -8,6 +8,7 @@
 )]
 
 mod blobs;
+mod columns;
 mod compiler;
 mod crash;
 mod crash_states;

@@ -250,3 +250,95 @@ fn the_typed_forms_read_what_they_wrote() {
     assert_eq!(copy, prices[..2]);
     db.close().unwrap();
 }
+
+/// Text that becomes bytes which are none, as soon as it was asked for so often.
+#[derive(Clone, Copy)]
+struct Fickle<'a> {
+    asked: &'a std::cell::Cell<u32>,
+    honest: u32,
+}
+
+impl<'a> From<Fickle<'a>> for ValueRef<'a> {
+    fn from(value: Fickle<'a>) -> Self {
+        value.asked.set(value.asked.get() + 1);
+        if value.asked.get() > value.honest {
+            return ValueRef::Bytes(&[0xff; 20]);
+        }
+        ValueRef::String("text")
+    }
+}
+
+/// Text that can be had only so often.
+struct Panicking<'a>(&'a std::cell::Cell<u32>);
+
+impl AsRef<str> for Panicking<'_> {
+    fn as_ref(&self) -> &str {
+        self.0.set(self.0.get().checked_sub(1).expect("it is asked for once too often"));
+        "text"
+    }
+}
+
+/// Sees that a transaction in which a statement stopped in the middle leaves nothing.
+fn assert_can_only_be_rolled_back(mut tx: annals::Transaction<'_>) {
+    let error = tx.delete(TABLE, RowId(0)).unwrap_err();
+    assert!(error.to_string().contains("roll it back"), "{error}");
+    tx.commit().unwrap_err();
+}
+
+#[test]
+fn values_that_change_between_two_looks_reach_neither_store_nor_journal() {
+    let db = new(false);
+    db.write(|tx| tx.insert_vector(TABLE, 1)).unwrap();
+    let before = db.read().point();
+    for honest in 0..4 {
+        for insert in [true, false] {
+            let asked = std::cell::Cell::new(0);
+            let texts = [Some(Fickle { asked: &asked, honest })];
+            let mut tx = db.begin().unwrap();
+            let written = if insert {
+                tx.insert_rows(TABLE, &[[1_i64].as_slice().into(), texts.as_slice().into()])
+                    .map(drop)
+            } else {
+                tx.update_vector(TABLE, RowId(0), TEXT, texts.as_slice())
+            };
+            match written {
+                Ok(()) => tx.rollback().unwrap(),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+                    if honest > 0 {
+                        assert_can_only_be_rolled_back(tx);
+                    }
+                }
+            }
+            let most = if honest == 0 { 1 } else { honest + 1 };
+            assert!(asked.get() <= most, "it was refused where it first was another");
+            assert_eq!(db.read().point(), before);
+            db.read().check().unwrap();
+        }
+    }
+}
+
+#[test]
+fn values_that_panic_in_the_middle_leave_nothing() {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    let db = new(false);
+    let before = db.read().point();
+    let mut finished = false;
+    for often in 0..9 {
+        let asked = std::cell::Cell::new(often);
+        let texts = [Panicking(&asked), Panicking(&asked)];
+        let mut tx = db.begin().unwrap();
+        let values = [[1_i64, 2].as_slice().into(), annals::store::Values::strings(&texts)];
+        let inserted = catch_unwind(AssertUnwindSafe(|| tx.insert_rows(TABLE, &values)));
+        finished |= inserted.is_ok();
+        if inserted.is_err() && !tx.is_empty() {
+            assert_can_only_be_rolled_back(tx);
+        } else {
+            tx.rollback().unwrap();
+        }
+        assert_eq!(db.read().point(), before);
+        let tx = db.begin().unwrap();
+        tx.view().check().unwrap();
+    }
+    assert!(finished, "it is asked for a bounded number of times");
+}

@@ -85,6 +85,8 @@ pub const SCHEMA: &str = "\
     create_table New\n\
     add_field New row string null\n\
     add_field New values blob\n\
+    create_table new\n\
+    add_field new delete string\n\
     custom self\n\
     custom type\n\
     custom Customs\n\
@@ -392,19 +394,19 @@ impl Customs<'_> {
     ) -> ::annals::Result<()> {
         match custom.number {
             0 => {
-                let mut tables = custom::self_::Transaction::new(transaction);
+                let mut tables = custom::self_::new(transaction);
                 (self.self_)(&mut tables)
             }
             1 => {
-                let mut tables = custom::r#type::Transaction::new(transaction);
+                let mut tables = custom::r#type::new(transaction);
                 (self.r#type)(&mut tables)
             }
             2 => {
-                let mut tables = custom::Customs::Transaction::new(transaction);
+                let mut tables = custom::Customs::new(transaction);
                 (self.Customs)(&mut tables)
             }
             3 => {
-                let mut tables = custom::Transaction::Transaction::new(transaction);
+                let mut tables = custom::Transaction::new(transaction);
                 (self.Transaction)(&mut tables)
             }
             _ => ::annals::typed::unknown_custom(custom),
@@ -536,6 +538,12 @@ impl<'a> View<'a> {
     /// Gives the table `New`.
     #[must_use]
     pub fn New(self) -> New::Table<'a> {
+        ::annals::typed::Table::new(self.0)
+    }
+
+    /// Gives the table `new`.
+    #[must_use]
+    pub fn new(self) -> new::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
@@ -691,6 +699,12 @@ impl Snapshot {
         self.view().New()
     }
 
+    /// Gives the table `new`.
+    #[must_use]
+    pub fn new(&self) -> new::Table<'_> {
+        self.view().new()
+    }
+
     /// Gives the index `type_`.
     #[must_use]
     pub fn type_(&self) -> r#type::Type<'_> {
@@ -821,6 +835,11 @@ impl<'db> Transaction<'db> {
     /// Gives the table `New`.
     pub fn New(&mut self) -> New::Writer<'_, 'db> {
         New::Writer::new(&mut self.0)
+    }
+
+    /// Gives the table `new`.
+    pub fn new(&mut self) -> new::Writer<'_, 'db> {
+        new::Writer::new(&mut self.0)
     }
 
     /// Gives the index `type_`.
@@ -1097,11 +1116,14 @@ pub mod r#type {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -1465,11 +1487,14 @@ pub mod self_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -1578,11 +1603,14 @@ pub mod crate_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -1691,11 +1719,14 @@ pub mod super_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -1861,11 +1892,14 @@ pub mod __ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -2187,11 +2221,14 @@ pub mod Database_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -2533,11 +2570,14 @@ pub mod id {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -2958,11 +2998,14 @@ pub mod comment___ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -3126,11 +3169,14 @@ pub mod comment_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -3239,11 +3285,14 @@ pub mod view_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -3410,11 +3459,14 @@ pub mod str_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -3586,11 +3638,14 @@ pub mod Option_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -3757,11 +3812,14 @@ pub mod std {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -4075,11 +4133,14 @@ pub mod annals {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -4402,11 +4463,14 @@ pub mod r#yield {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -4639,11 +4703,14 @@ pub mod Customs_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -4830,11 +4897,14 @@ pub mod custom_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -4943,11 +5013,14 @@ pub mod Reader_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -5056,11 +5129,14 @@ pub mod write_blob_ {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -5276,11 +5352,190 @@ pub mod New {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
+            self.0.into_table().find(id)
+        }
+
+        /// Gives all rows in order of their ids.
+        pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
+            self.0.into_table().iter()
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
+        type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        fn deref(&self) -> &Self::Target {
+            &self.0
+        }
+    }
+
+    impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        fn deref_mut(&mut self) -> &mut Self::Target {
+            &mut self.0
+        }
+    }
+}
+
+/// The table `new`.
+pub mod new {
+    /// The kind of rows that the table `new` holds.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Kind {}
+
+    impl ::annals::typed::Record for Kind {
+        const TABLE: ::annals::TableNumber = ::annals::TableNumber(20);
+        const NAME: &'static str = "new";
+        type Row<'a> = Row<'a>;
+    }
+
+    /// The id of a row of `new`.
+    pub type Id = ::annals::typed::Id<Kind>;
+
+    /// The table `new`, for reading.
+    pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
+
+    /// A row of `new`. Its getters can't fail, and cost no search.
+    #[derive(Clone)]
+    pub struct Row<'a>(::annals::Row<'a>);
+
+    impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        fn from(row: ::annals::Row<'a>) -> Self {
+            Self(row)
+        }
+    }
+
+    impl ::std::fmt::Debug for Row<'_> {
+        fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+            ::std::fmt::Debug::fmt(&self.0, f)
+        }
+    }
+
+    impl<'a> Row<'a> {
+        /// Gives the row's id.
+        #[inline]
+        #[must_use]
+        pub fn id(&self) -> Id {
+            Id::from(self.0.id())
+        }
+
+        /// Gives the same row without the types of its schema.
+        #[inline]
+        #[must_use]
+        pub fn as_dynamic(&self) -> &::annals::Row<'a> {
+            &self.0
+        }
+
+        /// The field `delete`: string.
+        #[inline]
+        #[must_use]
+        pub fn delete(&self) -> &str {
+            self.0.read(::annals::FieldNumber(0))
+        }
+    }
+
+    /// The values of a new row of `new`. `Default` gives those of the schema; `From` copies a row.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub struct New<'a> {
+        /// The field `delete`: string.
+        pub delete: &'a str,
+    }
+
+    impl<'a> New<'a> {
+        fn values(self) -> [::annals::ValueRef<'a>; 1] {
+            let values = [self.delete.into()];
+            values
+        }
+    }
+
+    impl<'a> From<&'a Row<'_>> for New<'a> {
+        fn from(row: &'a Row<'_>) -> Self {
+            Self {
+                delete: row.delete(),
+            }
+        }
+    }
+
+    /// The column `delete`, to be read and written in many rows at once.
+    pub const DELETE: ::annals::typed::Column<Kind, &'static str> =
+        ::annals::typed::Column::new(::annals::FieldNumber(0));
+
+    /// The table `new` in a transaction, for reading and writing.
+    #[derive(Debug)]
+    #[must_use]
+    pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
+
+    impl<'t, 'db> Writer<'t, 'db> {
+        pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
+            Self(::annals::typed::Writer::new(transaction))
+        }
+
+        /// Inserts a row with the table's next id.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert(&mut self, delete: &str) -> ::annals::Result<Id> {
+            self.0.insert(&[delete.into()])
+        }
+
+        /// Inserts a row with the table's next id, given by the names of its fields. The others
+        /// are the schema's defaults with `..Default::default()`; `New::from` copies a row.
+        ///
+        /// # Errors
+        /// A row has the same key in a unique index, or the journal can't be written.
+        pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
+            self.0.insert(&row.values())
+        }
+
+        /// Inserts a row at a free id.
+        ///
+        /// # Errors
+        /// The id is in use, a row has the same key in a unique index, or the journal can't be
+        /// written.
+        pub fn insert_at(&mut self, id: Id, delete: &str) -> ::annals::Result<()> {
+            self.0.insert_at(id, &[delete.into()])
+        }
+
+        /// Inserts many rows with the table's next ids: for each field a slice, all of the same
+        /// length. Gives the first row's id. Unique keys are checked at commit.
+        ///
+        /// # Errors
+        /// The slices aren't of the same length, or the journal can't be written.
+        pub fn insert_vector(&mut self, delete: &[impl AsRef<str>]) -> ::annals::Result<Id> {
+            self.0
+                .insert_vector(&[::annals::typed::Vector::strings(delete)])
+        }
+
+        /// Sets the field `delete` of a row.
+        ///
+        /// # Errors
+        /// There is no row with that id, or the journal can't be written.
+        pub fn set_delete(&mut self, id: Id, delete: &str) -> ::annals::Result<()> {
+            self.0.set(id, ::annals::FieldNumber(0), delete.into())
+        }
+
+        /// Gives the row with that id.
+        ///
+        /// # Errors
+        /// There is none.
+        pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
+            self.0.into_table().get(id)
+        }
+
+        /// Gives the row with that id, if there is one; follows a reference.
+        ///
+        /// # Errors
+        /// It can't be loaded.
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -5348,6 +5603,8 @@ pub mod custom {
 
         pub use super::super::New;
 
+        pub use super::super::new;
+
         /// The program's function: a closure or a function, borrowed. What it returns as an error rolls the
         /// upgrade back.
         pub type Function<'f> = &'f mut dyn FnMut(&mut Transaction<'_, '_>) -> ::annals::Result<()>;
@@ -5356,11 +5613,14 @@ pub mod custom {
         #[derive(Debug)]
         pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
 
-        impl<'t, 'db> Transaction<'t, 'db> {
-            pub(in super::super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-                Self(transaction)
-            }
+        // A function of its own, since a table may be called `new`.
+        pub(in super::super) fn new<'t, 'db>(
+            transaction: &'t mut ::annals::Transaction<'db>,
+        ) -> Transaction<'t, 'db> {
+            Transaction(transaction)
+        }
 
+        impl<'db> Transaction<'_, 'db> {
             /// Gives what the transaction sees.
             #[must_use]
             pub fn view(&self) -> View<'_> {
@@ -5537,6 +5797,12 @@ pub mod custom {
             pub fn New(self) -> New::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
+
+            /// Gives the table `new`.
+            #[must_use]
+            pub fn new(self) -> new::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
         }
 
         impl<'db> Transaction<'_, 'db> {
@@ -5638,6 +5904,11 @@ pub mod custom {
             /// Gives the table `New`.
             pub fn New(&mut self) -> New::Writer<'_, 'db> {
                 New::Writer::new(self.0)
+            }
+
+            /// Gives the table `new`.
+            pub fn new(&mut self) -> new::Writer<'_, 'db> {
+                new::Writer::new(self.0)
             }
         }
     }
@@ -5684,6 +5955,8 @@ pub mod custom {
 
         pub use super::super::New;
 
+        pub use super::super::new;
+
         /// The program's function: a closure or a function, borrowed. What it returns as an error rolls the
         /// upgrade back.
         pub type Function<'f> = &'f mut dyn FnMut(&mut Transaction<'_, '_>) -> ::annals::Result<()>;
@@ -5692,11 +5965,14 @@ pub mod custom {
         #[derive(Debug)]
         pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
 
-        impl<'t, 'db> Transaction<'t, 'db> {
-            pub(in super::super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-                Self(transaction)
-            }
+        // A function of its own, since a table may be called `new`.
+        pub(in super::super) fn new<'t, 'db>(
+            transaction: &'t mut ::annals::Transaction<'db>,
+        ) -> Transaction<'t, 'db> {
+            Transaction(transaction)
+        }
 
+        impl<'db> Transaction<'_, 'db> {
             /// Gives what the transaction sees.
             #[must_use]
             pub fn view(&self) -> View<'_> {
@@ -5873,6 +6149,12 @@ pub mod custom {
             pub fn New(self) -> New::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
+
+            /// Gives the table `new`.
+            #[must_use]
+            pub fn new(self) -> new::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
         }
 
         impl<'db> Transaction<'_, 'db> {
@@ -5974,6 +6256,11 @@ pub mod custom {
             /// Gives the table `New`.
             pub fn New(&mut self) -> New::Writer<'_, 'db> {
                 New::Writer::new(self.0)
+            }
+
+            /// Gives the table `new`.
+            pub fn new(&mut self) -> new::Writer<'_, 'db> {
+                new::Writer::new(self.0)
             }
         }
     }
@@ -6020,6 +6307,8 @@ pub mod custom {
 
         pub use super::super::New;
 
+        pub use super::super::new;
+
         /// The program's function: a closure or a function, borrowed. What it returns as an error rolls the
         /// upgrade back.
         pub type Function<'f> = &'f mut dyn FnMut(&mut Transaction<'_, '_>) -> ::annals::Result<()>;
@@ -6028,11 +6317,14 @@ pub mod custom {
         #[derive(Debug)]
         pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
 
-        impl<'t, 'db> Transaction<'t, 'db> {
-            pub(in super::super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-                Self(transaction)
-            }
+        // A function of its own, since a table may be called `new`.
+        pub(in super::super) fn new<'t, 'db>(
+            transaction: &'t mut ::annals::Transaction<'db>,
+        ) -> Transaction<'t, 'db> {
+            Transaction(transaction)
+        }
 
+        impl<'db> Transaction<'_, 'db> {
             /// Gives what the transaction sees.
             #[must_use]
             pub fn view(&self) -> View<'_> {
@@ -6209,6 +6501,12 @@ pub mod custom {
             pub fn New(self) -> New::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
+
+            /// Gives the table `new`.
+            #[must_use]
+            pub fn new(self) -> new::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
         }
 
         impl<'db> Transaction<'_, 'db> {
@@ -6310,6 +6608,11 @@ pub mod custom {
             /// Gives the table `New`.
             pub fn New(&mut self) -> New::Writer<'_, 'db> {
                 New::Writer::new(self.0)
+            }
+
+            /// Gives the table `new`.
+            pub fn new(&mut self) -> new::Writer<'_, 'db> {
+                new::Writer::new(self.0)
             }
         }
     }
@@ -6356,6 +6659,8 @@ pub mod custom {
 
         pub use super::super::New;
 
+        pub use super::super::new;
+
         /// The program's function: a closure or a function, borrowed. What it returns as an error rolls the
         /// upgrade back.
         pub type Function<'f> = &'f mut dyn FnMut(&mut Transaction<'_, '_>) -> ::annals::Result<()>;
@@ -6364,11 +6669,14 @@ pub mod custom {
         #[derive(Debug)]
         pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
 
-        impl<'t, 'db> Transaction<'t, 'db> {
-            pub(in super::super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-                Self(transaction)
-            }
+        // A function of its own, since a table may be called `new`.
+        pub(in super::super) fn new<'t, 'db>(
+            transaction: &'t mut ::annals::Transaction<'db>,
+        ) -> Transaction<'t, 'db> {
+            Transaction(transaction)
+        }
 
+        impl<'db> Transaction<'_, 'db> {
             /// Gives what the transaction sees.
             #[must_use]
             pub fn view(&self) -> View<'_> {
@@ -6545,6 +6853,12 @@ pub mod custom {
             pub fn New(self) -> New::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
+
+            /// Gives the table `new`.
+            #[must_use]
+            pub fn new(self) -> new::Table<'a> {
+                ::annals::typed::Table::new(self.0)
+            }
         }
 
         impl<'db> Transaction<'_, 'db> {
@@ -6646,6 +6960,11 @@ pub mod custom {
             /// Gives the table `New`.
             pub fn New(&mut self) -> New::Writer<'_, 'db> {
                 New::Writer::new(self.0)
+            }
+
+            /// Gives the table `new`.
+            pub fn new(&mut self) -> new::Writer<'_, 'db> {
+                new::Writer::new(self.0)
             }
         }
     }

@@ -344,15 +344,15 @@ impl Customs<'_> {
     ) -> ::annals::Result<()> {
         match custom.number {
             0 => {
-                let mut tables = custom::set_default_language::Transaction::new(transaction);
+                let mut tables = custom::set_default_language::new(transaction);
                 (self.set_default_language)(&mut tables)
             }
             1 => {
-                let mut tables = custom::r#type::Transaction::new(transaction);
+                let mut tables = custom::r#type::new(transaction);
                 (self.r#type)(&mut tables)
             }
             2 => {
-                let mut tables = custom::set_default_language_2::Transaction::new(transaction);
+                let mut tables = custom::set_default_language_2::new(transaction);
                 (self.set_default_language_2)(&mut tables)
             }
             _ => ::annals::typed::unknown_custom(custom),
@@ -601,11 +601,14 @@ pub mod tongue {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -864,11 +867,14 @@ pub mod person {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -1185,11 +1191,14 @@ pub mod file {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -1460,11 +1469,14 @@ pub mod custom {
                     self.0.into_table().get(id)
                 }
 
-                /// Gives the row with that id, if there is one.
+                /// Gives the row with that id, if there is one; follows a reference.
                 ///
                 /// # Errors
                 /// It can't be loaded.
-                pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+                pub fn find(
+                    self,
+                    id: impl ::annals::typed::Nullable<Id>,
+                ) -> ::annals::Result<Option<Row<'t>>> {
                     self.0.into_table().find(id)
                 }
 
@@ -1756,11 +1768,14 @@ pub mod custom {
                     self.0.into_table().get(id)
                 }
 
-                /// Gives the row with that id, if there is one.
+                /// Gives the row with that id, if there is one; follows a reference.
                 ///
                 /// # Errors
                 /// It can't be loaded.
-                pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+                pub fn find(
+                    self,
+                    id: impl ::annals::typed::Nullable<Id>,
+                ) -> ::annals::Result<Option<Row<'t>>> {
                     self.0.into_table().find(id)
                 }
 
@@ -1792,11 +1807,14 @@ pub mod custom {
         #[derive(Debug)]
         pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
 
-        impl<'t, 'db> Transaction<'t, 'db> {
-            pub(in super::super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-                Self(transaction)
-            }
+        // A function of its own, since a table may be called `new`.
+        pub(in super::super) fn new<'t, 'db>(
+            transaction: &'t mut ::annals::Transaction<'db>,
+        ) -> Transaction<'t, 'db> {
+            Transaction(transaction)
+        }
 
+        impl<'db> Transaction<'_, 'db> {
             /// Gives what the transaction sees.
             #[must_use]
             pub fn view(&self) -> View<'_> {
@@ -1907,11 +1925,14 @@ pub mod custom {
         #[derive(Debug)]
         pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
 
-        impl<'t, 'db> Transaction<'t, 'db> {
-            pub(in super::super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-                Self(transaction)
-            }
+        // A function of its own, since a table may be called `new`.
+        pub(in super::super) fn new<'t, 'db>(
+            transaction: &'t mut ::annals::Transaction<'db>,
+        ) -> Transaction<'t, 'db> {
+            Transaction(transaction)
+        }
 
+        impl<'db> Transaction<'_, 'db> {
             /// Gives what the transaction sees.
             #[must_use]
             pub fn view(&self) -> View<'_> {
@@ -2022,11 +2043,14 @@ pub mod custom {
         #[derive(Debug)]
         pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
 
-        impl<'t, 'db> Transaction<'t, 'db> {
-            pub(in super::super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
-                Self(transaction)
-            }
+        // A function of its own, since a table may be called `new`.
+        pub(in super::super) fn new<'t, 'db>(
+            transaction: &'t mut ::annals::Transaction<'db>,
+        ) -> Transaction<'t, 'db> {
+            Transaction(transaction)
+        }
 
+        impl<'db> Transaction<'_, 'db> {
             /// Gives what the transaction sees.
             #[must_use]
             pub fn view(&self) -> View<'_> {

@@ -519,11 +519,14 @@ pub mod city {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -836,11 +839,14 @@ pub mod person {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 

@@ -667,11 +667,14 @@ pub mod target {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -1229,11 +1232,14 @@ pub mod plain {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -2192,11 +2198,14 @@ pub mod nullable {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -2771,11 +2780,14 @@ pub mod defaults {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 
@@ -3091,11 +3103,14 @@ pub mod numbers {
             self.0.into_table().get(id)
         }
 
-        /// Gives the row with that id, if there is one.
+        /// Gives the row with that id, if there is one; follows a reference.
         ///
         /// # Errors
         /// It can't be loaded.
-        pub fn find(self, id: Id) -> ::annals::Result<Option<Row<'t>>> {
+        pub fn find(
+            self,
+            id: impl ::annals::typed::Nullable<Id>,
+        ) -> ::annals::Result<Option<Row<'t>>> {
             self.0.into_table().find(id)
         }
 

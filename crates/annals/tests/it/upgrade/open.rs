@@ -374,3 +374,19 @@ fn an_enforced_reference_that_leads_nowhere_fails_the_upgrade() {
     assert_untouched(&path);
     set(2).unwrap();
 }
+
+#[test]
+fn the_schema_stays_while_a_program_relies_on_it() {
+    let (_folder, path) = filled();
+    let database = open(&path, &new()).unwrap();
+    let drop_index = Command::DropIndex { index: annals::IndexNumber(0) };
+    let error = database.write(|tx| tx.apply_command(&drop_index)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("relies on it"), "{error}");
+    assert_new(&database.read(), FUNCTIONS);
+    database.close().unwrap();
+    // Tools open it without a schema.
+    let database = Options::new().open(&path).unwrap();
+    let custom = Command::Custom { name: "by_hand".to_owned() };
+    database.write(|tx| tx.apply_command(&custom)).unwrap();
+}
