@@ -121,12 +121,12 @@ pub(crate) fn command_of(tokens: &[Token<'_>]) -> Result<&'static Command> {
     }
 }
 
-/// Says that there is no such command, and which was meant or which there are.
+/// Says that there is no such command, and which was meant or how to see all.
 pub(crate) fn unknown(name: &str) -> Error {
     let names = COMMANDS.iter().map(|command| command.name);
-    let hint = match annals_schema::nearest(name, names.clone()) {
+    let hint = match annals_schema::nearest(name, names) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("the commands are: {}", names.collect::<Vec<_>>().join(", ")),
+        None => "`help` lists the commands".to_owned(),
     };
     Error::invalid(format!("unknown command {name:?}; {hint}"))
 }
