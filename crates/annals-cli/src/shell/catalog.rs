@@ -173,6 +173,6 @@ mod tests {
     fn a_slip_is_told_from_a_word_that_is_none() {
         let message = unknown("isnert").to_string();
         assert_eq!(message, "unknown command \"isnert\"; did you mean `insert`?");
-        assert!(unknown("frobnicate").to_string().contains("the commands are: create_table, "));
+        assert!(unknown("frobnicate").to_string().ends_with("`help` lists the commands"));
     }
 }

@@ -260,11 +260,9 @@ impl Generator {
                 let renamed = fields.iter_mut().find(|known| known.key == field.key);
                 renamed.unwrap().name = format!("r{key}");
             }
-            (5..=6, Some(field)) => {
-                if self.state.indexes.iter().all(|(_, _, on)| !on.contains(&field.key)) {
-                    self.line(&format!("drop_field {} {}", table.name, field.name));
-                    self.state.tables[at].fields.retain(|known| known.key != field.key);
-                }
+            (5..=6, Some(field)) if !self.is_indexed(field) => {
+                self.line(&format!("drop_field {} {}", table.name, field.name));
+                self.state.tables[at].fields.retain(|known| known.key != field.key);
             }
             (7, _) if !self.state.indexes.is_empty() => {
                 let at = self.random(self.state.indexes.len() as u64);
@@ -285,6 +283,10 @@ impl Generator {
             }
             _ => {}
         }
+    }
+
+    fn is_indexed(&self, field: &Field) -> bool {
+        self.state.indexes.iter().any(|(_, _, on)| on.contains(&field.key))
     }
 
     fn drop_table(&mut self, at: usize) {

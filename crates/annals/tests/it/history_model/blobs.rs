@@ -32,10 +32,9 @@ impl Step<'_, '_> {
             6..12 => 0,
             _ => self.random.below(40),
         };
-        let first = self.random.next().to_le_bytes();
-        (0..usize::try_from(len).unwrap())
-            .map(|at| first[at % 8] ^ u64::try_from(at >> 3).unwrap().to_le_bytes()[0])
-            .collect()
+        let first = self.random.next();
+        let words = (0..len.div_ceil(8)).flat_map(|at| (first ^ at).to_le_bytes());
+        words.take(usize::try_from(len).unwrap()).collect()
     }
 
     pub(super) fn blob(&mut self) {
