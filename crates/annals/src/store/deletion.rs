@@ -1,11 +1,14 @@
 //! What else a deletion changes: rows and fields that refer to what is deleted.
 //!
 //! It is all found before anything is changed, and then told to the transaction, which makes each an
-//! event of its own. So the journal says what happened, and replay needs no rules.
+//! event of its own. So the journal says what happened, and replay needs no rules. Taken as
+//! statements, in that order, these changes make the same: when a row is deleted, nothing refers to
+//! it any more that a rule would change. So a log can be run as a script.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
-use annals_schema::{FieldNumber, OnDelete, RowId, TableNumber, ValueRef};
+use annals_schema::{FieldNumber, OnDelete, RowId, TableNumber, Type, ValueRef};
 
 use crate::Result;
 use crate::store::change::single_row;
@@ -17,9 +20,10 @@ use crate::store::{Store, View};
 /// What a deletion changes beside the rows that it was asked to delete.
 #[derive(Debug, Default)]
 pub(crate) struct Deletion {
-    /// References that become null, of rows that stay.
+    /// References that become null: of rows that stay, and of rows that go later than the one that
+    /// they lead to.
     pub(crate) nulls: Vec<(TableNumber, RowId, FieldNumber)>,
-    /// Rows that are deleted too, those first to which others of them refer.
+    /// Rows that are deleted too, before those that were asked for, in this order.
     pub(crate) rows: Vec<(TableNumber, RowId)>,
 }
 
@@ -153,8 +157,39 @@ impl Store {
         plan.rows.reverse();
         let goes = |of, row| (of == table && asked.contains(&row)) || gone.contains(&(of, row));
         plan.nulls.retain(|&(of, row, _)| !goes(of, row.0));
+        self.untangle(&mut plan, table, asked.clone());
         lost.into_iter().for_each(|(table, id)| self.doubts.note_lost(table, id, 1));
         Ok(plan)
+    }
+
+    /// Makes null the references of rows that go to rows that go before them: as where rows refer to
+    /// one another in a ring.
+    fn untangle(&self, plan: &mut Deletion, table: TableNumber, asked: Range<u64>) {
+        let places = plan.rows.iter().zip(0_usize..).map(|(&row, place)| (row, place));
+        let places: HashMap<_, _> = places.collect();
+        if places.is_empty() {
+            return;
+        }
+        let asked = asked.map(|id| ((table, RowId(id)), usize::MAX));
+        let gone = plan.rows.iter().zip(0_usize..).map(|(&row, place)| (row, place));
+        let mut nulls = Vec::new();
+        for ((table, id), place) in gone.chain(asked) {
+            let Some(data) = self.working.tables.get(table.0 as usize) else { continue };
+            let Some(slot) = data.rows.find(id.0) else { continue };
+            let fields = self.working.schema.table(table).map_or(&[][..], |table| &table.fields);
+            for field in fields {
+                let Type::Reference(target, OnDelete::Cascade | OnDelete::SetNull) = field.ty
+                else {
+                    continue;
+                };
+                let to = data.column(field.number).and_then(|column| number_in(column, slot));
+                let before = to.and_then(|to| places.get(&(target, RowId(to))));
+                if before.is_some_and(|&before| before < place) {
+                    nulls.push((table, id, field.number));
+                }
+            }
+        }
+        plan.nulls.extend(nulls);
     }
 
     /// Gives those of some rows that a commit must look at, because rows may refer to them: all of

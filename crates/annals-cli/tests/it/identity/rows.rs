@@ -1,7 +1,6 @@
 //! Random changes of rows, which are right.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use super::generator::Generator;
 
@@ -137,9 +136,6 @@ impl Generator {
                 break;
             }
         }
-        if !self.is_forest(&gone, (key, id..id + count)) {
-            return false;
-        }
         for table in &mut state.tables {
             let is_gone = |id: &u64| gone.contains(&(table.key, *id));
             if table.single && table.rows.keys().any(is_gone) {
@@ -161,29 +157,6 @@ impl Generator {
             }
         }
         self.state = state;
-        true
-    }
-
-    /// Tells whether rows that go hang on those that were asked for like trees. In the log each of
-    /// them has a deletion of its own; where they refer to one another in other ways, such a deletion,
-    /// taken as a statement, takes more than its row with it.
-    fn is_forest(&self, gone: &BTreeSet<(u64, u64)>, (key, ids): (u64, Range<u64>)) -> bool {
-        let is_asked = |of: (u64, u64)| of.0 == key && ids.contains(&of.1);
-        for table in &self.state.tables {
-            for (&id, row) in table.rows.iter().filter(|(id, _)| gone.contains(&(table.key, **id)))
-            {
-                let enforced = table.fields.iter().filter_map(|field| {
-                    let (target, rule) = field.enforced?;
-                    let to = (target, *row.get(&field.key)?);
-                    (gone.contains(&to) && rule != "restrict").then_some(to)
-                });
-                let to: Vec<_> = enforced.collect();
-                let asked = is_asked((table.key, id));
-                if (asked && !to.iter().all(|&to| is_asked(to))) || (!asked && to.len() != 1) {
-                    return false;
-                }
-            }
-        }
         true
     }
 }
