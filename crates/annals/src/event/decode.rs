@@ -201,7 +201,8 @@ impl<'p> Decoder<'p> {
             _ => return Err(Malformed("the number of a blob is out of range")),
         };
         let offset: u64 = self.number()?;
-        let len: usize = self.number()?;
+        // As in `bytes`, a length that this machine can't count is out of range too.
+        let len = usize::try_from(compact::take(&mut self.input)?).unwrap_or(usize::MAX);
         if len > MAX_PIECE || (len == 0 && offset > 0) || offset > u64::MAX / 2 {
             return Err(Malformed("a piece of a blob is out of range"));
         }

@@ -71,7 +71,7 @@ impl Random {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 11).unwrap() % below
+        usize::try_from((self.0 >> 11) % below as u64).unwrap()
     }
 }
 
