@@ -140,6 +140,9 @@ fn diff(arguments: &Diff) -> Result<Outcome> {
         }
         Relation::Different(difference) => {
             output.line(&difference.to_string())?;
+            output.line(
+                "leave the lines that the file has as they are, and write changes below them",
+            )?;
             Outcome::Incompatible
         }
     };

@@ -1,7 +1,7 @@
 //! The commands that change rows whose ids stand in a row.
 
 use annals::event::Vector;
-use annals::{Error, Result, Transaction, Value};
+use annals::{Error, Result, RowId, TableNumber, Transaction, Value};
 
 use super::screen::Screen;
 use super::words::{Words, field, lent, number, row_id, table};
@@ -13,10 +13,8 @@ pub(crate) fn insert(
     words: &Words<'_>,
     _screen: &mut Screen,
 ) -> Result<()> {
-    let [name, id, count] = words.exactly()?;
-    let schema = transaction.view().schema().clone();
-    let (id, count) = (row_id(id)?, number("COUNT", count)?);
-    transaction.insert_vector_at(table(&schema, name)?.number, id, count)
+    let (table, id, count) = run(transaction, words)?;
+    transaction.insert_vector_at(table, id, count)
 }
 
 /// `update_vector T ID FIELD COUNT VALUE..`
@@ -47,8 +45,13 @@ pub(crate) fn delete(
     words: &Words<'_>,
     _screen: &mut Screen,
 ) -> Result<()> {
+    let (table, id, count) = run(transaction, words)?;
+    transaction.delete_vector(table, id, count)
+}
+
+/// Reads `T ID COUNT`.
+fn run(transaction: &Transaction<'_>, words: &Words<'_>) -> Result<(TableNumber, RowId, u64)> {
     let [name, id, count] = words.exactly()?;
-    let schema = transaction.view().schema().clone();
-    let (id, count) = (row_id(id)?, number("COUNT", count)?);
-    transaction.delete_vector(table(&schema, name)?.number, id, count)
+    let number_of_table = table(transaction.view().schema(), name)?.number;
+    Ok((number_of_table, row_id(id)?, number("COUNT", count)?))
 }

@@ -165,13 +165,12 @@ impl Store {
     /// Makes null the references of rows that go to rows that go before them: as where rows refer to
     /// one another in a ring.
     fn untangle(&self, plan: &mut Deletion, table: TableNumber, asked: Range<u64>) {
-        let places = plan.rows.iter().zip(0_usize..).map(|(&row, place)| (row, place));
-        let places: HashMap<_, _> = places.collect();
+        let gone = plan.rows.iter().copied().zip(0_usize..);
+        let places: HashMap<_, _> = gone.clone().collect();
         if places.is_empty() {
             return;
         }
         let asked = asked.map(|id| ((table, RowId(id)), usize::MAX));
-        let gone = plan.rows.iter().zip(0_usize..).map(|(&row, place)| (row, place));
         let mut nulls = Vec::new();
         for ((table, id), place) in gone.chain(asked) {
             let Some(data) = self.working.tables.get(table.0 as usize) else { continue };

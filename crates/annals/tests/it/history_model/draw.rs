@@ -5,24 +5,6 @@ use annals::{Blob, Command, FieldNumber, IndexNumber, OnDelete, RowId, TableNumb
 use super::model::Model;
 use crate::store_model::Random;
 
-const TYPES: [Type; 15] = [
-    Type::Bool,
-    Type::Int8,
-    Type::Int16,
-    Type::Int32,
-    Type::Int64,
-    Type::UInt8,
-    Type::UInt16,
-    Type::UInt32,
-    Type::UInt64,
-    Type::Float32,
-    Type::Float64,
-    Type::String,
-    Type::Bytes,
-    Type::Timestamp,
-    Type::Blob,
-];
-
 pub(super) const RULES: [OnDelete; 4] =
     [OnDelete::Dangle, OnDelete::Restrict, OnDelete::Cascade, OnDelete::SetNull];
 
@@ -109,7 +91,7 @@ fn add_field(random: &mut Random, model: &Model, table: TableNumber, name: Strin
         let target = *random.pick(&tables);
         Type::Reference(TableNumber(stray(random, target)), *random.pick(&RULES))
     } else {
-        *random.pick(&TYPES)
+        *random.pick(&Type::PLAIN)
     };
     let nullable = random.chance(40) || matches!(ty, Type::Blob | Type::Reference(..));
     let default = match ty {
