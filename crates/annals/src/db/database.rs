@@ -11,6 +11,7 @@ use super::options::Options;
 use super::snapshot::{JournalFile, Published, Snapshot};
 use super::transaction::Transaction;
 use crate::journal::{Checkpoints, Level, Point, Recovered, Writer, lock};
+use crate::storage::Lock;
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
 
@@ -230,7 +231,7 @@ impl Database {
             Ok(()) => taken_back.and_then(|()| self.checkpoints.close()),
         };
         // Snapshots keep the file open, to read blobs; they must not keep others from writing.
-        let unlocked = self.file.storage.unlock();
+        let unlocked = self.file.storage.unlock(Lock::Head);
         closed.and(unlocked.map_err(|error| {
             Error::io(format!("{}: can't let go of its lock", self.file.name), error)
         }))

@@ -11,7 +11,9 @@ use super::reader::Reader;
 use super::scan::{self, Replay};
 use super::upgrade::{self, Customs};
 use crate::journal::{self, Checkpoints, Level, Recovery, Survey, Verdict};
-use crate::storage::{Access, Clock, Directory, FileDirectory, Storage, SystemClock};
+use crate::storage::{
+    self, Access, Clock, Directory, FileDirectory, Hold, Lock, Storage, SystemClock,
+};
 use crate::{Error, ErrorKind, Result};
 
 /// How to open a database: the commit level, what to do after an unclean end, and whether to create
@@ -225,7 +227,7 @@ impl Options {
             };
             let shown = directory.display(name);
             let io = |error| Error::io(format!("{shown}: can't lock it"), error);
-            if !storage.try_lock().map_err(io)? {
+            if !storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)? {
                 return Err(busy(&shown, journal::holder(&*storage)));
             }
             if storage.is_linked().map_err(io)? {
@@ -268,7 +270,14 @@ fn busy(shown: &str, holder: Option<u32>) -> Error {
         Some(pid) if pid == std::process::id() => {
             format!("this process (pid {pid}) has it open already; share that handle")
         }
-        Some(pid) => format!("process {pid} has it open for writing; end it, or open read-only"),
+        Some(pid) if storage::is_alive(pid) => {
+            format!("process {pid} has it open for writing; end it, or open read-only")
+        }
+        Some(pid) => format!(
+            "it is open for writing, but not by process {pid} of this machine, as it says: by one in \
+             another container or on another machine, or by one that is just opening it; end that, \
+             try again, or open read-only"
+        ),
         None => "another process is just opening or closing it; try again".to_owned(),
     };
     Error::new(ErrorKind::Busy, format!("{shown}: {who}"))
