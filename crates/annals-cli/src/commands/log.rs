@@ -7,7 +7,7 @@ use annals::{Committed, Result, Schema, Sink};
 use clap::{Args, ValueEnum};
 
 use crate::output::Output;
-use crate::{Outcome, json};
+use crate::{Outcome, json, progress};
 
 /// Print the whole history
 ///
@@ -40,12 +40,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let output = match arguments.format {
         Format::Text => {
             let mut sink = Text { output, script: Script::new(), line: String::new() };
-            let scanned = annals::scan(&arguments.file, &mut sink);
+            let scanned = progress::options().scan(&arguments.file, &mut sink);
             (scanned, sink.output)
         }
         Format::Json => {
             let mut sink = Json { output, events: 0, text: String::new() };
-            let scanned = annals::scan(&arguments.file, &mut sink);
+            let scanned = progress::options().scan(&arguments.file, &mut sink);
             (scanned, sink.output)
         }
     };

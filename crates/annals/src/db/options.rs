@@ -7,10 +7,12 @@ use std::sync::Arc;
 use annals_schema::Schema;
 
 use super::database::{Database, Setup};
+use super::careful::{Before, Careful};
+use super::progress::{Watch, Watched};
 use super::reader::Reader;
 use super::scan::{self, Replay};
 use super::upgrade::{self, Customs};
-use crate::journal::{self, Checkpoints, Level, Recovery, Survey, Verdict};
+use crate::journal::{self, Checkpoints, Level, Recovery};
 use crate::storage::{
     self, Access, Clock, Directory, FileDirectory, Hold, Lock, Storage, SystemClock,
 };
@@ -21,10 +23,13 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Clone, Debug)]
 pub struct Options {
     level: Level,
-    recovery: Recovery,
+    pub(super) recovery: Recovery,
     create: bool,
     background: bool,
     sector: u64,
+    pub(super) watch: Option<Watch>,
+    pub(super) before: Option<Before>,
+    pub(super) copy_first: bool,
 }
 
 impl Default for Options {
@@ -50,6 +55,9 @@ impl Options {
             create: true,
             background: true,
             sector: NO_PADDING,
+            watch: None,
+            before: None,
+            copy_first: false,
         }
     }
 
@@ -177,14 +185,20 @@ impl Options {
         self.check()?;
         let (storage, is_new) = self.acquire(&*directory, name, &*clock)?;
         let shown = directory.display(name);
+        let watched = Watched::new(&*storage, self.watch.as_ref());
         // Nothing is cut, or called damaged, for one wrong read.
-        let looks_wrong =
-            |survey: &Survey| survey.tail.is_some() || survey.verdict() == Verdict::Damaged;
-        let (survey, replay) =
-            scan::survey(&*storage, &shown, looks_wrong, |replay: &mut Replay, frame, end| {
-                replay.frame(frame, end, &shown)
-            })?;
-        let settled = journal::settle(&*storage, &*directory, name, &survey, self.recovery)?;
+        let (survey, replay) = scan::survey(
+            &watched,
+            &shown,
+            self.recovery,
+            scan::looks_wrong,
+            |replay: &mut Replay, frame, end| replay.frame(frame, end, &shown).map(drop),
+        )?;
+        let careful = Careful { directory: &*directory, name, survey: &survey };
+        let copy = if is_new { None } else { careful.ask(self)? };
+        let mut settled =
+            journal::settle(&*storage, &*directory, name, &survey, self.recovery)?;
+        settled.recovered.copied_to = copy;
         if !is_new && survey.end == survey.head.start() {
             // Whoever created it may have died before its name was durable.
             journal::keep_name(&*directory, name).map_err(|error| {
@@ -224,7 +238,15 @@ impl Options {
     /// As [`Self::open`], except that nothing is busy and nothing needs recovery.
     pub fn open_read_only(&self, path: impl AsRef<Path>) -> Result<Reader> {
         let (directory, name) = locate(path.as_ref())?;
-        Reader::open(&*directory, &name)
+        self.open_read_only_in(&*directory, &name)
+    }
+
+    /// Opens for reading only in any directory.
+    ///
+    /// # Errors
+    /// As [`Self::open_read_only`].
+    pub fn open_read_only_in(&self, directory: &dyn Directory, name: &str) -> Result<Reader> {
+        Reader::open_with(self, directory, name)
     }
 
     /// Refuses settings that make no sense.

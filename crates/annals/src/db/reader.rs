@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::options::Options;
+use super::progress::Watched;
 use super::scan::{Replay, open_to_read, survey_moving};
 use super::snapshot::{JournalFile, Published, Snapshot};
 use crate::Result;
@@ -20,11 +22,16 @@ impl Reader {
     /// # Errors
     /// `NotFound`, `NotAJournal`, `Unsupported`, `Corrupt`, `Io`.
     pub fn open(directory: &dyn Directory, name: &str) -> Result<Self> {
+        Options::new().open_read_only_in(directory, name)
+    }
+
+    /// Opens for reading only, telling a program how far that has come.
+    pub(super) fn open_with(options: &Options, directory: &dyn Directory, name: &str) -> Result<Self> {
         let (storage, shown) = open_to_read(directory, name)?;
-        let (survey, replay) =
-            survey_moving(&*storage, &shown, |replay: &mut Replay, frame, end| {
-                replay.frame(frame, end, &shown)
-            })?;
+        let watched = Watched::new(&*storage, options.watch.as_ref());
+        let (survey, replay) = survey_moving(&watched, &shown, |replay: &mut Replay, frame, end| {
+            replay.frame(frame, end, &shown).map(drop)
+        })?;
         let (_, view) = replay.finish();
         let file = Arc::new(JournalFile { storage, name: shown });
         Ok(Self { published: Arc::new(Published { view, point: survey.end, file }) })

@@ -1,13 +1,17 @@
 //! The journal: the append-only file that is the truth.
 //!
-//! In reading order: `format` and `frame` are the bytes; `head` is the first 16 KiB; `reader`
-//! follows the chain; `survey` judges what it finds; `recover` makes it fit to be written;
-//! `create` makes a new one; `slots` and `checkpoints` know how far it is flushed, and have the recipe of
+//! In reading order: `format` and `frame` are the bytes; `head` is the first 16 KiB, and `copies` each part of that by
+//! itself; `reader`
+//! follows the chain and tells what is `committed`; `survey` judges what it finds; `recover` makes it fit
+//! to be written, and saves the `tail`; `walk` goes
+//! on behind damage; `create` makes a new one; `slots` and `checkpoints` know how far it is flushed, and have the recipe of
 //! each commit `level`; `writer` writes transactions. This
 //! room doesn't know the store. (`mistakes` is for tests only.)
 #![deny(clippy::indexing_slicing)]
 
 mod checkpoints;
+mod committed;
+mod copies;
 mod create;
 #[cfg(test)]
 mod document;
@@ -21,8 +25,10 @@ mod reader;
 mod recover;
 mod slots;
 mod survey;
+mod tail;
 #[cfg(test)]
 mod vectors;
+mod walk;
 mod writer;
 
 pub(crate) use checkpoints::{Checkpoints, lock};
@@ -32,10 +38,15 @@ pub(crate) use mistakes::{Mistake, is_made};
 pub(crate) use reader::{Frame, FrameReader};
 #[cfg(test)]
 pub(crate) use recover::Settled;
-pub(crate) use recover::settle;
-pub(crate) use survey::{Survey, Verdict};
+pub(crate) use recover::{refuse, settle};
+pub(crate) use survey::{Rule, Survey, Verdict};
+pub(crate) use tail::copy_whole;
+pub(crate) use walk::{Link, Step, Walk};
 pub(crate) use writer::Writer;
 
+pub use committed::Committed;
+pub use copies::Copies;
 pub use format::Point;
 pub use level::Level;
 pub use recover::{Cut, Recovered, Recovery};
+pub use walk::Skipped;
