@@ -178,7 +178,8 @@ fn last_nonzero(storage: &dyn Storage, survey: &Survey) -> std::io::Result<u64> 
     Ok(last)
 }
 
-/// Reads the next step of a range; an error if the file ended before.
+/// Reads the next step of a range, twice: what is read here is cut, so that a wrong bit would be all
+/// that is left of it. An error if the reads differ, or if the file ended before.
 fn read_step(
     storage: &dyn Storage,
     from: u64,
@@ -186,11 +187,18 @@ fn read_step(
     bytes: &mut Vec<u8>,
 ) -> std::io::Result<()> {
     let step = usize::try_from((to - from).min(COPY_STEP)).map_err(std::io::Error::other)?;
+    let mut again = vec![0; step];
     bytes.resize(step, 0);
-    match storage.read_at(from, bytes)? {
-        read if read == step => Ok(()),
-        _ => Err(std::io::ErrorKind::UnexpectedEof.into()),
+    for buffer in [&mut *bytes, &mut again] {
+        if storage.read_at(from, buffer)? != step {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
     }
+    if *bytes == again {
+        return Ok(());
+    }
+    let message = format!("two reads of {step} bytes at position {from} gave different ones");
+    Err(std::io::Error::new(std::io::ErrorKind::InvalidData, message))
 }
 
 /// Step 1. Having no space for the copy is no reason not to open: it is reported.
