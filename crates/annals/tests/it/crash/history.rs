@@ -30,18 +30,12 @@ impl State {
         let mut text = Vec::from(view.schema().to_text());
         for table in view.schema().tables() {
             let rows = view.table(table.number).unwrap();
-            text.extend(format!("{} {};", rows.next_id(), rows.len()).bytes());
+            text.extend(rows.next_id().to_le_bytes());
+            text.extend(rows.len().to_le_bytes());
             for row in rows.rows() {
                 let row = row.unwrap();
                 text.extend(row.id().0.to_le_bytes());
-                for field in &table.fields {
-                    match row.value(field.number) {
-                        ValueRef::String(long) if long.len() > 100 => {
-                            text.extend(hash(long.as_bytes()).to_le_bytes());
-                        }
-                        value => text.extend(format!("{value:?},").bytes()),
-                    }
-                }
+                table.fields.iter().for_each(|field| push(&mut text, row.value(field.number)));
             }
         }
         for number in 1.. {
@@ -52,6 +46,30 @@ impl State {
             text.extend(hash(&blob.to_vec(usize::MAX)?).to_le_bytes());
         }
         Ok(Self(hash(&text)))
+    }
+}
+
+/// Adds a value, so that no two lists of values give the same bytes.
+fn push(text: &mut Vec<u8>, value: ValueRef<'_>) {
+    match value {
+        ValueRef::Null => text.push(0),
+        ValueRef::Int64(number) => {
+            text.push(1);
+            text.extend(number.to_le_bytes());
+        }
+        ValueRef::String(string) => {
+            text.push(2);
+            text.extend(string.len().to_le_bytes());
+            match string.len() {
+                0..100 => text.extend(string.bytes()),
+                _ => text.extend(hash(string.as_bytes()).to_le_bytes()),
+            }
+        }
+        ValueRef::Blob(blob) => {
+            text.push(3);
+            text.extend(blob.0.to_le_bytes());
+        }
+        other => text.extend(format!("{other:?};").bytes()),
     }
 }
 
@@ -76,6 +94,15 @@ impl History {
         let none = &|_| Err(annals::Error::new(ErrorKind::NotFound, ""));
         let empty = State::with(nothing.view(), none).unwrap();
         Self { states: vec![empty], durable: 0, in_flight: None, opened: false, hard: 0 }
+    }
+
+    /// Gives all that is promised, as bytes.
+    pub(super) fn key(&self, at_least: usize) -> Vec<u8> {
+        let flags = [u8::from(self.opened), u8::from(self.in_flight.is_some())];
+        let numbers = [at_least as u64, self.durable as u64, self.hard];
+        let states = self.states.iter().chain(&self.in_flight).map(|state| state.0);
+        let numbers = numbers.into_iter().chain(states).flat_map(u64::to_le_bytes);
+        flags.into_iter().chain(numbers).collect()
     }
 
     /// Gives the txid of the last acknowledged transaction.

@@ -6,11 +6,15 @@ use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk, is_power_of
 use annals::storage::{Clock, Directory};
 use annals::{Database, Error, ErrorKind, Level, Options, Transaction};
 
-use super::changes::{define, stream, write};
+use super::changes::{define, stream, write, write_sized};
 use super::history::{Checked, History, State};
 use super::workload::Step;
 
 pub(super) const NAME: &str = "journal";
+
+/// How often a program tries to open a database on a disk with faults: longer than any of them
+/// lasts.
+const PATIENCE: u64 = 40;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub(super) enum Errors {
     AreFatal,
     /// A fault of the disk, after which the program goes on.
     AreFaults,
+    /// A read that went wrong once, after which the program goes on.
+    AreMisreads,
 }
 
 /// A step that ended the run, or broke a promise.
@@ -70,14 +76,27 @@ impl World {
     /// Opens the database; all since `at_least` must be there.
     pub(super) fn open(&mut self, at_least: usize) -> Result<(), Stop> {
         self.database = None;
-        let opened = match self.try_open() {
-            Err(error) if self.errors == Errors::AreFaults && !is_power_off(&error) => {
-                self.try_open()
+        let mut opened = self.try_open();
+        for _ in 0..PATIENCE {
+            match &opened {
+                Err(error) if self.errors != Errors::AreFatal && !is_power_off(error) => {
+                    // A journal without a transaction goes if its name can't be kept.
+                    self.history.opened &= self.history.acknowledged() > 0;
+                    opened = self.try_open();
+                }
+                _ => break,
+            }
+        }
+        let database = opened.map_err(|error| self.stop("opening", &error))?;
+        let before = self.history.clone();
+        let opened = match self.history.opened(&database, at_least) {
+            Err(_) if self.errors == Errors::AreMisreads => {
+                self.history = before;
+                self.history.opened(&database, at_least)
             }
             opened => opened,
         };
-        let database = opened.map_err(|error| self.stop("opening", &error))?;
-        self.history.opened(&database, at_least)?;
+        opened?;
         self.database = Some(database);
         Ok(())
     }
@@ -102,6 +121,10 @@ impl World {
                 self.transaction(Some(level), |tx, rng| write(tx, rng, rows))
             }
             Step::RollBack { rows } => self.transaction(None, |tx, rng| write(tx, rng, rows)),
+            Step::Sized { bytes, level } => {
+                self.transaction(Some(level), |tx, rng| write_sized(tx, rng, bytes))
+            }
+            Step::Upgrade => self.upgrade(),
             Step::Stream(level) => self.transaction(Some(level), stream),
             Step::StreamBack => self.transaction(None, stream),
             Step::Empty(level) => self.transaction(Some(level), |_, _| Ok(())),
@@ -150,7 +173,7 @@ impl World {
     fn shrug(&mut self, doing: &str, result: annals::Result<()>) -> Result<(), Stop> {
         match result {
             Ok(()) => Ok(()),
-            Err(error) if self.errors == Errors::AreFaults && !is_power_off(&error) => {
+            Err(error) if self.errors != Errors::AreFatal && !is_power_off(&error) => {
                 self.go_on(doing, &error)
             }
             Err(error) => Err(self.stop(doing, &error)),
@@ -159,12 +182,15 @@ impl World {
 
     /// Goes on after a fault: nothing acknowledged is gone; a poisoned handle is opened again.
     fn go_on(&mut self, doing: &str, error: &Error) -> Result<(), Stop> {
-        if !matches!(error.kind(), ErrorKind::Io | ErrorKind::UnknownOutcome | ErrorKind::Poisoned)
-        {
+        let is_right = match error.kind() {
+            ErrorKind::Io | ErrorKind::UnknownOutcome | ErrorKind::Poisoned => true,
+            kind => kind == ErrorKind::Corrupt && self.errors == Errors::AreMisreads,
+        };
+        if !is_right {
             return Err(Stop::Broken(format!("{doing}: an error of the wrong kind: {error:?}")));
         }
         let Some(database) = &self.database else { return Ok(()) };
-        self.history.shows_the_newest(&database.read())?;
+        self.shows_the_newest()?;
         let usable = database.begin().map(drop);
         let unknown = error.kind() == ErrorKind::UnknownOutcome;
         match usable {
@@ -196,19 +222,29 @@ impl World {
     ) -> Result<(), Stop> {
         let Self { database, rng, .. } = self;
         let mut after = None;
-        let mut is_empty = false;
         let mut run = || -> annals::Result<()> {
             let mut tx = database.as_ref().unwrap().begin()?;
             change(&mut tx, rng)?;
             let Some(level) = level else { return tx.rollback() };
             tx.set_level(level);
-            is_empty = tx.is_empty();
-            after = Some(State::of_transaction(&tx)?);
+            if !tx.is_empty() {
+                after = Some(State::of_transaction(&tx)?);
+            }
             tx.commit().map(drop)
         };
         let done = run();
+        self.settle(done, after, level)
+    }
+
+    /// Notes what a transaction came to. `after` is the state behind it, if it changed anything.
+    pub(super) fn settle(
+        &mut self,
+        done: annals::Result<()>,
+        after: Option<State>,
+        level: Option<Level>,
+    ) -> Result<(), Stop> {
         match (done, after, level) {
-            (Ok(()), Some(after), Some(level)) if !is_empty => {
+            (Ok(()), Some(after), Some(level)) => {
                 self.history.acknowledge(after, level.is_durable());
             }
             (Ok(()), _, Some(level)) if level.is_durable() => {
@@ -217,15 +253,24 @@ impl World {
             (Ok(()), ..) => {}
             (Err(error), after, _) => {
                 let unknown = error.kind() == ErrorKind::UnknownOutcome;
-                if !is_empty && (unknown || self.errors == Errors::AreFatal || is_power_off(&error))
-                {
+                if unknown || self.errors == Errors::AreFatal || is_power_off(&error) {
                     self.history.in_flight = after;
                 }
                 self.shrug("a transaction", Err(error))?;
             }
         }
+        self.shows_the_newest()
+    }
+
+    /// Checks that what is read now is the newest state.
+    fn shows_the_newest(&self) -> Result<(), Stop> {
         let now = self.database().read();
-        self.history.shows_the_newest(&now).map_err(Stop::Broken)
+        match self.history.shows_the_newest(&now) {
+            // A read may go wrong once; what is on the disk, and in memory, doesn't.
+            Err(_) if self.errors == Errors::AreMisreads => self.history.shows_the_newest(&now),
+            shown => shown,
+        }
+        .map_err(Stop::Broken)
     }
 }
 
