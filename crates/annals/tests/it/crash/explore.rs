@@ -339,7 +339,8 @@ fn look(disk: &SimulatedDisk, history: &History, at_least: usize) -> Checked<u64
 /// Writes some more, closes and opens.
 fn go_on(world: &mut World) -> Result<(), Stop> {
     world.step(Step::Write { rows: 1, level: Level::Soft })?;
-    world.step(Step::Write { rows: 2, level: Level::Checksummed })?;
+    let level = Level::ALL[world.history.acknowledged() % Level::ALL.len()];
+    world.step(Step::Write { rows: 2, level })?;
     world.step(Step::Rest)?;
     world.step(Step::Reopen)?;
     judge::closed(&world.disk)

@@ -12,6 +12,7 @@ mod faults;
 mod history;
 mod judge;
 mod mistakes;
+mod pipeline;
 mod reading;
 mod recovery;
 mod upgrading;
@@ -139,6 +140,12 @@ fn every_read_goes_wrong() {
     let reads = |effort: Effort| Effort { reads: 200, ..effort };
     let kind = Kind { workloads: "mixed", count: [10, 100], effort: SHORT.map(reads) };
     explore("reads", &kind, Explorer::reads);
+}
+
+#[test]
+fn power_cut_while_commits_are_pending() {
+    let kind = Kind { workloads: "pipelined", count: [20, 150], effort: SHORT };
+    explore("pipelined", &kind, all);
 }
 
 #[test]

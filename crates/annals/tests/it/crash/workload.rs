@@ -14,6 +14,8 @@ pub(super) enum Step {
     RollBack { rows: u64 },
     /// Writes one row of this many bytes.
     Sized { bytes: usize, level: Level },
+    /// Hands in commits before others are acknowledged; up to about this many.
+    Pipeline(u64),
     /// Brings the schema up to another, with a function that writes rows.
     Upgrade,
     /// Writes so much that data frames stream out before the commit.
@@ -33,7 +35,7 @@ pub(super) enum Step {
 }
 
 use Step::{
-    Define, Empty, HardCheckpoint, Reopen, Rest, RollBack, Sized, SoftCheckpoint, Stream,
+    Define, Empty, HardCheckpoint, Pipeline, Reopen, Rest, RollBack, Sized, SoftCheckpoint, Stream,
     StreamBack, Upgrade, Write,
 };
 
@@ -58,6 +60,7 @@ fn mixed(seed: u64) -> Vec<Step> {
             17 | 18 => HardCheckpoint,
             19 => Define(level(&mut rng)),
             7 => Write { rows: 40, level: level(&mut rng) },
+            8 | 9 => Pipeline(4),
             _ => Write { rows: 1 + rng.below(6), level: level(&mut rng) },
         });
     }
@@ -140,9 +143,31 @@ fn upgrading(seed: u64) -> Vec<Step> {
     steps
 }
 
+/// Gives a workload in which most commits are handed in before others are acknowledged.
+fn pipelined(seed: u64) -> Vec<Step> {
+    let mut rng = Rng::new(seed);
+    let mut steps = Vec::new();
+    for _ in 0..5 {
+        let level = level(&mut rng, 40);
+        steps.push(match rng.below(10) {
+            0 => Reopen,
+            1 => Empty(level),
+            2 => HardCheckpoint,
+            3 => Write { rows: 1 + rng.below(3), level },
+            _ => Pipeline(3 + rng.below(5)),
+        });
+    }
+    steps
+}
+
 /// Draws a level: the lowest with this chance of 100.
-fn level(rng: &mut Rng, soft: u64) -> Level {
-    if rng.percent(soft) { SOFT } else { HARD }
+pub(super) fn level(rng: &mut Rng, soft: u64) -> Level {
+    match rng.below(10) {
+        _ if rng.percent(soft) => SOFT,
+        0..4 => HARD,
+        4..7 => Level::Half,
+        _ => Level::TwoPhase,
+    }
 }
 
 /// Gives a workload by the name that places have.
@@ -154,6 +179,7 @@ pub(super) fn named(name: &str) -> Vec<Step> {
         "streaming" => streaming(seed),
         "growing" => growing(seed),
         "slots" => slots(seed),
+        "pipelined" => pipelined(seed),
         "upgrading" => upgrading(seed),
         _ => panic!("there are no workloads called {kind}"),
     }

@@ -115,6 +115,15 @@ impl World {
     }
 
     pub(super) fn step(&mut self, step: Step) -> Result<(), Stop> {
+        let done = self.take(step);
+        // Also where the power went off: somebody may have seen it before.
+        if let Some(database) = &self.database {
+            self.history.see(database)?;
+        }
+        done
+    }
+
+    fn take(&mut self, step: Step) -> Result<(), Stop> {
         match step {
             Step::Define(level) => self.transaction(Some(level), define),
             Step::Write { rows, level } => {
@@ -124,6 +133,7 @@ impl World {
             Step::Sized { bytes, level } => {
                 self.transaction(Some(level), |tx, rng| write_sized(tx, rng, bytes))
             }
+            Step::Pipeline(commits) => self.pipeline(commits),
             Step::Upgrade => self.upgrade(),
             Step::Stream(level) => self.transaction(Some(level), stream),
             Step::StreamBack => self.transaction(None, stream),
@@ -139,8 +149,9 @@ impl World {
             Step::HardCheckpoint => {
                 let reached = self.database().hard_checkpoint();
                 if let Ok(point) = reached {
+                    self.history.see(self.database.as_ref().unwrap())?;
                     self.history.hard = point.position;
-                    self.history.durable = self.history.acknowledged();
+                    self.history.harden();
                 }
                 self.shrug("a hard checkpoint", reached.map(drop))
             }
@@ -149,7 +160,7 @@ impl World {
                 let closed = self.database.take().unwrap().close();
                 if closed.is_ok() {
                     self.history.hard = end;
-                    self.history.durable = self.history.acknowledged();
+                    self.history.close();
                 }
                 self.shrug("closing", closed)?;
                 self.open(self.history.acknowledged())
@@ -170,7 +181,7 @@ impl World {
     }
 
     /// Takes an error for a fault that is of no consequence, unless errors are fatal.
-    fn shrug(&mut self, doing: &str, result: annals::Result<()>) -> Result<(), Stop> {
+    pub(super) fn shrug(&mut self, doing: &str, result: annals::Result<()>) -> Result<(), Stop> {
         match result {
             Ok(()) => Ok(()),
             Err(error) if self.errors != Errors::AreFatal && !is_power_off(&error) => {
@@ -189,8 +200,8 @@ impl World {
         if !is_right {
             return Err(Stop::Broken(format!("{doing}: an error of the wrong kind: {error:?}")));
         }
-        let Some(database) = &self.database else { return Ok(()) };
         self.shows_the_newest()?;
+        let Some(database) = &self.database else { return Ok(()) };
         let usable = database.begin().map(drop);
         let unknown = error.kind() == ErrorKind::UnknownOutcome;
         match usable {
@@ -244,17 +255,15 @@ impl World {
         level: Option<Level>,
     ) -> Result<(), Stop> {
         match (done, after, level) {
-            (Ok(()), Some(after), Some(level)) => {
-                self.history.acknowledge(after, level.is_durable());
-            }
-            (Ok(()), _, Some(level)) if level.is_durable() => {
-                self.history.durable = self.history.acknowledged();
+            (Ok(()), Some(after), Some(level)) => self.history.commit(after, level),
+            (Ok(()), _, Some(level)) if level.flushes() => {
+                self.history.see(self.database.as_ref().unwrap())?;
+                self.history.harden();
             }
             (Ok(()), ..) => {}
-            (Err(error), after, _) => {
-                let unknown = error.kind() == ErrorKind::UnknownOutcome;
-                if unknown || self.errors == Errors::AreFatal || is_power_off(&error) {
-                    self.history.in_flight = after;
+            (Err(error), after, level) => {
+                if let Some((after, level)) = after.zip(level).filter(|_| self.is_open(&error)) {
+                    self.history.submit(after, level);
                 }
                 self.shrug("a transaction", Err(error))?;
             }
@@ -262,9 +271,21 @@ impl World {
         self.shows_the_newest()
     }
 
+    pub(super) fn is_misread(&self) -> bool {
+        self.errors == Errors::AreMisreads
+    }
+
+    /// Tells whether a commit that failed in this way may be there.
+    pub(super) fn is_open(&self, error: &Error) -> bool {
+        let unknown = error.kind() == ErrorKind::UnknownOutcome;
+        unknown || self.errors == Errors::AreFatal || is_power_off(error)
+    }
+
     /// Checks that what is read now is the newest state.
-    fn shows_the_newest(&self) -> Result<(), Stop> {
-        let now = self.database().read();
+    pub(super) fn shows_the_newest(&mut self) -> Result<(), Stop> {
+        let Some(database) = &self.database else { return Ok(()) };
+        self.history.see(database)?;
+        let now = database.read();
         match self.history.shows_the_newest(&now) {
             // A read may go wrong once; what is on the disk, and in memory, doesn't.
             Err(_) if self.errors == Errors::AreMisreads => self.history.shows_the_newest(&now),
