@@ -106,9 +106,10 @@ pub(crate) fn settle(
         // Written again, the same bytes, so that the first flush covers it, and it is whole when the
         // other slot is written: the flush at the end of the last session may have failed.
         let zeroed_to = survey.end.position;
-        let newest = survey.head.newest_slot();
-        if let Some(slot) = newest.filter(|slot| slot.point != survey.head.start()) {
-            head::write_slot(storage, 1 - next_slot, &slot, survey.head.hash).map_err(io)?;
+        write_newest_slot_again(storage, survey).map_err(io)?;
+        if survey.counted_flushed {
+            // The last commit counts because of that slot. What is shown has to stay.
+            storage.flush().map_err(io)?;
         }
         let slots = Slots::new(next_slot, survey.end);
         return Ok(Settled { recovered: Recovered::default(), zeroed_to, slots });
@@ -123,6 +124,14 @@ pub(crate) fn settle(
     let zeroed_to = make_durable(storage, survey).map_err(io)?;
     describe(&mut recovered, survey);
     Ok(Settled { recovered, zeroed_to, slots: Slots::whole(next_slot, survey.end) })
+}
+
+/// Writes the same bytes again: a flush that failed may have lost them, though they show.
+fn write_newest_slot_again(storage: &dyn Storage, survey: &Survey) -> std::io::Result<()> {
+    let newest = survey.head.newest_slot().filter(|slot| slot.point != survey.head.start());
+    newest.map_or(Ok(()), |slot| {
+        head::write_slot(storage, 1 - survey.head.older_slot(), &slot, survey.head.hash)
+    })
 }
 
 /// Steps 2 to 5. Gives how far zeros follow the end.
@@ -141,6 +150,7 @@ fn make_durable(storage: &dyn Storage, survey: &Survey) -> std::io::Result<u64> 
         storage.set_len(zeroed_to)?;
     }
     survey.head.repair_headers(storage)?;
+    write_newest_slot_again(storage, survey)?;
     if !is_made(Mistake::RecoveryNotFlushed) {
         storage.flush()?;
     }
