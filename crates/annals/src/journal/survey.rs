@@ -102,7 +102,10 @@ impl Survey {
         }
         survey.verified_to = reader.position();
         if survey.look_ahead(&mut reader).map_err(io)? {
+            let visited = survey.end;
             survey.count_flushed();
+            // What the tail says to have been flushed was known to no visit.
+            survey.counted_late |= survey.end != visited;
             return Ok(survey);
         }
         Err(Error::corrupt(format!(
