@@ -218,15 +218,23 @@ impl Group {
     }
 }
 
-/// Gives a level whose steps reach all of these.
-fn strongest(levels: impl Iterator<Item = Level>) -> Level {
+/// Gives the level whose steps reach those of all these commits, which are in order.
+///
+/// A half commit promises all before it, also if the second copy of its slot doesn't get to the disk.
+/// Then nothing tells that a doubtful commit right before it in the same group was flushed: that copy
+/// has to be flushed too.
+fn strongest(levels: impl DoubleEndedIterator<Item = Level> + Clone) -> Level {
     let steps = |level: &Level| match level {
         Level::Soft => 0,
         Level::Checksummed => 1,
         Level::Half => 2,
         Level::TwoPhase => 3,
     };
-    levels.max_by_key(steps).unwrap_or(Level::Soft)
+    let doubtful = levels.clone().rev().take_while(|level| !level.counts_alone()).count();
+    match levels.max_by_key(steps) {
+        Some(Level::Half) if doubtful > 1 => Level::TwoPhase,
+        strongest => strongest.unwrap_or(Level::Soft),
+    }
 }
 
 fn unknown_outcome(point: Point, cause: &str) -> Error {

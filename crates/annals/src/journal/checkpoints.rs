@@ -287,6 +287,18 @@ impl Checkpoints {
         Ok(())
     }
 
+    /// As [`Self::harden`], and flushes the slot that a half commit at the end counts by.
+    pub(crate) fn harden_all(&self) -> Result<()> {
+        self.harden()?;
+        let mut slots = lock(&self.slots);
+        slots.turn(self.flushes_done());
+        if !slots.is_kept(self.flushes_done()) && slots.newest() == self.acknowledged() {
+            self.flush()?;
+            slots.turn(self.flushes_done());
+        }
+        Ok(())
+    }
+
     /// Flushes soft commits once there is so much of them that a recovery would have much to do, and
     /// lets a slot tell it.
     pub(crate) fn harden_lagging(&self) -> Result<()> {
