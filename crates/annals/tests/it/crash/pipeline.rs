@@ -89,7 +89,7 @@ impl World {
         level: Level,
     ) -> Result<Submitted<'db>, Failed> {
         let mut after = None;
-        let submit = |rng: &mut Rng| {
+        let mut submit = |rng: &mut Rng| {
             let mut tx = database.begin()?;
             tx.set_level(level);
             let rows = rng.below(3);
