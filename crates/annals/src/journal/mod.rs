@@ -3,7 +3,7 @@
 //! In reading order: `format` and `frame` are the bytes; `head` is the first 16 KiB; `reader`
 //! follows the chain; `survey` judges what it finds; `recover` makes it fit to be written;
 //! `create` makes a new one; `checkpoints` knows how far it is flushed; `writer` commits. This
-//! room doesn't know the store. (`mistakes` is for tests only.)
+//! room doesn't know the store. (`mistakes` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 
 mod checkpoints;
@@ -18,6 +18,9 @@ pub mod mistakes;
 mod reader;
 mod recover;
 mod survey;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 #[cfg(test)]
 mod vectors;
 mod writer;
