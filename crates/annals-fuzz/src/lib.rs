@@ -1,8 +1,8 @@
 //! What must hold for any bytes at all. Each function here takes some and panics if it doesn't hold.
 //!
 //! `fuzz/` lets libFuzzer look for bytes that break one; the test of this crate feeds each the files
-//! that are kept in `fuzz/corpus`, and changed ones. In reading order: [`schema()`], [`codec()`],
-//! [`journal()`], which makes its files with `draft` and weighs them with `weight`, and [`shell()`].
+//! that are kept in `fuzz/corpus`, and changed ones. In reading order: `schema`, `codec`,
+//! `journal`, which makes its files with `draft` and weighs them with `weight`, and `shell`.
 
 #![cfg(feature = "testing")]
 
