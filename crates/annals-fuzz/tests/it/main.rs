@@ -17,7 +17,7 @@ use annals_fuzz::{ALL, Body};
 /// How many changed inputs each target gets.
 fn changes() -> usize {
     let full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
-    if full { 80_000 } else { 2_000 }
+    if full { 30_000 } else { 2_000 }
 }
 
 fn body(target: &str) -> Body {
