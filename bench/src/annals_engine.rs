@@ -9,6 +9,9 @@ use crate::engine::{Engine, Failure, Opened};
 
 annals::schema!("benchmark.schema");
 
+/// The name in all rows but those of races that say otherwise.
+pub(crate) const SHORT: &str = "TOTO";
+
 pub(crate) struct Annals;
 
 /// A database with the benchmark's table.
@@ -34,14 +37,14 @@ impl Database {
         self.0.read().as_dynamic().point().position
     }
 
-    /// Inserts one row a transaction.
-    pub(crate) fn commit_each(&self, rows: u64, level: Level) -> Result<(), Failure> {
-        Ok(self.commit_rows_at(rows, level)?)
+    /// Inserts one row a transaction, with this name.
+    pub(crate) fn commit_each(&self, rows: u64, text: &str, level: Level) -> Result<(), Failure> {
+        Ok(self.commit_rows_at(rows, text, level)?)
     }
 
     /// Lets each of so many threads insert so many rows, one a transaction, each durable.
     pub(crate) fn commit_by_threads(&self, threads: u64, rows: u64) -> Result<(), Failure> {
-        let commit = || self.commit_rows_at(rows, Level::Checksummed);
+        let commit = || self.commit_rows_at(rows, SHORT, Level::Checksummed);
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..threads).map(|_| scope.spawn(commit)).collect();
             for thread in threads {
@@ -51,11 +54,11 @@ impl Database {
         })
     }
 
-    fn commit_rows_at(&self, rows: u64, level: Level) -> annals::Result<()> {
+    fn commit_rows_at(&self, rows: u64, text: &str, level: Level) -> annals::Result<()> {
         for value in 0..rows.cast_signed() {
             self.0.write(|tx| {
                 tx.set_level(level);
-                tx.benchmark().insert("TOTO", value)
+                tx.benchmark().insert(text, value)
             })?;
         }
         Ok(())
@@ -67,7 +70,7 @@ impl Opened for Database {
         let rows = i64::try_from(rows)?;
         self.0.write(|tx| -> annals::Result<_> {
             for value in 0..rows {
-                tx.benchmark().insert("TOTO", value)?;
+                tx.benchmark().insert(SHORT, value)?;
             }
             Ok(())
         })?;
@@ -91,11 +94,11 @@ impl Opened for Database {
     }
 
     fn commit_rows(&mut self, rows: u64) -> Result<(), Failure> {
-        self.commit_each(rows, Level::Checksummed)
+        self.commit_each(rows, SHORT, Level::Checksummed)
     }
 
     fn commit_rows_soft(&mut self, rows: u64) -> Result<bool, Failure> {
-        self.commit_each(rows, Level::Soft).map(|()| true)
+        self.commit_each(rows, SHORT, Level::Soft).map(|()| true)
     }
 
     fn memory(&self) -> Option<u64> {

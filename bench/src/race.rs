@@ -65,7 +65,8 @@ pub(crate) struct Outcome {
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) name: &'static str,
-    pub(crate) beside: &'static str,
+    /// The one it is compared with; none for a reference.
+    pub(crate) beside: Option<&'static str>,
     pub(crate) target: &'static str,
     /// Microseconds a commit.
     pub(crate) micros: Spread,
@@ -114,7 +115,7 @@ pub(crate) fn run(
         };
         Line {
             name: runner.name,
-            beside: runners[runner.beside].name,
+            beside: (runner.beside != place).then(|| runners[runner.beside].name),
             target: runner.target,
             micros: Spread::of(per_turn(place).map(|sum| sum / 2e3).collect()),
             ratio: Spread::of(per_turn(place).zip(per_turn(runner.beside)).map(ratio).collect()),

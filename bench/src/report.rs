@@ -46,7 +46,8 @@ pub(crate) fn print_race_lines(outcomes: &[Outcome]) {
                 "who": line.name,
                 "us/commit": line.micros.median,
                 "commits/s": 1e6 / line.micros.median,
-                unit(outcome.compared): line.beside,
+                "measure": unit(outcome.compared),
+                "beside": line.beside,
                 "median": line.ratio.median,
                 "least": line.ratio.least,
                 "most": line.ratio.most,
@@ -72,17 +73,15 @@ pub(crate) fn print_races(outcomes: &[Outcome]) {
             unit(outcome.compared)
         );
         for line in &outcome.lines {
-            println!(
-                "| {} | {:.1} | {:.0} | {} | {:.2} | {:.2} | {:.2} | {} |",
-                line.name,
-                line.micros.median,
-                1e6 / line.micros.median,
-                line.beside,
-                line.ratio.median,
-                line.ratio.least,
-                line.ratio.most,
-                line.target
-            );
+            let (micros, ratio) = (line.micros.median, line.ratio);
+            print!("| {} | {micros:.1} | {:.0} | ", line.name, 1e6 / micros);
+            match line.beside {
+                Some(beside) => println!(
+                    "{beside} | {:.2} | {:.2} | {:.2} | {} |",
+                    ratio.median, ratio.least, ratio.most, line.target
+                ),
+                None => println!("| | | | |"),
+            }
         }
         println!();
     }

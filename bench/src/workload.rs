@@ -62,8 +62,8 @@ impl Measured {
 pub(crate) fn run(rows: u64, turns: usize) -> Result<Vec<Figure>, Failure> {
     let engines: [&dyn Engine; 3] = [
         &Annals,
-        &Sqlite { journal: "wal", name: "SQLite WAL" },
-        &Sqlite { journal: "persist", name: "SQLite rollback" },
+        &Sqlite { journal: "wal", soft: Some("NORMAL"), name: "SQLite WAL" },
+        &Sqlite { journal: "persist", soft: None, name: "SQLite rollback" },
     ];
     let ids = random_ids(rows);
     let mut measured = Measured::default();
