@@ -11,7 +11,9 @@ use super::reader::Reader;
 use super::scan::{self, Replay};
 use super::upgrade::{self, Customs};
 use crate::journal::{self, Checkpoints, Level, Recovery, Survey, Verdict};
-use crate::storage::{Access, Clock, Directory, FileDirectory, Storage, SystemClock};
+use crate::storage::{
+    self, Access, Clock, Directory, FileDirectory, Hold, Lock, Storage, SystemClock,
+};
 use crate::{Error, ErrorKind, Result};
 
 /// How to open a database: the commit level, what to do after an unclean end, and whether to create
@@ -22,6 +24,7 @@ pub struct Options {
     recovery: Recovery,
     create: bool,
     background: bool,
+    sector: u64,
 }
 
 impl Default for Options {
@@ -29,6 +32,9 @@ impl Default for Options {
         Self::new()
     }
 }
+
+/// The sectors of a disk whose writes damage nothing outside: frames are aligned to 8 bytes anyway.
+const NO_PADDING: u64 = 8;
 
 /// How often opening starts over when the file changes under its hands.
 const TRIES: usize = 100;
@@ -43,6 +49,7 @@ impl Options {
             recovery: Recovery::Checked,
             create: true,
             background: true,
+            sector: NO_PADDING,
         }
     }
 
@@ -72,6 +79,16 @@ impl Options {
     #[must_use]
     pub const fn background(mut self, background: bool) -> Self {
         self.background = background;
+        self
+    }
+
+    /// Lets each commit end where a sector of this many bytes does, so that no later write touches the
+    /// sectors of an earlier commit: for disks that may damage the sector in which a write is
+    /// interrupted. A power of two from 512 to 65,536; 4096 fits all common disks. Costs that much
+    /// space for each small commit. Commits that were made without it keep their places.
+    #[must_use]
+    pub const fn sector_padding(mut self, bytes: u32) -> Self {
+        self.sector = bytes as u64;
         self
     }
 
@@ -157,14 +174,15 @@ impl Options {
         name: &str,
         clock: Arc<dyn Clock>,
     ) -> Result<Database> {
+        self.check()?;
         let (storage, is_new) = self.acquire(&*directory, name, &*clock)?;
         let shown = directory.display(name);
         // Nothing is cut, or called damaged, for one wrong read.
         let looks_wrong =
             |survey: &Survey| survey.tail.is_some() || survey.verdict() == Verdict::Damaged;
         let (survey, replay) =
-            scan::survey(&*storage, &shown, looks_wrong, |replay: &mut Replay, frame| {
-                replay.frame(frame, &shown)
+            scan::survey(&*storage, &shown, looks_wrong, |replay: &mut Replay, frame, end| {
+                replay.frame(frame, end, &shown)
             })?;
         let settled = journal::settle(&*storage, &*directory, name, &survey, self.recovery)?;
         if !is_new && survey.end == survey.head.start() {
@@ -179,11 +197,17 @@ impl Options {
             &shown,
             (survey.head.hash, std::process::id()),
             survey.end,
-            (settled.zeroed_to, settled.next_slot),
+            &settled,
         ));
         checkpoints.tell()?;
         Ok(Database::new(Setup {
-            writer: journal::Writer::new(Arc::clone(&checkpoints), clock, survey.last_clock_time),
+            writer: journal::Writer::new(
+                Arc::clone(&checkpoints),
+                Arc::clone(&clock),
+                survey.last_clock_time,
+                self.sector,
+            ),
+            clock,
             checkpoints,
             store,
             view,
@@ -201,6 +225,19 @@ impl Options {
     pub fn open_read_only(&self, path: impl AsRef<Path>) -> Result<Reader> {
         let (directory, name) = locate(path.as_ref())?;
         Reader::open(&*directory, &name)
+    }
+
+    /// Refuses settings that make no sense.
+    fn check(&self) -> Result<()> {
+        let is_sector = self.sector.is_power_of_two() && (512..=65_536).contains(&self.sector);
+        if is_sector || self.sector == NO_PADDING {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "sector_padding({}): a sector has 512 to 65536 bytes, a power of two; 4096 fits all common \
+             disks",
+            self.sector
+        )))
     }
 
     /// Opens or creates the file and takes the writer's lock. Tells whether it was created.
@@ -225,7 +262,7 @@ impl Options {
             };
             let shown = directory.display(name);
             let io = |error| Error::io(format!("{shown}: can't lock it"), error);
-            if !storage.try_lock().map_err(io)? {
+            if !storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)? {
                 return Err(busy(&shown, journal::holder(&*storage)));
             }
             if storage.is_linked().map_err(io)? {
@@ -268,7 +305,14 @@ fn busy(shown: &str, holder: Option<u32>) -> Error {
         Some(pid) if pid == std::process::id() => {
             format!("this process (pid {pid}) has it open already; share that handle")
         }
-        Some(pid) => format!("process {pid} has it open for writing; end it, or open read-only"),
+        Some(pid) if storage::is_alive(pid) => {
+            format!("process {pid} has it open for writing; end it, or open read-only")
+        }
+        Some(pid) => format!(
+            "it is open for writing, but not by process {pid} of this machine, as it says: by one in \
+             another container or on another machine, or by one that is just opening it; end that, \
+             try again, or open read-only"
+        ),
         None => "another process is just opening or closing it; try again".to_owned(),
     };
     Error::new(ErrorKind::Busy, format!("{shown}: {who}"))

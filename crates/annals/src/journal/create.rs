@@ -20,7 +20,7 @@ use std::sync::Arc;
 use super::format::{FRAMES_AT, Header, VERSION};
 use super::head;
 use super::mistakes::{Mistake, is_made};
-use crate::storage::{Access, Clock, Directory, Storage};
+use crate::storage::{Access, Clock, Directory, Hold, Lock, Storage};
 use crate::{Error, Result};
 
 /// Creates a new journal; `None` if there is a file of that name by now, or if it has to be tried
@@ -58,7 +58,7 @@ fn write_and_link(
     header: &Header,
 ) -> io::Result<Option<Arc<dyn Storage>>> {
     let storage = directory.create(temporary)?;
-    if !storage.try_lock()? || !storage.is_linked()? {
+    if !storage.try_lock(Lock::Head, Hold::Exclusive)? || !storage.is_linked()? {
         let _ = directory.remove(temporary);
         return Ok(None); // somebody took it for a leftover
     }
@@ -81,7 +81,7 @@ fn remove_leftovers(directory: &dyn Directory, name: &str) {
     for leftover in directory.list().unwrap_or_default().iter().filter(|found| is_temporary(found))
     {
         let Ok(storage) = directory.open(leftover, Access::Write) else { continue };
-        let nobodys = storage.try_lock().unwrap_or(false);
+        let nobodys = storage.try_lock(Lock::Head, Hold::Exclusive).unwrap_or(false);
         if nobodys && storage.len().is_ok_and(|len| len <= FRAMES_AT) {
             let _ = directory.remove(leftover);
         }

@@ -3,8 +3,9 @@
 #![allow(clippy::disallowed_methods, reason = "this is where time comes in")]
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::Clock;
 
@@ -29,6 +30,12 @@ impl Clock for SystemClock {
         }
     }
 
+    /// Counts from the first call in this process.
+    fn elapsed(&self) -> Duration {
+        static FIRST: OnceLock<Instant> = OnceLock::new();
+        FIRST.get_or_init(Instant::now).elapsed()
+    }
+
     fn random(&self) -> u64 {
         static CALLS: AtomicU64 = AtomicU64::new(0);
         let mut hasher = RandomState::new().build_hasher();
@@ -48,6 +55,16 @@ mod tests {
     fn time_is_of_this_century() {
         let year = 365 * 24 * 3600 * 1_000_000_i64;
         assert!((50 * year..130 * year).contains(&SystemClock.now()));
+    }
+
+    #[test]
+    fn elapsed_time_goes_on_and_never_back() {
+        let before = SystemClock.elapsed();
+        std::thread::sleep(Duration::from_millis(2));
+        let passed = SystemClock.elapsed() - before;
+        assert!((Duration::from_millis(2)..Duration::from_secs(60)).contains(&passed));
+        let times: Vec<_> = (0..1000).map(|_| SystemClock.elapsed()).collect();
+        assert!(times.is_sorted());
     }
 
     #[test]

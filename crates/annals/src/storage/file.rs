@@ -6,9 +6,12 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{Access, Directory, Storage, check_name, check_writable, identity, lock, positioned};
+use super::lock::Locks;
+use super::{
+    Access, Directory, Hold, Lock, Storage, check_lockable, check_name, check_writable, identity,
+    positioned,
+};
 
 /// A directory of the file system.
 #[derive(Debug)]
@@ -77,14 +80,14 @@ impl Directory for FileDirectory {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         let file = OpenOptions::new().read(true).write(access == Access::Write).open(&path)?;
-        Ok(Arc::new(OpenFile { file, path, access, locked_by: AtomicU32::new(NOBODY) }))
+        Ok(Arc::new(OpenFile { file, path, access, locks: Locks::default() }))
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
         let path = self.path_of(name)?;
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-        let locked_by = AtomicU32::new(NOBODY);
-        Ok(Arc::new(OpenFile { file, path, access: Access::Write, locked_by }))
+        let locks = Locks::default();
+        Ok(Arc::new(OpenFile { file, path, access: Access::Write, locks }))
     }
 
     fn link(&self, from: &str, to: &str) -> io::Result<()> {
@@ -138,17 +141,13 @@ impl Directory for FileDirectory {
     }
 }
 
-/// Stands for no process; it is never the number of one that runs programs.
-const NOBODY: u32 = 0;
-
 /// An open file of the file system.
 #[derive(Debug)]
 struct OpenFile {
     file: File,
     path: PathBuf,
     access: Access,
-    /// The process that took the lock through this handle.
-    locked_by: AtomicU32,
+    locks: Locks,
 }
 
 impl Storage for OpenFile {
@@ -177,25 +176,13 @@ impl Storage for OpenFile {
         self.file.set_len(len)
     }
 
-    fn try_lock(&self) -> io::Result<bool> {
-        check_writable(self.access)?;
-        // Not all systems let the holder of a lock take it again.
-        if self.locked_by.load(Ordering::Relaxed) == std::process::id() {
-            return Ok(true);
-        }
-        let taken = lock::try_lock(&self.file)?;
-        if taken {
-            self.locked_by.store(std::process::id(), Ordering::Relaxed);
-        }
-        Ok(taken)
+    fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool> {
+        check_lockable(self.access, hold)?;
+        self.locks.try_lock(&self.file, lock, hold)
     }
 
-    /// A forked child must not free its parent's lock.
-    fn unlock(&self) -> io::Result<()> {
-        if self.locked_by.swap(NOBODY, Ordering::Relaxed) == std::process::id() {
-            return lock::unlock(&self.file);
-        }
-        Ok(())
+    fn unlock(&self, lock: Lock) -> io::Result<()> {
+        self.locks.unlock(&self.file, lock)
     }
 
     fn is_linked(&self) -> io::Result<bool> {
@@ -204,12 +191,11 @@ impl Storage for OpenFile {
 }
 
 impl Drop for OpenFile {
-    /// Lets go of the lock at once, though closing the file would do so too: a child that this
+    /// Lets go of the locks at once, though closing the file would do so too: a child that this
     /// process is just starting has the file open until it runs its program, and would hold the
     /// lock until then.
     fn drop(&mut self) {
-        // Nobody could act on an error here, and the end of the file frees the lock anyway.
-        let _ = self.unlock();
+        self.locks.end(&self.file);
     }
 }
 

@@ -1,19 +1,26 @@
-//! The tail lock: at most one writer of a file, among all handles of all processes.
+//! The locks of a file, among all handles of all processes.
 //!
-//! It lies on one byte far behind any data, so that it keeps nobody from reading or writing:
+//! Each lies on one byte far behind any data, so that it keeps nobody from reading or writing:
 //!
 //! | byte | for |
 //! |---|---|
-//! | 2^62 - 1 | the tail lock |
+//! | 2^62 - 3 | [`Lock::Turn`] |
+//! | 2^62 - 2 | [`Lock::Head`] |
+//! | 2^62 - 1 | [`Lock::Tail`] |
 //! | 2^62 + n | the pins on root number n of an image |
 //!
-//! On Linux it is an *open file description* lock, on Windows one by `LockFileEx`. Both belong to
-//! the open file, not to the process: two handles in one process exclude each other, closing some
-//! other handle of the file doesn't drop it, and it vanishes with its process. Programs of 32 and of
-//! 64 bits exclude each other too, since both lock the same byte.
+//! A database that is alone holds the head exclusively as long as it is open. Those that take turns
+//! hold the head shared as long as they are open, so that the two kinds exclude each other, and the
+//! tail exclusively for each transaction. Whoever waits for the tail holds the turn meanwhile: who has
+//! just let go of the tail can't have it again before, for it would have to get the turn first.
 //!
-//! Elsewhere the standard library's lock on the whole file is taken (`flock`), which keeps the same
-//! promises but has no room for pins.
+//! On Linux they are *open file description* locks, on Windows those of `LockFileEx`. Both belong to
+//! the open file, not to the process: two handles in one process exclude each other, closing some
+//! other handle of the file doesn't drop them, and they vanish with their process. Programs of 32 and
+//! of 64 bits exclude each other too, since both lock the same bytes.
+//!
+//! Elsewhere the standard library's lock on the whole file is taken (`flock`). It keeps the same
+//! promises, but there is only one: it stands for the head.
 
 #![allow(
     unsafe_code,
@@ -22,8 +29,11 @@
 
 use std::fs::File;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The byte that the tail lock covers. No file grows to 4 EiB, so it never holds data.
+use super::{Hold, Lock};
+
+/// Gives the byte that a lock covers. No file grows to 4 EiB, so it never holds data.
 #[cfg(any(
     windows,
     all(
@@ -31,17 +41,83 @@ use std::io;
         any(target_pointer_width = "64", target_env = "gnu", target_env = "musl")
     )
 ))]
-const TAIL: i64 = (1 << 62) - 1;
-
-/// Tries to take the tail lock for this open file, which must be open for writing and not hold it
-/// yet; gives whether it is held now.
-pub(super) fn try_lock(file: &File) -> io::Result<bool> {
-    system::try_lock(file)
+const fn byte_of(lock: Lock) -> i64 {
+    const PINS: i64 = 1 << 62;
+    match lock {
+        Lock::Tail => PINS - 1,
+        Lock::Head => PINS - 2,
+        Lock::Turn => PINS - 3,
+    }
 }
 
-/// Lets go of the tail lock.
-pub(super) fn unlock(file: &File) -> io::Result<()> {
-    system::unlock(file)
+/// What one open file holds. Not all systems let the holder of a lock take it again, or forgive it
+/// letting go of one that it doesn't have; and a forked child must not let go of its parent's.
+#[derive(Debug, Default)]
+pub(super) struct Locks {
+    head: AtomicU64,
+    tail: AtomicU64,
+    turn: AtomicU64,
+}
+
+impl Locks {
+    /// Stands for no hold by any process.
+    const FREE: u64 = 0;
+
+    /// Tries to take a lock for this open file; gives whether it is held now.
+    pub(super) fn try_lock(&self, file: &File, lock: Lock, hold: Hold) -> io::Result<bool> {
+        let held = self.held(lock);
+        let own = held.load(Ordering::Acquire);
+        for other in [Hold::Shared, Hold::Exclusive] {
+            if own == Self::by_this_process(other) {
+                return check_same(other, hold).map(|()| true);
+            }
+        }
+        let taken = system::try_lock(file, lock, hold)?;
+        if taken {
+            held.store(Self::by_this_process(hold), Ordering::Release);
+        }
+        Ok(taken)
+    }
+
+    /// Lets go of a lock, if this process holds it through this open file.
+    pub(super) fn unlock(&self, file: &File, lock: Lock) -> io::Result<()> {
+        let own = self.held(lock).swap(Self::FREE, Ordering::AcqRel);
+        let holds = [Hold::Shared, Hold::Exclusive].map(Self::by_this_process);
+        if holds.contains(&own) { system::unlock(file, lock) } else { Ok(()) }
+    }
+
+    /// Lets go of all locks. Nobody could act on an error, and the end of the open file frees them
+    /// anyway.
+    pub(super) fn end(&self, file: &File) {
+        for lock in [Lock::Tail, Lock::Turn, Lock::Head] {
+            let _ = self.unlock(file, lock);
+        }
+    }
+
+    const fn held(&self, lock: Lock) -> &AtomicU64 {
+        match lock {
+            Lock::Head => &self.head,
+            Lock::Tail => &self.tail,
+            Lock::Turn => &self.turn,
+        }
+    }
+
+    fn by_this_process(hold: Hold) -> u64 {
+        let how = match hold {
+            Hold::Shared => 1,
+            Hold::Exclusive => 2,
+        };
+        u64::from(std::process::id()) << 2 | how
+    }
+}
+
+/// Refuses to change how a lock is held, which not all systems can do in one step.
+pub(super) fn check_same(held: Hold, wanted: Hold) -> io::Result<()> {
+    if held == wanted {
+        return Ok(());
+    }
+    let message = "this handle holds the lock in the other way: let go of it first";
+    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 
 #[cfg(all(
@@ -55,10 +131,14 @@ mod system {
     use std::os::fd::AsRawFd;
 
     use self::call::{Range, set_range};
-    use super::TAIL;
+    use super::{Hold, Lock, byte_of};
 
-    pub(super) fn try_lock(file: &File) -> io::Result<bool> {
-        match set(file, libc::F_WRLCK) {
+    pub(super) fn try_lock(file: &File, lock: Lock, hold: Hold) -> io::Result<bool> {
+        let kind = match hold {
+            Hold::Shared => libc::F_RDLCK,
+            Hold::Exclusive => libc::F_WRLCK,
+        };
+        match set(file, lock, kind) {
             Ok(()) => Ok(true),
             // POSIX lets a held lock be told by either number.
             Err(error) => match error.raw_os_error() {
@@ -68,17 +148,18 @@ mod system {
         }
     }
 
-    pub(super) fn unlock(file: &File) -> io::Result<()> {
-        set(file, libc::F_UNLCK)
+    pub(super) fn unlock(file: &File, lock: Lock) -> io::Result<()> {
+        set(file, lock, libc::F_UNLCK)
     }
 
-    fn set(file: &File, kind: libc::c_int) -> io::Result<()> {
+    fn set(file: &File, lock: Lock, kind: libc::c_int) -> io::Result<()> {
         let kind = libc::c_short::try_from(kind)
             .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         let whence = libc::c_short::try_from(libc::SEEK_SET)
             .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         // The process id must be 0 for this sort of lock.
-        let range = Range { l_type: kind, l_whence: whence, l_start: TAIL, l_len: 1, l_pid: 0 };
+        let byte = byte_of(lock);
+        let range = Range { l_type: kind, l_whence: whence, l_start: byte, l_len: 1, l_pid: 0 };
         loop {
             if set_range(file.as_raw_fd(), &range) {
                 return Ok(());
@@ -132,11 +213,15 @@ mod system {
     };
     use windows_sys::Win32::System::IO::{OVERLAPPED, OVERLAPPED_0, OVERLAPPED_0_0};
 
-    use super::TAIL;
+    use super::{Hold, Lock, byte_of};
 
-    pub(super) fn try_lock(file: &File) -> io::Result<bool> {
-        let flags = LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY;
-        let mut place = place();
+    pub(super) fn try_lock(file: &File, lock: Lock, hold: Hold) -> io::Result<bool> {
+        let flags = LOCKFILE_FAIL_IMMEDIATELY
+            | match hold {
+                Hold::Shared => 0,
+                Hold::Exclusive => LOCKFILE_EXCLUSIVE_LOCK,
+            };
+        let mut place = place(lock);
         // SAFETY: the handle is open, since `file` is borrowed, and wasn't opened for overlapped
         // work, so that the system has done with `place` when the call returns.
         let result = unsafe { LockFileEx(file.as_raw_handle(), flags, 0, 1, 0, &raw mut place) };
@@ -150,19 +235,20 @@ mod system {
         if error.raw_os_error().is_some_and(is_held) { Ok(false) } else { Err(error) }
     }
 
-    pub(super) fn unlock(file: &File) -> io::Result<()> {
-        let mut place = place();
+    pub(super) fn unlock(file: &File, lock: Lock) -> io::Result<()> {
+        let mut place = place(lock);
         // SAFETY: as in `try_lock`.
         let result = unsafe { UnlockFileEx(file.as_raw_handle(), 0, 1, 0, &raw mut place) };
         if result != 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Gives the position of the byte, as this system wants it: in two halves.
-    fn place() -> OVERLAPPED {
-        const LOW: u32 = 0xffff_ffff;
-        const HIGH: u32 = 0x3fff_ffff;
-        const _: () = assert!((HIGH as i64) << 32 | LOW as i64 == TAIL);
-        let position = OVERLAPPED_0_0 { Offset: LOW, OffsetHigh: HIGH };
+    /// Gives the position of a lock's byte, as this system wants it: in two halves.
+    fn place(lock: Lock) -> OVERLAPPED {
+        let [a, b, c, d, e, f, g, h] = byte_of(lock).to_le_bytes();
+        let position = OVERLAPPED_0_0 {
+            Offset: u32::from_le_bytes([a, b, c, d]),
+            OffsetHigh: u32::from_le_bytes([e, f, g, h]),
+        };
         OVERLAPPED { Anonymous: OVERLAPPED_0 { Anonymous: position }, ..OVERLAPPED::default() }
     }
 }
@@ -179,37 +265,152 @@ mod system {
     use std::fs::{File, TryLockError};
     use std::io;
 
-    pub(super) fn try_lock(file: &File) -> io::Result<bool> {
-        match file.try_lock() {
+    use super::{Hold, Lock};
+
+    pub(super) fn try_lock(file: &File, lock: Lock, hold: Hold) -> io::Result<bool> {
+        check_supported(lock)?;
+        let taken = match hold {
+            Hold::Shared => file.try_lock_shared(),
+            Hold::Exclusive => file.try_lock(),
+        };
+        match taken {
             Ok(()) => Ok(true),
             Err(TryLockError::WouldBlock) => Ok(false),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
 
-    pub(super) fn unlock(file: &File) -> io::Result<()> {
+    pub(super) fn unlock(file: &File, lock: Lock) -> io::Result<()> {
+        check_supported(lock)?;
         file.unlock()
+    }
+
+    fn check_supported(lock: Lock) -> io::Result<()> {
+        match lock {
+            Lock::Head => Ok(()),
+            Lock::Tail | Lock::Turn => Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "this system has no locks on parts of a file, which taking turns needs: open the \
+                 database in one process at a time",
+            )),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::simulated::SimulatedDisk;
+    use crate::storage::{Access, Directory, FileDirectory, MemoryDirectory};
+
+    const LOCKS: [Lock; 3] = [Lock::Head, Lock::Tail, Lock::Turn];
+    const HOLDS: [Hold; 2] = [Hold::Shared, Hold::Exclusive];
+
+    /// Runs a test on one file of each implementation, with the locks that it has.
+    fn on_all(test: impl Fn(&dyn Directory, &[Lock])) {
+        let folder = tempfile::tempdir().unwrap();
+        let of_files = if cfg!(any(windows, target_os = "linux")) { &LOCKS } else { &LOCKS[..1] };
+        let all: [(&dyn Directory, &[Lock]); 3] = [
+            (&FileDirectory::new(folder.path()), of_files),
+            (&MemoryDirectory::new(), &LOCKS),
+            (&SimulatedDisk::new(1), &LOCKS),
+        ];
+        for (directory, locks) in all {
+            drop(directory.create("file").unwrap());
+            test(directory, locks);
+        }
+    }
 
     #[test]
-    fn open_files_exclude_each_other() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let (first, second) = (file.as_file(), file.reopen().unwrap());
-        assert!(try_lock(first).unwrap());
-        assert!(!try_lock(&second).unwrap());
+    fn each_lock_is_one_handle_s_or_shared_and_knows_nothing_of_the_others() {
+        on_all(|directory, locks| {
+            for (lock, first, second) in locks
+                .iter()
+                .flat_map(|lock| HOLDS.into_iter().flat_map(move |a| HOLDS.map(|b| (*lock, a, b))))
+            {
+                let open = || directory.open("file", Access::Write).unwrap();
+                let (one, two, three) = (open(), open(), open());
+                let both = first == Hold::Shared && second == Hold::Shared;
+                let what = format!("{} {lock:?} {first:?} {second:?}", directory.display("file"));
+                assert!(one.try_lock(lock, first).unwrap(), "{what}");
+                assert!(one.try_lock(lock, first).unwrap(), "{what}: a holder gets it again");
+                assert_eq!(two.try_lock(lock, second).unwrap(), both, "{what}");
+                for other in locks.iter().filter(|other| **other != lock) {
+                    assert!(three.try_lock(*other, Hold::Exclusive).unwrap(), "{what}: {other:?}");
+                }
+                three.unlock(lock).unwrap();
+                assert_eq!(two.try_lock(lock, second).unwrap(), both, "{what}: not three's");
+                one.unlock(lock).unwrap();
+                one.unlock(lock).unwrap();
+                assert!(two.try_lock(lock, second).unwrap(), "{what}: it was let go of");
+                assert_eq!(one.try_lock(lock, first).unwrap(), both, "{what}: the other way round");
+                drop(two);
+                assert!(one.try_lock(lock, first).unwrap(), "{what}: the other handle has ended");
+            }
+        });
+    }
 
-        // Closing another handle of the file must not drop the lock, as a classic POSIX lock would.
-        drop(file.reopen().unwrap());
-        assert!(!try_lock(&second).unwrap());
+    #[test]
+    fn the_last_of_those_that_share_lets_in_one_that_wants_to_be_alone() {
+        on_all(|directory, locks| {
+            for lock in locks {
+                let open = || directory.open("file", Access::Write).unwrap();
+                let (sharers, alone) = ([open(), open()], open());
+                for sharer in &sharers {
+                    assert!(sharer.try_lock(*lock, Hold::Shared).unwrap());
+                }
+                for sharer in sharers {
+                    assert!(!alone.try_lock(*lock, Hold::Exclusive).unwrap());
+                    drop(sharer);
+                }
+                assert!(alone.try_lock(*lock, Hold::Exclusive).unwrap());
+            }
+        });
+    }
 
-        unlock(first).unwrap();
-        assert!(try_lock(&second).unwrap());
-        drop(second);
-        assert!(try_lock(first).unwrap());
+    #[test]
+    fn how_a_lock_is_held_does_not_change() {
+        on_all(|directory, locks| {
+            for (lock, (hold, other)) in locks.iter().flat_map(|lock| {
+                let [shared, exclusive] = HOLDS;
+                [(lock, (shared, exclusive)), (lock, (exclusive, shared))]
+            }) {
+                let file = directory.open("file", Access::Write).unwrap();
+                assert!(file.try_lock(*lock, hold).unwrap());
+                let error = file.try_lock(*lock, other).unwrap_err();
+                assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+                assert!(file.try_lock(*lock, hold).unwrap(), "it is held as before");
+                file.unlock(*lock).unwrap();
+                assert!(file.try_lock(*lock, other).unwrap());
+            }
+        });
+    }
+
+    #[test]
+    fn who_may_only_read_can_share() {
+        on_all(|directory, locks| {
+            for lock in locks {
+                let (reader, writer) = (Access::Read, Access::Write);
+                let [reader, writer] = [reader, writer].map(|a| directory.open("file", a).unwrap());
+                let error = reader.try_lock(*lock, Hold::Exclusive).unwrap_err();
+                assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+                assert!(reader.try_lock(*lock, Hold::Shared).unwrap());
+                assert!(!writer.try_lock(*lock, Hold::Exclusive).unwrap());
+            }
+        });
+    }
+
+    #[test]
+    fn closing_another_handle_drops_no_lock() {
+        on_all(|directory, locks| {
+            // As a classic POSIX lock would be dropped.
+            let open = || directory.open("file", Access::Write).unwrap();
+            let (one, two) = (open(), open());
+            for lock in locks {
+                assert!(one.try_lock(*lock, Hold::Exclusive).unwrap());
+                drop(open());
+                assert!(!two.try_lock(*lock, Hold::Exclusive).unwrap());
+            }
+        });
     }
 }

@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Access, Directory, Storage, check_name, check_writable};
+use super::holders::Holders;
+use super::{Access, Directory, Hold, Lock, Storage, check_lockable, check_name, check_writable};
 
 type Names = BTreeMap<String, Arc<MemoryFile>>;
 
@@ -21,7 +22,8 @@ pub struct MemoryDirectory {
 #[derive(Debug, Default)]
 struct MemoryFile {
     bytes: Mutex<Vec<u8>>,
-    locked: AtomicBool,
+    holders: Mutex<Holders>,
+    handles: AtomicU64,
 }
 
 /// One handle of a file.
@@ -31,7 +33,7 @@ struct Handle {
     directory: MemoryDirectory,
     name: String,
     access: Access,
-    holds_lock: AtomicBool,
+    number: u64,
 }
 
 impl MemoryDirectory {
@@ -48,7 +50,8 @@ impl MemoryDirectory {
 
     fn handle(&self, file: Arc<MemoryFile>, name: &str, access: Access) -> Arc<dyn Storage> {
         let (directory, name) = (self.clone(), name.to_owned());
-        Arc::new(Handle { file, directory, name, access, holds_lock: AtomicBool::new(false) })
+        let number = file.handles.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Handle { file, directory, name, access, number })
     }
 }
 
@@ -118,6 +121,10 @@ impl Handle {
     fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
         self.file.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn holders(&self) -> MutexGuard<'_, Holders> {
+        self.file.holders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Storage for Handle {
@@ -160,22 +167,13 @@ impl Storage for Handle {
         resize(&mut self.bytes(), len)
     }
 
-    fn try_lock(&self) -> io::Result<bool> {
-        check_writable(self.access)?;
-        if self.holds_lock.load(Ordering::Acquire) {
-            return Ok(true);
-        }
-        let taken = !self.file.locked.swap(true, Ordering::AcqRel);
-        if taken {
-            self.holds_lock.store(true, Ordering::Release);
-        }
-        Ok(taken)
+    fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool> {
+        check_lockable(self.access, hold)?;
+        self.holders().try_lock(lock, hold, self.number)
     }
 
-    fn unlock(&self) -> io::Result<()> {
-        if self.holds_lock.swap(false, Ordering::AcqRel) {
-            self.file.locked.store(false, Ordering::Release);
-        }
+    fn unlock(&self, lock: Lock) -> io::Result<()> {
+        self.holders().unlock(lock, self.number);
         Ok(())
     }
 
@@ -187,7 +185,7 @@ impl Storage for Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        let _infallible = self.unlock();
+        self.holders().end(self.number);
     }
 }
 

@@ -5,20 +5,24 @@
 
 mod clock;
 mod file;
+mod holders;
 mod identity;
 mod lock;
 mod memory;
 mod positioned;
+mod process;
 #[cfg(any(test, feature = "testing"))]
 pub mod simulated;
 
 use std::fmt::Debug;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use clock::SystemClock;
 pub use file::FileDirectory;
 pub use memory::MemoryDirectory;
+pub(crate) use process::is_alive;
 
 /// One open file, or something that behaves like one.
 ///
@@ -52,17 +56,51 @@ pub trait Storage: Send + Sync + Debug {
     /// Makes the file shorter, or longer with zeros.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Tries to take the exclusive writer's lock of this file; gives whether it was taken. It ends
-    /// with [`unlock`](Storage::unlock), with the last handle of this `Storage`, or with the process.
-    /// Two handles exclude each other also within one process, and a handle that has it gets it again.
-    fn try_lock(&self) -> io::Result<bool>;
+    /// Tells whether the length can't change: a raw block device.
+    fn has_fixed_len(&self) -> bool {
+        false
+    }
 
-    /// Lets go of the lock at once, though handles of this `Storage` go on reading. Nothing if it
+    /// Tries to take a lock of this file; gives whether this handle has it now. It ends with
+    /// [`unlock`](Storage::unlock), with the last handle of this `Storage`, or with the process.
+    /// Two handles exclude each other also within one process, and a handle that has a lock gets it
+    /// again. Only a file opened for writing can be locked exclusively.
+    ///
+    /// # Errors
+    /// `InvalidInput` if this handle holds the lock in the other way, which it must let go of first;
+    /// `Unsupported` for other locks than [`Lock::Head`] where the system knows no locks on parts of a
+    /// file.
+    fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool>;
+
+    /// Lets go of a lock at once, though handles of this `Storage` go on reading. Nothing if it
     /// isn't held.
-    fn unlock(&self) -> io::Result<()>;
+    fn unlock(&self, lock: Lock) -> io::Result<()>;
 
     /// Tells whether the file is still the one that its name leads to.
     fn is_linked(&self) -> io::Result<bool>;
+}
+
+/// Which lock of a file; none of them keeps anybody from reading or writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lock {
+    /// Says that a database is open: held as long as it is, exclusively by one that is alone, shared
+    /// by those that take turns.
+    Head,
+    /// Gives the right to write frames; whoever takes turns holds it exclusively for each
+    /// transaction.
+    Tail,
+    /// Held while waiting for [`Tail`](Self::Tail), so that who has just let go of that can't take it
+    /// again before the one that waits.
+    Turn,
+}
+
+/// How a [`Lock`] is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Hold {
+    /// Together with others that hold it so.
+    Shared,
+    /// Alone.
+    Exclusive,
 }
 
 /// What a file is opened for.
@@ -108,6 +146,10 @@ pub trait Clock: Send + Sync + Debug {
     /// Gives the time in microseconds since 1970-01-01T00:00:00Z.
     fn now(&self) -> i64;
 
+    /// Gives the time since some fixed moment. Unlike [`now`](Clock::now) it never goes back, whatever
+    /// is done to the machine's clock: for whoever waits.
+    fn elapsed(&self) -> Duration;
+
     /// Gives 64 random bits, fit to tell apart two attempts on any machine.
     fn random(&self) -> u64;
 }
@@ -119,6 +161,14 @@ fn check_name(name: &str) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
     Ok(())
+}
+
+/// Refuses to lock a file exclusively that was opened for reading only.
+fn check_lockable(access: Access, hold: Hold) -> io::Result<()> {
+    match hold {
+        Hold::Shared => Ok(()),
+        Hold::Exclusive => check_writable(access),
+    }
 }
 
 /// Refuses to change a file that was opened for reading only.

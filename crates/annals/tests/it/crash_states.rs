@@ -6,7 +6,7 @@ use std::sync::Arc;
 use annals::storage::simulated::{
     CrashStates, Fault, ReadFault, Rng, SECTOR_SIZE, SimulatedDisk, is_power_off,
 };
-use annals::storage::{Access, Directory, Storage};
+use annals::storage::{Access, Directory, Hold, Lock, Storage};
 
 type Content = BTreeMap<String, Vec<u8>>;
 
@@ -162,7 +162,7 @@ fn a_failed_flush_loses_data_that_no_later_flush_covers() {
 #[test]
 fn a_crash_ends_everything_and_may_leave_the_last_write_in_part() {
     let (disk, file) = disk_with("ab");
-    assert!(file.try_lock().unwrap());
+    assert!(file.try_lock(Lock::Head, Hold::Exclusive).unwrap());
     disk.crash_at(1);
     file.flush().unwrap();
     let error = file.write_at(0, &sectors("XY")).unwrap_err();
@@ -172,7 +172,7 @@ fn a_crash_ends_everything_and_may_leave_the_last_write_in_part() {
         file.read_at(0, &mut [0]).map(drop),
         file.flush(),
         file.set_len(0),
-        file.try_lock().map(drop),
+        file.try_lock(Lock::Head, Hold::Exclusive).map(drop),
         file.is_linked().map(drop),
         disk.open("file", Access::Read).map(drop),
         disk.create("file").map(drop),
@@ -188,7 +188,7 @@ fn a_crash_ends_everything_and_may_leave_the_last_write_in_part() {
     let after = disk.crash_states().newest();
     assert_eq!((after.operations(), after.is_off()), (0, false));
     let file = after.open("file", Access::Write).unwrap();
-    assert!(file.try_lock().unwrap(), "a lock doesn't outlive a crash");
+    assert!(file.try_lock(Lock::Head, Hold::Exclusive).unwrap(), "a lock doesn't outlive a crash");
     file.write_at(0, b"on").unwrap();
 }
 

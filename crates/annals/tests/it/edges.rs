@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use annals::storage::{Access, Directory, MemoryDirectory, SystemClock};
+use annals::storage::{Access, Directory, Hold, Lock, MemoryDirectory, SystemClock};
 use annals::{
     Command, Committed, Database, ErrorKind, FieldNumber, Level, OnDelete, Options, RowId,
     TableNumber, Type, Value, ValueRef,
@@ -59,7 +59,7 @@ fn the_leftovers_of_a_creation_that_crashed_are_removed_by_the_next() {
     // The last name of a journal that was in use, and a creation that goes on.
     create("db.new-1111111111111111", 16385);
     let creating = create("db.new-2222222222222222", 0);
-    assert!(creating.try_lock().unwrap());
+    assert!(creating.try_lock(Lock::Head, Hold::Exclusive).unwrap());
     open(&directory).close().unwrap();
     let mut expected =
         [&others[..], &["db", "db.new-1111111111111111", "db.new-2222222222222222"]].concat();

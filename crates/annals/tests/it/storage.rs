@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 
 use annals::storage::simulated::SimulatedDisk;
-use annals::storage::{Access, Directory, FileDirectory, MemoryDirectory, Storage};
+use annals::storage::{Access, Directory, FileDirectory, Hold, Lock, MemoryDirectory, Storage};
 
 /// Runs calls on one directory and writes down what they give.
 struct Runner<'a> {
@@ -58,7 +58,7 @@ impl Runner<'_> {
             "write" => file.write_at(number(0), arguments[1].as_bytes()).map(done),
             "set_len" => file.set_len(number(0)).map(done),
             "flush" => file.flush().map(done),
-            "lock" => Ok(file.try_lock()?.to_string()),
+            "lock" => Ok(file.try_lock(Lock::Head, Hold::Exclusive)?.to_string()),
             "linked" => Ok(file.is_linked()?.to_string()),
             _ => panic!("no such call: {call}"),
         }
@@ -113,7 +113,7 @@ fn child_that_holds_the_lock() {
     let Some(path) = std::env::var_os("ANNALS_TEST_LOCK") else { return };
     let (directory, name) = FileDirectory::split(path).unwrap();
     let file = directory.open(&name, Access::Write).unwrap();
-    assert!(file.try_lock().unwrap());
+    assert!(file.try_lock(Lock::Head, Hold::Exclusive).unwrap());
     let mut output = io::stdout();
     writeln!(output, "\nlocked").unwrap();
     output.flush().unwrap();
@@ -145,19 +145,22 @@ fn a_lock_excludes_other_processes_and_ends_with_them() {
     let file = directory.create(&name).unwrap();
 
     let (mut child, input, _output) = start_child(&path);
-    assert!(!file.try_lock().unwrap(), "the child holds it");
+    assert!(!file.try_lock(Lock::Head, Hold::Exclusive).unwrap(), "the child holds it");
     file.write_at(0, b"the lock covers no data").unwrap();
     drop(input);
     child.wait().unwrap();
-    assert!(file.try_lock().unwrap(), "the child has ended");
+    assert!(file.try_lock(Lock::Head, Hold::Exclusive).unwrap(), "the child has ended");
     drop(file);
 
     let (mut child, _input, _output) = start_child(&path);
     let file = directory.open(&name, Access::Write).unwrap();
-    assert!(!file.try_lock().unwrap());
+    assert!(!file.try_lock(Lock::Head, Hold::Exclusive).unwrap());
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(file.try_lock().unwrap(), "a killed process leaves no lock behind");
+    assert!(
+        file.try_lock(Lock::Head, Hold::Exclusive).unwrap(),
+        "a killed process leaves no lock behind"
+    );
 }
 
 #[cfg(unix)]
@@ -174,7 +177,7 @@ fn a_child_that_is_being_started_keeps_no_lock() {
     });
     while !starter.is_finished() {
         let file = directory.open("journal", Access::Write).unwrap();
-        assert!(file.try_lock().unwrap());
+        assert!(file.try_lock(Lock::Head, Hold::Exclusive).unwrap());
     }
     starter.join().unwrap();
 }

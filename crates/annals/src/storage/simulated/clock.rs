@@ -1,6 +1,7 @@
 //! A clock that a seed determines.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::Rng;
 use crate::storage::Clock;
@@ -8,7 +9,10 @@ use crate::storage::Clock;
 /// When simulated time begins: 2020-09-13T12:26:40Z, in microseconds.
 const BEGINNING: i64 = 1_600_000_000_000_000;
 
-/// A clock that goes on by up to a millisecond at each call, as the seed has it.
+/// How much time seems to have passed each time that somebody asks how long he has waited.
+const WAIT_STEP: Duration = Duration::from_micros(500);
+
+/// A clock that goes on by up to a millisecond each time that it is read, as the seed has it.
 #[derive(Debug)]
 pub struct SimulatedClock {
     state: Mutex<State>,
@@ -17,6 +21,7 @@ pub struct SimulatedClock {
 #[derive(Debug)]
 struct State {
     now: i64,
+    elapsed: Duration,
     rng: Rng,
 }
 
@@ -24,7 +29,13 @@ impl SimulatedClock {
     /// Makes a clock; the same seed gives the same times and random numbers.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { state: Mutex::new(State { now: BEGINNING, rng: Rng::new(seed) }) }
+        Self {
+            state: Mutex::new(State {
+                now: BEGINNING,
+                elapsed: Duration::ZERO,
+                rng: Rng::new(seed),
+            }),
+        }
     }
 
     /// Sets the time, in microseconds since 1970-01-01T00:00:00Z, also back.
@@ -32,10 +43,9 @@ impl SimulatedClock {
         self.state().now = now;
     }
 
-    /// Lets that many microseconds pass.
+    /// Lets that many microseconds pass; a negative number sets the time back.
     pub fn advance(&self, micros: i64) {
-        let mut state = self.state();
-        state.now = state.now.saturating_add(micros);
+        self.state().pass(micros);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -43,12 +53,31 @@ impl SimulatedClock {
     }
 }
 
+impl State {
+    fn pass(&mut self, micros: i64) {
+        self.now = self.now.saturating_add(micros);
+        let forwards = Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+        self.elapsed = self.elapsed.saturating_add(forwards);
+    }
+
+    fn step(&mut self) {
+        let step = 1 + i64::try_from(self.rng.below(1000)).unwrap_or(0);
+        self.pass(step);
+    }
+}
+
 impl Clock for SimulatedClock {
     fn now(&self) -> i64 {
         let mut state = self.state();
-        let step = 1 + i64::try_from(state.rng.below(1000)).unwrap_or(0);
-        state.now = state.now.saturating_add(step);
+        state.step();
         state.now
+    }
+
+    fn elapsed(&self) -> Duration {
+        // Apart from the time of day, which must not depend on how often somebody waits.
+        let mut state = self.state();
+        state.elapsed = state.elapsed.saturating_add(WAIT_STEP);
+        state.elapsed
     }
 
     fn random(&self) -> u64 {
@@ -77,5 +106,12 @@ mod tests {
         clock.set(0);
         clock.advance(5_000_000);
         assert!((5_000_001..=5_001_000).contains(&clock.now()));
+        let before = clock.elapsed();
+        clock.set(0);
+        clock.advance(-7);
+        clock.advance(3_000_000);
+        let passed = clock.elapsed() - before;
+        let three = Duration::from_secs(3);
+        assert!((three..three + Duration::from_millis(1)).contains(&passed), "{passed:?}");
     }
 }

@@ -3,9 +3,9 @@
 use std::io;
 
 use super::SimulatedDisk;
-use crate::storage::{Access, Storage, check_writable};
+use crate::storage::{Access, Hold, Lock, Storage, check_lockable, check_writable};
 
-/// One handle; the lock belongs to it.
+/// One handle; its locks belong to it.
 #[derive(Debug)]
 pub(super) struct SimulatedFile {
     pub(super) disk: SimulatedDisk,
@@ -41,18 +41,15 @@ impl Storage for SimulatedFile {
         self.disk.machine().set_len(self.inode, &self.name, len)
     }
 
-    fn try_lock(&self) -> io::Result<bool> {
-        check_writable(self.access)?;
+    fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool> {
+        check_lockable(self.access, hold)?;
         let mut machine = self.disk.machine();
         machine.check_power()?;
-        let lock = &mut machine.inode(self.inode)?.lock;
-        Ok(*lock.get_or_insert(self.handle) == self.handle)
+        machine.inode(self.inode)?.holders.try_lock(lock, hold, self.handle)
     }
 
-    fn unlock(&self) -> io::Result<()> {
-        let mut machine = self.disk.machine();
-        let lock = &mut machine.inode(self.inode)?.lock;
-        *lock = lock.filter(|&holder| holder != self.handle);
+    fn unlock(&self, lock: Lock) -> io::Result<()> {
+        self.disk.machine().inode(self.inode)?.holders.unlock(lock, self.handle);
         Ok(())
     }
 
@@ -67,7 +64,7 @@ impl Drop for SimulatedFile {
     fn drop(&mut self) {
         if let Ok(inode) = self.disk.machine().inode(self.inode) {
             inode.handles -= 1;
-            inode.lock = inode.lock.filter(|&holder| holder != self.handle);
+            inode.holders.end(self.handle);
         }
     }
 }

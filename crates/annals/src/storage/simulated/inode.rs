@@ -4,6 +4,7 @@ use std::io;
 use std::sync::{Arc, LazyLock};
 
 use super::fact::Fact;
+use crate::storage::holders::Holders;
 
 /// The size in bytes of what the disk writes wholly or not at all.
 pub const SECTOR_SIZE: usize = 512;
@@ -32,8 +33,7 @@ pub(super) struct Inode {
     pub(super) length: Fact<u64>,
     /// At least as many as any possible length needs.
     pub(super) sectors: Vec<Fact<Sector>>,
-    /// The handle that holds the lock.
-    pub(super) lock: Option<u64>,
+    pub(super) holders: Holders,
     pub(super) handles: usize,
 }
 
@@ -45,7 +45,7 @@ impl Inode {
 
     /// Makes a file that is wholly on the disk.
     pub(super) fn with_content(len: u64, sectors: Vec<Fact<Sector>>) -> Self {
-        Self { length: Fact::flushed(len), sectors, lock: None, handles: 0 }
+        Self { length: Fact::flushed(len), sectors, holders: Holders::default(), handles: 0 }
     }
 
     pub(super) fn len(&self) -> u64 {

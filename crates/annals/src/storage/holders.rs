@@ -1,0 +1,43 @@
+//! Who holds which lock of a file that only this process knows: in memory, or simulated.
+
+use super::{Hold, Lock};
+
+/// The locks of one file, by the numbers of the handles that hold them. Each lock is free, held by
+/// one handle exclusively, or shared by some.
+#[derive(Debug, Default)]
+pub(super) struct Holders {
+    held: Vec<(Lock, Hold, u64)>,
+}
+
+impl Holders {
+    /// Takes a lock for a handle if no other is in the way; gives whether the handle has it now.
+    pub(super) fn try_lock(
+        &mut self,
+        lock: Lock,
+        hold: Hold,
+        handle: u64,
+    ) -> std::io::Result<bool> {
+        let of_lock = || self.held.iter().filter(|(held, ..)| *held == lock);
+        if let Some((_, own, _)) = of_lock().find(|(.., holder)| *holder == handle) {
+            return super::lock::check_same(*own, hold).map(|()| true);
+        }
+        let is_free = match hold {
+            Hold::Shared => of_lock().all(|(_, other, _)| *other == Hold::Shared),
+            Hold::Exclusive => of_lock().next().is_none(),
+        };
+        if is_free {
+            self.held.push((lock, hold, handle));
+        }
+        Ok(is_free)
+    }
+
+    /// Takes a lock from a handle, if it has it.
+    pub(super) fn unlock(&mut self, lock: Lock, handle: u64) {
+        self.held.retain(|(held, _, holder)| (*held, *holder) != (lock, handle));
+    }
+
+    /// Takes all locks from a handle.
+    pub(super) fn end(&mut self, handle: u64) {
+        self.held.retain(|(.., holder)| *holder != handle);
+    }
+}
