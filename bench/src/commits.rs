@@ -24,8 +24,13 @@ const SOFT_SLICE: u64 = 1_000;
 const ROUNDS: usize = 20;
 
 type Race = fn(&Path, usize) -> Result<Outcome, Failure>;
-const RACES: [(&str, Race); 4] =
-    [("durable", durable), ("large", large), ("threads", threads), ("soft", soft)];
+const RACES: [(&str, Race); 5] = [
+    ("durable", durable),
+    ("levels", levels),
+    ("large", large),
+    ("threads", threads),
+    ("soft", soft),
+];
 
 /// Gives the names of the races.
 pub(crate) fn names() -> [&'static str; RACES.len()] {
@@ -120,6 +125,21 @@ fn durable(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
     runners.push(Runner::new(sqlite.name, (0, ""), |count| wal.commit_rows(count)));
     let course = Course { turns, rounds: ROUNDS, slice: DURABLE_SLICE };
     race::run("Durable commits of one row beside the floor", (Compared::Time, course), &mut runners)
+}
+
+fn levels(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
+    let open = |name: &str| Database::open(&folder.join(name), Options::new());
+    let (half, two_phase) = (open("half.annals")?, open("two_phase.annals")?);
+    let floor = |name: &str| folder.join(name);
+    let half = Pair::new(&half, (&floor("half"), 1), (SHORT.len(), Level::Half))?;
+    let two_phase =
+        Pair::new(&two_phase, (&floor("two_phase"), 2), (SHORT.len(), Level::TwoPhase))?;
+    let mut runners = Vec::new();
+    runners.extend(half.runners(0, ["write, flush", "Annals, half"], ""));
+    let names = ["write, flush, write, flush", "Annals, two-phase"];
+    runners.extend(two_phase.runners(2, names, ""));
+    let course = Course { turns, rounds: ROUNDS, slice: DURABLE_SLICE };
+    race::run("Half and two-phase commits of one row", (Compared::Time, course), &mut runners)
 }
 
 /// Longer commits use up the space ahead faster.
