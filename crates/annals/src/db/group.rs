@@ -93,6 +93,12 @@ impl Group {
         self.published.load_full()
     }
 
+    /// Shows what other processes committed. Nothing waits then.
+    pub(super) fn show(&self, view: Arc<View>, point: Point) {
+        let file = Arc::clone(&self.file);
+        self.published.store(Arc::new(Published { view, point, file }));
+    }
+
     /// Notes that a transaction is about to begin.
     pub(super) fn arrive(&self) {
         self.open.fetch_add(1, Ordering::Relaxed);
@@ -212,15 +218,23 @@ impl Group {
     }
 }
 
-/// Gives a level whose steps reach all of these.
-fn strongest(levels: impl Iterator<Item = Level>) -> Level {
+/// Gives the level whose steps reach those of all these commits, which are in order.
+///
+/// A half commit promises all before it, also if the second copy of its slot doesn't get to the disk.
+/// Then nothing tells that a doubtful commit right before it in the same group was flushed: that copy
+/// has to be flushed too.
+fn strongest(levels: impl DoubleEndedIterator<Item = Level> + Clone) -> Level {
     let steps = |level: &Level| match level {
         Level::Soft => 0,
         Level::Checksummed => 1,
         Level::Half => 2,
         Level::TwoPhase => 3,
     };
-    levels.max_by_key(steps).unwrap_or(Level::Soft)
+    let doubtful = levels.clone().rev().take_while(|level| !level.counts_alone()).count();
+    match levels.max_by_key(steps) {
+        Some(Level::Half) if doubtful > 1 => Level::TwoPhase,
+        strongest => strongest.unwrap_or(Level::Soft),
+    }
 }
 
 fn unknown_outcome(point: Point, cause: &str) -> Error {
