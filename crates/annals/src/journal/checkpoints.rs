@@ -120,7 +120,7 @@ impl Checkpoints {
                 progress.durable = point;
             }
         }
-        self.zeroed_to.store(len.max(end.position), Ordering::Release);
+        self.space.set(len.max(end.position));
     }
 
     /// Goes on behind a recovery that was done meanwhile.
@@ -129,7 +129,7 @@ impl Checkpoints {
         let mut progress = lock(&self.progress);
         (progress.acknowledged, progress.durable, progress.told) = (end, end, None);
         self.is_suspect.store(false, Ordering::Release);
-        self.zeroed_to.store(settled.zeroed_to, Ordering::Release);
+        self.space.set(settled.zeroed_to);
     }
 
     /// Tells whether what the live block says is what this handle told last.
@@ -454,7 +454,7 @@ impl Checkpoints {
         let trimmed = self.storage.len().map_err(io)? != point.position;
         if trimmed {
             self.storage.set_len(point.position).map_err(io)?;
-            self.space.give_back(point.position);
+            self.space.set(point.position);
         }
         self.advance_slot()?;
         let mut progress = lock(&self.progress);

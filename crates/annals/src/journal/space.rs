@@ -61,8 +61,8 @@ impl Space {
         }
     }
 
-    /// Notes that the file was cut there.
-    pub(super) fn give_back(&self, end: u64) {
+    /// Notes how far it is after the file was cut, or another process wrote it.
+    pub(super) fn set(&self, end: u64) {
         let _moving = lock(&self.moving);
         self.zeroed_to.store(end, Ordering::Release);
     }
