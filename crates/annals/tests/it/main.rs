@@ -22,6 +22,7 @@ mod history_model;
 mod hostile;
 mod indexes;
 mod references;
+mod shared;
 mod single_row;
 mod storage;
 mod store_cases;
