@@ -213,7 +213,8 @@ impl Checkpoints {
     }
 
     /// Does what a level asks for, for all commits up to `target`, whose frames are written: the recipe
-    /// of each level. An error is final: what the disk holds is not known.
+    /// of each level. An error is final: what the disk holds is not known. `unproven` is the end of the
+    /// commit before the last one, if nothing but a slot shows that it was flushed.
     ///
     /// | crash                   | `Half`                       | `TwoPhase`         | `Checksummed`     |
     /// |-------------------------|------------------------------|--------------------|-------------------|
@@ -221,11 +222,11 @@ impl Checkpoints {
     /// | behind it               | not there, all before it is  | the same           | there             |
     /// | behind the second copy  | there if that got to the disk| the same           |                   |
     /// | behind the second flush |                              | there              |                   |
-    pub(crate) fn reach(&self, level: Level, target: Point) -> Result<()> {
+    pub(crate) fn reach(&self, level: Level, target: Point, unproven: Option<u64>) -> Result<()> {
         let reached = match level {
             Level::Soft => Ok(()),
             Level::Checksummed => self.checksummed(target),
-            Level::Half => self.half(target),
+            Level::Half => self.half(target, unproven),
             Level::TwoPhase => self.two_phase(target),
         };
         reached.inspect_err(|error| {
@@ -249,14 +250,16 @@ impl Checkpoints {
         Ok(())
     }
 
-    fn half(&self, target: Point) -> Result<()> {
+    fn half(&self, target: Point, unproven: Option<u64>) -> Result<()> {
         let mut slots = lock(&self.slots);
         slots.prepare(self)?;
         let slot = self.slot(target);
         slots.write_first(self, &slot)?;
         self.flush()?;
         slots.write_second(self, &slot)?;
-        if target.position - slots.kept().position >= SLOT_LAG {
+        // Or else the slot isn't whole for a long time, or nothing tells that the commit before counts.
+        let kept = slots.kept().position;
+        if target.position - kept >= SLOT_LAG || unproven.is_some_and(|end| end > kept) {
             self.flush()?;
             slots.turn(self.flushes_done());
         }
@@ -265,7 +268,7 @@ impl Checkpoints {
     }
 
     fn two_phase(&self, target: Point) -> Result<()> {
-        self.half(target)?;
+        self.half(target, None)?;
         self.flush()
     }
 

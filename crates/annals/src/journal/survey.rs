@@ -132,6 +132,7 @@ impl Survey {
             end: from,
             doubtful: VecDeque::new(),
             counted_late: false,
+            counted_flushed: false,
             last_clock_time: i64::MIN,
             verified_to: from.position,
             uncommitted_frames: 0,
