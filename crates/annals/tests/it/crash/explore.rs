@@ -112,7 +112,8 @@ impl Explorer {
             }
             let (world, _) = run(workload, Errors::AreFatal, |disk| disk.crash_at(operation))
                 .map_err(|text| format!("{place}: {text}"))?;
-            self.every_state(&place, &world.disk.crash_states(), &world.history, 0)?;
+            self.every_state(&place, &world.disk.crash_states(), &world.history, 0)
+                .map_err(|text| format!("{text}\nafter\n{}", world.disk.transcript()))?;
         }
         Ok(())
     }
@@ -132,11 +133,17 @@ impl Explorer {
             let history = world.history;
             let at_least = history.acknowledged();
             let make: Make<'_> = &|| world.disk.fork();
-            let Some(operations) = self.state(&place, make, &history, at_least)? else { continue };
-            self.reads_of_opening(&place, make, &history, at_least)?;
-            if self.is_chosen(&place, self.effort.killed) {
-                self.again(&place, make, &history, (at_least, operations), 1)?;
-            }
+            let explored = || {
+                let Some(operations) = self.state(&place, make, &history, at_least)? else {
+                    return Ok(());
+                };
+                self.reads_of_opening(&place, make, &history, at_least)?;
+                if !self.is_chosen(&place, self.effort.killed) {
+                    return Ok(());
+                }
+                self.again(&place, make, &history, (at_least, operations), 1)
+            };
+            explored().map_err(|text| format!("{text}\nafter\n{}", world.disk.transcript()))?;
         }
         Ok(())
     }
@@ -158,7 +165,8 @@ impl Explorer {
                     };
                     let (world, _) = run(workload, Errors::AreFaults, plan)
                         .map_err(|text| format!("{place}: {text}"))?;
-                    self.every_state(&place, &world.disk.crash_states(), &world.history, 1)?;
+                    self.every_state(&place, &world.disk.crash_states(), &world.history, 1)
+                        .map_err(|text| format!("{text}\nafter\n{}", world.disk.transcript()))?;
                 }
             }
         }

@@ -56,18 +56,19 @@ pub(super) fn opened(disk: &SimulatedDisk, before: &Before, database: &Database)
         };
     };
     let Some(cut) = cut else { return Err(format!("{} bytes cut in silence", last - end)) };
+    let may_hold_a_commit = inspection.tail.is_some() || inspection.doubtful_commits > 0;
     let is_right = cut.position == end as u64
         && cut.txid == inspection.end.txid
         && cut.bytes == (last - end) as u64
         && cut.uncommitted_frames == inspection.uncommitted_frames
-        && cut.may_have_been_acknowledged == inspection.tail.is_some()
+        && cut.may_have_been_acknowledged == may_hold_a_commit
         && !database.recovered().findings.is_empty();
     if !is_right {
         return Err(format!("cut {end}..{last}, but it reports {cut:?}"));
     }
     let saved = cut.saved_as.as_ref().map(|name| name.strip_prefix("simulated:").unwrap());
     let saved = saved.map(|name| disk.content(name).unwrap_or_default());
-    if saved.as_deref() != inspection.tail.map(|_| &content[end..last]) {
+    if saved.as_deref() != may_hold_a_commit.then_some(&content[end..last]) {
         return Err(format!("the tail {end}..{last} isn't saved as it was: {cut:?}"));
     }
     Ok(())

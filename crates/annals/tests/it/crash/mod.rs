@@ -48,14 +48,8 @@ const FULL: Effort = Effort {
 /// For workloads that write megabytes, where every run is dear.
 const DEFAULT_LONG: Effort =
     Effort { few: [4, 2, 1], samples: [6, 1, 1], again: [0, 0], killed: 10, faults: 32, reads: 0 };
-const FULL_LONG: Effort = Effort {
-    few: [32, 8, 4],
-    samples: [16, 4, 2],
-    again: [10, 1],
-    killed: 100,
-    faults: 3,
-    reads: 2,
-};
+const FULL_LONG: Effort =
+    Effort { few: [16, 4, 2], samples: [12, 2, 1], again: [3, 1], killed: 40, faults: 8, reads: 1 };
 
 fn is_full() -> bool {
     std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full")
@@ -119,56 +113,56 @@ fn say(what: &str, states: u64, more: &str) {
 
 #[test]
 fn power_cut_at_every_operation() {
-    let kind = Kind { workloads: "mixed", count: [60, 300], effort: SHORT };
+    let kind = Kind { workloads: "mixed", count: [30, 160], effort: SHORT };
     explore("power cuts", &kind, Explorer::power);
 }
 
 #[test]
 fn process_killed_at_every_operation() {
-    let kind = Kind { workloads: "mixed", count: [30, 200], effort: SHORT };
+    let kind = Kind { workloads: "mixed", count: [20, 120], effort: SHORT };
     explore("kills", &kind, Explorer::kill);
 }
 
 #[test]
 fn every_operation_fails_in_every_way() {
-    let kind = Kind { workloads: "mixed", count: [20, 100], effort: SHORT };
+    let kind = Kind { workloads: "mixed", count: [12, 90], effort: SHORT };
     explore("faults", &kind, Explorer::faults);
 }
 
 #[test]
 fn every_read_goes_wrong() {
     let reads = |effort: Effort| Effort { reads: 200, ..effort };
-    let kind = Kind { workloads: "mixed", count: [10, 100], effort: SHORT.map(reads) };
+    let kind = Kind { workloads: "mixed", count: [10, 80], effort: SHORT.map(reads) };
     explore("reads", &kind, Explorer::reads);
 }
 
 #[test]
 fn power_cut_while_commits_are_pending() {
-    let kind = Kind { workloads: "pipelined", count: [20, 150], effort: SHORT };
+    let kind = Kind { workloads: "pipelined", count: [8, 80], effort: SHORT };
     explore("pipelined", &kind, all);
 }
 
 #[test]
 fn power_cut_while_the_file_grows() {
-    let kind = Kind { workloads: "growing", count: [20, 150], effort: SHORT };
+    let kind = Kind { workloads: "growing", count: [10, 90], effort: SHORT };
     explore("growing files", &kind, all);
 }
 
 #[test]
 fn power_cut_while_the_schema_is_upgraded() {
-    let kind = Kind { workloads: "upgrading", count: [20, 150], effort: SHORT };
+    let kind = Kind { workloads: "upgrading", count: [10, 90], effort: SHORT };
     explore("upgrades", &kind, all);
 }
 
 #[test]
 fn power_cut_while_slots_advance() {
-    let kind = Kind { workloads: "slots", count: [4, 30], effort: LONG };
+    let kind = Kind { workloads: "slots", count: [3, 6], effort: LONG };
     explore("slots", &kind, all);
 }
 
 #[test]
 fn power_cut_in_long_transactions() {
-    let kind = Kind { workloads: "streaming", count: [4, 16], effort: LONG };
+    let kind = Kind { workloads: "streaming", count: [4, 4], effort: LONG };
     explore("long transactions", &kind, all);
 }
 

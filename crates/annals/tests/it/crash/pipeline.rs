@@ -23,14 +23,16 @@ impl World {
                 break;
             }
         }
+        self.history.see(&database)?;
         // Half of the time nobody waits for what is left.
         if done.is_ok() && self.rng.percent(50) {
             waiting.clear();
         }
         for one in waiting {
-            let failed = done.is_err();
+            // Unless it was acknowledged before.
+            let is_lost = is_unknown(&done) && one.0 > self.history.acknowledged();
             match self.wait(&database, one) {
-                Ok(()) if failed && is_unknown(&done) => {
+                Ok(()) if is_lost => {
                     let text = "acknowledged behind an unknown outcome".to_owned();
                     return Err(Stop::Broken(text));
                 }

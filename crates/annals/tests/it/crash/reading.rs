@@ -87,7 +87,8 @@ fn misread(
         }
         Ok(database) => {
             disk.clear_plan();
-            judge::opened(&disk, &before, &database)?;
+            judge::opened(&disk, &before, &database)
+                .map_err(|text| format!("{text}\n{}", disk.transcript()))?;
             shows(history, &database, at_least)
         }
     }
