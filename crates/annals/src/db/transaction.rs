@@ -261,6 +261,7 @@ impl<'db> Transaction<'db> {
 
     fn undo(&mut self) -> Result<()> {
         self.committed = true;
+        self.database.check_origin()?;
         self.writing.store.rollback();
         self.writing.writer.rollback()
     }
@@ -274,6 +275,7 @@ impl<'db> Transaction<'db> {
     }
 
     pub(super) fn usable(&self) -> Result<()> {
+        self.database.check_origin()?;
         if !self.broken {
             return Ok(());
         }

@@ -5,8 +5,10 @@
 
 mod clock;
 mod file;
+mod fork;
 mod holders;
 mod identity;
+mod interrupted;
 mod lock;
 mod memory;
 mod positioned;
@@ -21,6 +23,7 @@ use std::time::Duration;
 
 pub use clock::SystemClock;
 pub use file::FileDirectory;
+pub(crate) use fork::Origin;
 pub use memory::MemoryDirectory;
 pub(crate) use process::is_alive;
 

@@ -16,6 +16,7 @@ mod database_model;
 mod edges;
 mod evolved;
 mod examples;
+mod fork;
 mod generated;
 mod generated_for_tests;
 mod history_model;
