@@ -169,7 +169,7 @@ impl Options {
                 replay.frame(frame, &shown)
             })?;
         let settled = journal::settle(&*storage, &*directory, name, &survey, self.recovery)?;
-        if !is_new && survey.end == survey.head.start() {
+        if !is_new && survey.end == survey.head.start() && !survey.has_fixed_len {
             // Whoever created it may have died before its name was durable.
             journal::keep_name(&*directory, name).map_err(|error| {
                 Error::io(format!("{shown}: was empty, and its name can't be made durable"), error)
@@ -205,6 +205,20 @@ impl Options {
         Reader::open(&*directory, &name)
     }
 
+    /// Creates a journal if the storage is a blank device; tells whether it was.
+    fn create_on(&self, storage: &dyn Storage, shown: &str, clock: &dyn Clock) -> Result<bool> {
+        let io = |error| Error::io(format!("{shown}: can't read the device"), error);
+        if !storage.has_fixed_len() || !journal::is_blank(storage).map_err(io)? {
+            return Ok(false);
+        }
+        if !self.create {
+            let message = format!("{shown}: the device is blank: there is no journal on it yet");
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
+        journal::create_on(storage, shown, clock)?;
+        Ok(true)
+    }
+
     /// Opens or creates the file and takes the writer's lock. Tells whether it was created.
     fn acquire(
         &self,
@@ -221,6 +235,9 @@ impl Options {
                         None => continue,
                     }
                 }
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    return Err(device_busy(directory, name, &error));
+                }
                 Err(error) => {
                     return Err(cannot_open(&directory.display(name), Access::Write, error));
                 }
@@ -231,13 +248,27 @@ impl Options {
                 return Err(busy(&shown, journal::holder(&*storage)));
             }
             if storage.is_linked().map_err(io)? {
-                return Ok((storage, false));
+                let is_new = self.create_on(&*storage, &shown, clock)?;
+                return Ok((storage, is_new));
             }
         }
         Err(Error::new(
             ErrorKind::Busy,
             format!("{}: it is replaced again and again; try later", directory.display(name)),
         ))
+    }
+}
+
+/// Explains why a device can't be opened for writing, which is for one at a time.
+fn device_busy(directory: &dyn Directory, name: &str, error: &io::Error) -> Error {
+    let shown = directory.display(name);
+    let storage = directory.open(name, Access::Read).ok();
+    match storage.and_then(|storage| journal::holder(&*storage)) {
+        Some(pid) if storage::is_alive(pid) => busy(&shown, Some(pid)),
+        _ => Error::new(
+            ErrorKind::Busy,
+            format!("{shown}: {error}; unmount it or end that, or open read-only"),
+        ),
     }
 }
 

@@ -5,8 +5,11 @@
 //!    were written.
 //! 2. A slot is written only with a point at or before `durable`; and only after a flush covered
 //!    the last write of the other slot. So one slot on permanent storage is always whole.
-//! 3. Nothing but zeros was ever written at or behind `zeroed_to`.
+//! 3. Nothing but zeros was ever written at or behind `zeroed_to`. Where the length is fixed a slot that
+//!    says so was flushed, and what is behind may be anything.
 //! 4. After a flush failed, `poison` is set for good: no further frame, slot or flush.
+
+mod space;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -155,6 +158,9 @@ impl Checkpoints {
     pub(crate) fn write_frames(&self, position: u64, bytes: &[u8]) -> std::io::Result<()> {
         let end = position + bytes.len() as u64;
         if end > self.zeroed_to.load(Ordering::Acquire) {
+            if self.storage.has_fixed_len() {
+                self.extend(end)?;
+            }
             let _space = lock(&self.space);
             self.zeroed_to.fetch_max(end, Ordering::AcqRel);
         }
@@ -232,6 +238,9 @@ impl Checkpoints {
     pub(crate) fn prefill(&self) -> Result<()> {
         let progress = *lock(&self.progress);
         let end = progress.acknowledged.position;
+        if self.storage.has_fixed_len() {
+            return self.extend_ahead(end);
+        }
         if progress.commits < 2 || self.zeroed_to.load(Ordering::Acquire) >= end + PREFILL_LOW {
             return Ok(());
         }
@@ -352,7 +361,8 @@ impl Checkpoints {
         self.harden()?;
         let point = self.acknowledged();
         let io = |error| Error::io(format!("{}: can't close the journal", self.name), error);
-        let trimmed = self.storage.len().map_err(io)? != point.position;
+        let trimmed =
+            !self.storage.has_fixed_len() && self.storage.len().map_err(io)? != point.position;
         if trimmed {
             self.storage.set_len(point.position).map_err(io)?;
             self.zeroed_to.store(point.position, Ordering::Release);

@@ -8,6 +8,7 @@
 
 mod checkpoints;
 mod create;
+mod device;
 #[cfg(test)]
 mod document;
 pub mod format;
@@ -24,6 +25,7 @@ mod writer;
 
 pub(crate) use checkpoints::{Checkpoints, lock};
 pub(crate) use create::{create, keep_name};
+pub(crate) use device::{create_on, is_blank};
 pub(crate) use head::holder;
 pub(crate) use mistakes::{Mistake, is_made};
 pub(crate) use reader::{Frame, FrameReader};

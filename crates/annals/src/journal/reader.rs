@@ -67,6 +67,11 @@ impl<'s> FrameReader<'s> {
         self.position
     }
 
+    /// Sets how far to read at most.
+    pub(crate) const fn set_len(&mut self, len: u64) {
+        self.len = len;
+    }
+
     /// Gives the next frame, or `None` where nothing verifies any more: not a frame, one of
     /// another history, or a damaged one.
     pub(crate) fn next(&mut self) -> io::Result<Option<Frame<'_>>> {

@@ -77,8 +77,13 @@ impl Directory for FileDirectory {
         if metadata.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
+        #[cfg(unix)]
+        if std::os::unix::fs::FileTypeExt::is_block_device(&metadata.file_type()) {
+            return Ok(Arc::new(super::device::DeviceFile::open(&path, access)?));
+        }
         if !metadata.is_file() {
-            let message = format!("{} isn't a regular file", self.display(name));
+            let message =
+                format!("{} is neither a regular file nor a block device", self.display(name));
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         Ok(Arc::new(OpenFile::new(&path, access, |_| open_existing(&path, access))?))
@@ -141,6 +146,10 @@ impl Directory for FileDirectory {
         fs::metadata(&self.path).map(drop)
     }
 
+    fn for_copies(&self, storage: &dyn Storage) -> Option<Arc<dyn Directory>> {
+        storage.has_fixed_len().then(|| Arc::new(Self::new("")) as Arc<dyn Directory>)
+    }
+
     fn display(&self, name: &str) -> String {
         // Somebody who wrote `x` doesn't want to read `./x`.
         let parent = if self.shown == Path::new(".") { Path::new("") } else { &self.shown };
@@ -154,7 +163,7 @@ fn open_existing(path: &Path, access: Access) -> io::Result<File> {
 
 /// An open file of the file system.
 #[derive(Debug)]
-struct OpenFile {
+pub(super) struct OpenFile {
     file: OwnFile,
     path: PathBuf,
     access: Access,
@@ -162,13 +171,24 @@ struct OpenFile {
 }
 
 impl OpenFile {
-    fn new(
+    pub(super) fn new(
         path: &Path,
         access: Access,
         open: impl FnMut(Opening) -> io::Result<File>,
     ) -> io::Result<Self> {
         let file = OwnFile::open(open)?;
         Ok(Self { file, path: path.to_owned(), access, locks: Locks::default() })
+    }
+
+    /// Gives the file itself; an error in a forked child.
+    #[cfg(unix)]
+    pub(super) fn file(&self) -> io::Result<&File> {
+        self.file.get()
+    }
+
+    #[cfg(unix)]
+    pub(super) const fn access(&self) -> Access {
+        self.access
     }
 }
 

@@ -1,0 +1,64 @@
+//! Space on a device: what lies ahead is made the journal's own before a frame is written there.
+//!
+//! ```text
+//! 1. zero what follows zeroed_to, at least 1 MiB; flush   (garbage can't be taken for frames any more)
+//! 2. write the older slot with the new zeroed_to; flush   (recovery reads up to there from now on)
+//! ```
+//!
+//! A crash before the end of 2 leaves the old end, and nothing but zeros or garbage behind it.
+
+use std::sync::atomic::Ordering;
+
+use super::super::device::SPACE_STEP;
+use super::super::format::Slot;
+use super::{Checkpoints, lock, zero};
+use crate::{Error, Result};
+
+impl Checkpoints {
+    /// Makes space up to `end`, and some more, on a storage of fixed length.
+    pub(super) fn extend(&self, end: u64) -> std::io::Result<()> {
+        let _space = lock(&self.space);
+        let from = self.zeroed_to.load(Ordering::Acquire);
+        if end <= from {
+            return Ok(());
+        }
+        let len = self.storage.len()?;
+        if end > len {
+            return Err(full(len));
+        }
+        let to = end.saturating_add(SPACE_STEP).next_multiple_of(SPACE_STEP).min(len);
+        zero(&*self.storage, from, to)?;
+        self.claim(to).map_err(std::io::Error::other)
+    }
+
+    /// Lets a slot tell a new end, behind which nothing was written yet.
+    fn claim(&self, zeroed_to: u64) -> Result<()> {
+        self.flush()?;
+        let mut slots = lock(&self.slots);
+        self.make_whole(&slots)?; // another may have been written since that flush
+        let slot = Slot { point: self.durable(), zeroed_to };
+        self.write_slot(&mut slots, &slot)?;
+        self.flush()?;
+        self.zeroed_to.store(zeroed_to, Ordering::Release);
+        Ok(())
+    }
+
+    /// Makes space before a commit needs it.
+    pub(super) fn extend_ahead(&self, end: u64) -> Result<()> {
+        let from = self.zeroed_to.load(Ordering::Acquire);
+        if from >= end + SPACE_STEP / 2 {
+            return Ok(());
+        }
+        let io = |error| Error::io(format!("{}: can't make space ahead", self.name), error);
+        if from == self.storage.len().map_err(io)? {
+            return Ok(()); // all of the device is the journal's; the commit will meet its end
+        }
+        self.check_usable()?;
+        self.extend(from + 1).map_err(io)
+    }
+}
+
+fn full(len: u64) -> std::io::Error {
+    let message = format!("the device is full: it has {len} bytes");
+    std::io::Error::new(std::io::ErrorKind::StorageFull, message)
+}
