@@ -116,26 +116,14 @@ pub(crate) fn row_id(text: &str) -> Result<RowId> {
     }
 }
 
-/// Reads the name of a commit level.
-pub(crate) fn level(name: &str) -> Option<Level> {
-    match name {
-        "soft" => Some(Level::Soft),
-        "checksummed" => Some(Level::Checksummed),
-        _ => None,
-    }
-}
-
-/// Gives the name of a commit level.
-pub(crate) const fn level_name(level: Level) -> &'static str {
-    match level {
-        Level::Soft => "soft",
-        Level::Checksummed => "checksummed",
-    }
+/// Gives the names of all commit levels.
+pub(crate) fn levels() -> String {
+    Level::ALL.map(Level::name).join(", ")
 }
 
 /// Reads the name of a commit level given as an option.
 pub(crate) fn level_option(name: &str) -> Result<Level, String> {
-    level(name).ok_or_else(|| "the levels are: soft, checksummed".to_owned())
+    Level::named(name).ok_or_else(|| format!("the levels are: {}", levels()))
 }
 
 /// Reads a time.

@@ -56,8 +56,8 @@ pub use annals_schema::{
     TableNumber, Timestamp, Type, Value, ValueRef,
 };
 pub use db::{
-    BlobReader, Commit, Committed, Custom, Customs, Database, Inspection, Options, Reader, Sink,
-    Snapshot, Transaction, inspect, inspect_in, scan, scan_in,
+    BlobReader, Commit, Committed, Custom, Customs, Database, Inspection, Options, Pending, Reader,
+    Sink, Snapshot, Transaction, inspect, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use journal::{Cut, Level, Point, Recovered, Recovery};

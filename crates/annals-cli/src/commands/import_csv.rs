@@ -85,7 +85,7 @@ fn schema(arguments: &Arguments) -> Result<Schema> {
 
 fn tell(rows: u64, tables: usize, commit: Commit) -> Result<Outcome> {
     let Commit { txid, position, level } = commit;
-    let level = language::level_name(level);
+    let level = level.name();
     let mut output = Output::new();
     let (rows, tables) = (count(rows, "row"), count(tables, "table"));
     output.line(&format!("imported {rows} into {tables}"))?;

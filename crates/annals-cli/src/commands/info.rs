@@ -7,8 +7,8 @@ use annals::event::Event;
 use annals::{Committed, Inspection, Options, Result, Schema, Sink, View};
 use clap::Args;
 
+use crate::Outcome;
 use crate::output::{Output, count};
-use crate::{Outcome, language};
 
 /// Tell what a file holds: sizes, times, tables and indexes
 #[derive(Debug, Args)]
@@ -104,7 +104,7 @@ fn print_history(history: &History, output: &mut Output) -> Result<()> {
     output.line(&format!("events: {}", history.events))?;
     let (Some(first), Some(last)) = (history.first, history.last) else { return Ok(()) };
     output.line(&format!("first commit: {}", first.time))?;
-    let level = language::level_name(last.level);
+    let level = last.level.name();
     output.line(&format!("last commit: {} at level {level}", last.time))
 }
 

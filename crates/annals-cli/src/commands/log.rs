@@ -7,7 +7,7 @@ use annals::{Committed, Result, Schema, Sink};
 use clap::{Args, ValueEnum};
 
 use crate::output::Output;
-use crate::{Outcome, json, language};
+use crate::{Outcome, json};
 
 /// Print the whole history
 ///
@@ -70,7 +70,7 @@ impl Sink for Text {
     }
 
     fn commit(&mut self, _schema: &Schema, committed: &Committed) -> Result<()> {
-        let level = language::level_name(committed.level);
+        let level = committed.level.name();
         self.output.line(&format!("commit {level} at {}", committed.time))
     }
 }
@@ -99,7 +99,7 @@ impl Sink for Json {
             "{start}],\"txid\":{},\"time\":\"{}\",\"level\":\"{}\",\"position\":{}}}",
             committed.txid,
             committed.time,
-            language::level_name(committed.level),
+            committed.level.name(),
             committed.position,
         ))
     }

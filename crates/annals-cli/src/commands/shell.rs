@@ -16,7 +16,7 @@ use crate::{Outcome, commands, files, language, shell};
 ///
 /// A script on standard input is one transaction until it says `commit`, and its end commits what is
 /// pending. After each commit one line is printed at once: `committed txid=N position=P
-/// level=soft|checksummed`. An error rolls back what is not committed, prints `error: line N: ..` and
+/// level=soft|half|two_phase|checksummed`. An error rolls back what is not committed, prints `error: line N: ..` and
 /// ends with status 1.
 ///
 /// At a terminal each line commits by itself, but for those between `begin` and `commit`. An error is

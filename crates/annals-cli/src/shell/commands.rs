@@ -226,7 +226,7 @@ pub(crate) static COMMANDS: [Command; 41] = [
     },
     Command {
         name: "commit",
-        form: "[soft|checksummed] [at TIME]",
+        form: "[soft|half|two_phase|checksummed] [at TIME]",
         help: "commits what is pending",
         more: "`at` gives the commit a time of your own, such as 2021-11-02T22:10:25Z, instead of the \
                clock's. `soft` survives the end of the process, `checksummed` a power cut.",

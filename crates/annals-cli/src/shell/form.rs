@@ -77,8 +77,8 @@ pub(crate) fn read(form: &'static str) -> Form {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::language;
     use crate::shell::catalog;
+    use annals::Level;
 
     #[test]
     fn forms_are_read() {
@@ -98,7 +98,7 @@ mod tests {
         let form = read(catalog::find("commit").unwrap().form);
         let [Slot::Word(levels)] = form.optional[0][..] else { panic!("{form:?}") };
         for level in levels.split('|') {
-            assert_eq!(language::level(level).map(language::level_name), Some(level));
+            assert_eq!(Level::named(level).map(Level::name), Some(level));
         }
     }
 }

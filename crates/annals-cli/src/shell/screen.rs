@@ -6,7 +6,6 @@ use std::io::IsTerminal;
 use annals::Result;
 
 use super::session::Answer;
-use crate::language;
 use crate::output::Output;
 
 /// How many rows a terminal is shown if nothing else is said.
@@ -97,7 +96,7 @@ impl Screen {
     pub(crate) fn tell(&mut self, answer: Answer) -> Result<()> {
         let Answer::Committed(commit) = answer else { return Ok(()) };
         let (txid, position) = (commit.txid, commit.position);
-        let level = language::level_name(commit.level);
+        let level = commit.level.name();
         let line = format!("committed txid={txid} position={position} level={level}");
         let line = self.paint(Style::Aside, &line).into_owned();
         self.output.line(&line)?;

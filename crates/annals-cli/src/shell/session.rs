@@ -108,7 +108,7 @@ impl<'db> Session<'db> {
             }
             Run::HardCheckpoint => {
                 let [] = words.exactly()?;
-                let answer = self.commit(Some(Level::Checksummed), None)?;
+                let answer = self.commit(Some(Level::TwoPhase), None)?;
                 self.base.database()?.hard_checkpoint().map(|_| answer)
             }
             Run::Rollback => {
@@ -224,9 +224,10 @@ fn commit_arguments(words: &Words<'_>) -> Result<(Option<Level>, Option<Timestam
     let texts: Vec<&str> = words.arguments().iter().map(text).collect();
     let (level, rest) = match texts.split_first() {
         Some((&first, rest)) if first != "at" => {
-            let level = language::level(first).ok_or_else(|| {
+            let level = Level::named(first).ok_or_else(|| {
                 Error::invalid(format!(
-                    "unknown level {first:?}; the levels are: soft, checksummed"
+                    "unknown level {first:?}; the levels are: {}",
+                    language::levels()
                 ))
             })?;
             (Some(level), rest)

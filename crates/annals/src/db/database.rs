@@ -4,14 +4,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arc_swap::ArcSwap;
-
+use super::group::Group;
 use super::keeper::Keeper;
 use super::options::Options;
-use super::snapshot::{JournalFile, Published, Snapshot};
+use super::snapshot::{JournalFile, Snapshot};
 use super::transaction::Transaction;
 use crate::journal::{Checkpoints, Level, Point, Recovered, Writer, lock};
-use crate::storage::{Lock, Origin};
+use crate::storage::{Clock, Lock, Origin};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
 
@@ -26,7 +25,7 @@ use crate::{Error, ErrorKind, Result};
 /// opens the database again, when the parent has closed it, or opens it read-only.
 #[derive(Debug)]
 pub struct Database {
-    published: ArcSwap<Published>,
+    group: Group,
     writing: Mutex<Writing>,
     /// The thread that has a transaction open, as [`this_thread`] names it; 0: none.
     owner: AtomicUsize,
@@ -52,6 +51,7 @@ pub(super) struct Writing {
 pub(super) struct Setup {
     pub(super) writer: Writer,
     pub(super) checkpoints: Arc<Checkpoints>,
+    pub(super) clock: Arc<dyn Clock>,
     pub(super) store: Store,
     pub(super) view: Arc<View>,
     pub(super) recovered: Recovered,
@@ -61,15 +61,14 @@ pub(super) struct Setup {
 
 impl Database {
     pub(super) fn new(setup: Setup) -> Self {
-        let point = setup.checkpoints.acknowledged();
         let keeper = setup.background.then(|| Keeper::new(Arc::clone(&setup.checkpoints)));
         let file = Arc::new(JournalFile {
             storage: Arc::clone(&setup.checkpoints.storage),
             name: setup.checkpoints.name.clone(),
         });
-        let published = Published { view: setup.view, point, file: Arc::clone(&file) };
+        let checkpoints = Arc::clone(&setup.checkpoints);
         Self {
-            published: ArcSwap::from_pointee(published),
+            group: Group::new(checkpoints, setup.clock, Arc::clone(&file), setup.view),
             file,
             writing: Mutex::new(Writing { writer: setup.writer, store: setup.store }),
             owner: AtomicUsize::new(0),
@@ -105,10 +104,11 @@ impl Database {
     /// Gives a snapshot of the last commit. Never waits; costs one reference count.
     #[must_use]
     pub fn read(&self) -> Snapshot {
-        Snapshot::new(self.published.load_full())
+        Snapshot::new(self.group.published())
     }
 
-    /// Begins a transaction; waits until the one before has ended.
+    /// Begins a transaction; waits until the one before has ended or is on its way to permanent storage.
+    /// It sees all that was written before it, also what isn't acknowledged yet.
     ///
     /// # Errors
     /// `Invalid` in a thread that has a transaction open already (it would wait for itself);
@@ -123,11 +123,13 @@ impl Database {
                  (transactions don't nest)",
             ));
         }
+        self.group.arrive();
         let mut writing = lock(&self.writing);
-        writing.writer.begin(self.level)?;
-        if let Some(keeper) = &self.keeper {
-            keeper.wake();
+        if let Err(error) = writing.writer.begin(self.level) {
+            self.group.leave();
+            return Err(error);
         }
+        self.wake_keeper();
         self.owner.store(me, Ordering::Relaxed);
         Ok(Transaction::new(self, writing, self.level))
     }
@@ -170,6 +172,7 @@ impl Database {
     /// `Poisoned` after a failed flush, or in a forked child; `Io` if the live block can't be written.
     pub fn soft_checkpoint(&self) -> Result<Point> {
         self.check_origin()?;
+        self.group.settle()?;
         self.checkpoints.soft()
     }
 
@@ -182,6 +185,7 @@ impl Database {
     /// block can't be written.
     pub fn hard_checkpoint(&self) -> Result<Point> {
         self.check_origin()?;
+        self.group.settle()?;
         self.checkpoints.hard()
     }
 
@@ -217,22 +221,28 @@ impl Database {
         Error::new(ErrorKind::Poisoned, format!("{}: {error}", self.file.name))
     }
 
-    pub(super) fn checkpoints(&self) -> &Checkpoints {
-        &self.checkpoints
+    /// Gives what acknowledges commits.
+    pub(super) const fn group(&self) -> &Group {
+        &self.group
     }
 
-    /// Makes a commit visible.
-    pub(super) fn publish(&self, view: Arc<View>, point: Point) {
-        let file = Arc::clone(&self.file);
-        self.published.store(Arc::new(Published { view, point, file }));
+    /// Makes everything that is written durable.
+    pub(super) fn harden(&self) -> Result<()> {
+        self.group.settle()?;
+        self.checkpoints.harden()
+    }
+
+    /// Notes that a transaction has been written, or has ended otherwise: the next may begin.
+    pub(super) fn disown(&self) {
+        self.owner.store(0, Ordering::Relaxed);
+        self.group.leave();
+    }
+
+    /// Lets the background work know that something was committed.
+    pub(super) fn wake_keeper(&self) {
         if let Some(keeper) = &self.keeper {
             keeper.wake();
         }
-    }
-
-    /// Lets the next transaction begin.
-    pub(super) fn disown(&self) {
-        self.owner.store(0, Ordering::Relaxed);
     }
 
     fn close_once(&mut self) -> Result<()> {
@@ -257,7 +267,9 @@ impl Database {
                 let _ = self.checkpoints.tell();
                 Err(Error::new(ErrorKind::Poisoned, error.to_string()))
             }
-            Ok(()) => taken_back.and_then(|()| self.checkpoints.close()),
+            Ok(()) => taken_back
+                .and_then(|()| self.group.settle())
+                .and_then(|()| self.checkpoints.close()),
         };
         // Snapshots keep the file open, to read blobs; they must not keep others from writing.
         let unlocked = self.file.storage.unlock(Lock::Head);
@@ -275,7 +287,7 @@ impl Drop for Database {
 }
 
 /// Gives a number that no other thread has now, and that isn't 0.
-fn this_thread() -> usize {
+pub(super) fn this_thread() -> usize {
     thread_local!(static PLACE: u8 = const { 0 });
     PLACE.with(|place| std::ptr::from_ref(place).addr())
 }

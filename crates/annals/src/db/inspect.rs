@@ -24,7 +24,7 @@ pub struct Inspection {
     pub created: Timestamp,
     /// The length of the file in bytes.
     pub len: u64,
-    /// The end of the last commit.
+    /// The end of the last commit that counts.
     pub end: Point,
     /// The farthest position that was known to be flushed.
     pub hard: u64,
@@ -36,6 +36,9 @@ pub struct Inspection {
     pub damaged_headers: usize,
     /// Data frames behind the end, of a transaction that didn't commit (or not yet).
     pub uncommitted_frames: u64,
+    /// Half and two-phase commits behind the end whose frames verify, but of which nothing shows that
+    /// they were flushed, so that they don't count.
+    pub doubtful_commits: usize,
     /// The first byte behind all frames that verify which is not zero.
     pub tail: Option<u64>,
     /// Whether it was closed properly.
@@ -63,7 +66,7 @@ pub fn inspect_in(directory: &dyn Directory, name: &str) -> Result<Inspection> {
     let (storage, shown) = open_to_read(directory, name)?;
     // Damage that another process's writing pretends is gone at the next look.
     let is_damaged = |survey: &Survey| survey.verdict() == Verdict::Damaged;
-    let (survey, ()) = scan::survey(&*storage, &shown, is_damaged, |(), _| Ok(()))?;
+    let (survey, ()) = scan::survey(&*storage, &shown, is_damaged, |(), _, _| Ok(()))?;
     let damaged = is_damaged(&survey);
     let damage = damaged.then(|| Error::to_string(&survey.damage(&shown)));
     let header = survey.head.header;
@@ -79,6 +82,7 @@ pub fn inspect_in(directory: &dyn Directory, name: &str) -> Result<Inspection> {
         holder: survey.head.live.map(|live| live.pid).filter(|&pid| pid != 0),
         damaged_headers: survey.head.damaged_headers.iter().filter(|&&damaged| damaged).count(),
         uncommitted_frames: survey.uncommitted_frames,
+        doubtful_commits: survey.doubtful.len(),
         tail: survey.tail.map(|tail| tail.first),
         closed: survey.is_closed(),
         damage,

@@ -76,6 +76,7 @@ impl Shared {
             // A failed flush is latched and met by the next commit; the rest is tried again.
             let _ = self.checkpoints.prefill();
             let _ = self.checkpoints.flush_ahead();
+            let _ = self.checkpoints.harden_lagging();
             let _ = self.checkpoints.tell();
             if idle_rounds == ROUNDS_UNTIL_IDLE {
                 let _ = self.checkpoints.advance_slot();
@@ -111,13 +112,15 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::Settled;
     use crate::storage::{Directory, MemoryDirectory};
 
     #[test]
     fn a_commit_just_before_falling_asleep_is_not_slept_over() {
         let storage = MemoryDirectory::new().create("journal").unwrap();
         let point = |txid| Point { position: 16384, txid, chain: 0 };
-        let checkpoints = Checkpoints::new(storage, "", (0, 0), point(1), (16384, 0));
+        let checkpoints =
+            Checkpoints::new(storage, "", (0, 0), point(1), &Settled::new_journal(point(1)));
         let shared = Shared {
             checkpoints: Arc::new(checkpoints),
             asleep: AtomicBool::new(false),

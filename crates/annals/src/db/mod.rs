@@ -1,12 +1,13 @@
 //! What users hold: the database, its transactions and snapshots, and the ways to read a journal.
 //!
 //! In reading order: `options` opens; `upgrade` brings the schema up; `database` is the handle;
-//! `transaction` writes, `vectors` whole runs of rows, and `references` what follows from a change;
+//! `transaction` writes and `group` acknowledges, `vectors` whole runs of rows, and `references` what follows from a change;
 //! `snapshot` is what was committed; `blobs` are written and read; `keeper` works in the background;
 //! `scan`, `reader` and `inspect` read journals without writing.
 
 mod blobs;
 mod database;
+mod group;
 mod inspect;
 mod keeper;
 mod options;
@@ -25,5 +26,5 @@ pub use options::Options;
 pub use reader::Reader;
 pub use scan::{Committed, Sink, scan, scan_in};
 pub use snapshot::Snapshot;
-pub use transaction::{Commit, Transaction};
+pub use transaction::{Commit, Pending, Transaction};
 pub use upgrade::{Custom, Customs};

@@ -24,6 +24,7 @@ pub struct Options {
     recovery: Recovery,
     create: bool,
     background: bool,
+    sector: u64,
 }
 
 impl Default for Options {
@@ -31,6 +32,9 @@ impl Default for Options {
         Self::new()
     }
 }
+
+/// The sectors of a disk whose writes damage nothing outside: frames are aligned to 8 bytes anyway.
+const NO_PADDING: u64 = 8;
 
 /// How often opening starts over when the file changes under its hands.
 const TRIES: usize = 100;
@@ -45,6 +49,7 @@ impl Options {
             recovery: Recovery::Checked,
             create: true,
             background: true,
+            sector: NO_PADDING,
         }
     }
 
@@ -74,6 +79,16 @@ impl Options {
     #[must_use]
     pub const fn background(mut self, background: bool) -> Self {
         self.background = background;
+        self
+    }
+
+    /// Lets each commit end where a sector of this many bytes does, so that no later write touches the
+    /// sectors of an earlier commit: for disks that may damage the sector in which a write is
+    /// interrupted. A power of two from 512 to 65,536; 4096 fits all common disks. Costs that much
+    /// space for each small commit. Commits that were made without it keep their places.
+    #[must_use]
+    pub const fn sector_padding(mut self, bytes: u32) -> Self {
+        self.sector = bytes as u64;
         self
     }
 
@@ -159,14 +174,15 @@ impl Options {
         name: &str,
         clock: Arc<dyn Clock>,
     ) -> Result<Database> {
+        self.check()?;
         let (storage, is_new) = self.acquire(&*directory, name, &*clock)?;
         let shown = directory.display(name);
         // Nothing is cut, or called damaged, for one wrong read.
         let looks_wrong =
             |survey: &Survey| survey.tail.is_some() || survey.verdict() == Verdict::Damaged;
         let (survey, replay) =
-            scan::survey(&*storage, &shown, looks_wrong, |replay: &mut Replay, frame| {
-                replay.frame(frame, &shown)
+            scan::survey(&*storage, &shown, looks_wrong, |replay: &mut Replay, frame, end| {
+                replay.frame(frame, end, &shown)
             })?;
         let settled = journal::settle(&*storage, &*directory, name, &survey, self.recovery)?;
         if !is_new && survey.end == survey.head.start() && !survey.has_fixed_len {
@@ -181,11 +197,17 @@ impl Options {
             &shown,
             (survey.head.hash, std::process::id()),
             survey.end,
-            (settled.zeroed_to, settled.next_slot),
+            &settled,
         ));
         checkpoints.tell()?;
         Ok(Database::new(Setup {
-            writer: journal::Writer::new(Arc::clone(&checkpoints), clock, survey.last_clock_time),
+            writer: journal::Writer::new(
+                Arc::clone(&checkpoints),
+                Arc::clone(&clock),
+                survey.last_clock_time,
+                self.sector,
+            ),
+            clock,
             checkpoints,
             store,
             view,
@@ -217,6 +239,19 @@ impl Options {
         }
         journal::create_on(storage, shown, clock)?;
         Ok(true)
+    }
+
+    /// Refuses settings that make no sense.
+    fn check(&self) -> Result<()> {
+        let is_sector = self.sector.is_power_of_two() && (512..=65_536).contains(&self.sector);
+        if is_sector || self.sector == NO_PADDING {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "sector_padding({}): a sector has 512 to 65536 bytes, a power of two; 4096 fits all common \
+             disks",
+            self.sector
+        )))
     }
 
     /// Opens or creates the file and takes the writer's lock. Tells whether it was created.

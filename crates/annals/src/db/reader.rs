@@ -21,9 +21,10 @@ impl Reader {
     /// `NotFound`, `NotAJournal`, `Unsupported`, `Corrupt`, `Io`.
     pub fn open(directory: &dyn Directory, name: &str) -> Result<Self> {
         let (storage, shown) = open_to_read(directory, name)?;
-        let (survey, replay) = survey_moving(&*storage, &shown, |replay: &mut Replay, frame| {
-            replay.frame(frame, &shown)
-        })?;
+        let (survey, replay) =
+            survey_moving(&*storage, &shown, |replay: &mut Replay, frame, end| {
+                replay.frame(frame, end, &shown)
+            })?;
         let (_, view) = replay.finish();
         let file = Arc::new(JournalFile { storage, name: shown });
         Ok(Self { published: Arc::new(Published { view, point: survey.end, file }) })

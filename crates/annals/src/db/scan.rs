@@ -62,7 +62,7 @@ pub fn scan(path: impl AsRef<Path>, sink: &mut impl Sink) -> Result<()> {
 /// As [`scan`].
 pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> Result<()> {
     let (storage, shown) = open_to_read(directory, name)?;
-    let (survey, ()) = survey_moving(&*storage, &shown, |(), _| Ok(()))?;
+    let (survey, ()) = survey_moving(&*storage, &shown, |(), _, _| Ok(()))?;
     let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
     let mut reader = FrameReader::new(&*storage, survey.head.start(), survey.end.position);
     let mut schema = Schema::default();
@@ -132,26 +132,32 @@ pub(super) fn open_to_read(
 /// How often a file that seems damaged is looked at again.
 const LOOKS: usize = 3;
 
-/// Surveys a file, and lets a new `V` see each verified frame. What looks wrong only counts if it is
+/// Surveys a file, and lets a new `V` see each verified frame, and C as it is with that. What looks wrong only counts if it is
 /// still there, the same, at the next look: another process may have been writing, or the disk
 /// may have read wrongly once.
 pub(super) fn survey<V: Default>(
     storage: &dyn Storage,
     shown: &str,
     looks_wrong: impl Fn(&Survey) -> bool,
-    mut visit: impl FnMut(&mut V, &Frame<'_>) -> Result<()>,
+    mut visit: impl FnMut(&mut V, &Frame<'_>, u64) -> Result<()>,
 ) -> Result<(Survey, V)> {
-    let mut before = None;
+    let (mut before, mut known) = (None, 0);
     let mut looks = 0;
     loop {
         let mut visitor = V::default();
-        let survey = Survey::make(storage, shown, |frame| visit(&mut visitor, frame))?;
+        let seen = |frame: &Frame<'_>, end| visit(&mut visitor, frame, end);
+        let survey = Survey::make(storage, shown, known, seen)?;
+        if survey.counted_late && known < survey.hard {
+            // The visitor may have gone past the end. Knowing K from the start, it won't.
+            known = survey.hard;
+            continue;
+        }
         let found = Some((survey.end, survey.verified_to, survey.hard));
         looks += 1;
         if !looks_wrong(&survey) || found == before || looks > LOOKS {
             return Ok((survey, visitor));
         }
-        before = found;
+        (before, known) = (found, 0);
     }
 }
 
@@ -159,7 +165,7 @@ pub(super) fn survey<V: Default>(
 pub(super) fn survey_moving<V: Default>(
     storage: &dyn Storage,
     shown: &str,
-    visit: impl FnMut(&mut V, &Frame<'_>) -> Result<()>,
+    visit: impl FnMut(&mut V, &Frame<'_>, u64) -> Result<()>,
 ) -> Result<(Survey, V)> {
     let is_damaged = |survey: &Survey| survey.verdict() == Verdict::Damaged;
     let (survey, visitor) = self::survey(storage, shown, is_damaged, visit)?;
@@ -171,8 +177,8 @@ pub(super) fn survey_moving<V: Default>(
 
 /// Builds the store from verified frames.
 ///
-/// A transaction of one frame is committed when it is seen, so it needs no undoing. Before the
-/// first data frame of a longer one the store is committed, so that it can be rolled back to there.
+/// A transaction of one frame that counts as soon as it is seen needs no undoing. Before any other the
+/// store is committed, so that it can be rolled back to there: `open` says that this is so.
 #[derive(Debug, Default)]
 pub(super) struct Replay {
     store: Store,
@@ -181,12 +187,16 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// Applies the events of one frame.
-    pub(super) fn frame(&mut self, frame: &Frame<'_>, shown: &str) -> Result<()> {
-        if !frame.header.is_commit() && !self.open {
-            self.store.commit();
+    /// Applies the events of one frame. `end` is where the commits end that count by now.
+    pub(super) fn frame(&mut self, frame: &Frame<'_>, end: u64, shown: &str) -> Result<()> {
+        if end >= frame.header.position {
+            self.open = false;
         }
-        self.open = !frame.header.is_commit();
+        let counts = end >= frame.end;
+        if !counts && !self.open {
+            self.store.commit();
+            self.open = true;
+        }
         let Self { store, schema, .. } = self;
         if !frame.header.has_events() {
             return Ok(());
@@ -195,13 +205,13 @@ impl Replay {
             store.apply(event)
         })
         .map_err(|error| explain(error, shown, frame))?;
-        if !self.open {
+        if frame.header.is_commit() {
             store.end_blob();
         }
         Ok(())
     }
 
-    /// Gives the store as of the last commit.
+    /// Gives the store as of the last commit that counts.
     pub(super) fn finish(mut self) -> (Store, Arc<View>) {
         if self.open && !is_made(Mistake::UncommittedApplied) {
             self.store.rollback();

@@ -4,9 +4,9 @@ use std::sync::MutexGuard;
 
 use annals_schema::{Command, FieldNumber, RowId, TableNumber, Timestamp, ValueRef};
 
-use super::database::{Database, Writing};
+use super::database::{Database, Writing, this_thread};
 use crate::event::Event;
-use crate::journal::Level;
+use crate::journal::{Level, Point};
 use crate::store::{Uniqueness, View};
 use crate::{Error, Result};
 
@@ -19,6 +19,42 @@ pub struct Commit {
     pub position: u64,
     /// The level that it reached.
     pub level: Level,
+}
+
+/// A commit that was written, and that may still have to reach its level.
+///
+/// Dropped without [`wait`](Self::wait), it is acknowledged together with a later one, or when the
+/// database closes: nobody is told then whether that went well.
+#[derive(Debug)]
+#[must_use = "nothing is promised before `wait` has returned"]
+pub struct Pending<'db> {
+    database: &'db Database,
+    point: Point,
+    level: Level,
+    is_empty: bool,
+}
+
+impl Pending<'_> {
+    /// Returns once the commit is acknowledged: it is visible, and its level's promise holds, and so
+    /// are all before it. Does what is missing for that, or waits for whoever does.
+    ///
+    /// # Errors
+    /// `UnknownOutcome` if a flush failed: the database must be reopened to see whether the
+    /// transaction is there. `Poisoned` or `Io` if a transaction without events can't make durable
+    /// what was before it.
+    pub fn wait(self) -> Result<Commit> {
+        let Self { database, level, .. } = self;
+        database.check_origin()?;
+        if !self.is_empty {
+            database.group().wait(self.point)?;
+        } else if level.flushes() {
+            database.harden()?;
+        } else {
+            // What the transaction saw must not be taken back.
+            database.group().settle()?;
+        }
+        Ok(Commit { txid: self.point.txid, position: self.point.position, level })
+    }
 }
 
 /// A set of changes that applies wholly or not at all. Dropped without
@@ -222,23 +258,34 @@ impl<'db> Transaction<'db> {
     }
 
     /// Commits. When this returns `Ok`, the changes are visible, and the level's promise holds. A
-    /// transaction without events writes nothing and is not counted; at a durable level it makes
+    /// transaction without events writes nothing and is not counted; at a level that flushes it makes
     /// everything before it durable.
+    ///
+    /// Blocks until the level is reached. Threads that commit at the same time share flushes.
     ///
     /// # Errors
     /// `Unique` if two rows have the same key in a unique index; `Reference` if an enforced reference
     /// leads to no row; `Io` if the journal can't be
     /// written: in both cases everything is rolled back. `UnknownOutcome` if the flush failed: the
     /// database must be reopened to see whether the transaction is there.
-    pub fn commit(mut self) -> Result<Commit> {
+    pub fn commit(self) -> Result<Commit> {
+        self.submit()?.wait()
+    }
+
+    /// Commits without waiting for a flush: the changes are written, and the next transaction builds on
+    /// them, but they are neither visible to [`Database::read`] nor promised until
+    /// [`Pending::wait`] has returned. (A soft commit that needn't wait for an earlier one is both at
+    /// once.) So one thread can share a flush among several transactions, or do something else
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit), except `UnknownOutcome`.
+    pub fn submit(mut self) -> Result<Pending<'db>> {
         self.usable()?;
-        let (level, checkpoints) = (self.level, self.database.checkpoints());
+        let (database, level) = (self.database, self.level);
         if self.is_empty() {
-            if level.is_durable() {
-                checkpoints.harden()?;
-            }
-            let end = checkpoints.acknowledged();
-            return Ok(Commit { txid: end.txid, position: end.position, level });
+            let point = self.writing.writer.committed();
+            return Ok(Pending { database, point, level, is_empty: true });
         }
         self.writing.store.check_unique()?;
         self.writing.store.check_references()?;
@@ -246,8 +293,9 @@ impl<'db> Transaction<'db> {
         let point = self.writing.writer.commit(level, time)?;
         self.committed = true;
         let view = self.writing.store.commit();
-        self.database.publish(view, point);
-        Ok(Commit { txid: point.txid, position: point.position, level })
+        database.group().add(point, level, view, this_thread());
+        database.wake_keeper();
+        Ok(Pending { database, point, level, is_empty: false })
     }
 
     /// Rolls back: nothing of the transaction remains.

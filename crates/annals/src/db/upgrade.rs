@@ -40,7 +40,8 @@ impl Database {
         // Compared again, now that no other thread can upgrade.
         let mut tx = self.begin()?;
         let plan = match compare(tx.view().schema(), schema) {
-            Relation::Same => return tx.rollback(),
+            // Another thread's upgrade may be on its way: the commit waits for that.
+            Relation::Same => return tx.commit().map(drop),
             Relation::Upgrade(plan) => plan,
             Relation::Newer(newer) => return Err(too_new(&newer)),
             Relation::Different(difference) => {

@@ -3,8 +3,8 @@
 //! Invariants
 //! 1. `durable` only grows, and only after a flush returned that began when the frames up to it
 //!    were written.
-//! 2. A slot is written only with a point at or before `durable`; and only after a flush covered
-//!    the last write of the other slot. So one slot on permanent storage is always whole.
+//! 2. A slot is written only with a point at or before `durable`, or, its first copy, with a point whose
+//!    frames are written; and only as [`Slots`] has it: one slot on permanent storage is always whole.
 //! 3. Nothing but zeros was ever written at or behind `zeroed_to`. Where the length is fixed a slot that
 //!    says so was flushed, and what is behind may be anything.
 //! 4. After a flush failed, `poison` is set for good: no further frame, slot or flush.
@@ -16,7 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::format::{Live, Point, Slot};
 use super::head;
+use super::level::Level;
 use super::mistakes::{Mistake, is_made};
+use super::recover::Settled;
+use super::slots::Slots;
 use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
 
@@ -27,16 +30,19 @@ const PREFILL_STEP: u64 = 64 << 10;
 const PREFILL_LOW: u64 = 32 << 10;
 /// A slot is at most about this many flushed bytes behind.
 const SLOT_LAG: u64 = 1 << 20;
+/// Soft commits are flushed in the background when there is more of them than this.
+const SOFT_LAG: u64 = 16 << 20;
 
 /// What the numbers of flushes begin at.
-const FLUSHES_AT_FIRST: u64 = 1;
+pub(super) const FLUSHES_AT_FIRST: u64 = 1;
 
 /// What the writer and the keeper share.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) name: String,
-    header: u64,
+    /// The hash of the segment's header.
+    pub(super) header: u64,
     pid: u32,
     progress: Mutex<Progress>,
     slots: Mutex<Slots>,
@@ -58,28 +64,19 @@ struct Progress {
     durable: Point,
     /// What the live block on disk says.
     told: Option<Live>,
-    /// Whether a durable commit was asked for since the last prefill.
+    /// Whether a commit with a flush was asked for since the last prefill.
     flushing: bool,
     commits: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Slots {
-    point: Point,
-    /// The one to be written next.
-    next: usize,
-    /// How many flushes had begun when the last one was written.
-    written_at: u64,
-}
-
 impl Checkpoints {
-    /// Begins at a point that is durable and that both slots, or the slot other than `next`, tell.
+    /// Begins at a point that is durable and that both slots tell, or the kept one.
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         name: &str,
         (header, pid): (u64, u32),
         point: Point,
-        (zeroed_to, next): (u64, usize),
+        settled: &Settled,
     ) -> Self {
         let progress = Progress {
             acknowledged: point,
@@ -94,15 +91,23 @@ impl Checkpoints {
             header,
             pid,
             progress: Mutex::new(progress),
-            slots: Mutex::new(Slots { point, next, written_at: 0 }),
+            slots: Mutex::new(settled.slots),
             space: Mutex::new(()),
-            zeroed_to: AtomicU64::new(zeroed_to),
+            zeroed_to: AtomicU64::new(settled.zeroed_to),
             flushes_begun: AtomicU64::new(FLUSHES_AT_FIRST),
             flushes_done: AtomicU64::new(FLUSHES_AT_FIRST),
             streamed: AtomicU64::new(0),
             flushed_ahead: AtomicU64::new(0),
             poison: OnceLock::new(),
         }
+    }
+
+    pub(super) fn flushes_begun(&self) -> u64 {
+        self.flushes_begun.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn flushes_done(&self) -> u64 {
+        self.flushes_done.load(Ordering::SeqCst)
     }
 
     /// Gives the last acknowledged point.
@@ -167,31 +172,90 @@ impl Checkpoints {
         self.storage.write_at(position, bytes)
     }
 
-    /// Notes that a commit is acknowledged, durable or not, and advances a slot that lags.
-    pub(crate) fn acknowledge(&self, point: Point, durable: bool) -> Result<()> {
-        {
-            let mut progress = lock(&self.progress);
-            progress.acknowledged = point;
-            progress.commits += 1;
-            if durable {
-                progress.durable = point;
-                progress.flushing = true;
+    /// Does what a level asks for, for all commits up to `target`, whose frames are written: the recipe
+    /// of each level. An error is final: what the disk holds is not known.
+    ///
+    /// | crash                   | `Half`                       | `TwoPhase`         | `Checksummed`     |
+    /// |-------------------------|------------------------------|--------------------|-------------------|
+    /// | before the first flush  | not there, or known by the durable position of a frame behind it | there if whole, with all before it |
+    /// | behind it               | not there, all before it is  | the same           | there             |
+    /// | behind the second copy  | there if that got to the disk| the same           |                   |
+    /// | behind the second flush |                              | there              |                   |
+    pub(crate) fn reach(&self, level: Level, target: Point) -> Result<()> {
+        let reached = match level {
+            Level::Soft => Ok(()),
+            Level::Checksummed => self.checksummed(target),
+            Level::Half => self.half(target),
+            Level::TwoPhase => self.two_phase(target),
+        };
+        reached.inspect_err(|error| {
+            if !is_made(Mistake::FailedFlushForgotten) {
+                self.poison(&error.to_string());
             }
-        }
-        if durable && point.position - lock(&self.slots).point.position >= SLOT_LAG {
+        })
+    }
+
+    fn checksummed(&self, target: Point) -> Result<()> {
+        if is_made(Mistake::SlotBeforeFlush) {
+            self.note_durable(target);
             self.advance_slot()?;
         }
+        if !is_made(Mistake::CommitNotFlushed) {
+            self.flush()?;
+        }
+        self.note_durable(target);
+        // A slot that can't be written now is written later: the commit stands without it.
+        let _ = self.advance_lagging_slot();
         Ok(())
+    }
+
+    fn half(&self, target: Point) -> Result<()> {
+        let mut slots = lock(&self.slots);
+        slots.prepare(self)?;
+        let slot = self.slot(target);
+        slots.write_first(self, &slot)?;
+        self.flush()?;
+        slots.write_second(self, &slot)?;
+        if target.position - slots.kept().position >= SLOT_LAG {
+            self.flush()?;
+            slots.turn(self.flushes_done());
+        }
+        self.note_durable(target);
+        Ok(())
+    }
+
+    fn two_phase(&self, target: Point) -> Result<()> {
+        self.half(target)?;
+        self.flush()
+    }
+
+    /// Notes that all commits up to a point are acknowledged.
+    pub(crate) fn acknowledge(&self, point: Point, commits: u64, flushed: bool) {
+        let mut progress = lock(&self.progress);
+        progress.acknowledged = point;
+        progress.commits += commits;
+        progress.flushing |= flushed;
     }
 
     /// Makes a hard checkpoint of all that is acknowledged: one flush, and nothing if it is one.
     pub(crate) fn harden(&self) -> Result<()> {
         let progress = *lock(&self.progress);
-        if progress.durable != progress.acknowledged {
+        if progress.durable.position < progress.acknowledged.position {
             self.flush()?;
             self.note_durable(progress.acknowledged);
         }
         Ok(())
+    }
+
+    /// Flushes soft commits once there is so much of them that a recovery would have much to do, and
+    /// lets a slot tell it.
+    pub(crate) fn harden_lagging(&self) -> Result<()> {
+        let Progress { acknowledged, durable, .. } = *lock(&self.progress);
+        if acknowledged.position.saturating_sub(durable.position) < SOFT_LAG {
+            return Ok(());
+        }
+        self.harden()?;
+        self.advance_slot()
     }
 
     fn note_durable(&self, point: Point) {
@@ -201,36 +265,28 @@ impl Checkpoints {
         }
     }
 
-    /// Writes the durable point into the older slot, unless a slot has it.
+    fn slot(&self, point: Point) -> Slot {
+        Slot { point, zeroed_to: self.zeroed_to.load(Ordering::Acquire) }
+    }
+
+    /// Writes the durable point into the working slot, unless the slot written last tells it.
     pub(crate) fn advance_slot(&self) -> Result<()> {
         let mut slots = lock(&self.slots);
         let point = self.durable();
-        if slots.point == point {
+        // The slot may be ahead for a moment, while a half or two-phase commit goes on.
+        if slots.newest().position >= point.position {
             return Ok(());
         }
-        self.make_whole(&slots)?;
-        self.check_usable()?;
-        let slot = Slot { point, zeroed_to: self.zeroed_to.load(Ordering::Acquire) };
-        self.write_slot(&mut slots, &slot)
+        slots.prepare(self)?;
+        slots.write_both(self, &self.slot(point))
     }
 
-    /// Flushes unless the slot written last is whole on permanent storage: it must be before the other
-    /// may be torn.
-    fn make_whole(&self, slots: &Slots) -> Result<()> {
-        match self.flushes_done.load(Ordering::SeqCst) <= slots.written_at {
-            true => self.flush(),
+    fn advance_lagging_slot(&self) -> Result<()> {
+        let newest = lock(&self.slots).newest();
+        match self.durable().position.saturating_sub(newest.position) >= SLOT_LAG {
+            true => self.advance_slot(),
             false => Ok(()),
         }
-    }
-
-    /// Writes the slot whose turn it is.
-    fn write_slot(&self, slots: &mut Slots, slot: &Slot) -> Result<()> {
-        head::write_slot(&*self.storage, slots.next, slot, self.header)
-            .map_err(|error| Error::io(format!("{}: can't write a slot", self.name), error))?;
-        slots.point = slot.point;
-        slots.next = 1 - slots.next;
-        slots.written_at = self.flushes_begun.load(Ordering::SeqCst);
-        Ok(())
     }
 
     /// Fills space ahead with zeros, so that small commits needn't make the file grow. Failures
@@ -286,7 +342,7 @@ impl Checkpoints {
         let live = Live {
             pid: self.pid,
             soft: progress.acknowledged,
-            hard: progress.durable.position,
+            hard: progress.durable.position.min(progress.acknowledged.position),
             suspect: self.poison.get().is_some(),
         };
         self.tell_exactly(&mut progress, live)?;
@@ -317,26 +373,23 @@ impl Checkpoints {
         self.check_usable()?;
         self.harden()?;
         self.advance_slot()?;
-        let slots = lock(&self.slots);
-        if !is_made(Mistake::HardSlotNotFlushed) {
-            self.make_whole(&slots)?;
-        }
-        if self.flushes_done.load(Ordering::SeqCst) == FLUSHES_AT_FIRST {
-            // The slot that opening found may have been in the page cache alone.
+        let mut slots = lock(&self.slots);
+        slots.turn(self.flushes_done());
+        if !slots.is_kept(self.flushes_done()) && !is_made(Mistake::HardSlotNotFlushed) {
             self.flush()?;
+            slots.turn(self.flushes_done());
         }
-        let point = slots.point;
+        let point = slots.newest();
         drop(slots);
         self.tell()?;
         Ok(point)
     }
 
-    /// Cuts the journal back to the last acknowledged point: all behind it, up to `dirty_to`, is
-    /// zeroed and flushed, then both slots tell it, before anything else may be written.
-    pub(crate) fn cut(&self, dirty_to: u64) -> Result<()> {
+    /// Cuts the journal back to the last commit: all behind it, up to `dirty_to`, is zeroed and
+    /// flushed, then both slots tell it, before anything else may be written.
+    pub(crate) fn cut(&self, point: Point, dirty_to: u64) -> Result<()> {
         self.check_usable()?;
         let io = |error| Error::io(format!("{}: can't cut the journal", self.name), error);
-        let point = self.acknowledged();
         let len = self.storage.len().map_err(io)?;
         if !is_made(Mistake::RollbackNotZeroed) {
             zero(&*self.storage, point.position, dirty_to.min(len)).map_err(io)?;
@@ -345,14 +398,13 @@ impl Checkpoints {
             self.flush()?;
         }
         self.note_durable(point);
+        let mut slots = lock(&self.slots);
         for _ in 0..2 {
-            let mut slots = lock(&self.slots);
-            self.make_whole(&slots)?; // the keeper may have written a slot since the flush above
-            let slot = Slot { point, zeroed_to: self.zeroed_to.load(Ordering::Acquire) };
-            self.write_slot(&mut slots, &slot)?;
-            drop(slots);
+            slots.prepare(self)?; // the keeper may have written a slot since the flush above
+            slots.write_both(self, &self.slot(point))?;
             self.flush()?;
         }
+        slots.turn(self.flushes_done());
         Ok(())
     }
 

@@ -4,57 +4,8 @@ use super::format::{
     self, CHAIN_LEN, FLAG_EXPLICIT_TIME, FRAME_ALIGN, FRAME_HEADER_LEN, FRAME_MAGIC, Fields,
     Layout, hash,
 };
+use super::level::Level;
 use super::mistakes::{Mistake, is_made};
-
-/// How a commit is made, and what it promises.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Level {
-    /// Handed to the operating system: survives the end of the process, not a power cut. After a
-    /// power cut the database is at a recent consistent state, never before the last durable one.
-    Soft,
-    /// On permanent storage when acknowledged, and proven there by checksums: one write, one flush.
-    /// (The idea of redb's 1PC+C.)
-    Checksummed,
-}
-
-impl Level {
-    /// Gives the level's name, as the shell and the log write it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Soft => "soft",
-            Self::Checksummed => "checksummed",
-        }
-    }
-
-    /// Finds a level by its name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        [Self::Soft, Self::Checksummed].into_iter().find(|level| level.name() == name)
-    }
-
-    /// Tells whether an acknowledged commit survives a power cut.
-    #[must_use]
-    pub const fn is_durable(self) -> bool {
-        matches!(self, Self::Checksummed)
-    }
-
-    /// Gives the code in frames. Codes 1 and 2 are reserved for two-phase levels.
-    pub(crate) const fn code(self) -> u8 {
-        match self {
-            Self::Soft => 0,
-            Self::Checksummed => 3,
-        }
-    }
-
-    pub(crate) const fn of_code(code: u8) -> Option<Self> {
-        match code {
-            0 => Some(Self::Soft),
-            3 => Some(Self::Checksummed),
-            _ => None,
-        }
-    }
-}
 
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +14,11 @@ pub(crate) struct FrameHeader {
     /// The code of the commit level.
     pub(crate) level: u8,
     pub(crate) flags: u16,
+    /// The length of the payload.
     pub(crate) length: u32,
+    /// Zeros between the payload and the chain, a multiple of 8: so that the next frame begins in a
+    /// sector of its own.
+    pub(crate) padding: u32,
     pub(crate) txid: u64,
     pub(crate) position: u64,
     pub(crate) previous: u64,
@@ -81,6 +36,7 @@ impl FrameHeader {
         to.put(4, [self.kind, self.level]);
         to.put(6, self.flags.to_le_bytes());
         to.put(8, self.length.to_le_bytes());
+        to.put(12, self.padding.to_le_bytes());
         to.put(16, self.txid.to_le_bytes());
         to.put(24, self.position.to_le_bytes());
         to.put(32, self.previous.to_le_bytes());
@@ -97,6 +53,7 @@ impl FrameHeader {
         let from = Fields(bytes);
         let valid = from.array(0) == FRAME_MAGIC
             && from.u64(24) == position
+            && u64::from(from.u32(12)).is_multiple_of(FRAME_ALIGN)
             && from.checked(Self::CHECK_AT);
         let [kind, level] = from.array(4);
         valid.then(|| Self {
@@ -104,6 +61,7 @@ impl FrameHeader {
             level,
             flags: from.u16(6),
             length: from.u32(8),
+            padding: from.u32(12),
             txid: from.u64(16),
             position,
             previous: from.u64(32),
@@ -115,7 +73,7 @@ impl FrameHeader {
 
     /// Gives the length of the whole frame in bytes, padding and chain included.
     pub(crate) fn frame_len(&self) -> u64 {
-        frame_len(u64::from(self.length))
+        frame_len(u64::from(self.length)) + u64::from(self.padding)
     }
 
     pub(crate) const fn is_commit(&self) -> bool {
@@ -148,7 +106,7 @@ impl FrameHeader {
     }
 }
 
-/// Gives the length of a frame with a payload of so many bytes.
+/// Gives the length of a frame with a payload of so many bytes, without more padding than it needs.
 pub(crate) const fn frame_len(payload: u64) -> u64 {
     (FRAME_HEADER_LEN as u64 + payload).next_multiple_of(FRAME_ALIGN) + CHAIN_LEN as u64
 }
@@ -158,7 +116,7 @@ pub(crate) fn finish(frame: &mut Vec<u8>, header: &FrameHeader) -> u64 {
     if let Some(room) = frame.first_chunk_mut() {
         *room = header.encode();
     }
-    frame.resize(frame.len().next_multiple_of(8), 0);
+    frame.resize(frame.len().next_multiple_of(8) + header.padding as usize, 0);
     let chain = hash(frame);
     frame.extend_from_slice(&chain.to_le_bytes());
     chain

@@ -130,6 +130,19 @@ pub(crate) fn write_slot(
     storage.write_at(block + SLOT_COPY_AT[0], &two_copies(&slot.encode(header)))
 }
 
+/// Writes one copy of a slot, 0 or 1.
+pub(crate) fn write_slot_copy(
+    storage: &dyn Storage,
+    which: usize,
+    copy: usize,
+    slot: &Slot,
+    header: u64,
+) -> std::io::Result<()> {
+    let block = SLOT_AT.get(which).copied().unwrap_or(SLOT_AT[0]);
+    let copy = SLOT_COPY_AT.get(copy).copied().unwrap_or(SLOT_COPY_AT[0]);
+    storage.write_at(block + copy, &slot.encode(header))
+}
+
 /// Writes the live block, both copies.
 pub(crate) fn write_live(storage: &dyn Storage, live: &Live) -> std::io::Result<()> {
     storage.write_at(LIVE_AT + LIVE_COPY_AT[0], &two_copies(&live.encode()))

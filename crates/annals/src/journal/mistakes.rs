@@ -19,6 +19,10 @@ pub enum Mistake {
     FailedFlushForgotten,
     /// A frame is accepted without its chain.
     TornFrameAccepted,
+    /// A half or two-phase commit counts when its frame verifies.
+    DoubtfulAccepted,
+    /// A commit can be seen before its level is reached.
+    SeenBeforeFlush,
     /// Replay keeps the events of a transaction that has no commit frame.
     UncommittedApplied,
     /// Recovery trusts that what it reads is on the disk.
@@ -39,13 +43,15 @@ pub enum Mistake {
 
 impl Mistake {
     /// All mistakes.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::CommitNotFlushed,
         Self::SlotBeforeFlush,
         Self::UnflushedClaimed,
         Self::SlotsAtOnce,
         Self::FailedFlushForgotten,
         Self::TornFrameAccepted,
+        Self::DoubtfulAccepted,
+        Self::SeenBeforeFlush,
         Self::UncommittedApplied,
         Self::AcceptedNotRewritten,
         Self::TailNotZeroed,

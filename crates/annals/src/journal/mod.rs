@@ -2,7 +2,8 @@
 //!
 //! In reading order: `format` and `frame` are the bytes; `head` is the first 16 KiB; `reader`
 //! follows the chain; `survey` judges what it finds; `recover` makes it fit to be written;
-//! `create` makes a new one; `checkpoints` knows how far it is flushed; `writer` commits. This
+//! `create` makes a new one; `slots` and `checkpoints` know how far it is flushed, and have the recipe of
+//! each commit `level`; `writer` writes transactions. This
 //! room doesn't know the store. (`mistakes` is for tests only.)
 #![deny(clippy::indexing_slicing)]
 
@@ -14,10 +15,12 @@ mod document;
 pub mod format;
 mod frame;
 mod head;
+mod level;
 #[doc(hidden)]
 pub mod mistakes;
 mod reader;
 mod recover;
+mod slots;
 mod survey;
 #[cfg(test)]
 mod vectors;
@@ -29,10 +32,12 @@ pub(crate) use device::{create_on, is_blank};
 pub(crate) use head::holder;
 pub(crate) use mistakes::{Mistake, is_made};
 pub(crate) use reader::{Frame, FrameReader};
+#[cfg(test)]
+pub(crate) use recover::Settled;
 pub(crate) use recover::settle;
 pub(crate) use survey::{Survey, Verdict};
 pub(crate) use writer::Writer;
 
 pub use format::Point;
-pub use frame::Level;
+pub use level::Level;
 pub use recover::{Cut, Recovered, Recovery};

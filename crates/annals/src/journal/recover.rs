@@ -19,6 +19,7 @@ use super::format::{Point, Slot};
 use super::head;
 use super::mistakes::{Mistake, is_made};
 use super::reader::FrameReader;
+use super::slots::Slots;
 use super::survey::{Survey, Verdict};
 use crate::storage::{Directory, Storage};
 use crate::{Error, ErrorKind, Result};
@@ -73,8 +74,17 @@ pub(crate) struct Settled {
     pub(crate) recovered: Recovered,
     /// How far zeros follow the end.
     pub(crate) zeroed_to: u64,
-    /// The slot to be written next.
-    pub(crate) next_slot: usize,
+    /// Which slot is written next.
+    pub(super) slots: Slots,
+}
+
+#[cfg(test)]
+impl Settled {
+    /// Describes a new journal, of which nothing had to be recovered.
+    pub(crate) fn new_journal(start: Point) -> Self {
+        let (recovered, zeroed_to) = (Recovered::default(), start.position);
+        Self { recovered, zeroed_to, slots: Slots::whole(0, start) }
+    }
 }
 
 /// Makes the journal fit to be written, or refuses.
@@ -100,7 +110,8 @@ pub(crate) fn settle(
         if let Some(slot) = newest.filter(|slot| slot.point != survey.head.start()) {
             head::write_slot(storage, 1 - next_slot, &slot, survey.head.hash).map_err(io)?;
         }
-        return Ok(Settled { recovered: Recovered::default(), zeroed_to, next_slot });
+        let slots = Slots::new(next_slot, survey.end);
+        return Ok(Settled { recovered: Recovered::default(), zeroed_to, slots });
     }
     if survey.verdict() == Verdict::Tail && recovery == Recovery::Refuse {
         return Err(refusal(&shown, survey));
@@ -111,7 +122,7 @@ pub(crate) fn settle(
     }
     let zeroed_to = make_durable(storage, survey).map_err(io)?;
     describe(&mut recovered, survey);
-    Ok(Settled { recovered, zeroed_to, next_slot })
+    Ok(Settled { recovered, zeroed_to, slots: Slots::whole(next_slot, survey.end) })
 }
 
 /// Steps 2 to 5. Gives how far zeros follow the end.
@@ -210,10 +221,10 @@ fn save_tail(
         txid: survey.end.txid,
         bytes: last - survey.end.position,
         uncommitted_frames: survey.uncommitted_frames,
-        may_have_been_acknowledged: survey.tail.is_some(),
+        may_have_been_acknowledged: survey.may_hold_a_commit(),
         saved_as: None,
     };
-    if survey.tail.is_none() {
+    if !survey.may_hold_a_commit() {
         return Ok(cut);
     }
     let elsewhere = directory.for_copies(storage);
@@ -283,6 +294,14 @@ fn describe(recovered: &mut Recovered, survey: &Survey) {
         let frames = cut.uncommitted_frames;
         text += &format!("; {frames} data frames of a transaction that never committed");
     }
+    if let Some(last) = survey.doubtful.back() {
+        text += &format!(
+            "; the frames of transactions {} to {} verify, but nothing shows that they were flushed, \
+             as their commit level asks for",
+            cut.txid + 1,
+            last.txid
+        );
+    }
     if let Some(tail) = survey.tail {
         text += &format!(
             "; bytes from position {} on do not verify, {} frames behind them do by themselves; a \
@@ -290,6 +309,8 @@ fn describe(recovered: &mut Recovered, survey: &Survey) {
             survey.verified_to.max(tail.first),
             tail.frames
         );
+    }
+    if survey.may_hold_a_commit() {
         text += &match &cut.saved_as {
             Some(file) => format!("; saved as {file}"),
             None => "; not saved, for want of space".to_owned(),
@@ -301,13 +322,14 @@ fn describe(recovered: &mut Recovered, survey: &Survey) {
 fn refusal(name: &str, survey: &Survey) -> Error {
     let message = format!(
         "{name}: was not closed properly: the last whole transaction, {}, ends at position {}, but \
-         more follows up to {} ({} data frames without a commit, {} frames that verify by \
-         themselves), which was never known to be durable. Nothing was changed; open it with \
+         more follows up to {} ({} data frames without a commit, {} commits that may not have been \
+         flushed, {} frames that verify by themselves), which was never known to be durable. Nothing was changed; open it with \
          Recovery::Checked to save and cut that (`annals shell` does)",
         survey.end.txid,
         survey.end.position,
         survey.len,
         survey.uncommitted_frames,
+        survey.doubtful.len(),
         survey.tail.map_or(0, |tail| tail.frames)
     );
     Error::new(ErrorKind::NeedsRecovery, message)

@@ -1,13 +1,19 @@
 //! The survey of a journal: what verifies, what was known to be durable, and what lies behind.
 //!
-//! Words: C is the end of the last commit that the chain reaches; B the first position that
-//! doesn't verify; K the farthest position that was known to be flushed, as the hard slots and the
-//! durable positions in all frames that verify tell. C <= B. The journal is damaged if C < K, and if
-//! no slot is whole: one always is, since they are written in turn, so K would only be a guess.
+//! Words: B is the first position that doesn't verify; K the farthest position that was known to be
+//! flushed, as the hard slots and the durable positions in all frames that verify tell; C the end of
+//! the last commit before B that counts. A soft or checksummed commit counts, also all before it; a
+//! half or two-phase commit behind the last of these counts if it isn't behind K. So C <= B. The
+//! journal is damaged if C < K, and if no slot is whole: one always is, since one is left alone while
+//! the other is written, so K would only be a guess.
+
+use std::collections::VecDeque;
 
 use super::device;
 use super::format::{FRAMES_AT, Point};
 use super::head::Head;
+use super::level::Level;
+use super::mistakes::{Mistake, is_made};
 use super::reader::{Frame, FrameReader};
 use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
@@ -20,13 +26,17 @@ pub(crate) struct Survey {
     pub(crate) len: u64,
     /// Whether it is on a device.
     pub(crate) has_fixed_len: bool,
-    /// C: the end of the last commit.
+    /// C: the end of the last commit that counts.
     pub(crate) end: Point,
+    /// Commits behind C whose frames verify, but which don't count (yet).
+    pub(crate) doubtful: VecDeque<Point>,
+    /// Whether a commit was found to count only after another had been visited that doesn't.
+    pub(crate) counted_late: bool,
     /// The last commit time that came from a clock.
     pub(crate) last_clock_time: i64,
     /// B: the first position that doesn't verify.
     pub(crate) verified_to: u64,
-    /// How many data frames between C and B belong to a transaction that didn't commit.
+    /// How many data frames before B belong to a transaction that has no commit frame.
     pub(crate) uncommitted_frames: u64,
     /// K: how far the journal was known to be flushed.
     pub(crate) hard: u64,
@@ -60,22 +70,27 @@ pub(crate) enum Verdict {
 
 impl Survey {
     /// Follows the chain from the start and looks at all that is behind. `visit` sees each verified
-    /// frame in order, also those of a transaction that then doesn't commit.
+    /// frame in order, also those of a transaction that then doesn't count, and C as it is with that
+    /// frame. `known` is a position that an earlier survey found to have been flushed, or 0.
     pub(crate) fn make(
         storage: &dyn Storage,
         name: &str,
-        mut visit: impl FnMut(&Frame<'_>) -> Result<()>,
+        known: u64,
+        mut visit: impl FnMut(&Frame<'_>, u64) -> Result<()>,
     ) -> Result<Self> {
         let io = |error| Error::io(format!("{name}: can't read the journal"), error);
         let head = Head::read(storage, name)?;
         let len = device::end_of(storage, &head).map_err(io)?;
         let mut reader = FrameReader::new(storage, head.start(), len);
+        let slots = head.slots.iter().flatten().map(|slot| slot.point.position);
         let mut survey = Self {
+            hard: slots.max().unwrap_or(FRAMES_AT).max(known),
             end: head.start(),
+            doubtful: VecDeque::new(),
+            counted_late: false,
             last_clock_time: i64::MIN,
             verified_to: FRAMES_AT,
             uncommitted_frames: 0,
-            hard: head.slots.iter().flatten().map(|s| s.point.position).max().unwrap_or(FRAMES_AT),
             tail: None,
             len,
             has_fixed_len: storage.has_fixed_len(),
@@ -84,13 +99,14 @@ impl Survey {
         survey.check_slots(survey.end.position, name)?;
         while let Some(frame) = reader.next().map_err(io)? {
             survey.take(&frame, name)?;
-            visit(&frame)?;
+            visit(&frame, survey.end.position)?;
         }
         survey.verified_to = reader.position();
         if survey.has_fixed_len && survey.head.slots.contains(&None) {
             survey.look_beyond(storage, &mut reader).map_err(io)?;
         }
         if survey.look_ahead(&mut reader).map_err(io)? {
+            survey.count_flushed();
             return Ok(survey);
         }
         Err(Error::corrupt(format!(
@@ -112,23 +128,46 @@ impl Survey {
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         self.hard = self.hard.max(header.durable);
+        self.count_flushed();
         if !header.is_commit() {
             self.uncommitted_frames += 1;
             return Ok(());
         }
         self.uncommitted_frames = 0;
-        let before = self.end.position;
-        self.end = Point { position: frame.end, txid: header.txid, chain: frame.chain };
+        let before = self.reached().position;
+        let point = Point { position: frame.end, txid: header.txid, chain: frame.chain };
+        let counts_alone = Level::of_code(header.level).is_none_or(Level::counts_alone);
+        if counts_alone || is_made(Mistake::DoubtfulAccepted) {
+            self.doubtful.clear();
+            self.end = point;
+        } else {
+            self.doubtful.push_back(point);
+            self.count_flushed();
+        }
         if !header.has_explicit_time() {
             self.last_clock_time = self.last_clock_time.max(header.time);
         }
         self.check_slots(before, name)
     }
 
-    /// Fails if a slot tells another point for the end than the frames do, or one between the last
-    /// commit `before` and the end, where no commit ends.
+    /// Lets doubtful commits count that are known to have been flushed.
+    fn count_flushed(&mut self) {
+        while let Some(point) = self.doubtful.front().filter(|point| point.position <= self.hard) {
+            self.end = *point;
+            self.doubtful.pop_front();
+            self.counted_late |= !self.doubtful.is_empty();
+        }
+    }
+
+    /// Gives the end of the last commit frame that the chain reaches, whether it counts or not.
+    pub(crate) fn reached(&self) -> Point {
+        self.doubtful.back().copied().unwrap_or(self.end)
+    }
+
+    /// Fails if a slot tells another point for the last commit frame than the frames do, or one between
+    /// the commit `before` and that, where no commit ends.
     fn check_slots(&self, before: u64, name: &str) -> Result<()> {
-        let end = self.end;
+        let end = self.reached();
         for slot in self.head.slots.iter().flatten() {
             let at = slot.point.position;
             if (at == end.position && slot.point != end) || (before < at && at < end.position) {
@@ -162,7 +201,7 @@ impl Survey {
     fn look_ahead(&mut self, reader: &mut FrameReader<'_>) -> std::io::Result<bool> {
         let Some(first) = reader.first_nonzero(self.verified_to)? else { return Ok(true) };
         let mut patience = self.len.saturating_mul(8);
-        let mut tail = Tail { first, last_txid: self.end.txid, ..Tail::default() };
+        let mut tail = Tail { first, last_txid: self.reached().txid, ..Tail::default() };
         let mut at = self.verified_to;
         while let Some(place) = reader.next_magic(at)? {
             at = place + 1;
@@ -186,11 +225,16 @@ impl Survey {
     pub(crate) fn verdict(&self) -> Verdict {
         if self.end.position < self.hard || self.head.newest_slot().is_none() {
             Verdict::Damaged
-        } else if self.tail.is_some() || self.uncommitted_frames > 0 {
+        } else if self.may_hold_a_commit() || self.uncommitted_frames > 0 {
             Verdict::Tail
         } else {
             Verdict::Whole
         }
+    }
+
+    /// Tells whether a commit may lie in what follows the end.
+    pub(crate) fn may_hold_a_commit(&self) -> bool {
+        self.tail.is_some() || !self.doubtful.is_empty()
     }
 
     /// Tells whether the journal was closed properly: a slot reaches its end, and nothing follows.

@@ -55,11 +55,18 @@ fn dump(bytes: &[u8]) -> String {
 
 /// Something that writes a journal without a store.
 struct Script {
+    checkpoints: Arc<Checkpoints>,
     writer: Writer,
     schema: Schema,
 }
 
 impl Script {
+    fn commit(&mut self, level: Level, time: Option<i64>) {
+        let point = self.writer.commit(level, time).unwrap();
+        self.checkpoints.reach(level, point).unwrap();
+        self.checkpoints.acknowledge(point, 1, level.flushes());
+    }
+
     fn event(&mut self, event: &Event<'_>) {
         self.writer.event(&self.schema, event).unwrap();
         if let Event::Schema(command) = event {
@@ -78,23 +85,30 @@ impl Script {
     }
 }
 
-/// Writes the journal of the document: each event, both levels, both sorts of time.
+/// Writes the journal of the document: each event, each level, both sorts of time, with padding and
+/// without.
 fn write_journal() -> Vec<u8> {
     let directory = MemoryDirectory::new();
     let clock = Arc::new(SimulatedClock::new(1));
     let storage = create(&directory, "vector", &*clock).unwrap().unwrap();
-    let survey = Survey::make(&*storage, "vector", |_| Ok(())).unwrap();
-    let start = (survey.end.position, 0);
+    let survey = Survey::make(&*storage, "vector", 0, |_, _| Ok(())).unwrap();
     let checkpoints = Checkpoints::new(
         Arc::clone(&storage),
         "vector",
         (survey.head.hash, 4711),
         survey.end,
-        start,
+        &super::Settled::new_journal(survey.end),
     );
     let checkpoints = Arc::new(checkpoints);
-    let writer = Writer::new(Arc::clone(&checkpoints), clock as Arc<dyn Clock>, i64::MIN);
-    let mut script = Script { writer, schema: Schema::default() };
+    let writer = |sector| {
+        let clock = Arc::clone(&clock) as Arc<dyn Clock>;
+        Writer::new(Arc::clone(&checkpoints), clock, i64::MIN, sector)
+    };
+    let mut script = Script {
+        checkpoints: Arc::clone(&checkpoints),
+        writer: writer(8),
+        schema: Schema::default(),
+    };
     let table = TableNumber(0);
 
     script.writer.begin(Level::Checksummed).unwrap();
@@ -106,7 +120,7 @@ fn write_journal() -> Vec<u8> {
     let fields = vec![FieldNumber(0), FieldNumber(1)];
     let index = Command::CreateIndex { name: "by_name".to_owned(), table, fields, unique: true };
     script.event(&Event::Schema(&index));
-    script.writer.commit(Level::Checksummed, None).unwrap();
+    script.commit(Level::Checksummed, None);
 
     script.writer.begin(Level::Checksummed).unwrap();
     let lille =
@@ -120,7 +134,7 @@ fn write_journal() -> Vec<u8> {
     ];
     script.event(&Event::Insert { table, id: RowId(8), values: &koeln });
     script.event(&Event::Comment("twins since 1958"));
-    script.writer.commit(Level::Soft, Some(-375_000_000_000_000)).unwrap();
+    script.commit(Level::Soft, Some(-375_000_000_000_000));
 
     script.writer.begin(Level::Checksummed).unwrap();
     script.update(7, 2, ValueRef::Reference(RowId(8)));
@@ -129,9 +143,15 @@ fn write_journal() -> Vec<u8> {
     script.update(8, 1, ValueRef::Null);
     script.event(&Event::Delete { table, id: RowId(8) });
     script.event(&Event::Timestamp(1_600_000_000));
-    script.writer.commit(Level::Checksummed, None).unwrap();
+    script.commit(Level::Checksummed, None);
     write_schema_changes(&mut script);
     write_vectors_and_blobs(&mut script);
+    for (level, sector) in [(Level::TwoPhase, 8), (Level::Half, 512)] {
+        script.writer = writer(sector);
+        script.writer.begin(level).unwrap();
+        script.event(&Event::Comment(level.name()));
+        script.commit(level, None);
+    }
     checkpoints.close().unwrap();
     content(&*storage)
 }
@@ -158,7 +178,7 @@ fn write_schema_changes(script: &mut Script) {
     }
     script.field("photo", Type::Blob, true, None);
     script.event(&Event::ValidData);
-    script.writer.commit(Level::Checksummed, None).unwrap();
+    script.commit(Level::Checksummed, None);
 }
 
 fn write_vectors_and_blobs(script: &mut Script) {
@@ -178,7 +198,7 @@ fn write_vectors_and_blobs(script: &mut Script) {
     }
     script.update(11, 4, ValueRef::Blob(blob));
     script.event(&Event::DeleteVector { table, id, count: 2 });
-    script.writer.commit(Level::Checksummed, None).unwrap();
+    script.commit(Level::Checksummed, None);
 }
 
 fn content(storage: &dyn Storage) -> Vec<u8> {
@@ -193,7 +213,7 @@ fn transcript(bytes: &[u8]) -> String {
     directory.create("vector").unwrap().write_at(0, bytes).unwrap();
     let storage = directory.open("vector", Access::Read).unwrap();
     let (mut text, mut schema) = (String::new(), Schema::default());
-    let survey = Survey::make(&*storage, "vector", |frame| {
+    let survey = Survey::make(&*storage, "vector", 0, |frame, _| {
         let header = &frame.header;
         let at = header.position;
         let kind = if header.is_commit() { "commit" } else { "data" };

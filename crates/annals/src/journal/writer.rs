@@ -1,10 +1,11 @@
 //! The writer: turns the events of one transaction into frames, and commits or takes them back.
 //!
 //! Invariants
-//! 1. `written >= checkpoints.acknowledged().position`; between transactions they are equal, and
-//!    nothing but zeros is behind, unless `dirty_to` says so.
+//! 1. `committed` is the end of the last commit frame that was written; it may not be acknowledged yet.
+//!    `written >= committed.position`; between transactions they are equal, and nothing but zeros is
+//!    behind, unless `dirty_to` says so.
 //! 2. A transaction whose frames could not be written, or not be taken back, leaves `dirty_to`
-//!    behind the acknowledged point; the next transaction begins with the cut.
+//!    behind `committed`; the next transaction begins with the cut.
 //! 3. A frame's nonce belongs to one attempt of one transaction.
 
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use annals_schema::{Blob, RowId, Schema, Table, ValueRef};
 
 use super::checkpoints::Checkpoints;
 use super::format::{FLAG_EXPLICIT_TIME, FRAME_HEADER_LEN, KIND_COMMIT, KIND_DATA, Point};
-use super::frame::{self, FrameHeader, Level};
+use super::frame::{self, FrameHeader};
+use super::level::Level;
 use super::mistakes::{Mistake, is_made};
 use crate::event::{Encoder, Event};
 use crate::storage::Clock;
@@ -30,15 +32,19 @@ pub(crate) struct Writer {
     encoder: Encoder,
     /// The frame being filled: room for its header, then events.
     frame: Vec<u8>,
+    /// The last transaction.
+    committed: Point,
     /// Where the next frame goes, and the chain it follows.
     written: u64,
     chain: u64,
     nonce: u64,
-    /// The end of what may not be zero behind the acknowledged point.
+    /// The end of what may not be zero behind the last commit.
     dirty_to: u64,
     last_clock_time: i64,
     /// Whether the transaction's commit will be flushed.
-    durable: bool,
+    flushes: bool,
+    /// Each commit ends at a multiple of this.
+    sector: u64,
 }
 
 /// When a transaction was committed.
@@ -53,26 +59,30 @@ impl Writer {
         checkpoints: Arc<Checkpoints>,
         clock: Arc<dyn Clock>,
         last_clock_time: i64,
+        sector: u64,
     ) -> Self {
-        let Point { position, chain, .. } = checkpoints.acknowledged();
+        let committed = checkpoints.acknowledged();
+        let Point { position, chain, .. } = committed;
         let nonce = clock.random();
         Self {
             checkpoints,
             clock,
             encoder: Encoder::default(),
             frame: vec![0; FRAME_HEADER_LEN],
+            committed,
             written: position,
             chain,
             nonce,
             dirty_to: position,
             last_clock_time,
-            durable: false,
+            flushes: false,
+            sector,
         }
     }
 
     /// Makes ready for a transaction; takes back first what an earlier one left.
     pub(crate) fn begin(&mut self, level: Level) -> Result<()> {
-        self.durable = level.is_durable();
+        self.flushes = level.flushes();
         self.checkpoints.check_usable()?;
         self.take_back()?;
         self.nonce = next_nonce(self.nonce);
@@ -82,13 +92,12 @@ impl Writer {
 
     /// Notes another level for the commit to come.
     pub(crate) const fn set_level(&mut self, level: Level) {
-        self.durable = level.is_durable();
+        self.flushes = level.flushes();
     }
 
     /// Tells whether the transaction has no events.
     pub(crate) fn is_empty(&self) -> bool {
-        self.frame.len() == FRAME_HEADER_LEN
-            && self.written == self.checkpoints.acknowledged().position
+        self.frame.len() == FRAME_HEADER_LEN && self.written == self.committed.position
     }
 
     /// Adds an event. `schema` is the one before it. If this fails, the transaction can only be
@@ -144,45 +153,33 @@ impl Writer {
             return Ok(());
         }
         self.write_frame(KIND_DATA, Level::Soft, CommitTime { micros: 0, explicit: false })?;
-        if self.durable {
+        if self.flushes {
             self.checkpoints.note_streamed(self.written);
         }
         Ok(())
     }
 
-    /// Commits: the recipe of each level. Gives the point behind the commit.
-    ///
-    /// | crash                          | `Soft`                    | `Checksummed`          |
-    /// |--------------------------------|---------------------------|------------------------|
-    /// | before the frame is whole      | not there: never verifies | the same               |
-    /// | frame whole, not flushed       | there if it reached the disk, with all before it    |
-    /// | behind the flush               | (no flush)                | there                  |
+    /// Gives the end of the last commit frame that was written.
+    pub(crate) const fn committed(&self) -> Point {
+        self.committed
+    }
+
+    /// Writes the commit frame. Gives the point behind it, which counts once the level's other steps
+    /// are done: [`Checkpoints::reach`].
     pub(crate) fn commit(&mut self, level: Level, time: Option<i64>) -> Result<Point> {
         self.checkpoints.check_usable()?;
         let time = self.commit_time(time);
-        let txid = self.checkpoints.acknowledged().txid + 1;
+        let txid = self.committed.txid + 1;
         let chain = match self.write_frame(KIND_COMMIT, level, time) {
             Ok(chain) => chain,
             Err(error) => return Err(self.commit_failed(error, txid)),
         };
-        let point = Point { position: self.written, txid, chain };
-        if is_made(Mistake::SlotBeforeFlush) {
-            self.checkpoints.acknowledge(point, true)?;
-            self.checkpoints.advance_slot()?;
-        }
-        if level.is_durable()
-            && !is_made(Mistake::CommitNotFlushed)
-            && let Err(error) = self.checkpoints.flush()
-        {
-            return Err(unknown_outcome(point, &error));
-        }
-        // A slot that can't be written now is written later: the commit stands without it.
-        let _ = self.checkpoints.acknowledge(point, level.is_durable());
+        self.committed = Point { position: self.written, txid, chain };
         self.dirty_to = self.written;
         if !time.explicit {
             self.last_clock_time = time.micros;
         }
-        Ok(point)
+        Ok(self.committed)
     }
 
     /// Drops the transaction: what was written of it is cut off, durably.
@@ -208,11 +205,11 @@ impl Writer {
         }
     }
 
-    /// Cuts off what is behind the acknowledged point.
+    /// Cuts off what is behind the last commit.
     fn take_back(&mut self) -> Result<()> {
-        let point = self.checkpoints.acknowledged();
+        let point = self.committed;
         if self.dirty_to > point.position {
-            self.checkpoints.cut(self.dirty_to)?;
+            self.checkpoints.cut(point, self.dirty_to)?;
         }
         self.dirty_to = point.position;
         self.written = point.position;
@@ -232,11 +229,12 @@ impl Writer {
             level: level.code(),
             flags: if time.explicit { FLAG_EXPLICIT_TIME } else { 0 },
             length,
-            txid: self.checkpoints.acknowledged().txid + 1,
+            padding: self.padding(kind, u64::from(length))?,
+            txid: self.committed.txid + 1,
             position: self.written,
             previous: self.chain,
             durable: match is_made(Mistake::UnflushedClaimed) {
-                true => self.checkpoints.acknowledged().position,
+                true => self.committed.position,
                 false => self.checkpoints.durable().position,
             },
             nonce: self.nonce,
@@ -250,6 +248,16 @@ impl Writer {
         self.chain = chain;
         self.start_frame();
         Ok(chain)
+    }
+
+    /// Gives how many zeros a frame needs so that a commit ends where a sector does.
+    fn padding(&self, kind: u8, length: u64) -> Result<u32> {
+        if kind != KIND_COMMIT {
+            return Ok(0);
+        }
+        let end = self.written + frame::frame_len(length);
+        u32::try_from(end.next_multiple_of(self.sector) - end)
+            .map_err(|_| Error::invalid("a sector of more than 4 GiB can't be filled"))
     }
 
     #[cold]
@@ -281,15 +289,4 @@ impl Writer {
 /// Gives the next of a sequence of nonces that begins at a random one (a step of SplitMix64).
 const fn next_nonce(nonce: u64) -> u64 {
     nonce.wrapping_add(0x9E37_79B9_7F4A_7C15)
-}
-
-fn unknown_outcome(point: Point, error: &Error) -> Error {
-    Error::new(
-        ErrorKind::UnknownOutcome,
-        format!(
-            "transaction {} (chain {:016x}) was written, but whether it is durable is not known \
-             ({error}): reopen the database, and see whether it is there",
-            point.txid, point.chain
-        ),
-    )
 }

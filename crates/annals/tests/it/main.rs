@@ -13,6 +13,7 @@ mod compiler;
 mod crash;
 mod crash_states;
 mod database_model;
+mod device;
 mod edges;
 mod evolved;
 mod examples;

@@ -117,6 +117,48 @@ fn tell_commits(story: &mut Story) {
     story.tell("closing behind it", || database.close().unwrap());
 }
 
+/// The levels that need a slot, and commits that share a flush.
+fn tell_levels(story: &mut Story) {
+    let disk = story.disk.clone();
+    let database = open(&disk);
+    commit(&database, Level::Soft);
+    database.rest().unwrap();
+    for level in [Level::Half, Level::Half, Level::TwoPhase, Level::TwoPhase, Level::Half] {
+        story.tell(&format!("a small commit, {}", level.name()), || commit(&database, level));
+    }
+    story.tell("rest", || database.rest().unwrap());
+    let submit = |level: Level| {
+        let mut tx = database.begin().unwrap();
+        tx.set_level(level);
+        insert(&mut tx, "pear").unwrap();
+        tx.submit().unwrap()
+    };
+    let (first, second, third) = story
+        .tell("three commits submitted, the second of them soft", || {
+            (submit(Level::Checksummed), submit(Level::Soft), submit(Level::Checksummed))
+        });
+    story.tell("waiting for the second", || second.wait().unwrap());
+    story.tell("waiting for the others", || (first.wait().unwrap(), third.wait().unwrap()));
+    let pending = [Level::Soft, Level::Checksummed, Level::TwoPhase].map(submit);
+    story.tell("waiting for a soft, a checksummed and a two-phase commit", || {
+        pending.map(|pending| pending.wait().unwrap())
+    });
+    story.tell("closing", || database.close().unwrap());
+
+    let padded = |disk: &SimulatedDisk| {
+        let clock = Arc::new(SimulatedClock::new(1));
+        let options = Options::new().background(false).sector_padding(4096);
+        options.open_in(Arc::new(disk.clone()), "padded", clock).unwrap()
+    };
+    let database = padded(&disk);
+    database.write(define).unwrap();
+    for level in [Level::Checksummed, Level::Soft] {
+        story.tell(&format!("with padding: a small commit, {}", level.name()), || {
+            commit(&database, level);
+        });
+    }
+}
+
 fn write_blob(database: &Database) {
     let write = |tx: &mut Transaction<'_>| -> Result<RowId> {
         let blob = tx.write_blob(&[7; 100_000][..])?;
@@ -177,6 +219,7 @@ fn damage(disk: &SimulatedDisk, end: u64) {
 fn each_thing_costs_what_it_costs() {
     let mut story = Story::new();
     tell_commits(&mut story);
+    tell_levels(&mut story);
     tell_openings(&mut story);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/transcripts.txt");
     if std::env::var_os("UPDATE").is_some() {

@@ -35,10 +35,11 @@ impl Checkpoints {
     fn claim(&self, zeroed_to: u64) -> Result<()> {
         self.flush()?;
         let mut slots = lock(&self.slots);
-        self.make_whole(&slots)?; // another may have been written since that flush
-        let slot = Slot { point: self.durable(), zeroed_to };
-        self.write_slot(&mut slots, &slot)?;
+        slots.prepare(self)?;
+        slots.write_both(self, &Slot { point: self.durable(), zeroed_to })?;
         self.flush()?;
+        slots.turn(self.flushes_done());
+        // While the slots are held: none that is written from now on may tell less.
         self.zeroed_to.store(zeroed_to, Ordering::Release);
         Ok(())
     }

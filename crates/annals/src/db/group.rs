@@ -1,0 +1,235 @@
+//! Group commit: commits are written one after another, flushed together, and acknowledged in order.
+//!
+//! A transaction hands its written commit over, and lets the next one begin, which builds on it. Then
+//! it waits. Of those that wait one leads: it does what the levels ask for, once for all commits that
+//! were written by then, and lets them be seen. (Group commit is as old as DeWitt et al., 1984; the
+//! leader among the waiting threads is as in InnoDB and RocksDB.)
+//!
+//! Invariants
+//! 1. `waiting` has all written commits that aren't acknowledged, in the order of their txids, which
+//!    is the order in which they are handed over, by whoever holds the writer's lock.
+//! 2. A commit is published when its level, and that of all before it, is reached.
+//! 3. At most one thread leads. What it reaches was written before it began.
+//! 4. Once a leader failed, nothing more is published.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+
+use super::snapshot::{JournalFile, Published};
+use crate::journal::{Checkpoints, Level, Mistake, Point, is_made, lock};
+use crate::storage::Clock;
+use crate::store::View;
+use crate::{Error, ErrorKind, Result};
+
+/// A leader waits for others at most this part of the time that the last flush took.
+const PATIENCE: u32 = 4;
+
+/// What was committed, and what will be.
+#[derive(Debug)]
+pub(super) struct Group {
+    checkpoints: Arc<Checkpoints>,
+    clock: Arc<dyn Clock>,
+    file: Arc<JournalFile>,
+    published: ArcSwap<Published>,
+    queue: Mutex<Queue>,
+    /// Told whenever a leader has ended.
+    led: Condvar,
+    /// How many transactions are open or about to begin.
+    open: AtomicUsize,
+    /// How many commits wait: as `queue.waiting`, for whoever looks without its lock.
+    written: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<Waiting>,
+    /// Whether a thread leads.
+    is_led: bool,
+    /// Why nothing can be acknowledged any more.
+    failure: Option<String>,
+    /// The threads whose commits were in the last group that was led, and in the one before.
+    last: Vec<usize>,
+    before: Vec<usize>,
+    /// How long reaching the level took the last time.
+    took: Duration,
+}
+
+/// A commit that is written, but not acknowledged.
+#[derive(Debug)]
+struct Waiting {
+    point: Point,
+    level: Level,
+    view: Arc<View>,
+    thread: usize,
+}
+
+impl Group {
+    pub(super) fn new(
+        checkpoints: Arc<Checkpoints>,
+        clock: Arc<dyn Clock>,
+        file: Arc<JournalFile>,
+        view: Arc<View>,
+    ) -> Self {
+        let published =
+            Published { view, point: checkpoints.acknowledged(), file: Arc::clone(&file) };
+        Self {
+            checkpoints,
+            clock,
+            file,
+            published: ArcSwap::from_pointee(published),
+            queue: Mutex::default(),
+            led: Condvar::new(),
+            open: AtomicUsize::new(0),
+            written: AtomicUsize::new(0),
+        }
+    }
+
+    /// Gives what was committed last.
+    pub(super) fn published(&self) -> Arc<Published> {
+        self.published.load_full()
+    }
+
+    /// Notes that a transaction is about to begin.
+    pub(super) fn arrive(&self) {
+        self.open.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that a transaction has been written, or has ended otherwise.
+    pub(super) fn leave(&self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Takes a written commit over. The caller holds the writer's lock.
+    pub(super) fn add(&self, point: Point, level: Level, view: Arc<View>, thread: usize) {
+        let mut queue = lock(&self.queue);
+        if is_made(Mistake::FailedFlushForgotten) {
+            queue.failure = None;
+        }
+        queue.waiting.push_back(Waiting { point, level, view, thread });
+        self.publish(&mut queue, Point { position: 0, ..point });
+    }
+
+    /// Returns when a commit is acknowledged; does what it takes if nobody does.
+    pub(super) fn wait(&self, point: Point) -> Result<()> {
+        let mut queue = lock(&self.queue);
+        loop {
+            if self.checkpoints.acknowledged().txid >= point.txid {
+                return Ok(());
+            }
+            if let Some(failure) = &queue.failure {
+                return Err(unknown_outcome(point, failure));
+            }
+            queue = if queue.is_led {
+                self.led.wait(queue).unwrap_or_else(PoisonError::into_inner)
+            } else {
+                self.lead(queue)
+            };
+        }
+    }
+
+    /// Returns when everything that is written is acknowledged; flushes only if a level asks for it.
+    pub(super) fn settle(&self) -> Result<()> {
+        let last = lock(&self.queue).waiting.back().map(|waiting| waiting.point);
+        let waited = last.map_or(Ok(()), |point| self.wait(point));
+        // Whoever calls this has no commit of its own whose outcome could be unknown.
+        waited.or_else(|error| self.checkpoints.check_usable().and(Err(error)))
+    }
+
+    /// Leads: reaches the levels of all that wait by now, and publishes them.
+    fn lead<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+        queue.is_led = true;
+        let mut queue = self.gather(queue);
+        let levels = queue.waiting.iter().map(|waiting| waiting.level);
+        let level = strongest(levels);
+        let Some(target) = queue.waiting.back().map(|waiting| waiting.point) else {
+            queue.is_led = false;
+            return queue;
+        };
+        queue.before = std::mem::take(&mut queue.last);
+        queue.last = queue.waiting.iter().map(|waiting| waiting.thread).collect();
+        if is_made(Mistake::SeenBeforeFlush) {
+            self.publish(&mut queue, target);
+        }
+        drop(queue);
+
+        let begun = self.clock.elapsed();
+        let reached = self.checkpoints.reach(level, target);
+        let took = self.clock.elapsed().saturating_sub(begun);
+
+        let mut queue = lock(&self.queue);
+        queue.took = took;
+        queue.is_led = false;
+        match reached {
+            Ok(()) => self.publish(&mut queue, target),
+            Err(error) => queue.failure = Some(error.to_string()),
+        }
+        self.led.notify_all();
+        queue
+    }
+
+    /// Waits a little for the commits of others, if there are any, so that they share the flush.
+    fn gather<'q>(&'q self, queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+        let mut threads: Vec<usize> = queue.last.iter().chain(&queue.before).copied().collect();
+        threads.extend(queue.waiting.iter().map(|waiting| waiting.thread));
+        threads.sort_unstable();
+        threads.dedup();
+        let (expected, patience) = (threads.len(), queue.took / PATIENCE);
+        let begun = self.clock.elapsed();
+        let are_more = || {
+            self.open.load(Ordering::Relaxed) > 0 || self.written.load(Ordering::Relaxed) < expected
+        };
+        if !are_more() {
+            return queue;
+        }
+        drop(queue);
+        while are_more() && self.clock.elapsed().saturating_sub(begun) < patience {
+            std::thread::yield_now();
+        }
+        lock(&self.queue)
+    }
+
+    /// Publishes, in order, what is reached: all up to `target`, and soft commits right behind.
+    fn publish(&self, queue: &mut Queue, target: Point) {
+        let (mut last, mut count, mut flushed) = (None, 0, false);
+        while let Some(first) = queue.waiting.front() {
+            let is_reached = first.point.position <= target.position;
+            if !is_reached && first.level != Level::Soft {
+                break;
+            }
+            count += 1;
+            flushed |= first.level.flushes();
+            last = queue.waiting.pop_front();
+        }
+        self.written.store(queue.waiting.len(), Ordering::Relaxed);
+        let Some(Waiting { point, view, .. }) = last else { return };
+        let file = Arc::clone(&self.file);
+        self.published.store(Arc::new(Published { view, point, file }));
+        self.checkpoints.acknowledge(point, count, flushed);
+    }
+}
+
+/// Gives a level whose steps reach all of these.
+fn strongest(levels: impl Iterator<Item = Level>) -> Level {
+    let steps = |level: &Level| match level {
+        Level::Soft => 0,
+        Level::Checksummed => 1,
+        Level::Half => 2,
+        Level::TwoPhase => 3,
+    };
+    levels.max_by_key(steps).unwrap_or(Level::Soft)
+}
+
+fn unknown_outcome(point: Point, cause: &str) -> Error {
+    Error::new(
+        ErrorKind::UnknownOutcome,
+        format!(
+            "transaction {} (chain {:016x}) was written, but whether it is durable is not known \
+             ({cause}): reopen the database, and see whether it is there",
+            point.txid, point.chain
+        ),
+    )
+}
