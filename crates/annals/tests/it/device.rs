@@ -234,10 +234,10 @@ fn judge(disk: &SimulatedDisk, done: Acknowledged, place: &str) {
 
 #[test]
 fn a_power_cut_at_any_operation_loses_nothing_durable_and_reads_no_earlier_life() {
-    let content = earlier_life(6 * MIB);
+    let content = earlier_life(5 * MIB);
     let whole = disk_with(&content);
     assert_eq!(workload(&whole).rows, 12);
-    let samples = if std::env::var_os("ANNALS_CRASH_FULL").is_some() { 40 } else { 3 };
+    let samples = if std::env::var_os("ANNALS_CRASH_FULL").is_some() { 40 } else { 1 };
     for operation in 0..whole.operations() {
         let disk = disk_with(&content);
         disk.crash_at(operation);
