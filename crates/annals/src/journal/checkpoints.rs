@@ -11,11 +11,11 @@
 
 mod space;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::format::{Live, Point, Slot};
-use super::head;
+use super::head::{self, Head};
 use super::level::Level;
 use super::mistakes::{Mistake, is_made};
 use super::recover::Settled;
@@ -23,11 +23,6 @@ use super::slots::Slots;
 use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
 
-/// How much space is filled with zeros ahead at a time: larger steps make later small writes
-/// dearer (see `docs/decisions`).
-const PREFILL_STEP: u64 = 64 << 10;
-/// Zeros are written ahead when less than this is left.
-const PREFILL_LOW: u64 = 32 << 10;
 /// A slot is at most about this many flushed bytes behind.
 const SLOT_LAG: u64 = 1 << 20;
 /// Soft commits are flushed in the background when there is more of them than this.
@@ -56,6 +51,10 @@ pub(crate) struct Checkpoints {
     streamed: AtomicU64,
     flushed_ahead: AtomicU64,
     poison: OnceLock<String>,
+    /// Whether other processes write the file too, in turn.
+    is_shared: bool,
+    /// Whether a cut was begun and not ended.
+    is_suspect: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +98,49 @@ impl Checkpoints {
             streamed: AtomicU64::new(0),
             flushed_ahead: AtomicU64::new(0),
             poison: OnceLock::new(),
+            is_shared: false,
+            is_suspect: AtomicBool::new(false),
         }
+    }
+
+    /// Lets others know of what they need to know: the file is written by several processes in turn.
+    /// `hard` is how far it is known to be flushed.
+    pub(crate) fn share(mut self, hard: Point) -> Self {
+        self.is_shared = true;
+        lock(&self.progress).durable = hard;
+        self
+    }
+
+    /// Goes on behind what other processes wrote: `end` is the last commit, and `live` and the slots are
+    /// what they told. The caller has the right to write, or only wants to be seen up to `end`.
+    pub(crate) fn adopt(&self, end: Point, head: &Head, len: u64) {
+        let mut slots = lock(&self.slots);
+        *slots = Slots::found(head, self.flushes_begun());
+        let told = head.live.filter(|live| live.hard == end.position && !live.suspect);
+        let mut progress = lock(&self.progress);
+        progress.acknowledged = end;
+        progress.told = head.live;
+        let kept = slots.kept();
+        for point in [Some(kept), told.map(|_| end)].into_iter().flatten() {
+            if point.position > progress.durable.position {
+                progress.durable = point;
+            }
+        }
+        self.zeroed_to.store(len.max(end.position), Ordering::Release);
+    }
+
+    /// Goes on behind a recovery that was done meanwhile.
+    pub(crate) fn adopt_settled(&self, end: Point, settled: &Settled) {
+        *lock(&self.slots) = settled.slots;
+        let mut progress = lock(&self.progress);
+        (progress.acknowledged, progress.durable, progress.told) = (end, end, None);
+        self.is_suspect.store(false, Ordering::Release);
+        self.zeroed_to.store(settled.zeroed_to, Ordering::Release);
+    }
+
+    /// Tells whether what the live block says is what this handle told last.
+    pub(crate) fn is_unchanged(&self, live: &Live) -> bool {
+        lock(&self.progress).told == Some(*live) && !live.suspect
     }
 
     pub(super) fn flushes_begun(&self) -> u64 {
@@ -173,7 +214,8 @@ impl Checkpoints {
     }
 
     /// Does what a level asks for, for all commits up to `target`, whose frames are written: the recipe
-    /// of each level. An error is final: what the disk holds is not known.
+    /// of each level. An error is final: what the disk holds is not known. `unproven` is the end of the
+    /// commit before the last one, if nothing but a slot shows that it was flushed.
     ///
     /// | crash                   | `Half`                       | `TwoPhase`         | `Checksummed`     |
     /// |-------------------------|------------------------------|--------------------|-------------------|
@@ -181,11 +223,11 @@ impl Checkpoints {
     /// | behind it               | not there, all before it is  | the same           | there             |
     /// | behind the second copy  | there if that got to the disk| the same           |                   |
     /// | behind the second flush |                              | there              |                   |
-    pub(crate) fn reach(&self, level: Level, target: Point) -> Result<()> {
+    pub(crate) fn reach(&self, level: Level, target: Point, unproven: Option<u64>) -> Result<()> {
         let reached = match level {
             Level::Soft => Ok(()),
             Level::Checksummed => self.checksummed(target),
-            Level::Half => self.half(target),
+            Level::Half => self.half(target, unproven),
             Level::TwoPhase => self.two_phase(target),
         };
         reached.inspect_err(|error| {
@@ -209,14 +251,16 @@ impl Checkpoints {
         Ok(())
     }
 
-    fn half(&self, target: Point) -> Result<()> {
+    fn half(&self, target: Point, unproven: Option<u64>) -> Result<()> {
         let mut slots = lock(&self.slots);
         slots.prepare(self)?;
         let slot = self.slot(target);
         slots.write_first(self, &slot)?;
         self.flush()?;
         slots.write_second(self, &slot)?;
-        if target.position - slots.kept().position >= SLOT_LAG {
+        // Or else the slot isn't whole for a long time, or nothing tells that the commit before counts.
+        let kept = slots.kept().position;
+        if target.position - kept >= SLOT_LAG || unproven.is_some_and(|end| end > kept) {
             self.flush()?;
             slots.turn(self.flushes_done());
         }
@@ -225,7 +269,7 @@ impl Checkpoints {
     }
 
     fn two_phase(&self, target: Point) -> Result<()> {
-        self.half(target)?;
+        self.half(target, None)?;
         self.flush()
     }
 
@@ -243,6 +287,18 @@ impl Checkpoints {
         if progress.durable.position < progress.acknowledged.position {
             self.flush()?;
             self.note_durable(progress.acknowledged);
+        }
+        Ok(())
+    }
+
+    /// As [`Self::harden`], and flushes the slot that a half commit at the end counts by.
+    pub(crate) fn harden_all(&self) -> Result<()> {
+        self.harden()?;
+        let mut slots = lock(&self.slots);
+        slots.turn(self.flushes_done());
+        if !slots.is_kept(self.flushes_done()) && slots.newest() == self.acknowledged() {
+            self.flush()?;
+            slots.turn(self.flushes_done());
         }
         Ok(())
     }
@@ -289,33 +345,6 @@ impl Checkpoints {
         }
     }
 
-    /// Fills space ahead with zeros, so that small commits needn't make the file grow. Failures
-    /// are of no consequence: the commit that needs the space will meet them.
-    pub(crate) fn prefill(&self) -> Result<()> {
-        let progress = *lock(&self.progress);
-        let end = progress.acknowledged.position;
-        if self.storage.has_fixed_len() {
-            return self.extend_ahead(end);
-        }
-        if progress.commits < 2 || self.zeroed_to.load(Ordering::Acquire) >= end + PREFILL_LOW {
-            return Ok(());
-        }
-        self.check_usable()?;
-        let space = lock(&self.space);
-        let from = self.zeroed_to.load(Ordering::Acquire);
-        let step = PREFILL_STEP - from % PREFILL_STEP;
-        let zeros = vec![0; usize::try_from(step).unwrap_or_default()];
-        let written = self.storage.write_at(from, &zeros);
-        if written.is_ok() {
-            self.zeroed_to.fetch_max(from + step, Ordering::AcqRel);
-        }
-        drop(space);
-        if written.is_ok() && progress.flushing {
-            self.flush()?;
-        }
-        Ok(())
-    }
-
     /// Notes that a transaction that will be durable has written data frames.
     pub(crate) fn note_streamed(&self, end: u64) {
         self.streamed.store(end, Ordering::Release);
@@ -343,7 +372,7 @@ impl Checkpoints {
             pid: self.pid,
             soft: progress.acknowledged,
             hard: progress.durable.position.min(progress.acknowledged.position),
-            suspect: self.poison.get().is_some(),
+            suspect: self.poison.get().is_some() || self.is_suspect.load(Ordering::Acquire),
         };
         self.tell_exactly(&mut progress, live)?;
         Ok(live.soft)
@@ -390,6 +419,11 @@ impl Checkpoints {
     pub(crate) fn cut(&self, point: Point, dirty_to: u64) -> Result<()> {
         self.check_usable()?;
         let io = |error| Error::io(format!("{}: can't cut the journal", self.name), error);
+        if self.is_shared {
+            // Should this process end in the midst of it, the next one that writes recovers first.
+            self.is_suspect.store(true, Ordering::Release);
+            self.tell()?;
+        }
         let len = self.storage.len().map_err(io)?;
         if !is_made(Mistake::RollbackNotZeroed) {
             zero(&*self.storage, point.position, dirty_to.min(len)).map_err(io)?;
@@ -405,6 +439,11 @@ impl Checkpoints {
             self.flush()?;
         }
         slots.turn(self.flushes_done());
+        drop(slots);
+        if self.is_shared {
+            self.is_suspect.store(false, Ordering::Release);
+            self.tell()?;
+        }
         Ok(())
     }
 

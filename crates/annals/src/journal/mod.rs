@@ -3,8 +3,8 @@
 //! In reading order: `format` and `frame` are the bytes; `head` is the first 16 KiB; `reader`
 //! follows the chain; `survey` judges what it finds; `recover` makes it fit to be written;
 //! `create` makes a new one; `slots` and `checkpoints` know how far it is flushed, and have the recipe of
-//! each commit `level`; `writer` writes transactions. This
-//! room doesn't know the store. (`mistakes` is for tests only.)
+//! each commit `level`; `writer` writes transactions. This room doesn't know the store. (`mistakes` and
+//! `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 
 mod checkpoints;
@@ -22,6 +22,9 @@ mod reader;
 mod recover;
 mod slots;
 mod survey;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 #[cfg(test)]
 mod vectors;
 mod writer;
@@ -29,12 +32,12 @@ mod writer;
 pub(crate) use checkpoints::{Checkpoints, lock};
 pub(crate) use create::{create, keep_name};
 pub(crate) use device::{create_on, is_blank};
-pub(crate) use head::holder;
+pub(crate) use head::{Head, holder, live};
 pub(crate) use mistakes::{Mistake, is_made};
 pub(crate) use reader::{Frame, FrameReader};
 #[cfg(test)]
 pub(crate) use recover::Settled;
-pub(crate) use recover::settle;
+pub(crate) use recover::{join, settle};
 pub(crate) use survey::{Survey, Verdict};
 pub(crate) use writer::Writer;
 

@@ -32,6 +32,8 @@ pub(crate) struct Survey {
     pub(crate) doubtful: VecDeque<Point>,
     /// Whether a commit was found to count only after another had been visited that doesn't.
     pub(crate) counted_late: bool,
+    /// Whether that commit counts only because it is known to have been flushed.
+    pub(crate) counted_flushed: bool,
     /// The last commit time that came from a clock.
     pub(crate) last_clock_time: i64,
     /// B: the first position that doesn't verify.
@@ -88,6 +90,7 @@ impl Survey {
             end: head.start(),
             doubtful: VecDeque::new(),
             counted_late: false,
+            counted_flushed: false,
             last_clock_time: i64::MIN,
             verified_to: FRAMES_AT,
             uncommitted_frames: 0,
@@ -106,7 +109,10 @@ impl Survey {
             survey.look_beyond(storage, &mut reader).map_err(io)?;
         }
         if survey.look_ahead(&mut reader).map_err(io)? {
+            let visited = survey.end;
             survey.count_flushed();
+            // What the tail says to have been flushed was known to no visit.
+            survey.counted_late |= survey.end != visited;
             return Ok(survey);
         }
         Err(Error::corrupt(format!(
@@ -114,6 +120,43 @@ impl Survey {
              accident makes; the file was not changed: restore it from a backup",
             survey.verified_to
         )))
+    }
+
+    /// Follows the chain from `from`, the end of a commit that counts, without looking behind the first
+    /// position that doesn't verify. Nothing is known of damage then.
+    pub(crate) fn since(
+        storage: &dyn Storage,
+        name: &str,
+        head: Head,
+        from: Point,
+    ) -> Result<Self> {
+        let io = |error| Error::io(format!("{name}: can't read the journal"), error);
+        let len = device::end_of(storage, &head).map_err(io)?;
+        let mut reader = FrameReader::new(storage, from, len);
+        let slots = head.slots.iter().flatten().map(|slot| slot.point.position);
+        let mut survey = Self {
+            hard: slots.max().unwrap_or(FRAMES_AT),
+            end: from,
+            doubtful: VecDeque::new(),
+            counted_late: false,
+            counted_flushed: false,
+            last_clock_time: i64::MIN,
+            verified_to: from.position,
+            uncommitted_frames: 0,
+            tail: None,
+            len,
+            has_fixed_len: storage.has_fixed_len(),
+            head,
+        };
+        while let Some(frame) = reader.next().map_err(io)? {
+            survey.take(&frame, name)?;
+        }
+        survey.verified_to = reader.position();
+        if reader.starts_with_zeros().map_err(io)? {
+            return Ok(survey);
+        }
+        survey.tail = Some(Tail { first: survey.verified_to, ..Tail::default() });
+        Ok(survey)
     }
 
     /// Takes one verified frame into account.
@@ -140,6 +183,7 @@ impl Survey {
         if counts_alone || is_made(Mistake::DoubtfulAccepted) {
             self.doubtful.clear();
             self.end = point;
+            self.counted_flushed = false;
         } else {
             self.doubtful.push_back(point);
             self.count_flushed();
@@ -154,6 +198,7 @@ impl Survey {
     fn count_flushed(&mut self) {
         while let Some(point) = self.doubtful.front().filter(|point| point.position <= self.hard) {
             self.end = *point;
+            self.counted_flushed = true;
             self.doubtful.pop_front();
             self.counted_late |= !self.doubtful.is_empty();
         }

@@ -1,4 +1,5 @@
-//! Space on a device: what lies ahead is made the journal's own before a frame is written there.
+//! Space ahead: of a file it is zeroed so that commits needn't make it grow; of a device it is made the
+//! journal's own before a frame is written there.
 //!
 //! ```text
 //! 1. zero what follows zeroed_to, at least 1 MiB; flush   (garbage can't be taken for frames any more)
@@ -14,7 +15,40 @@ use super::super::format::Slot;
 use super::{Checkpoints, lock, zero};
 use crate::{Error, Result};
 
+/// How much space is filled with zeros ahead at a time: larger steps make later small writes
+/// dearer (see `docs/decisions`).
+const PREFILL_STEP: u64 = 64 << 10;
+/// Zeros are written ahead when less than this is left.
+const PREFILL_LOW: u64 = 32 << 10;
+
 impl Checkpoints {
+    /// Fills space ahead with zeros, so that small commits needn't make the file grow. Failures
+    /// are of no consequence: the commit that needs the space will meet them.
+    pub(crate) fn prefill(&self) -> Result<()> {
+        let progress = *lock(&self.progress);
+        let end = progress.acknowledged.position;
+        if self.storage.has_fixed_len() {
+            return self.extend_ahead(end);
+        }
+        if progress.commits < 2 || self.zeroed_to.load(Ordering::Acquire) >= end + PREFILL_LOW {
+            return Ok(());
+        }
+        self.check_usable()?;
+        let space = lock(&self.space);
+        let from = self.zeroed_to.load(Ordering::Acquire);
+        let step = PREFILL_STEP - from % PREFILL_STEP;
+        let zeros = vec![0; usize::try_from(step).unwrap_or_default()];
+        let written = self.storage.write_at(from, &zeros);
+        if written.is_ok() {
+            self.zeroed_to.fetch_max(from + step, Ordering::AcqRel);
+        }
+        drop(space);
+        if written.is_ok() && progress.flushing {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
     /// Makes space up to `end`, and some more, on a storage of fixed length.
     pub(super) fn extend(&self, end: u64) -> std::io::Result<()> {
         let _space = lock(&self.space);

@@ -56,6 +56,13 @@ impl Inode {
         }
     }
 
+    /// Gives the same file, with all that may be found of it, but open nowhere.
+    pub(super) fn closed(&self) -> Self {
+        let (length, sectors) = (self.length.clone(), self.sectors.clone());
+        let is_device = self.is_device;
+        Self { length, sectors, holders: Holders::default(), handles: 0, is_device }
+    }
+
     pub(super) fn len(&self) -> u64 {
         *self.length.newest()
     }
