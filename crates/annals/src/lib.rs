@@ -57,8 +57,8 @@ pub use annals_schema::{
 };
 pub use db::{
     BlobReader, Commit, Custom, Customs, Database, Examination, Fate, HeadInspection, Inspection,
-    Options, Pending, Phase, Progress, Reader, Run, Salvaged, Sink, Snapshot, Transaction, examine, inspect,
-    inspect_head, inspect_head_in, inspect_in, scan, scan_in,
+    Options, Pending, Phase, Progress, Reader, Run, Salvaged, Sink, Snapshot, Transaction, examine,
+    inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use journal::{Committed, Copies, Cut, Level, Point, Recovered, Recovery, Skipped};

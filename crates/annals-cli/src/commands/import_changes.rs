@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use annals::{
-    Database, Error, ErrorKind, Field, Level, Result, RowId, Table, Timestamp,
-    Transaction, Value, ValueRef,
+    Database, Error, ErrorKind, Field, Level, Result, RowId, Table, Timestamp, Transaction, Value,
+    ValueRef,
 };
 use clap::Args;
 use serde_json::Map;

@@ -4,8 +4,8 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use annals::{
-    Commit, Database, Error, ErrorKind, Field, Result, Schema, Table, TableNumber,
-    Timestamp, Transaction, Value, ValueRef,
+    Commit, Database, Error, ErrorKind, Field, Result, Schema, Table, TableNumber, Timestamp,
+    Transaction, Value, ValueRef,
 };
 use clap::Args;
 use csv::StringRecord;

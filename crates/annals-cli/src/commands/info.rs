@@ -143,7 +143,10 @@ fn shown_live(live: &Live) -> String {
 /// Prints where the journal ends, and what is behind that.
 fn print_end(inspection: &Inspection, output: &mut Output) -> Result<()> {
     let Inspection { end, hard, .. } = inspection;
-    output.line(&format!("end: txid {}, position {}, chain {:016x}", end.txid, end.position, end.chain))?;
+    output.line(&format!(
+        "end: txid {}, position {}, chain {:016x}",
+        end.txid, end.position, end.chain
+    ))?;
     output.line(&format!("known to be durable up to: position {hard}"))?;
     for line in tail(inspection) {
         output.line(&format!("behind the end: {line}"))?;

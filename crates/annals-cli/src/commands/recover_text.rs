@@ -44,12 +44,18 @@ pub(crate) fn plan(file: &Path, inspection: &Inspection) -> Vec<String> {
         true => plain(&format!("save: what is cut, at most 64 MiB of it, as {name}.tail-{mark}")),
         false => "save: nothing, for no transaction can be in what is cut".to_owned(),
     });
-    lines.push(plain(&format!("copy: the whole file before that, as {name}.before-recovery-{mark}")));
+    lines.push(plain(&format!(
+        "copy: the whole file before that, as {name}.before-recovery-{mark}"
+    )));
     lines
 }
 
 fn txids(first: u64, last: u64) -> String {
-    if first == last { format!("transaction {first}") } else { format!("transactions {first} to {last}") }
+    if first == last {
+        format!("transaction {first}")
+    } else {
+        format!("transactions {first} to {last}")
+    }
 }
 
 /// Says what a salvage gave.
@@ -114,9 +120,8 @@ pub(crate) fn salvage_json(new: &Path, salvaged: &Salvaged) -> Value {
             "why": why,
         })
     };
-    let skipped = |skipped: &annals::Skipped| {
-        json!({ "position": skipped.position, "bytes": skipped.bytes })
-    };
+    let skipped =
+        |skipped: &annals::Skipped| json!({ "position": skipped.position, "bytes": skipped.bytes });
     json!({
         "file": new.display().to_string(),
         "transactions": salvaged.transactions,

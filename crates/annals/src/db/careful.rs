@@ -9,8 +9,8 @@ use super::inspect::{self, Examination, Inspection};
 use super::options::{Options, locate};
 use super::progress::{Progress, Watch, Watched};
 use super::scan::{self, Sink, open_to_read};
-use crate::journal::{self, Survey, Verdict};
-use crate::storage::Directory;
+use crate::journal::{self, Recovery, Settled, Survey, Verdict};
+use crate::storage::{Directory, Storage};
 use crate::{Error, ErrorKind, Result};
 
 /// Whom to ask.
@@ -106,26 +106,42 @@ pub(super) struct Careful<'a> {
     pub(super) directory: &'a dyn Directory,
     pub(super) name: &'a str,
     pub(super) survey: &'a Survey,
+    pub(super) recovery: Recovery,
 }
 
 impl Careful<'_> {
-    /// Asks whoever is to be asked before an existing file is recovered, and copies it if that is
-    /// wanted; gives what the copy is called.
-    pub(super) fn ask(&self, options: &Options) -> Result<Option<String>> {
-        let Self { directory, name, survey } = *self;
+    /// Makes the journal fit to be written, or refuses; asks and copies it before, if it isn't new.
+    pub(super) fn settle(
+        &self,
+        options: &Options,
+        storage: &dyn Storage,
+        is_new: bool,
+    ) -> Result<Settled> {
+        let copy = if is_new { None } else { self.ask(options, storage)? };
+        let Self { directory, name, survey, recovery } = *self;
+        let mut settled = journal::settle(storage, directory, name, survey, recovery)?;
+        settled.recovered.copied_to = copy;
+        Ok(settled)
+    }
+
+    /// Asks whoever is to be asked before a file is recovered, and copies it if that is wanted; gives
+    /// what the copy is called.
+    fn ask(&self, options: &Options, storage: &dyn Storage) -> Result<Option<String>> {
+        let Self { directory, name, survey, recovery } = *self;
         let shown = directory.display(name);
         if let Some(before) = &options.before {
-            journal::refuse(&shown, survey, options.recovery)?;
+            journal::refuse(&shown, survey, recovery)?;
             let inspection = inspect::inspection(survey, &shown);
             if (before.0)(&inspection).is_break() {
-                let message = format!("{shown}: the program decided not to open it; nothing was changed");
+                let message =
+                    format!("{shown}: the program decided not to open it; nothing was changed");
                 return Err(Error::new(ErrorKind::Cancelled, message));
             }
         }
         if !options.copy_first || survey.verdict() != Verdict::Tail {
             return Ok(None);
         }
-        journal::refuse(&shown, survey, options.recovery)?;
-        journal::copy_whole(directory, name, survey).map(|copy| Some(directory.display(&copy)))
+        journal::refuse(&shown, survey, recovery)?;
+        journal::copy_whole(storage, directory, name, survey).map(Some)
     }
 }

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::group::Group;
 use super::keeper::Keeper;
 use super::options::Options;
+use super::shared::Sharing;
 use super::snapshot::{JournalFile, Snapshot};
 use super::transaction::Transaction;
 use crate::journal::{Checkpoints, Level, Point, Recovered, Writer, lock};
-use crate::storage::{Clock, Lock};
+use crate::storage::{Clock, Lock, Origin};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
 
@@ -19,6 +20,10 @@ use crate::{Error, ErrorKind, Result};
 /// It is `Send` and `Sync`: share it by reference or in an `Arc`. There is one writer at a time, and
 /// any number of readers, who never wait. Dropping it closes it, and drops the errors of that;
 /// [`Database::close`] gives them.
+///
+/// It belongs to the process that opened it. A forked child can read the snapshots that it was born
+/// with, but for their blobs; all else is an error there, and the parent goes on undisturbed. The child
+/// opens the database again, when the parent has closed it, or opens it read-only.
 #[derive(Debug)]
 pub struct Database {
     group: Group,
@@ -29,8 +34,12 @@ pub struct Database {
     file: Arc<JournalFile>,
     keeper: Option<Keeper>,
     recovered: Recovered,
+    /// What was recovered since, because another process had been interrupted.
+    later_recoveries: Mutex<Vec<Recovered>>,
+    sharing: Option<Sharing>,
     level: Level,
     closed: bool,
+    origin: Origin,
     /// Whether a program's typed code relies on the schema.
     has_fixed_schema: bool,
 }
@@ -52,11 +61,15 @@ pub(super) struct Setup {
     pub(super) recovered: Recovered,
     pub(super) level: Level,
     pub(super) background: bool,
+    /// What it takes to share the file with other processes; none if it isn't.
+    pub(super) sharing: Option<Sharing>,
 }
 
 impl Database {
     pub(super) fn new(setup: Setup) -> Self {
-        let keeper = setup.background.then(|| Keeper::new(Arc::clone(&setup.checkpoints)));
+        // Outside of its turn a process may not write, not even what nobody waits for.
+        let background = setup.background && setup.sharing.is_none();
+        let keeper = background.then(|| Keeper::new(Arc::clone(&setup.checkpoints)));
         let file = Arc::new(JournalFile {
             storage: Arc::clone(&setup.checkpoints.storage),
             name: setup.checkpoints.name.clone(),
@@ -70,8 +83,11 @@ impl Database {
             checkpoints: setup.checkpoints,
             keeper,
             recovered: setup.recovered,
+            later_recoveries: Mutex::default(),
+            sharing: setup.sharing,
             level: setup.level,
             closed: false,
+            origin: Origin::here(),
             has_fixed_schema: false,
         }
     }
@@ -106,23 +122,19 @@ impl Database {
     ///
     /// # Errors
     /// `Invalid` in a thread that has a transaction open already (it would wait for itself);
-    /// `Poisoned` after a failed flush; `Io` if the remains of a failed transaction can't be cut.
+    /// `Poisoned` after a failed flush, or in a forked child; `Io` if the remains of a failed
+    /// transaction can't be cut.
     pub fn begin(&self) -> Result<Transaction<'_>> {
-        let me = this_thread();
-        if self.owner.load(Ordering::Relaxed) == me {
-            return Err(Error::invalid(
-                "this thread has a transaction open already: use that one, or end it first \
-                 (transactions don't nest)",
-            ));
-        }
+        self.check_origin()?;
+        self.refuse_nesting()?;
         self.group.arrive();
         let mut writing = lock(&self.writing);
-        if let Err(error) = writing.writer.begin(self.level) {
-            self.group.leave();
-            return Err(error);
-        }
+        let begun = self
+            .take_turn(&mut writing)
+            .and_then(|()| writing.writer.begin(self.level).inspect_err(|_| self.end_turn()));
+        begun.inspect_err(|_| self.group.leave())?;
         self.wake_keeper();
-        self.owner.store(me, Ordering::Relaxed);
+        self.owner.store(this_thread(), Ordering::Relaxed);
         Ok(Transaction::new(self, writing, self.level))
     }
 
@@ -161,10 +173,11 @@ impl Database {
     /// told yet (they are within 10 ms anyway), and no flush.
     ///
     /// # Errors
-    /// `Poisoned` after a failed flush; `Io` if the live block can't be written.
+    /// `Poisoned` after a failed flush, or in a forked child; `Io` if the live block can't be written.
     pub fn soft_checkpoint(&self) -> Result<Point> {
+        self.check_origin()?;
         self.group.settle()?;
-        self.checkpoints.soft()
+        self.in_turn(|| self.checkpoints.soft())
     }
 
     /// Makes a hard checkpoint: everything committed is flushed to permanent storage, and then a slot
@@ -172,17 +185,20 @@ impl Database {
     /// and nothing if no commit followed the last one.
     ///
     /// # Errors
-    /// `Poisoned` if a flush fails or has failed; `Io` if a slot or the live block can't be written.
+    /// `Poisoned` if a flush fails or has failed, or in a forked child; `Io` if a slot or the live
+    /// block can't be written.
     pub fn hard_checkpoint(&self) -> Result<Point> {
+        self.check_origin()?;
         self.group.settle()?;
-        self.checkpoints.hard()
+        self.in_turn(|| self.checkpoints.hard())
     }
 
     /// Makes a hard checkpoint, gives back the space that was filled ahead, and closes. The next
     /// opening then has nothing to recover. Snapshots stay valid, and go on reading blobs.
     ///
     /// # Errors
-    /// `Poisoned` or `Io`: what was acknowledged as durable is durable even so.
+    /// `Poisoned` or `Io`: what was acknowledged as durable is durable even so. In a forked child
+    /// closing does nothing, and is `Poisoned`.
     pub fn close(mut self) -> Result<()> {
         self.close_once()
     }
@@ -193,9 +209,47 @@ impl Database {
     /// As the background work would meet: `Poisoned` or `Io`.
     #[cfg(feature = "testing")]
     pub fn rest(&self) -> Result<()> {
-        self.checkpoints.prefill()?;
-        self.checkpoints.tell()?;
-        self.checkpoints.advance_slot()
+        self.in_turn(|| {
+            self.checkpoints.prefill()?;
+            self.checkpoints.tell()?;
+            self.checkpoints.advance_slot()
+        })
+    }
+
+    pub(super) fn checkpoints(&self) -> &Checkpoints {
+        &self.checkpoints
+    }
+
+    pub(super) const fn writing(&self) -> &Mutex<Writing> {
+        &self.writing
+    }
+
+    pub(super) fn file(&self) -> &JournalFile {
+        &self.file
+    }
+
+    pub(super) const fn sharing(&self) -> Option<&Sharing> {
+        self.sharing.as_ref()
+    }
+
+    pub(super) const fn later_recoveries(&self) -> &Mutex<Vec<Recovered>> {
+        &self.later_recoveries
+    }
+
+    /// Gives the thread that has a transaction open; 0: none.
+    pub(super) fn owner(&self) -> usize {
+        self.owner.load(Ordering::Relaxed)
+    }
+
+    /// Fails in a forked child, which has neither the file nor the threads of this database.
+    #[inline]
+    pub(super) fn check_origin(&self) -> Result<()> {
+        self.origin.check().map_err(|error| self.forked(&error))
+    }
+
+    #[cold]
+    fn forked(&self, error: &std::io::Error) -> Error {
+        Error::new(ErrorKind::Poisoned, format!("{}: {error}", self.file.name))
     }
 
     /// Gives what acknowledges commits.
@@ -206,11 +260,15 @@ impl Database {
     /// Makes everything that is written durable.
     pub(super) fn harden(&self) -> Result<()> {
         self.group.settle()?;
-        self.checkpoints.harden()
+        self.checkpoints.harden_all()
     }
 
     /// Notes that a transaction has been written, or has ended otherwise: the next may begin.
     pub(super) fn disown(&self) {
+        if self.origin.is_elsewhere() {
+            return; // the turn is the parent's, and its locks may be held for ever here
+        }
+        self.end_turn();
         self.owner.store(0, Ordering::Relaxed);
         self.group.leave();
     }
@@ -226,27 +284,40 @@ impl Database {
         if std::mem::replace(&mut self.closed, true) {
             return Ok(());
         }
-        if let Some(keeper) = self.keeper.take() {
+        let keeper = self.keeper.take();
+        if let Err(error) = self.check_origin() {
+            // Its thread isn't here, and what it held when the process was forked is held for ever.
+            std::mem::forget(keeper);
+            return Err(error);
+        }
+        if let Some(keeper) = keeper {
             keeper.stop();
         }
-        // Not by its lock: a transaction that was forgotten (`mem::forget`) holds that for ever.
-        let writing = self.writing.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let taken_back = writing.writer.rollback();
         let closed = match self.checkpoints.check_usable() {
             Err(error) => {
                 // Tells the next one to open that the last flush failed; no matter if it can't.
                 let _ = self.checkpoints.tell();
                 Err(Error::new(ErrorKind::Poisoned, error.to_string()))
             }
-            Ok(()) => taken_back
-                .and_then(|()| self.group.settle())
-                .and_then(|()| self.checkpoints.close()),
+            Ok(()) if self.sharing.is_some() => self.close_shared(),
+            Ok(()) => self.close_journal(),
         };
         // Snapshots keep the file open, to read blobs; they must not keep others from writing.
         let unlocked = self.file.storage.unlock(Lock::Head);
         closed.and(unlocked.map_err(|error| {
             Error::io(format!("{}: can't let go of its lock", self.file.name), error)
         }))
+    }
+}
+
+impl Database {
+    /// Closes a journal that no other process writes.
+    fn close_journal(&mut self) -> Result<()> {
+        // Not by its lock: a transaction that was forgotten (`mem::forget`) holds that for ever.
+        let writing = self.writing.get_mut().unwrap_or_else(PoisonError::into_inner);
+        writing.writer.rollback()?;
+        self.group.settle()?;
+        self.checkpoints.close()
     }
 }
 

@@ -3,7 +3,8 @@
 //! In reading order: `options` opens, with `careful` ones, and tells its `progress`; `upgrade` brings the schema up; `database` is the handle;
 //! `transaction` writes and `group` acknowledges, `vectors` whole runs of rows, and `references` what follows from a change;
 //! `snapshot` is what was committed; `blobs` are written and read; `keeper` works in the background;
-//! `scan`, `reader` and `inspect` read journals without writing; `salvage` writes another.
+//! `shared` and `turns` are for files that several processes write; `scan`, `reader` and `inspect` read
+//! journals without writing; `salvage` writes another.
 
 mod blobs;
 mod careful;
@@ -17,15 +18,18 @@ mod reader;
 mod references;
 mod salvage;
 mod scan;
+mod shared;
 mod snapshot;
 mod transaction;
+mod turns;
 mod upgrade;
 mod vectors;
 
 pub use blobs::BlobReader;
 pub use database::Database;
 pub use inspect::{
-    Examination, HeadInspection, Inspection, examine, inspect, inspect_head, inspect_head_in, inspect_in,
+    Examination, HeadInspection, Inspection, examine, inspect, inspect_head, inspect_head_in,
+    inspect_in,
 };
 pub use options::Options;
 pub use progress::{Phase, Progress};

@@ -50,11 +50,7 @@ pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> R
 }
 
 /// Scans a file that is open for reading.
-pub(super) fn scan_storage(
-    storage: &Watched<'_>,
-    shown: &str,
-    sink: &mut impl Sink,
-) -> Result<()> {
+pub(super) fn scan_storage(storage: &Watched<'_>, shown: &str, sink: &mut impl Sink) -> Result<()> {
     let (survey, ()) = survey_moving(storage, shown, |(), _, _| Ok(()))?;
     storage.read_again();
     let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
@@ -168,7 +164,7 @@ pub(super) fn is_damaged(survey: &Survey) -> bool {
 
 /// Tells whether something would have to be cut, or called damaged, for what may be one wrong read.
 pub(super) fn looks_wrong(survey: &Survey) -> bool {
-    survey.tail.is_some() || is_damaged(survey)
+    survey.may_hold_a_commit() || is_damaged(survey)
 }
 
 /// Builds the store from verified frames.
@@ -183,6 +179,18 @@ pub(super) struct Replay {
 }
 
 impl Replay {
+    /// Goes on from a store whose changes are all published.
+    pub(super) fn resume(store: Store) -> Self {
+        let schema = Schema::clone(store.view().schema());
+        Self { store, schema, open: false }
+    }
+
+    /// Gives the store back as it was, where applying a frame failed.
+    pub(super) fn give_up(mut self) -> Store {
+        self.store.rollback();
+        self.store
+    }
+
     /// Applies the events of one frame; gives how many those are. `end` is where the commits end that
     /// count by now.
     pub(super) fn frame(&mut self, frame: &Frame<'_>, end: u64, shown: &str) -> Result<u64> {

@@ -5,6 +5,7 @@ use std::sync::MutexGuard;
 use annals_schema::{Command, FieldNumber, RowId, TableNumber, Timestamp, ValueRef};
 
 use super::database::{Database, Writing, this_thread};
+use super::group::Written;
 use crate::event::Event;
 use crate::journal::{Level, Point};
 use crate::store::{Uniqueness, View};
@@ -44,6 +45,7 @@ impl Pending<'_> {
     /// what was before it.
     pub fn wait(self) -> Result<Commit> {
         let Self { database, level, .. } = self;
+        database.check_origin()?;
         if !self.is_empty {
             database.group().wait(self.point)?;
         } else if level.flushes() {
@@ -277,8 +279,10 @@ impl<'db> Transaction<'db> {
     /// once.) So one thread can share a flush among several transactions, or do something else
     /// meanwhile.
     ///
+    /// In shared mode it waits all the same, since the turn ends with it.
+    ///
     /// # Errors
-    /// As [`commit`](Self::commit), except `UnknownOutcome`.
+    /// As [`commit`](Self::commit).
     pub fn submit(mut self) -> Result<Pending<'db>> {
         self.usable()?;
         let (database, level) = (self.database, self.level);
@@ -290,10 +294,15 @@ impl<'db> Transaction<'db> {
         self.writing.store.check_references()?;
         let time = self.time.map(|time| time.0);
         let point = self.writing.writer.commit(level, time)?;
+        let written = Written { point, level, claimed: self.writing.writer.claimed() };
         self.committed = true;
         let view = self.writing.store.commit();
-        database.group().add(point, level, view, this_thread());
+        database.group().add(written, view, this_thread());
         database.wake_keeper();
+        if database.sharing().is_some() {
+            // The others build on it as soon as the turn ends.
+            database.group().wait(point)?;
+        }
         Ok(Pending { database, point, level, is_empty: false })
     }
 
@@ -308,6 +317,7 @@ impl<'db> Transaction<'db> {
 
     fn undo(&mut self) -> Result<()> {
         self.committed = true;
+        self.database.check_origin()?;
         self.writing.store.rollback();
         self.writing.writer.rollback()
     }
@@ -321,6 +331,7 @@ impl<'db> Transaction<'db> {
     }
 
     pub(super) fn usable(&self) -> Result<()> {
+        self.database.check_origin()?;
         if !self.broken {
             return Ok(());
         }

@@ -1,18 +1,20 @@
 //! The journal: the append-only file that is the truth.
 //!
-//! In reading order: `format` and `frame` are the bytes; `head` is the first 16 KiB, and `copies` each part of that by
-//! itself; `reader`
-//! follows the chain and tells what is `committed`; `survey` judges what it finds; `recover` makes it fit
-//! to be written, and saves the `tail`; `walk` goes
-//! on behind damage; `create` makes a new one; `slots` and `checkpoints` know how far it is flushed, and have the recipe of
-//! each commit `level`; `writer` writes transactions. This
-//! room doesn't know the store. (`mistakes` is for tests only.)
+//! In reading order: `format` and `frame` are the bytes; `head` is the first 16 KiB, and `copies` each part
+//! of that by itself; `reader` follows the chain and tells what is `committed`; `survey` finds how far, and the `verdict`
+//! judges it; `recover` makes it fit to be written, and saves the `tail`; `walk` goes on behind damage; `create`
+//! makes a new one; `slots` and `checkpoints` know how far it is flushed, and `commit` has the recipe of
+//! each `level`; `space` `ahead` is zeros, on a `device` too; `writer` writes transactions. This room doesn't
+//! know the store. (`mistakes` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 
+mod ahead;
 mod checkpoints;
+mod commit;
 mod committed;
 mod copies;
 mod create;
+mod device;
 #[cfg(test)]
 mod document;
 pub mod format;
@@ -24,23 +26,28 @@ pub mod mistakes;
 mod reader;
 mod recover;
 mod slots;
+mod space;
 mod survey;
 mod tail;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 #[cfg(test)]
 mod vectors;
+mod verdict;
 mod walk;
 mod writer;
 
 pub(crate) use checkpoints::{Checkpoints, lock};
 pub(crate) use create::{create, keep_name};
-pub(crate) use head::holder;
+pub(crate) use device::{create_on, is_blank};
+pub(crate) use head::{Head, holder, live};
 pub(crate) use mistakes::{Mistake, is_made};
 pub(crate) use reader::{Frame, FrameReader};
-#[cfg(test)]
-pub(crate) use recover::Settled;
-pub(crate) use recover::{refuse, settle};
-pub(crate) use survey::{Rule, Survey, Verdict};
+pub(crate) use recover::{Settled, join, refuse, settle};
+pub(crate) use survey::{Rule, Survey};
 pub(crate) use tail::copy_whole;
+pub(crate) use verdict::Verdict;
 pub(crate) use walk::{Link, Step, Walk};
 pub(crate) use writer::Writer;
 

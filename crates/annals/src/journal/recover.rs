@@ -16,14 +16,15 @@
 //! Before 4 has returned, a crash leaves the same journal to recover, with the same outcome or with
 //! less of a tail that was never known to be durable.
 
-use super::checkpoints::zero;
+use super::checkpoints::{FLUSHES_AT_FIRST, zero};
 use super::format::{Point, Slot};
 use super::head;
 use super::mistakes::{Mistake, is_made};
 use super::reader::FrameReader;
 use super::slots::Slots;
-use super::survey::{Survey, Verdict, shown_path};
+use super::survey::Survey;
 use super::tail;
+use super::verdict::{Verdict, shown_path};
 use crate::storage::{Directory, Storage};
 use crate::{Error, ErrorKind, Result};
 
@@ -49,6 +50,17 @@ pub enum Recovery {
     /// Keeps all commits that verify, also half and two-phase ones that were perhaps never
     /// acknowledged.
     ToEnd,
+}
+
+impl Recovery {
+    /// Gives what holds once several processes have a journal open: what one of them shows must not be
+    /// taken back.
+    pub(crate) const fn among_others(self) -> Self {
+        match self {
+            Self::Refuse => Self::Refuse,
+            _ => Self::Checked,
+        }
+    }
 }
 
 /// What opening found and did.
@@ -117,6 +129,13 @@ pub(crate) fn refuse(shown: &str, survey: &Survey, recovery: Recovery) -> Result
     }
 }
 
+/// Takes a journal over that others have open for writing too, and left as it should be.
+pub(crate) fn join(survey: &Survey) -> Settled {
+    let slots = Slots::found(&survey.head, FLUSHES_AT_FIRST);
+    let zeroed_to = survey.len.max(survey.end.position);
+    Settled { recovered: Recovered::default(), zeroed_to, slots }
+}
+
 /// Makes the journal fit to be written, or refuses.
 pub(crate) fn settle(
     storage: &dyn Storage,
@@ -132,10 +151,11 @@ pub(crate) fn settle(
     if survey.is_closed() {
         // Written again, the same bytes, so that the first flush covers it, and it is whole when the
         // other slot is written: the flush at the end of the last session may have failed.
-        let zeroed_to = survey.end.position;
-        let newest = survey.head.newest_slot();
-        if let Some(slot) = newest.filter(|slot| slot.point != survey.head.start()) {
-            head::write_slot(storage, 1 - next_slot, &slot, survey.head.hash).map_err(io)?;
+        let zeroed_to = survey.len; // which is the end, but on a device
+        write_newest_slot_again(storage, survey).map_err(io)?;
+        if survey.counted_flushed {
+            // The last commit counts because of that slot. What is shown has to stay.
+            storage.flush().map_err(io)?;
         }
         let slots = Slots::new(next_slot, survey.end);
         return Ok(Settled { recovered: Recovered::default(), zeroed_to, slots });
@@ -151,6 +171,14 @@ pub(crate) fn settle(
     Ok(Settled { recovered, zeroed_to, slots: Slots::whole(next_slot, survey.end) })
 }
 
+/// Writes the same bytes again: a flush that failed may have lost them, though they show.
+fn write_newest_slot_again(storage: &dyn Storage, survey: &Survey) -> std::io::Result<()> {
+    let newest = survey.head.newest_slot().filter(|slot| slot.point != survey.head.start());
+    newest.map_or(Ok(()), |slot| {
+        head::write_slot(storage, 1 - survey.head.older_slot(), &slot, survey.head.hash)
+    })
+}
+
 /// Steps 2 to 5. `dirty_to` is the end of the last byte that isn't zero. Gives how far zeros follow the
 /// end.
 fn make_durable(storage: &dyn Storage, survey: &Survey, dirty_to: u64) -> std::io::Result<u64> {
@@ -163,6 +191,7 @@ fn make_durable(storage: &dyn Storage, survey: &Survey, dirty_to: u64) -> std::i
     let zeroed_to = claimed.unwrap_or(0).min(survey.len).max(dirty_to).max(end.position);
     let slot = Slot { point: end, zeroed_to };
     let mut first = survey.head.older_slot();
+    write_newest_slot_again(storage, survey)?;
     if survey.rests_on_what_is_cut() {
         storage.flush()?;
         head::write_slot(storage, first, &slot, survey.head.hash)?;
@@ -172,7 +201,9 @@ fn make_durable(storage: &dyn Storage, survey: &Survey, dirty_to: u64) -> std::i
     if !is_made(Mistake::TailNotZeroed) {
         zero(storage, end.position, zeroed_to)?;
         // Also where it is that long already: a flush that failed may have lost the length.
-        storage.set_len(zeroed_to)?;
+        if !survey.has_fixed_len {
+            storage.set_len(zeroed_to)?;
+        }
     }
     survey.head.repair_headers(storage)?;
     if !is_made(Mistake::RecoveryNotFlushed) {

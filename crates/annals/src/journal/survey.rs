@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 
 use super::committed::Committed;
+use super::device;
 use super::format::{FRAME_ALIGN, FRAMES_AT, Point};
 use super::head::Head;
 use super::level::Level;
@@ -42,8 +43,10 @@ impl Rule {
 pub(crate) struct Survey {
     rule: Rule,
     pub(crate) head: Head,
-    /// The length of the file.
+    /// The length of the file; on a device how far it is the journal's.
     pub(crate) len: u64,
+    /// Whether it is on a device.
+    pub(crate) has_fixed_len: bool,
     /// C: the end of the last commit that counts.
     pub(crate) end: Point,
     /// The last commit that counts.
@@ -52,6 +55,9 @@ pub(crate) struct Survey {
     pub(crate) doubtful: VecDeque<Committed>,
     /// Whether a commit was found to count too late for the visitor.
     counted_late: bool,
+    /// Whether the last commit that counts does so only because it is known to have been flushed, or
+    /// acknowledged.
+    pub(crate) counted_flushed: bool,
     /// Whether the live block speaks of another history than the frames.
     live_is_wrong: bool,
     /// The last commit time that came from a clock.
@@ -79,17 +85,6 @@ pub(crate) struct Tail {
     pub(crate) last_end: u64,
 }
 
-/// What a survey amounts to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Only zeros follow the last commit.
-    Whole,
-    /// Something follows that never was known to be durable.
-    Tail,
-    /// Something that was durable doesn't verify any more.
-    Damaged,
-}
-
 impl Survey {
     /// Follows the chain from the start and looks at all that is behind. `visit` sees each verified
     /// frame in order, also those of a transaction that then doesn't count, and C as it is with that
@@ -100,30 +95,38 @@ impl Survey {
         rule: Rule,
         mut visit: impl FnMut(&Frame<'_>, u64) -> Result<()>,
     ) -> Result<Self> {
-        let mut survey = Self::begin(storage, name, rule)?;
+        let head = Head::read(storage, name)?;
+        let start = head.start();
+        let mut survey = Self::begin(storage, name, rule, (head, start))?;
         survey.check_slots(survey.end.position, name)?;
         survey.follow(storage, name, &mut visit)?;
         Ok(survey)
     }
 
-    /// Reads the head, and stands before the first frame.
-    fn begin(storage: &dyn Storage, name: &str, rule: Rule) -> Result<Self> {
-        let head = Head::read(storage, name)?;
-        let len = storage.len().map_err(|error| unreadable(name, error))?;
+    /// Stands behind a commit that counts, or before the first frame.
+    fn begin(
+        storage: &dyn Storage,
+        name: &str,
+        rule: Rule,
+        (head, at): (Head, Point),
+    ) -> Result<Self> {
+        let len = device::end_of(storage, &head).map_err(|error| unreadable(name, error))?;
         let slots = head.slots.iter().flatten().map(|slot| slot.point.position);
         Ok(Self {
             rule,
             hard: slots.max().unwrap_or(FRAMES_AT).max(rule.known),
-            end: head.start(),
+            end: at,
             last: None,
             doubtful: VecDeque::new(),
             counted_late: false,
+            counted_flushed: false,
             live_is_wrong: false,
             last_clock_time: i64::MIN,
-            verified_to: FRAMES_AT,
+            verified_to: at.position,
             uncommitted_frames: 0,
             tail: None,
             len,
+            has_fixed_len: storage.has_fixed_len(),
             head,
         })
     }
@@ -142,6 +145,9 @@ impl Survey {
             visit(&frame, self.end.position)?;
         }
         self.verified_to = reader.position();
+        if self.has_fixed_len && self.head.slots.contains(&None) {
+            self.look_beyond(storage, &mut reader).map_err(io)?;
+        }
         if !self.look_ahead(&mut reader).map_err(io)? {
             return Err(Error::corrupt(format!(
                 "{name}: damaged behind position {}: many frames there claim the same bytes, which \
@@ -149,10 +155,16 @@ impl Survey {
                 self.verified_to
             )));
         }
-        let seen = self.end;
+        let visited = self.end;
         self.count_flushed();
-        self.counted_late |= self.end != seen;
+        // What the tail says to have been flushed was known to no visit.
+        self.counted_late |= self.end != visited;
         Ok(())
+    }
+
+    /// Gives the rule by which commits count.
+    pub(super) const fn rule(&self) -> Rule {
+        self.rule
     }
 
     /// Gives the rule for another look, if this one has shown something that its visitor should have
@@ -169,8 +181,8 @@ impl Survey {
     /// Looks again at all that is behind C, and at the head; tells whether that is as it was. What is
     /// before C verified, so nothing was read wrongly there.
     pub(crate) fn is_still_so(&self, storage: &dyn Storage, name: &str) -> Result<bool> {
-        let mut again = Self::begin(storage, name, self.rule)?;
-        (again.end, again.last) = (self.end, self.last);
+        let head = Head::read(storage, name)?;
+        let mut again = Self::begin(storage, name, self.rule, (head, self.end))?;
         again.follow(storage, name, &mut |_, _| Ok(()))?;
         // What frames before C tell of K is at most C.
         let found = |survey: &Self| {
@@ -181,6 +193,28 @@ impl Survey {
         Ok(found(self) == found(&again)
             && self.doubtful == again.doubtful
             && self.head.slots == again.head.slots)
+    }
+
+    /// Follows the chain from `from`, the end of a commit that counts, without looking behind the first
+    /// position that doesn't verify. Nothing is known of damage then.
+    pub(crate) fn since(
+        storage: &dyn Storage,
+        name: &str,
+        head: Head,
+        from: Point,
+    ) -> Result<Self> {
+        let io = |error| unreadable(name, error);
+        let mut survey = Self::begin(storage, name, Rule::default(), (head, from))?;
+        let mut reader = FrameReader::new(storage, from, survey.len);
+        while let Some(frame) = reader.next().map_err(io)? {
+            survey.take(&frame, name)?;
+        }
+        survey.verified_to = reader.position();
+        if reader.starts_with_zeros().map_err(io)? {
+            return Ok(survey);
+        }
+        survey.tail = Some(Tail { first: survey.verified_to, ..Tail::default() });
+        Ok(survey)
     }
 
     /// Takes one verified frame into account.
@@ -206,6 +240,7 @@ impl Survey {
         if self.counts_alone(committed.level) {
             self.doubtful.clear();
             (self.end, self.last) = (committed.point(), Some(committed));
+            self.counted_flushed = false;
         } else {
             self.doubtful.push_back(committed);
             self.count_flushed();
@@ -234,6 +269,7 @@ impl Survey {
         let known = self.hard.max(self.acknowledged());
         while let Some(&first) = self.doubtful.front().filter(|first| first.position <= known) {
             (self.end, self.last) = (first.point(), Some(first));
+            self.counted_flushed = true;
             self.doubtful.pop_front();
             self.counted_late |= !self.doubtful.is_empty();
         }
@@ -241,9 +277,10 @@ impl Survey {
 
     /// Gives how far the live block tells commits to be acknowledged, where that matters.
     fn acknowledged(&self) -> u64 {
-        let live = self.head.live.filter(|_| {
-            self.rule.recovery == Recovery::ToSoft && !self.rule.live_is_wrong
-        });
+        let live = self
+            .head
+            .live
+            .filter(|_| self.rule.recovery == Recovery::ToSoft && !self.rule.live_is_wrong);
         live.map_or(0, |live| live.soft.position)
     }
 
@@ -252,8 +289,8 @@ impl Survey {
     fn check_live(&mut self, before: u64) {
         let (at, reached) = (self.acknowledged(), self.reached());
         let passed = before < at && at < reached.position;
-        let differs = at == reached.position
-            && self.head.live.is_some_and(|live| live.soft != reached);
+        let differs =
+            at == reached.position && self.head.live.is_some_and(|live| live.soft != reached);
         self.live_is_wrong |= passed || differs;
     }
 
@@ -275,6 +312,21 @@ impl Survey {
                 )));
             }
         }
+        Ok(())
+    }
+
+    /// On a device of whose slots one can't be read, that may be the one that told the end. Then the
+    /// chain goes on behind what the other tells, and that must not be lost silently.
+    fn look_beyond(
+        &mut self,
+        storage: &dyn Storage,
+        reader: &mut FrameReader<'_>,
+    ) -> std::io::Result<()> {
+        reader.set_len(storage.len()?);
+        if let Some(frame) = reader.next()? {
+            self.hard = self.hard.max(frame.end);
+        }
+        reader.set_len(self.len);
         Ok(())
     }
 
@@ -303,92 +355,8 @@ impl Survey {
         self.tail = Some(tail);
         Ok(true)
     }
-
-    /// Judges by DESIGN's table: whole, a tail, or damage.
-    pub(crate) fn verdict(&self) -> Verdict {
-        if self.end.position < self.hard || self.head.newest_slot().is_none() {
-            Verdict::Damaged
-        } else if self.may_hold_a_commit() || self.uncommitted_frames > 0 {
-            Verdict::Tail
-        } else {
-            Verdict::Whole
-        }
-    }
-
-    /// Tells whether a commit may lie in what follows the end.
-    pub(crate) fn may_hold_a_commit(&self) -> bool {
-        self.tail.is_some() || !self.doubtful.is_empty()
-    }
-
-    /// Tells whether what follows the end may be all that tells that the last commit counts, so that
-    /// another recovery would cut that too.
-    pub(super) fn rests_on_what_is_cut(&self) -> bool {
-        let is_told = self.head.newest_slot().is_some_and(|slot| slot.point == self.end);
-        self.may_hold_a_commit()
-            && !is_told
-            && self.last.is_some_and(|last| !self.counts_alone(last.level))
-    }
-
-    /// Says what commits lack that don't count.
-    pub(super) fn missing_proof(&self) -> &'static str {
-        match self.rule.recovery {
-            Recovery::ToHard => "they were flushed, and all that isn't known to be was to be cut",
-            Recovery::ToSoft => {
-                "they were acknowledged or flushed, and all that isn't known to be was to be cut"
-            }
-            _ => "they were flushed, as their commit level asks for",
-        }
-    }
-
-    /// Tells whether the journal was closed properly: a slot reaches its end, and nothing follows.
-    pub(crate) fn is_closed(&self) -> bool {
-        let at_end = |slot: super::format::Slot| slot.point == self.end;
-        self.head.slots.into_iter().flatten().any(at_end)
-            && self.len == self.end.position
-            && self.head.damaged_headers == [false; 3]
-    }
-
-    /// Describes the damage, with what is lost and what can be done.
-    pub(crate) fn damage(&self, name: &str) -> Error {
-        let advice = format!(
-            "The file was not changed: restore it from a backup, or write all that verifies into a \
-             new file with `annals recover {} --salvage NEW`",
-            shown_path(name)
-        );
-        if self.head.newest_slot().is_none() {
-            return Error::corrupt(format!(
-                "{name}: damaged: both slots are, which tell how far the journal had reached \
-                 permanent storage; transactions up to {} (position {}) are whole, but whether \
-                 others followed can't be told. {advice}",
-                self.end.txid, self.end.position
-            ));
-        }
-        let reached = self.reached().txid;
-        let slot_txid = self.head.newest_slot().map_or(0, |slot| slot.point.txid);
-        let last = self.tail.map_or(0, |tail| tail.last_txid).max(slot_txid);
-        let lost = if last > reached {
-            format!("transactions {} to {last} can't be read", reached + 1)
-        } else {
-            format!("what followed transaction {reached} can't be read")
-        };
-        Error::corrupt(format!(
-            "{name}: damaged at position {}: all up to position {} had reached permanent storage, \
-             but from there on it does not verify (the file has {} bytes); {lost}, transactions up \
-             to {reached} are whole. {advice}",
-            self.verified_to, self.hard, self.len
-        ))
-    }
 }
 
 fn unreadable(name: &str, error: std::io::Error) -> Error {
     Error::io(format!("{name}: can't read the journal"), error)
-}
-
-/// Writes a path as it is typed in a shell.
-pub(super) fn shown_path(path: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "._-/:@+,=\\".contains(c);
-    match path.chars().all(is_plain) && !path.is_empty() {
-        true => path.to_owned(),
-        false => format!("'{}'", path.replace('\'', "'\\''")),
-    }
 }

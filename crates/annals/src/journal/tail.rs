@@ -31,14 +31,22 @@ pub(super) fn last_nonzero(storage: &dyn Storage, survey: &Survey) -> io::Result
     Ok(from)
 }
 
-/// Reads the next step of a range; an error if the file ended before.
+/// Reads the next step of a range, twice: what is read here is cut, so that a wrong bit would be all
+/// that is left of it. An error if the reads differ, or if the file ended before.
 fn read_step(storage: &dyn Storage, from: u64, to: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
     let step = usize::try_from((to - from).min(COPY_STEP)).map_err(io::Error::other)?;
+    let mut again = vec![0; step];
     bytes.resize(step, 0);
-    match storage.read_at(from, bytes)? {
-        read if read == step => Ok(()),
-        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    for buffer in [&mut *bytes, &mut again] {
+        if storage.read_at(from, buffer)? != step {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
     }
+    if *bytes == again {
+        return Ok(());
+    }
+    let message = format!("two reads of {step} bytes at position {from} gave different ones");
+    Err(io::Error::new(io::ErrorKind::InvalidData, message))
 }
 
 /// Saves what follows the end up to `to`, if a commit may lie in it. Having no space for the copy is no
@@ -62,34 +70,37 @@ pub(super) fn save(
     if !survey.may_hold_a_commit() {
         return Ok(cut);
     }
-    match copy(storage, directory, name, survey, to) {
+    let elsewhere = directory.for_copies(storage);
+    let directory = elsewhere.as_deref().unwrap_or(directory);
+    let base = format!("{name}.tail-{}-{:016x}", survey.end.txid, survey.end.chain);
+    let from = survey.end.position;
+    match copy(storage, directory, &base, (from, to.min(from + SAVE_AT_MOST))) {
         Ok(saved_as) => cut.saved_as = Some(directory.display(&saved_as)),
         Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
         Err(error) => {
             let shown = directory.display(name);
-            return Err(Error::io(format!("{shown}: can't save the tail before cutting it"), error));
+            return Err(Error::io(
+                format!("{shown}: can't save the tail before cutting it"),
+                error,
+            ));
         }
     }
     Ok(cut)
 }
 
-/// Copies what follows the end into a new file, and makes it durable.
+/// Copies a range into a new file, and makes it durable; gives its name.
 fn copy(
     storage: &dyn Storage,
     directory: &dyn Directory,
-    name: &str,
-    survey: &Survey,
-    to: u64,
+    base: &str,
+    (from, to): (u64, u64),
 ) -> io::Result<String> {
-    let base = format!("{name}.tail-{}-{:016x}", survey.end.txid, survey.end.chain);
-    let (saved_as, copy) = create_unused(directory, &base)?;
+    let (saved_as, copy) = create_unused(directory, base)?;
     let copied = (|| {
-        let (mut at, start) = (survey.end.position, survey.end.position);
-        let to = to.min(start + SAVE_AT_MOST);
-        let mut bytes = Vec::new();
+        let (mut at, mut bytes) = (from, Vec::new());
         while at < to {
             read_step(storage, at, to, &mut bytes)?;
-            copy.write_at(at - start, &bytes)?;
+            copy.write_at(at - from, &bytes)?;
             at += bytes.len() as u64;
         }
         copy.flush()?;
@@ -115,24 +126,36 @@ fn create_unused(directory: &dyn Directory, base: &str) -> io::Result<(String, A
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Copies a whole journal to a new name beside it, before it is changed; gives that name.
+/// Copies a whole journal to a new name beside it, before it is changed; gives that. Of a device it
+/// copies what is the journal's.
 pub(crate) fn copy_whole(
+    storage: &dyn Storage,
     directory: &dyn Directory,
     name: &str,
     survey: &Survey,
 ) -> Result<String> {
     let base = format!("{name}.before-recovery-{}-{:016x}", survey.end.txid, survey.end.chain);
-    let mut copied = Err(io::ErrorKind::AlreadyExists.into());
-    for attempt in 1..=1000 {
-        let to = if attempt == 1 { base.clone() } else { format!("{base}-{attempt}") };
-        copied = directory.copy(name, &to).map(|()| to);
-        if !copied.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
-            break;
+    let elsewhere = directory.for_copies(storage);
+    let copied = match &elsewhere {
+        Some(elsewhere) => copy(storage, &**elsewhere, &base, (0, survey.len)),
+        None => copy_file(directory, name, &base),
+    };
+    let copied = copied.map(|to| elsewhere.as_deref().unwrap_or(directory).display(&to));
+    copied.map_err(|error| {
+        let shown = directory.display(name);
+        Error::io(format!("{shown}: can't be copied, so it was not changed"), error)
+    })
+}
+
+/// Copies a file under a name that isn't in use.
+fn copy_file(directory: &dyn Directory, name: &str, base: &str) -> io::Result<String> {
+    for attempt in 1.. {
+        let to = if attempt == 1 { base.to_owned() } else { format!("{base}-{attempt}") };
+        match directory.copy(name, &to) {
+            Ok(()) => return directory.flush().map(|()| to),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
         }
     }
-    copied.and_then(|to| directory.flush().map(|()| to)).map_err(|error| {
-        let shown = directory.display(name);
-        let message = format!("{shown}: can't be copied, so it was not changed");
-        Error::io(message, error)
-    })
+    Err(io::ErrorKind::AlreadyExists.into())
 }

@@ -13,7 +13,8 @@ use super::document::DOCUMENT;
 use super::format::{
     COPY_LEN, HEADER_LEN, Header, LIVE_AT, LIVE_COPY_AT, Live, SLOT_AT, SLOT_COPY_AT, Slot,
 };
-use super::survey::{Rule, Survey, Verdict};
+use super::survey::{Rule, Survey};
+use super::verdict::Verdict;
 use super::{Checkpoints, Level, Writer, create, frame, head};
 use crate::event::round_trip::{Owned, decoded};
 use crate::event::{Encoder, Event, Vector};
@@ -63,7 +64,7 @@ struct Script {
 impl Script {
     fn commit(&mut self, level: Level, time: Option<i64>) {
         let point = self.writer.commit(level, time).unwrap();
-        self.checkpoints.reach(level, point).unwrap();
+        self.checkpoints.reach(level, point, None).unwrap();
         self.checkpoints.acknowledge(point, 1, level.flushes());
     }
 

@@ -106,8 +106,7 @@ impl<'s> Walk<'s> {
         if header.txid <= next {
             return Link::Unknown;
         }
-        let touching =
-            torn.filter(|torn| torn.position + torn.frame_len() == header.position);
+        let touching = torn.filter(|torn| torn.position + torn.frame_len() == header.position);
         let is_first = match touching {
             Some(torn) => torn.is_commit() && torn.txid + 1 == header.txid,
             None => gap > 0 && gap < DATA_FRAME_MIN,

@@ -13,7 +13,9 @@ use std::sync::Arc;
 use annals_schema::{Blob, RowId, Schema, Table, ValueRef};
 
 use super::checkpoints::Checkpoints;
-use super::format::{DATA_FRAME_MIN, FLAG_EXPLICIT_TIME, FRAME_HEADER_LEN, KIND_COMMIT, KIND_DATA, Point};
+use super::format::{
+    DATA_FRAME_MIN, FLAG_EXPLICIT_TIME, FRAME_HEADER_LEN, KIND_COMMIT, KIND_DATA, Point,
+};
 use super::frame::{self, FrameHeader};
 use super::level::Level;
 use super::mistakes::{Mistake, is_made};
@@ -35,6 +37,8 @@ pub(crate) struct Writer {
     frame: Vec<u8>,
     /// The last transaction.
     committed: Point,
+    /// The durable position in the last frame.
+    claimed: u64,
     /// Where the next frame goes, and the chain it follows.
     written: u64,
     chain: u64,
@@ -71,6 +75,7 @@ impl Writer {
             encoder: Encoder::default(),
             frame: vec![0; FRAME_HEADER_LEN],
             committed,
+            claimed: position,
             written: position,
             chain,
             nonce,
@@ -160,9 +165,21 @@ impl Writer {
         Ok(())
     }
 
+    /// Goes on behind what other processes wrote.
+    pub(crate) fn adopt(&mut self, end: Point, last_clock_time: i64) {
+        (self.committed, self.dirty_to) = (end, end.position);
+        (self.written, self.chain) = (end.position, end.chain);
+        self.last_clock_time = self.last_clock_time.max(last_clock_time);
+    }
+
     /// Gives the end of the last commit frame that was written.
     pub(crate) const fn committed(&self) -> Point {
         self.committed
+    }
+
+    /// Gives the durable position in the last frame that was written.
+    pub(crate) const fn claimed(&self) -> u64 {
+        self.claimed
     }
 
     /// Writes the commit frame. Gives the point behind it, which counts once the level's other steps
@@ -246,6 +263,7 @@ impl Writer {
         let written = self.checkpoints.write_frames(self.written, &self.frame);
         written.map_err(|error| self.cannot_write(error))?;
         self.written = self.dirty_to;
+        self.claimed = header.durable;
         self.chain = chain;
         self.start_frame();
         Ok(chain)

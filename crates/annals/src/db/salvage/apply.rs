@@ -35,7 +35,11 @@ impl Apply<'_> {
     ///
     /// # Errors
     /// `Io` if the new journal can't be written.
-    pub(super) fn frame(&mut self, schema: &mut Schema, frame: &Frame<'_>) -> Result<Option<Error>> {
+    pub(super) fn frame(
+        &mut self,
+        schema: &mut Schema,
+        frame: &Frame<'_>,
+    ) -> Result<Option<Error>> {
         if let Some(unknown) = frame.header.unknown() {
             let message = format!("it has {unknown}, which only a newer version understands");
             return Ok(Some(Error::invalid(message)));
@@ -93,7 +97,9 @@ impl Apply<'_> {
                 self.check_deletion(table, id, count)?;
                 self.writing.store.delete_vector(table, id, count)
             }
-            Event::Blob { .. } | Event::ValidData | Event::Comment(_) | Event::Timestamp(_) => Ok(()),
+            Event::Blob { .. } | Event::ValidData | Event::Comment(_) | Event::Timestamp(_) => {
+                Ok(())
+            }
         }
     }
 

@@ -93,4 +93,3 @@ fn write_all(
     }
     database.close().map(|()| report)
 }
-

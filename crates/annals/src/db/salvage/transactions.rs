@@ -6,9 +6,9 @@ use annals_schema::Schema;
 
 use super::apply::{Apply, PIECE_MIN};
 use super::report::{Fate, Run, Salvaged};
+use crate::Result;
 use crate::db::{Database, Transaction};
 use crate::journal::{Committed, Copies, Frame, Level, Link, Skipped, Step};
-use crate::Result;
 
 /// So many transactions are acknowledged at once.
 const BATCH: u64 = 1000;

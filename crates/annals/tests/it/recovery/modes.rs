@@ -56,7 +56,11 @@ fn each_mode_goes_back_to_its_end() {
     assert_eq!(all_modes(&bytes), [3, 3, 4, 5]);
 
     let (_, bytes) = written(&[(C, true)]);
-    assert_eq!(all_modes(&bytes), [2, 3, 3, 3], "only what follows a commit tells that it was flushed");
+    assert_eq!(
+        all_modes(&bytes),
+        [2, 3, 3, 3],
+        "only what follows a commit tells that it was flushed"
+    );
 }
 
 #[test]

@@ -79,9 +79,7 @@ fn journal(close: bool) -> Vec<u8> {
                 Deed::Insert(id, text) => {
                     tx.insert_at(TABLE, RowId(id), &[ValueRef::String(text), ValueRef::Null])
                 }
-                Deed::Update(id, text) => {
-                    tx.update(TABLE, RowId(id), TEXT, ValueRef::String(text))
-                }
+                Deed::Update(id, text) => tx.update(TABLE, RowId(id), TEXT, ValueRef::String(text)),
                 Deed::Delete(id) => tx.delete(TABLE, RowId(id)),
                 Deed::Comment | Deed::Table | Deed::Index => tx.comment("all is well"),
             }
@@ -116,7 +114,9 @@ fn model(lost: impl Fn(u64) -> bool) -> Model {
         let fits = match deed {
             Deed::Table | Deed::Comment => true,
             Deed::Index => has_table,
-            Deed::Insert(id, text) => has_table && !rows.contains_key(&id) && is_free(text, rows, id),
+            Deed::Insert(id, text) => {
+                has_table && !rows.contains_key(&id) && is_free(text, rows, id)
+            }
             Deed::Update(id, text) => rows.contains_key(&id) && is_free(text, rows, id),
             Deed::Delete(id) => rows.contains_key(&id),
         };

@@ -72,7 +72,8 @@ fn a_recovery_that_crashes_is_repeated_with_the_same_end() {
                 let database = open(&disk, mode).unwrap_or_else(|error| panic!("{place}: {error}"));
                 let end = end_of(&database, &place);
                 // Only what a later frame or a slot tells is known to be hard.
-                let at_least = if mode == Recovery::ToHard || mode == Recovery::ToSoft { 0 } else { durable };
+                let at_least =
+                    if mode == Recovery::ToHard || mode == Recovery::ToSoft { 0 } else { durable };
                 assert!(end >= at_least, "{place}: {end} < {at_least}");
                 cuts += u64::from(database.recovered().cut.is_some());
                 let operations = disk.operations();
