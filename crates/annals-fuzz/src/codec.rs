@@ -142,6 +142,7 @@ fn repaired(bytes: &[u8], position: u64) {
         position,
         previous,
         durable,
+        padding: u32::from(low) * 8,
         nonce: !previous,
         time: durable.cast_signed(),
     };

@@ -169,6 +169,7 @@ impl Draft {
             position: self.bytes.len() as u64,
             previous: last.chain,
             durable: FRAMES_AT,
+            padding: 0,
             nonce: 0,
             time: 0,
         }

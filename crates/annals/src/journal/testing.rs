@@ -14,6 +14,8 @@ pub struct Frame {
     pub flags: u16,
     /// The length of its payload in bytes.
     pub length: u32,
+    /// How many zeros follow the payload, a multiple of 8.
+    pub padding: u32,
     /// Its transaction.
     pub txid: u64,
     /// Where it says that it is.
@@ -31,10 +33,19 @@ pub struct Frame {
 /// Encodes a frame with right checksums; gives its chain too.
 #[must_use]
 pub fn encode(frame: &Frame, payload: &[u8]) -> (Vec<u8>, u64) {
-    let &Frame { kind, level, flags, length, txid, .. } = frame;
-    let &Frame { position, previous, durable, nonce, time, .. } = frame;
-    let header =
-        FrameHeader { kind, level, flags, length, txid, position, previous, durable, nonce, time };
+    let header = FrameHeader {
+        kind: frame.kind,
+        level: frame.level,
+        flags: frame.flags,
+        length: frame.length,
+        padding: frame.padding,
+        txid: frame.txid,
+        position: frame.position,
+        previous: frame.previous,
+        durable: frame.durable,
+        nonce: frame.nonce,
+        time: frame.time,
+    };
     let mut bytes = vec![0; FRAME_HEADER_LEN];
     bytes.extend_from_slice(payload);
     let chain = frame::finish(&mut bytes, &header);
@@ -48,9 +59,18 @@ pub fn decode(bytes: &[u8], position: u64) -> Option<(Frame, &[u8], u64)> {
     let header = FrameHeader::decode(bytes.first_chunk()?, position)?;
     let bytes = bytes.get(..usize::try_from(header.frame_len()).ok()?)?;
     let chain = frame::verify(bytes)?;
-    let FrameHeader { kind, level, flags, length, txid, .. } = header;
-    let FrameHeader { previous, durable, nonce, time, .. } = header;
-    let frame =
-        Frame { kind, level, flags, length, txid, position, previous, durable, nonce, time };
+    let frame = Frame {
+        kind: header.kind,
+        level: header.level,
+        flags: header.flags,
+        length: header.length,
+        padding: header.padding,
+        txid: header.txid,
+        position,
+        previous: header.previous,
+        durable: header.durable,
+        nonce: header.nonce,
+        time: header.time,
+    };
     Some((frame, frame::payload(bytes, &header), chain))
 }
