@@ -13,7 +13,7 @@ use super::scan::{self, Replay};
 use super::shared::Sharing;
 use super::turns::Turns;
 use super::upgrade::{self, Customs};
-use crate::journal::{self, Checkpoints, Level, Recovery, Survey, Verdict};
+use crate::journal::{self, Checkpoints, Level, Mistake, Recovery, Survey, Verdict, is_made};
 use crate::storage::{
     self, Access, Clock, Directory, FileDirectory, Hold, Lock, Storage, SystemClock,
 };
@@ -218,8 +218,13 @@ impl Options {
         let Acquired { storage, is_new, others } = self.acquire(&*directory, name, &clock)?;
         let shown = directory.display(name);
         // Nothing is cut, or called damaged, for one wrong read.
-        let looks_wrong =
-            |survey: &Survey| survey.may_hold_a_commit() || survey.verdict() == Verdict::Damaged;
+        let looks_wrong = |survey: &Survey| {
+            let may_hold = match is_made(Mistake::DoubtCutAtOnce) {
+                true => survey.tail.is_some(),
+                false => survey.may_hold_a_commit(),
+            };
+            may_hold || survey.verdict() == Verdict::Damaged
+        };
         let (survey, replay) =
             scan::survey(&*storage, &shown, looks_wrong, |replay: &mut Replay, frame, end| {
                 replay.frame(frame, end, &shown)
