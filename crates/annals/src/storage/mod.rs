@@ -180,6 +180,7 @@ fn check_name(name: &str) -> io::Result<()> {
 }
 
 /// Refuses to change a length that is fixed.
+#[cfg(any(unix, test, feature = "testing"))]
 fn check_fixed_len(fixed: u64, len: u64) -> io::Result<()> {
     if len == fixed {
         return Ok(());

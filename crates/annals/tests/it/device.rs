@@ -346,6 +346,13 @@ fn a_flush_that_fails_while_space_grows_is_final() {
 }
 
 #[test]
+fn a_device_is_not_shared() {
+    let disk = disk_with(&vec![0; MIB]);
+    let error = open(&disk, Options::new().shared(true)).map(drop).unwrap_err();
+    assert_eq!((error.kind(), disk.operations()), (ErrorKind::Unsupported, 0), "{error}");
+}
+
+#[test]
 fn a_device_keeps_its_length() {
     let disk = disk_with(&[7; 1000]);
     let file = disk.open(NAME, Access::Write).unwrap();
