@@ -6,6 +6,8 @@
 //! ```text
 //! 1. save the tail beside the file, flush it and its directory   (only if a commit may lie in it)
 //! 2. rewrite what was accepted beyond the slot                   (the page cache may show more than
+//!    flush, write the older slot, flush                          (only if nothing but what is cut next
+//!                                                                shows that the last commit counts)
 //! 3. zero everything behind the cut, set the length               the disk holds, also as zeros)
 //! 4. flush
 //! 5. write the older slot; flush; write the other; flush         (one of them is whole at any time)
@@ -151,6 +153,8 @@ fn make_durable(storage: &dyn Storage, survey: &Survey) -> std::io::Result<u64> 
     let claimed = survey.head.slots.iter().flatten().map(|slot| slot.zeroed_to).max();
     let last = last_nonzero(storage, survey)?;
     let zeroed_to = claimed.unwrap_or(0).min(survey.len).max(last).max(end.position);
+    let older = survey.head.older_slot();
+    let is_told = tell_before_cutting(storage, survey, Slot { point: end, zeroed_to })?;
     if !is_made(Mistake::TailNotZeroed) {
         zero(storage, end.position, zeroed_to)?;
         // Also where it is that long already: a flush that failed may have lost the length.
@@ -165,15 +169,35 @@ fn make_durable(storage: &dyn Storage, survey: &Survey) -> std::io::Result<u64> 
     if !is_made(Mistake::RecoveryNotFlushed) {
         storage.flush()?;
     }
-    let older = survey.head.older_slot();
-    for which in [older, 1 - older] {
+    // The one that tells the end already, if any, has to be whole until the other does.
+    let first = if is_told { 1 - older } else { older };
+    for which in [first, 1 - first] {
         let slot = Slot { point: end, zeroed_to };
         head::write_slot(storage, which, &slot, survey.head.hash)?;
-        if which != older || !is_made(Mistake::SlotsAtOnce) {
+        if which != first || !is_made(Mistake::SlotsAtOnce) {
             storage.flush()?;
         }
     }
     Ok(zeroed_to)
+}
+
+/// Lets the older slot tell the end if what will be cut is all that shows that the last commit counts:
+/// the durable position of a frame behind it. Gives whether that was so.
+fn tell_before_cutting(
+    storage: &dyn Storage,
+    survey: &Survey,
+    slot: Slot,
+) -> std::io::Result<bool> {
+    let newest = survey.head.newest_slot().map(|slot| slot.point.position);
+    let is_told = newest.is_some_and(|newest| newest >= slot.point.position);
+    if is_told || !survey.counted_flushed || is_made(Mistake::ProofCutFirst) {
+        return Ok(false);
+    }
+    write_newest_slot_again(storage, survey)?;
+    storage.flush()?;
+    head::write_slot(storage, survey.head.older_slot(), &slot, survey.head.hash)?;
+    storage.flush()?;
+    Ok(true)
 }
 
 /// Writes the same frames again, so that the next flush covers them. What is written was verified
