@@ -15,6 +15,7 @@ mod json;
 mod language;
 mod output;
 mod present;
+mod progress;
 mod quotes;
 mod shell;
 
@@ -68,6 +69,7 @@ enum Command {
     Dump(commands::dump::Arguments),
     Info(commands::info::Arguments),
     Check(commands::check::Arguments),
+    Recover(commands::recover::Arguments),
     Schema(commands::schema::Arguments),
     Import(commands::import::Arguments),
     Export(commands::export::Arguments),
@@ -142,6 +144,7 @@ fn run(command: &Command) -> annals::Result<Outcome> {
         Command::Dump(arguments) => commands::dump::run(arguments),
         Command::Info(arguments) => commands::info::run(arguments),
         Command::Check(arguments) => commands::check::run(arguments),
+        Command::Recover(arguments) => commands::recover::run(arguments),
         Command::Schema(arguments) => commands::schema::run(arguments),
         Command::Import(arguments) => commands::import::run(arguments),
         Command::Export(arguments) => commands::export::run(arguments),

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::database::{Database, Writing, this_thread};
+use super::progress::Watched;
 use super::scan::{Replay, survey};
 use super::snapshot::Snapshot;
 use super::turns::Turns;
@@ -185,7 +186,8 @@ impl Database {
         let Sharing { directory, file, recovery, .. } = sharing;
         let shown = directory.display(file);
         let looks_wrong = |survey: &Survey| survey.verdict() != Verdict::Whole;
-        let (found, ()) = survey(self.storage(), &shown, looks_wrong, |(), _, _| Ok(()))?;
+        let storage = Watched::new(self.storage(), None);
+        let (found, ()) = survey(&storage, &shown, *recovery, looks_wrong, |(), _, _| Ok(()))?;
         self.bring_in(writing, sharing, found.end, found.last_clock_time)?;
         let settled = journal::settle(self.storage(), &**directory, file, &found, *recovery)?;
         self.checkpoints().adopt_settled(found.end, &settled);

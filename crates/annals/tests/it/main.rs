@@ -24,6 +24,7 @@ mod group;
 mod history_model;
 mod hostile;
 mod indexes;
+mod recovery;
 mod references;
 mod shared;
 mod single_row;
