@@ -13,9 +13,12 @@ use crate::journal::{self, Recovery, Settled, Survey, Verdict};
 use crate::storage::{Directory, Storage};
 use crate::{Error, ErrorKind, Result};
 
+/// What a program is asked.
+type Ask = dyn Fn(&Inspection) -> ControlFlow<()> + Send + Sync;
+
 /// Whom to ask.
 #[derive(Clone)]
-pub(super) struct Before(Arc<dyn Fn(&Inspection) -> ControlFlow<()> + Send + Sync>);
+pub(super) struct Before(Arc<Ask>);
 
 impl fmt::Debug for Before {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

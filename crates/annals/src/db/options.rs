@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use annals_schema::Schema;
@@ -264,6 +265,7 @@ impl Options {
             directory,
             file: name.to_owned(),
             recovery: self.recovery.among_others(),
+            is_outdated: AtomicBool::new(false),
         });
         if sharing.is_some() {
             let hard = survey.head.newest_slot().filter(|_| joins).map(|slot| slot.point);

@@ -164,7 +164,11 @@ pub(super) fn is_damaged(survey: &Survey) -> bool {
 
 /// Tells whether something would have to be cut, or called damaged, for what may be one wrong read.
 pub(super) fn looks_wrong(survey: &Survey) -> bool {
-    survey.may_hold_a_commit() || is_damaged(survey)
+    let may_hold = match is_made(Mistake::DoubtCutAtOnce) {
+        true => survey.tail.is_some(),
+        false => survey.may_hold_a_commit(),
+    };
+    may_hold || is_damaged(survey)
 }
 
 /// Builds the store from verified frames.

@@ -226,7 +226,8 @@ impl Checkpoints {
         self.harden()?;
         let mut slots = lock(&self.slots);
         slots.turn(self.flushes_done());
-        if !slots.is_kept(self.flushes_done()) && slots.newest() == self.acknowledged() {
+        let is_flushed = slots.is_kept(self.flushes_done()) || is_made(Mistake::EmptyNotFlushed);
+        if !is_flushed && slots.newest() == self.acknowledged() {
             self.flush()?;
             slots.turn(self.flushes_done());
         }

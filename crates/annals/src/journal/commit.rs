@@ -50,10 +50,16 @@ impl Checkpoints {
         slots.prepare(self)?;
         let slot = self.slot(target);
         slots.write_first(self, &slot)?;
-        self.flush()?;
+        if is_made(Mistake::SecondCopyBeforeFlush) {
+            slots.write_second(self, &slot)?;
+        }
+        if !is_made(Mistake::FirstFlushLeftOut) {
+            self.flush()?;
+        }
         slots.write_second(self, &slot)?;
         // Or else the slot isn't whole for a long time, or nothing tells that the commit before counts.
         let kept = slots.kept().position;
+        let unproven = unproven.filter(|_| !is_made(Mistake::HalvesShareFlush));
         if target.position - kept >= SLOT_LAG || unproven.is_some_and(|end| end > kept) {
             self.flush()?;
             slots.turn(self.flushes_done());
@@ -64,6 +70,6 @@ impl Checkpoints {
 
     fn two_phase(&self, target: Point) -> Result<()> {
         self.half(target, None)?;
-        self.flush()
+        if is_made(Mistake::SecondFlushLeftOut) { Ok(()) } else { self.flush() }
     }
 }

@@ -153,7 +153,7 @@ pub(crate) fn settle(
         // other slot is written: the flush at the end of the last session may have failed.
         let zeroed_to = survey.len; // which is the end, but on a device
         write_newest_slot_again(storage, survey).map_err(io)?;
-        if survey.counted_flushed {
+        if survey.counted_flushed && !is_made(Mistake::ShownSlotNotFlushed) {
             // The last commit counts because of that slot. What is shown has to stay.
             storage.flush().map_err(io)?;
         }
@@ -191,8 +191,10 @@ fn make_durable(storage: &dyn Storage, survey: &Survey, dirty_to: u64) -> std::i
     let zeroed_to = claimed.unwrap_or(0).min(survey.len).max(dirty_to).max(end.position);
     let slot = Slot { point: end, zeroed_to };
     let mut first = survey.head.older_slot();
-    write_newest_slot_again(storage, survey)?;
-    if survey.rests_on_what_is_cut() {
+    if !is_made(Mistake::ShownSlotNotRewritten) {
+        write_newest_slot_again(storage, survey)?;
+    }
+    if survey.rests_on_what_is_cut() && !is_made(Mistake::ProofCutFirst) {
         storage.flush()?;
         head::write_slot(storage, first, &slot, survey.head.hash)?;
         storage.flush()?;

@@ -33,11 +33,11 @@ impl Survey {
         self.tail.is_some() || !self.doubtful.is_empty()
     }
 
-    /// Tells whether what follows the end may be all that tells that the last commit counts, so that
-    /// another recovery would cut that too.
+    /// Tells whether what follows the end is all that tells that the last commit counts (also a data frame
+    /// of the next transaction does), so that another recovery would cut that too.
     pub(super) fn rests_on_what_is_cut(&self) -> bool {
         let is_told = self.head.newest_slot().is_some_and(|slot| slot.point == self.end);
-        self.may_hold_a_commit() && !is_told && self.counted_flushed
+        !is_told && self.counted_flushed
     }
 
     /// Says what commits lack that don't count.

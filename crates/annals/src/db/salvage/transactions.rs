@@ -160,7 +160,7 @@ impl<'db> Salvage<'db> {
         let is_empty = open.transaction.is_empty();
         let pending = open.transaction.submit()?;
         self.report.transactions += u64::from(!is_empty);
-        if self.report.transactions % BATCH == 0 {
+        if self.report.transactions.is_multiple_of(BATCH) {
             pending.wait()?;
         }
         self.report.last_time = Some(committed.time);

@@ -57,6 +57,16 @@ enum Trouble {
 }
 
 impl Trouble {
+    /// Gives how many operations after it the power goes off.
+    fn when_power_goes(self) -> &'static [u64] {
+        const NEVER: u64 = u64::MAX / 2;
+        match self {
+            // Opening again must not rely on what is in the page cache alone, at any of its steps.
+            Self::One(Fault::FlushLoses) => &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, NEVER],
+            _ => &[1, 3, 8, NEVER],
+        }
+    }
+
     fn plan(self, disk: &SimulatedDisk, operation: u64) {
         match self {
             Self::One(fault) => disk.fail_at(operation, fault),
@@ -110,9 +120,24 @@ impl Explorer {
             if !self.is_wanted(&place) {
                 continue;
             }
-            let (world, _) = run(workload, Errors::AreFatal, |disk| disk.crash_at(operation))
+            let (world, _) = run(workload, Errors::Fatal, |disk| disk.crash_at(operation))
                 .map_err(|text| format!("{place}: {text}"))?;
             self.every_state(&place, &world.disk.crash_states(), &world.history, 0)
+                .map_err(|text| format!("{text}\nafter\n{}", world.disk.transcript()))?;
+        }
+        Ok(())
+    }
+
+    /// As [`power`](Self::power), on a disk that may leave garbage in each sector that was being written.
+    pub(super) fn garbage(&self, workload: &str) -> Checked {
+        for operation in 0..=count(workload)? {
+            let place = format!("{workload}/garbage@{operation}");
+            if !self.is_wanted(&place) {
+                continue;
+            }
+            let (world, _) = run(workload, Errors::Fatal, |disk| disk.crash_at(operation))
+                .map_err(|text| format!("{place}: {text}"))?;
+            self.every_state(&place, &world.disk.crash_states_with_garbage(), &world.history, 0)
                 .map_err(|text| format!("{text}\nafter\n{}", world.disk.transcript()))?;
         }
         Ok(())
@@ -128,7 +153,7 @@ impl Explorer {
             }
             let kill = |disk: &SimulatedDisk| disk.fail_from(operation, Fault::Io);
             let (mut world, _) =
-                run(workload, Errors::AreFatal, kill).map_err(|text| format!("{place}: {text}"))?;
+                run(workload, Errors::Fatal, kill).map_err(|text| format!("{place}: {text}"))?;
             world.database = None;
             let history = world.history;
             let at_least = history.acknowledged();
@@ -154,7 +179,7 @@ impl Explorer {
         let total = count(workload)?;
         for operation in (0..total).filter(|at| (at + total) % self.effort.faults == 0) {
             for (kind, trouble) in TROUBLES.into_iter().enumerate() {
-                for later in [1, 3, 8, u64::MAX / 2] {
+                for &later in trouble.when_power_goes() {
                     let place = format!("{workload}/fault@{operation}-{kind}/power@{later}");
                     if !self.is_wanted(&place) {
                         continue;
@@ -163,7 +188,7 @@ impl Explorer {
                         trouble.plan(disk, operation);
                         disk.crash_at(operation + later);
                     };
-                    let (world, _) = run(workload, Errors::AreFaults, plan)
+                    let (world, _) = run(workload, Errors::Faults, plan)
                         .map_err(|text| format!("{place}: {text}"))?;
                     self.every_state(&place, &world.disk.crash_states(), &world.history, 1)
                         .map_err(|text| format!("{text}\nafter\n{}", world.disk.transcript()))?;
@@ -265,7 +290,7 @@ impl Explorer {
             }
             let disk = make();
             disk.crash_at(disk.operations() + operation);
-            let mut world = World::new(disk, 1, history.clone(), Errors::AreFatal);
+            let mut world = World::new(disk, 1, history.clone(), Errors::Fatal);
             if let Err(Stop::Broken(text)) = world.open(at_least).and_then(|()| go_on(&mut world)) {
                 return Err(format!("{place}: {text}"));
             }
@@ -279,7 +304,7 @@ impl Explorer {
                 }
                 let disk = make();
                 trouble.plan(&disk, disk.operations() + operation);
-                let mut world = World::new(disk, 1, history.clone(), Errors::AreFaults);
+                let mut world = World::new(disk, 1, history.clone(), Errors::Faults);
                 let write = Step::Write { rows: 1, level: Level::Soft };
                 if let Err(Stop::Broken(text)) =
                     world.open(at_least).and_then(|()| world.step(write))
@@ -313,6 +338,7 @@ pub(super) fn run(
     let disk = SimulatedDisk::new(hash(workload.as_bytes()));
     plan(&disk);
     let mut world = World::new(disk, hash(workload.as_bytes()), History::new(), errors);
+    world.padded = workload.starts_with("padded-");
     let end = catch_unwind(AssertUnwindSafe(|| world.run(&named(workload))));
     match end {
         Ok(end) => Ok((world, end?)),
@@ -323,7 +349,7 @@ pub(super) fn run(
 /// Gives how many operations a workload has when nothing goes wrong.
 pub(super) fn count(workload: &str) -> Checked<u64> {
     let (world, end) =
-        run(workload, Errors::AreFatal, |_| ()).map_err(|text| format!("{workload}: {text}"))?;
+        run(workload, Errors::Fatal, |_| ()).map_err(|text| format!("{workload}: {text}"))?;
     assert_eq!(end, End::Finished, "nothing went wrong");
     Ok(world.disk.operations())
 }
@@ -331,7 +357,7 @@ pub(super) fn count(workload: &str) -> Checked<u64> {
 /// Opens, judges, goes on. Gives how many operations the opening took.
 fn look(disk: &SimulatedDisk, history: &History, at_least: usize) -> Checked<u64> {
     let before = judge::before(disk, history)?;
-    let mut world = World::new(disk.clone(), 1, history.clone(), Errors::AreFatal);
+    let mut world = World::new(disk.clone(), 1, history.clone(), Errors::Fatal);
     let started = disk.operations();
     let finish = |stop| match stop {
         Stop::Broken(text) => text,

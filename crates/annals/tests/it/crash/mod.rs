@@ -23,8 +23,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
+use annals::storage::{Clock, SystemClock};
 use explore::{Effort, Explorer};
 use history::Checked;
 
@@ -69,7 +69,7 @@ const LONG: [Effort; 2] = [DEFAULT_LONG, FULL_LONG];
 
 /// Explores workloads on all cores, and says how much that was.
 fn explore(what: &str, kind: &Kind, how: impl Fn(&Explorer, &str) -> Checked + Sync) {
-    let started = Instant::now();
+    let started = SystemClock.elapsed();
     let full = usize::from(is_full());
     let (next, states) = (AtomicU64::new(0), AtomicU64::new(0));
     let found = Mutex::new(None);
@@ -94,7 +94,7 @@ fn explore(what: &str, kind: &Kind, how: impl Fn(&Explorer, &str) -> Checked + S
         let place = text.split(':').next().unwrap_or_default();
         panic!("{text}\nrepeat it with {effort}ANNALS_TEST_CRASH='{place}'");
     }
-    let seconds = started.elapsed().as_secs();
+    let seconds = (SystemClock.elapsed() - started).as_secs();
     say(what, states.into_inner(), &format!("{} workloads, {seconds} s", kind.count[full]));
 }
 
@@ -143,6 +143,12 @@ fn power_cut_while_commits_are_pending() {
 }
 
 #[test]
+fn power_cut_after_commits_of_each_level() {
+    let kind = Kind { workloads: "levels", count: [10, 60], effort: SHORT };
+    explore("levels", &kind, all);
+}
+
+#[test]
 fn power_cut_while_the_file_grows() {
     let kind = Kind { workloads: "growing", count: [10, 90], effort: SHORT };
     explore("growing files", &kind, all);
@@ -164,6 +170,13 @@ fn power_cut_while_slots_advance() {
 fn power_cut_in_long_transactions() {
     let kind = Kind { workloads: "streaming", count: [4, 4], effort: LONG };
     explore("long transactions", &kind, all);
+}
+
+#[test]
+fn power_cut_on_a_disk_that_leaves_garbage() {
+    let again = |effort: Effort| Effort { again: [0, 0], reads: 0, ..effort };
+    let kind = Kind { workloads: "padded", count: [10, 80], effort: SHORT.map(again) };
+    explore("garbage, with padding", &kind, Explorer::garbage);
 }
 
 /// Explores a workload in all ways.

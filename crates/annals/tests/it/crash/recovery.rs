@@ -7,11 +7,12 @@ use std::sync::Arc;
 use annals::journal::format::hash;
 use annals::storage::Directory;
 use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk};
-use annals::{ErrorKind, Options, Recovery};
+use annals::{ErrorKind, Level, Options, Recovery};
 
 use super::explore::run;
-use super::history::History;
-use super::world::{Errors, NAME, World};
+use super::history::{Checked, History};
+use super::workload::Step;
+use super::world::{Errors, NAME, Stop, World};
 use super::{is_full, judge};
 
 fn contents(disk: &SimulatedDisk) -> BTreeMap<String, Vec<u8>> {
@@ -24,10 +25,10 @@ fn for_random_states(garbage: bool, mut call: impl FnMut(&str, &SimulatedDisk, &
     let (seeds, samples) = if is_full() { (100, 40) } else { (12, 8) };
     for seed in 0..seeds {
         let workload = format!("mixed-{seed}");
-        let (whole, _) = run(&workload, Errors::AreFatal, |_| ()).unwrap();
+        let (whole, _) = run(&workload, Errors::Fatal, |_| ()).unwrap();
         for operation in 0..whole.disk.operations() {
             let cut = |disk: &SimulatedDisk| disk.crash_at(operation);
-            let (world, _) = run(&workload, Errors::AreFatal, cut).unwrap();
+            let (world, _) = run(&workload, Errors::Fatal, cut).unwrap();
             let states = match garbage {
                 true => world.disk.crash_states_with_garbage(),
                 false => world.disk.crash_states(),
@@ -77,7 +78,7 @@ fn garbage_is_never_shown() {
     let (mut refused, mut opened, mut less) = (0, 0, 0);
     for_random_states(true, |place, disk, history| {
         let found = contents(disk);
-        let world = World::new(disk.clone(), 1, history.clone(), Errors::AreFaults);
+        let world = World::new(disk.clone(), 1, history.clone(), Errors::Faults);
         let result = catch_unwind(AssertUnwindSafe(|| world.try_open()));
         match result.unwrap_or_else(|_| panic!("{place}: panicked")) {
             Ok(database) => {
@@ -102,4 +103,43 @@ fn garbage_is_never_shown() {
     });
     let all = format!("{opened} opened, {refused} refused, {less} with less than was durable");
     assert!(opened > 500 && less > 0, "{all}");
+}
+
+/// Checks that a half or two-phase commit is shown after a power cut only if the second copy of its
+/// slot had been written, though its frame verifies before.
+pub(super) fn doubt() -> Checked {
+    for level in [Level::Half, Level::TwoPhase] {
+        // The frame, the first copy, the flush, the second copy; then, perhaps, another flush.
+        for operation in 0..6 {
+            let disk = SimulatedDisk::new(operation);
+            let mut world = World::new(disk, 1, History::new(), Errors::Fatal);
+            let write = |level| Step::Write { rows: 1, level };
+            let broken = |stop| match stop {
+                Stop::Broken(text) => Err(text),
+                Stop::Died => Ok(()),
+            };
+            world.open(0).or_else(broken)?;
+            world.step(write(Level::TwoPhase)).or_else(broken)?;
+            world.disk.crash_at(world.disk.operations() + operation);
+            world.step(write(level)).or_else(broken)?;
+            let mut shown = 0;
+            let states = world.disk.crash_states();
+            for disk in states.every() {
+                let world = World::new(disk, 1, History::new(), Errors::Fatal);
+                let database = world.try_open().map_err(|error| format!("{error:?}"))?;
+                shown += u64::from(database.read().txid() > 1);
+            }
+            let is_possible = operation >= 3;
+            if (shown > 0) != is_possible {
+                let place = format!("{level:?}, power off at operation {operation} of it");
+                return Err(format!("{place}: shown in {shown} states of {:?}", states.count()));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_doubtful_commit_counts_by_its_slot() {
+    assert_eq!(doubt(), Ok(()));
 }
