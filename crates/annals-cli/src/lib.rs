@@ -53,6 +53,7 @@ enum Outcome {
   add_field person name string
   insert person \"Ada\"' | annals shell people.annals
   annals dump people.annals --format json
+  annals recover people.annals --dry-run
 
 Exit status: 0 when what was asked was done, 1 after an error, 2 when `check` found
 damage; `schema diff` has 3 and 4 for schemas that differ.")]

@@ -176,12 +176,13 @@ pub(crate) fn tail(inspection: &Inspection) -> Vec<String> {
     }
     if let Some(first) = inspection.tail {
         let at = (*verified_to).max(first - first % 8);
-        let frames = count(inspection.tail_frames, "frame");
+        let frames = match inspection.tail_frames {
+            0 => "no frame behind that verifies by itself".to_owned(),
+            1 => "1 frame behind that verifies by itself".to_owned(),
+            frames => format!("{frames} frames behind that verify by themselves"),
+        };
         let bytes = count(len.saturating_sub(at), "byte");
-        lines.push(format!(
-            "{bytes} from position {at} on that don't verify; {frames} behind that verify by \
-             themselves"
-        ));
+        lines.push(format!("{bytes} from position {at} on that don't verify; {frames}"));
     }
     if lines.is_empty() {
         let ahead = len.saturating_sub(end.position);
@@ -192,13 +193,18 @@ pub(crate) fn tail(inspection: &Inspection) -> Vec<String> {
 
 /// Says whether it was closed properly, and who has it open.
 pub(crate) fn closed(inspection: &Inspection) -> String {
-    let lives = if inspection.holder_lives { "lives" } else { "is gone" };
-    // A process that lives may be another of the same number.
-    match (inspection.holder, inspection.closed) {
-        (Some(pid), _) => format!("no, opened by process {pid}, which {lives}"),
+    match (opener(inspection), inspection.closed) {
+        (Some(opener), _) => format!("no, opened by {opener}"),
         (None, true) => "yes".to_owned(),
         (None, false) => "no".to_owned(),
     }
+}
+
+/// Names the process that has the file open, or had when it ended.
+pub(crate) fn opener(inspection: &Inspection) -> Option<String> {
+    // A process that lives may be another of the same number.
+    let lives = if inspection.holder_lives { "lives" } else { "is gone" };
+    inspection.holder.map(|pid| format!("process {pid}, which {lives}"))
 }
 
 fn print_history(examination: &Examination, output: &mut Output) -> Result<()> {

@@ -35,7 +35,10 @@ pub(crate) fn plan(file: &Path, inspection: &Inspection) -> Vec<String> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let mark = format!("{}-{:016x}", end.txid, end.chain);
     let mut lines = vec![
-        format!("{shown} was not closed properly: {}", info::closed(inspection)),
+        match info::opener(inspection) {
+            Some(opener) => format!("{shown} was not closed properly by {opener}"),
+            None => format!("{shown} was not closed properly"),
+        },
         format!("keep: {kept}"),
         format!("cut: all behind that, up to position {len}"),
     ];
@@ -73,10 +76,25 @@ pub(crate) fn salvage_lines(new: &Path, salvaged: &Salvaged) -> Vec<String> {
             "note: no copy of the header verifies; whose journal it was is not known".to_owned(),
         );
     }
+    let unfit = salvaged.count(|fate| matches!(fate, Fate::Unfit(_)));
+    if unfit > 0 {
+        lines.push(format!(
+            "note: {} left out, for what {} was lost with others",
+            if unfit == 1 {
+                "1 transaction is".to_owned()
+            } else {
+                format!("{unfit} transactions are")
+            },
+            if unfit == 1 { "it changes" } else { "they change" }
+        ));
+    }
     let lost = salvaged.runs.iter().position(|run| run.fate != Fate::Kept);
     let kept = salvaged.runs.iter().rposition(|run| run.fate == Fate::Kept);
     match lost {
-        None => lines.push("nothing was lost".to_owned()),
+        None if salvaged.skipped.is_empty() => lines.push("nothing was lost".to_owned()),
+        None => lines.push(
+            "note: whether transactions followed the last that was kept is not known".to_owned(),
+        ),
         Some(lost) if kept.is_some_and(|kept| lost < kept) => lines.push(
             "note: transactions behind the first that is missing were kept as they were written; if a \
              missing one changed the schema or rows, look at the result before you rely on it"
@@ -92,12 +110,14 @@ fn run(run: &Run) -> String {
     let place = run.position.map(|at| format!(" from position {at} on")).unwrap_or_default();
     match &run.fate {
         Fate::Kept => format!("kept: {which}"),
-        Fate::Lost => format!("lost: {which}: no frames of it verify"),
+        Fate::Lost => format!("lost: {which}: no frame of that verifies"),
         Fate::Incomplete => {
-            format!("lost: {which}{place}: frames of it don't verify, or may be missing")
+            format!("lost: {which}{place}: frames of that don't verify, or may be missing")
         }
         Fate::Unfit(why) => {
-            format!("left out: {which}{place}: it needs something that isn't there: {why}")
+            format!(
+                "left out: {which}{place}, which verifies, but doesn't fit without what is lost: {why}"
+            )
         }
         _ => format!("lost: {which}"),
     }

@@ -40,7 +40,10 @@ fn each_end_can_be_chosen() {
         let arguments = ["recover", "a.annals", "--to", to, "--yes"];
         let output = succeed(dir.path(), &arguments, "");
         if kept < 3 {
-            assert!(output.contains("2 transactions whose frames verify (2 to 3,"), "{to}: {output}");
+            assert!(
+                output.contains("2 transactions whose frames verify (2 to 3,"),
+                "{to}: {output}"
+            );
             assert!(output.contains("done: the file is closed properly"), "{to}: {output}");
             let files = fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().path());
             let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();

@@ -165,9 +165,16 @@ fn stable(text: &str) -> String {
         for key in ["process ", "process: "] {
             line = mask(&line, key, |c| c.is_ascii_digit());
         }
-        for key in
-            ["created ", "committed ", "the last of ", "\"created\":\"", "commit soft at ", "commit checksummed at ", "\"time\":\"", "commit: "]
-        {
+        for key in [
+            "created ",
+            "committed ",
+            "the last of ",
+            "\"created\":\"",
+            "commit soft at ",
+            "commit checksummed at ",
+            "\"time\":\"",
+            "commit: ",
+        ] {
             // The clock's times have microseconds; those that a transcript gives don't.
             let from_clock = |time: &str| {
                 let (_, fraction) = time.split_once('.').unwrap_or_default();

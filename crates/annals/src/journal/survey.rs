@@ -18,6 +18,7 @@ use super::level::Level;
 use super::mistakes::{Mistake, is_made};
 use super::reader::{Frame, FrameReader};
 use super::recover::Recovery;
+use super::verdict::salvage_advice;
 use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
 
@@ -151,8 +152,9 @@ impl Survey {
         if !self.look_ahead(&mut reader).map_err(io)? {
             return Err(Error::corrupt(format!(
                 "{name}: damaged behind position {}: many frames there claim the same bytes, which \
-                 no accident makes; the file was not changed: restore it from a backup",
-                self.verified_to
+                 no accident makes; the file was not changed: {}",
+                self.verified_to,
+                salvage_advice(name)
             )));
         }
         let visited = self.end;
@@ -308,7 +310,8 @@ impl Survey {
             if (at == end.position && slot.point != end) || (before < at && at < end.position) {
                 return Err(Error::corrupt(format!(
                     "{name}: damaged: the slot and the frames at position {at} belong to different \
-                     histories; restore the file from a backup"
+                     histories; {}",
+                    salvage_advice(name)
                 )));
             }
         }

@@ -69,11 +69,7 @@ impl Survey {
 
     /// Describes the damage, with what is lost and what can be done.
     pub(crate) fn damage(&self, name: &str) -> Error {
-        let advice = format!(
-            "The file was not changed: restore it from a backup, or write all that verifies into a \
-             new file with `annals recover {} --salvage NEW`",
-            shown_path(name)
-        );
+        let advice = format!("The file was not changed: {}", salvage_advice(name));
         if self.head.newest_slot().is_none() {
             return Error::corrupt(format!(
                 "{name}: damaged: both slots are, which tell how far the journal had reached \
@@ -86,7 +82,10 @@ impl Survey {
         let slot_txid = self.head.newest_slot().map_or(0, |slot| slot.point.txid);
         let last = self.tail.map_or(0, |tail| tail.last_txid).max(slot_txid);
         let lost = if last > reached {
-            format!("transactions {} to {last} can't be read", reached + 1)
+            match reached + 1 {
+                first if first == last => format!("transaction {first} can't be read"),
+                first => format!("transactions {first} to {last} can't be read"),
+            }
         } else {
             format!("what followed transaction {reached} can't be read")
         };
@@ -97,6 +96,15 @@ impl Survey {
             self.verified_to, self.hard, self.len
         ))
     }
+}
+
+/// Says what to do with a damaged file.
+pub(super) fn salvage_advice(name: &str) -> String {
+    format!(
+        "restore it from a backup, or write all that verifies into a new file with `annals recover {} \
+         --salvage NEW`",
+        shown_path(name)
+    )
 }
 
 /// Writes a path as it is typed in a shell.

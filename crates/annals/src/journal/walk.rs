@@ -54,6 +54,9 @@ pub(crate) struct Walk<'s> {
     end: u64,
     /// That frame, or what the header says of what is before the first; `None` without any header.
     last: Option<Last>,
+    /// How many bytes of frames that don't verify are still looked at. Torn frames don't overlap, so
+    /// they are no longer than the file; others are made to cost time.
+    patience: u64,
 }
 
 impl<'s> Walk<'s> {
@@ -66,8 +69,9 @@ impl<'s> Walk<'s> {
         let last = copies.headers.iter().flatten().next().map(start);
         // It doesn't follow the chain: each frame is verified by itself.
         let nowhere = Point { position: FRAMES_AT, txid: 0, chain: 0 };
-        let reader = FrameReader::new(storage, nowhere, storage.len()?);
-        Ok(Self { reader, end: FRAMES_AT, last })
+        let len = storage.len()?;
+        let reader = FrameReader::new(storage, nowhere, len);
+        Ok(Self { reader, end: FRAMES_AT, last, patience: len.saturating_mul(8) })
     }
 
     /// Gives the next frame that verifies by itself.
@@ -77,9 +81,11 @@ impl<'s> Walk<'s> {
             let Some(place) = self.reader.next_magic(at)? else { return Ok(None) };
             at = place + FRAME_ALIGN;
             let Some(header) = self.reader.header_at(place)? else { continue };
+            let Some(patience) = self.patience.checked_sub(header.frame_len()) else { continue };
             if let Some(chain) = self.reader.verify_at(&header)? {
                 break (header, chain);
             }
+            self.patience = patience;
             torn = Some(header);
         };
         let link = self.link(&header, torn.as_ref());
@@ -108,7 +114,7 @@ impl<'s> Walk<'s> {
         }
         let touching = torn.filter(|torn| torn.position + torn.frame_len() == header.position);
         let is_first = match touching {
-            Some(torn) => torn.is_commit() && torn.txid + 1 == header.txid,
+            Some(torn) => torn.is_commit() && header.txid.checked_sub(1) == Some(torn.txid),
             None => gap > 0 && gap < DATA_FRAME_MIN,
         };
         if is_first { Link::Begins } else { Link::Unknown }

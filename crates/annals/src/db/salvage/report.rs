@@ -52,7 +52,7 @@ impl Salvaged {
     #[must_use]
     pub fn count(&self, which: impl Fn(&Fate) -> bool) -> u64 {
         let chosen = self.runs.iter().filter(|run| which(&run.fate));
-        chosen.map(|run| run.last - run.first + 1).sum()
+        chosen.map(|run| run.last.saturating_sub(run.first).saturating_add(1)).sum()
     }
 
     pub(super) fn note(&mut self, txid: u64, position: Option<u64>, fate: Fate) {
@@ -62,7 +62,7 @@ impl Salvaged {
     /// Adds a run to the one before it, if they share a fate.
     pub(super) fn note_run(&mut self, run: Run) {
         match self.runs.last_mut() {
-            Some(last) if last.last + 1 == run.first && last.fate == run.fate => {
+            Some(last) if last.last.checked_add(1) == Some(run.first) && last.fate == run.fate => {
                 last.last = run.last;
             }
             _ => self.runs.push(run),

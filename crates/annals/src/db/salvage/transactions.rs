@@ -69,7 +69,7 @@ impl<'db> Salvage<'db> {
         }
         let is_whole_so_far = match &self.open {
             Some(open) => open.txid == txid && open.nonce == frame.header.nonce,
-            None => step.link != Link::Unknown && self.seen.is_some_and(|seen| seen + 1 == txid),
+            None => step.link != Link::Unknown && self.seen.is_some_and(|seen| seen.checked_add(1) == Some(txid)),
         };
         if !is_whole_so_far {
             self.abandon()?;
@@ -91,7 +91,7 @@ impl<'db> Salvage<'db> {
 
     /// Notes that the transactions before this one, of which nothing was seen, are lost.
     fn lose_before(&mut self, txid: u64) {
-        let first = self.seen.unwrap_or(0) + 1;
+        let first = self.seen.unwrap_or(0).saturating_add(1);
         if first < txid {
             self.lose(Run { first, last: txid - 1, position: None, fate: Fate::Lost });
             self.seen = Some(txid - 1);
@@ -197,7 +197,7 @@ impl<'db> Salvage<'db> {
         let slots = copies.slots.iter().flatten().flatten().map(|slot| slot.point.txid);
         let live = copies.live.iter().flatten().map(|live| live.soft.txid);
         let known = slots.chain(live).max().unwrap_or_default();
-        self.lose_before(known + 1);
+        self.lose_before(known.saturating_add(1));
         Ok(self.report)
     }
 }

@@ -1,7 +1,10 @@
 //! The recovery itself crashes, at every operation, in each mode: the next one comes to the same end.
 
 use std::io::Write as _;
+use std::ops::Range;
+use std::panic::catch_unwind;
 
+use annals::journal::mistakes::{Mistake, make};
 use annals::storage::simulated::{CrashStates, Rng, SimulatedDisk};
 use annals::{Database, Level, Recovery};
 
@@ -61,8 +64,26 @@ fn end_of(database: &Database, place: &str) -> u64 {
 
 #[test]
 fn a_recovery_that_crashes_is_repeated_with_the_same_end() {
+    let (openings, cuts) = sweep(0..if is_full() { 150 } else { 10 });
+    assert!(cuts > 50, "{cuts}");
+    let mut output = std::io::stderr();
+    writeln!(output, "recoveries: {openings} repeated after a crash, {cuts} cuts").unwrap();
+}
+
+#[test]
+fn mistakes_in_recovery_are_found() {
+    for mistake in [Mistake::ProofCutFirst, Mistake::TailNotZeroed, Mistake::SlotsAtOnce] {
+        make(Some(mistake));
+        let swept = catch_unwind(|| sweep(0..40));
+        make(None);
+        assert!(swept.is_err(), "{mistake:?} is not found");
+    }
+}
+
+/// Lets recoveries of these seeds crash; gives how many were repeated, and how many cut something.
+fn sweep(seeds: Range<u64>) -> (u64, u64) {
     let (mut openings, mut cuts) = (0, 0);
-    for seed in 0..if is_full() { 150 } else { 10 } {
+    for seed in seeds {
         let (disk, durable) = crashed(seed);
         for (number, state) in some(&disk.crash_states(), seed).into_iter().enumerate() {
             let bytes = state.content(NAME).unwrap();
@@ -72,8 +93,10 @@ fn a_recovery_that_crashes_is_repeated_with_the_same_end() {
                 let database = open(&disk, mode).unwrap_or_else(|error| panic!("{place}: {error}"));
                 let end = end_of(&database, &place);
                 // Only what a later frame or a slot tells is known to be hard.
-                let at_least =
-                    if mode == Recovery::ToHard || mode == Recovery::ToSoft { 0 } else { durable };
+                let at_least = match mode {
+                    Recovery::ToHard | Recovery::ToSoft => 0,
+                    _ => durable,
+                };
                 assert!(end >= at_least, "{place}: {end} < {at_least}");
                 cuts += u64::from(database.recovered().cut.is_some());
                 let operations = disk.operations();
@@ -84,9 +107,7 @@ fn a_recovery_that_crashes_is_repeated_with_the_same_end() {
             }
         }
     }
-    assert!(cuts > 50, "{cuts}");
-    let mut output = std::io::stderr();
-    writeln!(output, "recoveries: {openings} repeated after a crash, {cuts} cuts").unwrap();
+    (openings, cuts)
 }
 
 /// Lets an opening crash at an operation, and opens what that may leave.
