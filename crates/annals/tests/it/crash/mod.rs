@@ -3,7 +3,7 @@
 //! `workload` says what is done, in `changes` of the data; `world` does it and keeps the `history` of
 //! what was promised, `explore` crashes it everywhere, `judge` looks at the file. A failure names the
 //! place, which `ANNALS_TEST_CRASH=place cargo test -p annals crash::` repeats.
-//! `ANNALS_TEST_EFFORT=full` tries more than a million states, and says how many of each kind.
+//! `ANNALS_TEST_EFFORT=full` tries many times as many states; each test says how many.
 
 mod background;
 mod changes;
