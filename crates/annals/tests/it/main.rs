@@ -21,6 +21,7 @@ mod generated_for_tests;
 mod history_model;
 mod hostile;
 mod indexes;
+mod processes;
 mod references;
 mod single_row;
 mod storage;
