@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::group::Group;
 use super::keeper::Keeper;
 use super::options::Options;
+use super::shared::Sharing;
 use super::snapshot::{JournalFile, Snapshot};
 use super::transaction::Transaction;
 use crate::journal::{Checkpoints, Level, Point, Recovered, Writer, lock};
@@ -29,6 +30,9 @@ pub struct Database {
     file: Arc<JournalFile>,
     keeper: Option<Keeper>,
     recovered: Recovered,
+    /// What was recovered since, because another process had been interrupted.
+    later_recoveries: Mutex<Vec<Recovered>>,
+    sharing: Option<Sharing>,
     level: Level,
     closed: bool,
     /// Whether a program's typed code relies on the schema.
@@ -52,11 +56,15 @@ pub(super) struct Setup {
     pub(super) recovered: Recovered,
     pub(super) level: Level,
     pub(super) background: bool,
+    /// What it takes to share the file with other processes; none if it isn't.
+    pub(super) sharing: Option<Sharing>,
 }
 
 impl Database {
     pub(super) fn new(setup: Setup) -> Self {
-        let keeper = setup.background.then(|| Keeper::new(Arc::clone(&setup.checkpoints)));
+        // Outside of its turn a process may not write, not even what nobody waits for.
+        let background = setup.background && setup.sharing.is_none();
+        let keeper = background.then(|| Keeper::new(Arc::clone(&setup.checkpoints)));
         let file = Arc::new(JournalFile {
             storage: Arc::clone(&setup.checkpoints.storage),
             name: setup.checkpoints.name.clone(),
@@ -70,6 +78,8 @@ impl Database {
             checkpoints: setup.checkpoints,
             keeper,
             recovered: setup.recovered,
+            later_recoveries: Mutex::default(),
+            sharing: setup.sharing,
             level: setup.level,
             closed: false,
             has_fixed_schema: false,
@@ -108,21 +118,15 @@ impl Database {
     /// `Invalid` in a thread that has a transaction open already (it would wait for itself);
     /// `Poisoned` after a failed flush; `Io` if the remains of a failed transaction can't be cut.
     pub fn begin(&self) -> Result<Transaction<'_>> {
-        let me = this_thread();
-        if self.owner.load(Ordering::Relaxed) == me {
-            return Err(Error::invalid(
-                "this thread has a transaction open already: use that one, or end it first \
-                 (transactions don't nest)",
-            ));
-        }
+        self.refuse_nesting()?;
         self.group.arrive();
         let mut writing = lock(&self.writing);
-        if let Err(error) = writing.writer.begin(self.level) {
-            self.group.leave();
-            return Err(error);
-        }
+        let begun = self
+            .take_turn(&mut writing)
+            .and_then(|()| writing.writer.begin(self.level).inspect_err(|_| self.end_turn()));
+        begun.inspect_err(|_| self.group.leave())?;
         self.wake_keeper();
-        self.owner.store(me, Ordering::Relaxed);
+        self.owner.store(this_thread(), Ordering::Relaxed);
         Ok(Transaction::new(self, writing, self.level))
     }
 
@@ -164,7 +168,7 @@ impl Database {
     /// `Poisoned` after a failed flush; `Io` if the live block can't be written.
     pub fn soft_checkpoint(&self) -> Result<Point> {
         self.group.settle()?;
-        self.checkpoints.soft()
+        self.in_turn(|| self.checkpoints.soft())
     }
 
     /// Makes a hard checkpoint: everything committed is flushed to permanent storage, and then a slot
@@ -175,7 +179,7 @@ impl Database {
     /// `Poisoned` if a flush fails or has failed; `Io` if a slot or the live block can't be written.
     pub fn hard_checkpoint(&self) -> Result<Point> {
         self.group.settle()?;
-        self.checkpoints.hard()
+        self.in_turn(|| self.checkpoints.hard())
     }
 
     /// Makes a hard checkpoint, gives back the space that was filled ahead, and closes. The next
@@ -193,9 +197,36 @@ impl Database {
     /// As the background work would meet: `Poisoned` or `Io`.
     #[cfg(feature = "testing")]
     pub fn rest(&self) -> Result<()> {
-        self.checkpoints.prefill()?;
-        self.checkpoints.tell()?;
-        self.checkpoints.advance_slot()
+        self.in_turn(|| {
+            self.checkpoints.prefill()?;
+            self.checkpoints.tell()?;
+            self.checkpoints.advance_slot()
+        })
+    }
+
+    pub(super) fn checkpoints(&self) -> &Checkpoints {
+        &self.checkpoints
+    }
+
+    pub(super) const fn writing(&self) -> &Mutex<Writing> {
+        &self.writing
+    }
+
+    pub(super) fn file(&self) -> &JournalFile {
+        &self.file
+    }
+
+    pub(super) const fn sharing(&self) -> Option<&Sharing> {
+        self.sharing.as_ref()
+    }
+
+    pub(super) const fn later_recoveries(&self) -> &Mutex<Vec<Recovered>> {
+        &self.later_recoveries
+    }
+
+    /// Gives the thread that has a transaction open; 0: none.
+    pub(super) fn owner(&self) -> usize {
+        self.owner.load(Ordering::Relaxed)
     }
 
     /// Gives what acknowledges commits.
@@ -211,6 +242,7 @@ impl Database {
 
     /// Notes that a transaction has been written, or has ended otherwise: the next may begin.
     pub(super) fn disown(&self) {
+        self.end_turn();
         self.owner.store(0, Ordering::Relaxed);
         self.group.leave();
     }
@@ -229,24 +261,31 @@ impl Database {
         if let Some(keeper) = self.keeper.take() {
             keeper.stop();
         }
-        // Not by its lock: a transaction that was forgotten (`mem::forget`) holds that for ever.
-        let writing = self.writing.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let taken_back = writing.writer.rollback();
         let closed = match self.checkpoints.check_usable() {
             Err(error) => {
                 // Tells the next one to open that the last flush failed; no matter if it can't.
                 let _ = self.checkpoints.tell();
                 Err(Error::new(ErrorKind::Poisoned, error.to_string()))
             }
-            Ok(()) => taken_back
-                .and_then(|()| self.group.settle())
-                .and_then(|()| self.checkpoints.close()),
+            Ok(()) if self.sharing.is_some() => self.close_shared(),
+            Ok(()) => self.close_journal(),
         };
         // Snapshots keep the file open, to read blobs; they must not keep others from writing.
         let unlocked = self.file.storage.unlock(Lock::Head);
         closed.and(unlocked.map_err(|error| {
             Error::io(format!("{}: can't let go of its lock", self.file.name), error)
         }))
+    }
+}
+
+impl Database {
+    /// Closes a journal that no other process writes.
+    fn close_journal(&mut self) -> Result<()> {
+        // Not by its lock: a transaction that was forgotten (`mem::forget`) holds that for ever.
+        let writing = self.writing.get_mut().unwrap_or_else(PoisonError::into_inner);
+        writing.writer.rollback()?;
+        self.group.settle()?;
+        self.checkpoints.close()
     }
 }
 

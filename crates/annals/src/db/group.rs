@@ -93,6 +93,12 @@ impl Group {
         self.published.load_full()
     }
 
+    /// Shows what other processes committed. Nothing waits then.
+    pub(super) fn show(&self, view: Arc<View>, point: Point) {
+        let file = Arc::clone(&self.file);
+        self.published.store(Arc::new(Published { view, point, file }));
+    }
+
     /// Notes that a transaction is about to begin.
     pub(super) fn arrive(&self) {
         self.open.fetch_add(1, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 //! In reading order: `options` opens; `upgrade` brings the schema up; `database` is the handle;
 //! `transaction` writes and `group` acknowledges, `vectors` whole runs of rows, and `references` what follows from a change;
 //! `snapshot` is what was committed; `blobs` are written and read; `keeper` works in the background;
-//! `scan`, `reader` and `inspect` read journals without writing.
+//! `shared` and `turns` are for files that several processes write; `scan`, `reader` and `inspect` read journals without writing.
 
 mod blobs;
 mod database;
@@ -14,8 +14,10 @@ mod options;
 mod reader;
 mod references;
 mod scan;
+mod shared;
 mod snapshot;
 mod transaction;
+mod turns;
 mod upgrade;
 mod vectors;
 

@@ -3,12 +3,15 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use annals_schema::Schema;
 
 use super::database::{Database, Setup};
 use super::reader::Reader;
 use super::scan::{self, Replay};
+use super::shared::Sharing;
+use super::turns::Turns;
 use super::upgrade::{self, Customs};
 use crate::journal::{self, Checkpoints, Level, Recovery, Survey, Verdict};
 use crate::storage::{
@@ -25,6 +28,9 @@ pub struct Options {
     create: bool,
     background: bool,
     sector: u64,
+    shared: bool,
+    lock_timeout: Duration,
+    hard_only: bool,
 }
 
 impl Default for Options {
@@ -35,6 +41,9 @@ impl Default for Options {
 
 /// The sectors of a disk whose writes damage nothing outside: frames are aligned to 8 bytes anyway.
 const NO_PADDING: u64 = 8;
+
+/// How long a process waits for its turn unless told otherwise.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How often opening starts over when the file changes under its hands.
 const TRIES: usize = 100;
@@ -50,6 +59,9 @@ impl Options {
             create: true,
             background: true,
             sector: NO_PADDING,
+            shared: false,
+            lock_timeout: LOCK_TIMEOUT,
+            hard_only: false,
         }
     }
 
@@ -89,6 +101,34 @@ impl Options {
     #[must_use]
     pub const fn sector_padding(mut self, bytes: u32) -> Self {
         self.sector = bytes as u64;
+        self
+    }
+
+    /// Sets whether other processes on this machine may write the file too, in turn. All that write it
+    /// must open it so. Each transaction first brings in what the others committed;
+    /// [`Database::pull`] does so without writing.
+    ///
+    /// Costs a few system calls for each transaction, a small write to tell the others, and that commits
+    /// of several threads don't share flushes; nothing is done in the background. On Linux and Windows.
+    #[must_use]
+    pub const fn shared(mut self, shared: bool) -> Self {
+        self.shared = shared;
+        self
+    }
+
+    /// Sets how long a transaction in shared mode waits for its turn, before it is `Busy`: 10 s unless
+    /// set.
+    #[must_use]
+    pub const fn lock_timeout(mut self, timeout: Duration) -> Self {
+        self.lock_timeout = timeout;
+        self
+    }
+
+    /// Sets whether those who open for reading only see just what is known to be on permanent storage,
+    /// rather than all that was committed.
+    #[must_use]
+    pub const fn hard_only(mut self, hard_only: bool) -> Self {
+        self.hard_only = hard_only;
         self
     }
 
@@ -175,7 +215,7 @@ impl Options {
         clock: Arc<dyn Clock>,
     ) -> Result<Database> {
         self.check()?;
-        let (storage, is_new) = self.acquire(&*directory, name, &*clock)?;
+        let Acquired { storage, is_new, others } = self.acquire(&*directory, name, &clock)?;
         let shown = directory.display(name);
         // Nothing is cut, or called damaged, for one wrong read.
         let looks_wrong =
@@ -184,22 +224,41 @@ impl Options {
             scan::survey(&*storage, &shown, looks_wrong, |replay: &mut Replay, frame, end| {
                 replay.frame(frame, end, &shown)
             })?;
-        let settled = journal::settle(&*storage, &*directory, name, &survey, self.recovery)?;
-        if !is_new && survey.end == survey.head.start() {
+        let is_suspect = survey.head.live.is_none_or(|live| live.suspect);
+        let joins = others && !is_suspect && survey.verdict() == Verdict::Whole;
+        let settled = match joins {
+            true => journal::join(&survey),
+            false => journal::settle(&*storage, &*directory, name, &survey, self.recovery)?,
+        };
+        if !is_new && !others && survey.end == survey.head.start() {
             // Whoever created it may have died before its name was durable.
             journal::keep_name(&*directory, name).map_err(|error| {
                 Error::io(format!("{shown}: was empty, and its name can't be made durable"), error)
             })?;
         }
         let (store, view) = replay.finish();
-        let checkpoints = Arc::new(Checkpoints::new(
-            storage,
+        let mut checkpoints = Checkpoints::new(
+            Arc::clone(&storage),
             &shown,
             (survey.head.hash, std::process::id()),
             survey.end,
             &settled,
-        ));
+        );
+        let sharing = self.shared.then(|| Sharing {
+            turns: Turns::new(&storage, &clock, &shown, self.lock_timeout),
+            directory,
+            file: name.to_owned(),
+            recovery: self.recovery,
+        });
+        if sharing.is_some() {
+            let hard = survey.head.newest_slot().filter(|_| joins).map(|slot| slot.point);
+            checkpoints = checkpoints.share(hard.unwrap_or(survey.end));
+        }
         checkpoints.tell()?;
+        if let Some(sharing) = &sharing {
+            sharing.turns.end();
+        }
+        let checkpoints = Arc::new(checkpoints);
         Ok(Database::new(Setup {
             writer: journal::Writer::new(
                 Arc::clone(&checkpoints),
@@ -214,6 +273,7 @@ impl Options {
             recovered: settled.recovered,
             level: self.level,
             background: self.background,
+            sharing,
         }))
     }
 
@@ -224,7 +284,15 @@ impl Options {
     /// As [`Self::open`], except that nothing is busy and nothing needs recovery.
     pub fn open_read_only(&self, path: impl AsRef<Path>) -> Result<Reader> {
         let (directory, name) = locate(path.as_ref())?;
-        Reader::open(&*directory, &name)
+        self.open_read_only_in(&*directory, &name)
+    }
+
+    /// Opens an existing database for reading only, in any directory.
+    ///
+    /// # Errors
+    /// As [`Self::open_read_only`].
+    pub fn open_read_only_in(&self, directory: &dyn Directory, name: &str) -> Result<Reader> {
+        Reader::open_up_to(directory, name, self.hard_only)
     }
 
     /// Refuses settings that make no sense.
@@ -240,19 +308,19 @@ impl Options {
         )))
     }
 
-    /// Opens or creates the file and takes the writer's lock. Tells whether it was created.
+    /// Opens or creates the file and takes its locks: in shared mode the turn, too.
     fn acquire(
         &self,
         directory: &dyn Directory,
         name: &str,
-        clock: &dyn Clock,
-    ) -> Result<(Arc<dyn Storage>, bool)> {
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Acquired> {
         for _ in 0..TRIES {
-            let storage = match directory.open(name, Access::Write) {
-                Ok(storage) => storage,
+            let (storage, is_new) = match directory.open(name, Access::Write) {
+                Ok(storage) => (storage, false),
                 Err(error) if error.kind() == io::ErrorKind::NotFound && self.create => {
-                    match journal::create(directory, name, clock)? {
-                        Some(storage) => return Ok((storage, true)),
+                    match journal::create(directory, name, &**clock)? {
+                        Some(storage) => (storage, true),
                         None => continue,
                     }
                 }
@@ -262,11 +330,24 @@ impl Options {
             };
             let shown = directory.display(name);
             let io = |error| Error::io(format!("{shown}: can't lock it"), error);
-            if !storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)? {
+            if self.shared {
+                Turns::new(&storage, clock, &shown, self.lock_timeout).take()?;
+            }
+            let alone = storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)?;
+            if self.shared {
+                storage.unlock(Lock::Head).map_err(io)?;
+            }
+            let open = match self.shared {
+                true => storage.try_lock(Lock::Head, Hold::Shared).map_err(io)?,
+                false => alone,
+            };
+            if !open {
                 return Err(busy(&shown, journal::holder(&*storage)));
             }
-            if storage.is_linked().map_err(io)? {
-                return Ok((storage, false));
+            // What was just created was opened by another name, which is gone: that does only as long as
+            // nobody asks again whether it is linked.
+            if (is_new && !self.shared) || storage.is_linked().map_err(io)? {
+                return Ok(Acquired { storage, is_new, others: !alone });
             }
         }
         Err(Error::new(
@@ -274,6 +355,14 @@ impl Options {
             format!("{}: it is replaced again and again; try later", directory.display(name)),
         ))
     }
+}
+
+/// A file that was opened, or created, and locked.
+struct Acquired {
+    storage: Arc<dyn Storage>,
+    is_new: bool,
+    /// Whether other handles have it open for writing too, in shared mode.
+    others: bool,
 }
 
 /// Splits a path into a directory and a name in it.

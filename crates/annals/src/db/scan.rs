@@ -187,6 +187,18 @@ pub(super) struct Replay {
 }
 
 impl Replay {
+    /// Goes on from a store whose changes are all published.
+    pub(super) fn resume(store: Store) -> Self {
+        let schema = Schema::clone(store.view().schema());
+        Self { store, schema, open: false }
+    }
+
+    /// Gives the store back as it was, where applying a frame failed.
+    pub(super) fn give_up(mut self) -> Store {
+        self.store.rollback();
+        self.store
+    }
+
     /// Applies the events of one frame. `end` is where the commits end that count by now.
     pub(super) fn frame(&mut self, frame: &Frame<'_>, end: u64, shown: &str) -> Result<()> {
         if end >= frame.header.position {

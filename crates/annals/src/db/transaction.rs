@@ -277,8 +277,10 @@ impl<'db> Transaction<'db> {
     /// once.) So one thread can share a flush among several transactions, or do something else
     /// meanwhile.
     ///
+    /// In shared mode it waits all the same, since the turn ends with it.
+    ///
     /// # Errors
-    /// As [`commit`](Self::commit), except `UnknownOutcome`.
+    /// As [`commit`](Self::commit).
     pub fn submit(mut self) -> Result<Pending<'db>> {
         self.usable()?;
         let (database, level) = (self.database, self.level);
@@ -294,6 +296,10 @@ impl<'db> Transaction<'db> {
         let view = self.writing.store.commit();
         database.group().add(point, level, view, this_thread());
         database.wake_keeper();
+        if database.sharing().is_some() {
+            // The others build on it as soon as the turn ends.
+            database.group().wait(point)?;
+        }
         Ok(Pending { database, point, level, is_empty: false })
     }
 

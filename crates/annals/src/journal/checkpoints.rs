@@ -8,11 +8,11 @@
 //! 3. Nothing but zeros was ever written at or behind `zeroed_to`.
 //! 4. After a flush failed, `poison` is set for good: no further frame, slot or flush.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::format::{Live, Point, Slot};
-use super::head;
+use super::head::{self, Head};
 use super::level::Level;
 use super::mistakes::{Mistake, is_made};
 use super::recover::Settled;
@@ -53,6 +53,10 @@ pub(crate) struct Checkpoints {
     streamed: AtomicU64,
     flushed_ahead: AtomicU64,
     poison: OnceLock<String>,
+    /// Whether other processes write the file too, in turn.
+    is_shared: bool,
+    /// Whether a cut was begun and not ended.
+    is_suspect: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +100,49 @@ impl Checkpoints {
             streamed: AtomicU64::new(0),
             flushed_ahead: AtomicU64::new(0),
             poison: OnceLock::new(),
+            is_shared: false,
+            is_suspect: AtomicBool::new(false),
         }
+    }
+
+    /// Lets others know of what they need to know: the file is written by several processes in turn.
+    /// `hard` is how far it is known to be flushed.
+    pub(crate) fn share(mut self, hard: Point) -> Self {
+        self.is_shared = true;
+        lock(&self.progress).durable = hard;
+        self
+    }
+
+    /// Goes on behind what other processes wrote: `end` is the last commit, and `live` and the slots are
+    /// what they told. The caller has the right to write, or only wants to be seen up to `end`.
+    pub(crate) fn adopt(&self, end: Point, head: &Head, len: u64) {
+        let mut slots = lock(&self.slots);
+        *slots = Slots::found(head, self.flushes_begun());
+        let told = head.live.filter(|live| live.hard == end.position && !live.suspect);
+        let mut progress = lock(&self.progress);
+        progress.acknowledged = end;
+        progress.told = head.live;
+        let kept = slots.kept();
+        for point in [Some(kept), told.map(|_| end)].into_iter().flatten() {
+            if point.position > progress.durable.position {
+                progress.durable = point;
+            }
+        }
+        self.zeroed_to.store(len.max(end.position), Ordering::Release);
+    }
+
+    /// Goes on behind a recovery that was done meanwhile.
+    pub(crate) fn adopt_settled(&self, end: Point, settled: &Settled) {
+        *lock(&self.slots) = settled.slots;
+        let mut progress = lock(&self.progress);
+        (progress.acknowledged, progress.durable, progress.told) = (end, end, None);
+        self.is_suspect.store(false, Ordering::Release);
+        self.zeroed_to.store(settled.zeroed_to, Ordering::Release);
+    }
+
+    /// Tells whether what the live block says is what this handle told last.
+    pub(crate) fn is_unchanged(&self, live: &Live) -> bool {
+        lock(&self.progress).told == Some(*live) && !live.suspect
     }
 
     pub(super) fn flushes_begun(&self) -> u64 {
@@ -334,7 +380,7 @@ impl Checkpoints {
             pid: self.pid,
             soft: progress.acknowledged,
             hard: progress.durable.position.min(progress.acknowledged.position),
-            suspect: self.poison.get().is_some(),
+            suspect: self.poison.get().is_some() || self.is_suspect.load(Ordering::Acquire),
         };
         self.tell_exactly(&mut progress, live)?;
         Ok(live.soft)
@@ -381,6 +427,11 @@ impl Checkpoints {
     pub(crate) fn cut(&self, point: Point, dirty_to: u64) -> Result<()> {
         self.check_usable()?;
         let io = |error| Error::io(format!("{}: can't cut the journal", self.name), error);
+        if self.is_shared {
+            // Should this process end in the midst of it, the next one that writes recovers first.
+            self.is_suspect.store(true, Ordering::Release);
+            self.tell()?;
+        }
         let len = self.storage.len().map_err(io)?;
         if !is_made(Mistake::RollbackNotZeroed) {
             zero(&*self.storage, point.position, dirty_to.min(len)).map_err(io)?;
@@ -396,6 +447,11 @@ impl Checkpoints {
             self.flush()?;
         }
         slots.turn(self.flushes_done());
+        drop(slots);
+        if self.is_shared {
+            self.is_suspect.store(false, Ordering::Release);
+            self.tell()?;
+        }
         Ok(())
     }
 

@@ -168,9 +168,14 @@ fn read_live(storage: &dyn Storage, name: &str) -> Result<Option<Live>> {
     Ok(None)
 }
 
+/// Gives what the live block says, if one of its copies verifies.
+pub(crate) fn live(storage: &dyn Storage) -> Option<Live> {
+    read_live(storage, "").ok().flatten()
+}
+
 /// Gives the pid that the live block names, if it names one.
 pub(crate) fn holder(storage: &dyn Storage) -> Option<u32> {
-    read_live(storage, "").ok().flatten().map(|live| live.pid).filter(|&pid| pid != 0)
+    live(storage).map(|live| live.pid).filter(|&pid| pid != 0)
 }
 
 /// Reads a fixed number of bytes; `None` if the file ends before.

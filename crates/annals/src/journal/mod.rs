@@ -27,12 +27,12 @@ mod writer;
 
 pub(crate) use checkpoints::{Checkpoints, lock};
 pub(crate) use create::{create, keep_name};
-pub(crate) use head::holder;
+pub(crate) use head::{Head, holder, live};
 pub(crate) use mistakes::{Mistake, is_made};
 pub(crate) use reader::{Frame, FrameReader};
 #[cfg(test)]
 pub(crate) use recover::Settled;
-pub(crate) use recover::settle;
+pub(crate) use recover::{join, settle};
 pub(crate) use survey::{Survey, Verdict};
 pub(crate) use writer::Writer;
 

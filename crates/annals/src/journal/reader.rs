@@ -67,6 +67,11 @@ impl<'s> FrameReader<'s> {
         self.position
     }
 
+    /// Gives what was verified so far; a point between two transactions behind a commit frame.
+    pub(crate) const fn point(&self) -> Point {
+        Point { position: self.position, txid: self.txid, chain: self.chain }
+    }
+
     /// Gives the next frame, or `None` where nothing verifies any more: not a frame, one of
     /// another history, or a damaged one.
     pub(crate) fn next(&mut self) -> io::Result<Option<Frame<'_>>> {
@@ -101,6 +106,13 @@ impl<'s> FrameReader<'s> {
     pub(crate) fn verify_at(&mut self, header: &FrameHeader) -> io::Result<Option<u64>> {
         self.fill(header.position, header.frame_len())?;
         Ok(frame::verify(self.bytes(header.position, header.frame_len())))
+    }
+
+    /// Tells whether nothing begins at the position: the file ends there, or zeros follow. (A frame whose
+    /// writing was interrupted has its beginning.)
+    pub(crate) fn starts_with_zeros(&mut self) -> io::Result<bool> {
+        self.fill(self.position, FRAME_HEADER_LEN as u64)?;
+        Ok(self.rest(self.position).iter().take(FRAME_HEADER_LEN).all(|&byte| byte == 0))
     }
 
     /// Finds the first byte that is not zero from `at` on.

@@ -14,7 +14,7 @@
 //! Before 4 has returned, a crash leaves the same journal to recover, with the same outcome or with
 //! less of a tail that was never known to be durable.
 
-use super::checkpoints::zero;
+use super::checkpoints::{FLUSHES_AT_FIRST, zero};
 use super::format::{Point, Slot};
 use super::head;
 use super::mistakes::{Mistake, is_made};
@@ -85,6 +85,13 @@ impl Settled {
         let (recovered, zeroed_to) = (Recovered::default(), start.position);
         Self { recovered, zeroed_to, slots: Slots::whole(0, start) }
     }
+}
+
+/// Takes a journal over that others have open for writing too, and left as it should be.
+pub(crate) fn join(survey: &Survey) -> Settled {
+    let slots = Slots::found(&survey.head, FLUSHES_AT_FIRST);
+    let zeroed_to = survey.len.max(survey.end.position);
+    Settled { recovered: Recovered::default(), zeroed_to, slots }
 }
 
 /// Makes the journal fit to be written, or refuses.

@@ -10,7 +10,7 @@
 
 use super::checkpoints::Checkpoints;
 use super::format::{Point, Slot};
-use super::head;
+use super::head::{self, Head};
 use crate::storage::Storage;
 use crate::{Error, Result};
 
@@ -30,6 +30,13 @@ impl Slots {
     /// Begins with the slot other than `working` kept, which was written before any flush.
     pub(super) const fn new(working: usize, kept: Point) -> Self {
         Self { working, kept, kept_at: super::checkpoints::FLUSHES_AT_FIRST, written: None }
+    }
+
+    /// Begins with what another process left: its newest slot is taken for kept once a flush has
+    /// returned that begins after `flushes_begun` others.
+    pub(super) fn found(head: &Head, flushes_begun: u64) -> Self {
+        let kept = head.newest_slot().map_or(head.start(), |slot| slot.point);
+        Self { working: head.older_slot(), kept, kept_at: flushes_begun, written: None }
     }
 
     /// Begins with both slots known to be whole on permanent storage.

@@ -109,6 +109,41 @@ impl Survey {
         )))
     }
 
+    /// Follows the chain from `from`, the end of a commit that counts, without looking behind the first
+    /// position that doesn't verify. Nothing is known of damage then.
+    pub(crate) fn since(
+        storage: &dyn Storage,
+        name: &str,
+        head: Head,
+        from: Point,
+    ) -> Result<Self> {
+        let io = |error| Error::io(format!("{name}: can't read the journal"), error);
+        let len = storage.len().map_err(io)?;
+        let mut reader = FrameReader::new(storage, from, len);
+        let slots = head.slots.iter().flatten().map(|slot| slot.point.position);
+        let mut survey = Self {
+            hard: slots.max().unwrap_or(FRAMES_AT),
+            end: from,
+            doubtful: VecDeque::new(),
+            counted_late: false,
+            last_clock_time: i64::MIN,
+            verified_to: from.position,
+            uncommitted_frames: 0,
+            tail: None,
+            len,
+            head,
+        };
+        while let Some(frame) = reader.next().map_err(io)? {
+            survey.take(&frame, name)?;
+        }
+        survey.verified_to = reader.position();
+        if reader.starts_with_zeros().map_err(io)? {
+            return Ok(survey);
+        }
+        survey.tail = Some(Tail { first: survey.verified_to, ..Tail::default() });
+        Ok(survey)
+    }
+
     /// Takes one verified frame into account.
     fn take(&mut self, frame: &Frame<'_>, name: &str) -> Result<()> {
         let header = &frame.header;

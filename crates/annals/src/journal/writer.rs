@@ -159,6 +159,13 @@ impl Writer {
         Ok(())
     }
 
+    /// Goes on behind what other processes wrote.
+    pub(crate) fn adopt(&mut self, end: Point, last_clock_time: i64) {
+        (self.committed, self.dirty_to) = (end, end.position);
+        (self.written, self.chain) = (end.position, end.chain);
+        self.last_clock_time = self.last_clock_time.max(last_clock_time);
+    }
+
     /// Gives the end of the last commit frame that was written.
     pub(crate) const fn committed(&self) -> Point {
         self.committed

@@ -36,6 +36,10 @@ impl Clock for SystemClock {
         FIRST.get_or_init(Instant::now).elapsed()
     }
 
+    fn pause(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+
     fn random(&self) -> u64 {
         static CALLS: AtomicU64 = AtomicU64::new(0);
         let mut hasher = RandomState::new().build_hasher();

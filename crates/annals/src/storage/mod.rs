@@ -150,6 +150,9 @@ pub trait Clock: Send + Sync + Debug {
     /// is done to the machine's clock: for whoever waits.
     fn elapsed(&self) -> Duration;
 
+    /// Waits. A simulated clock only lets that time pass.
+    fn pause(&self, time: Duration);
+
     /// Gives 64 random bits, fit to tell apart two attempts on any machine.
     fn random(&self) -> u64;
 }

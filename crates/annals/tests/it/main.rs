@@ -23,6 +23,7 @@ mod hostile;
 mod indexes;
 mod processes;
 mod references;
+mod shared;
 mod single_row;
 mod storage;
 mod store_cases;

@@ -80,6 +80,11 @@ impl Clock for SimulatedClock {
         state.elapsed
     }
 
+    fn pause(&self, time: Duration) {
+        let mut state = self.state();
+        state.elapsed = state.elapsed.saturating_add(time);
+    }
+
     fn random(&self) -> u64 {
         self.state().rng.number()
     }

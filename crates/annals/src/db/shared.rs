@@ -1,0 +1,281 @@
+//! Shared mode: bringing in what other processes committed, and writing in turn with them.
+//!
+//! ```text
+//! begin:   take the turn; see that the name still leads to the file; bring in what follows; recover if
+//!          whoever wrote last was interrupted or marked the file as suspect
+//! commit:  as ever, up to its acknowledgement; tell the live block; let go of the turn
+//! ```
+//!
+//! Without the turn the journal can be read as well: what follows the last known commit is brought in as
+//! far as it verifies and counts.
+
+use std::io;
+use std::sync::Arc;
+
+use super::database::{Database, Writing, this_thread};
+use super::scan::{Replay, survey};
+use super::snapshot::Snapshot;
+use super::turns::Turns;
+use crate::journal::format::FRAME_HEADER_LEN;
+use crate::journal::{self, FrameReader, Head, Point, Recovered, Recovery, Survey, Verdict, lock};
+use crate::storage::{Directory, Hold, Lock, Storage};
+use crate::store::{Store, View};
+use crate::{Error, ErrorKind, Result};
+
+/// What a database needs that shares its file with other processes.
+#[derive(Debug)]
+pub(super) struct Sharing {
+    pub(super) turns: Turns,
+    pub(super) directory: Arc<dyn Directory>,
+    /// The file's name in the directory.
+    pub(super) file: String,
+    pub(super) recovery: Recovery,
+}
+
+impl Database {
+    /// Brings in what other processes have committed since, and gives a snapshot of it. Takes no lock and
+    /// never waits for another process; it waits while a transaction of this handle is open. In
+    /// exclusive mode there is nothing to bring in.
+    ///
+    /// Cost: reads what was added to the journal, and replays it.
+    ///
+    /// # Errors
+    /// `Invalid` in a thread that has a transaction open; `NotFound` if the file was removed or
+    /// replaced; `SchemaMismatch` if another program upgraded the schema that this one's code relies on;
+    /// `Corrupt`; `Io`.
+    pub fn pull(&self) -> Result<Snapshot> {
+        if let Some(sharing) = self.sharing() {
+            self.refuse_nesting()?;
+            let mut writing = lock(self.writing());
+            self.see_that_it_is_linked()?;
+            let (head, _) = self.read_head()?;
+            let ahead = self.look(head, &writing)?;
+            self.bring_in(&mut writing, ahead.end, ahead.last_clock_time, &sharing.file)?;
+            self.checkpoints().adopt(ahead.end, &ahead.head, ahead.len);
+        }
+        Ok(self.read())
+    }
+
+    /// Tells what was recovered since the database was opened, in shared mode: another process had been
+    /// killed, or its flush had failed, when this one began a transaction.
+    #[must_use]
+    pub fn recoveries(&self) -> Vec<Recovered> {
+        lock(self.later_recoveries()).clone()
+    }
+
+    /// Refuses to wait for a transaction of the same thread.
+    pub(super) fn refuse_nesting(&self) -> Result<()> {
+        if self.owner() != this_thread() {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "this thread has a transaction open already: use that one, or end it first \
+             (transactions don't nest)",
+        ))
+    }
+
+    /// Runs something that writes the file, in this process's turn.
+    pub(super) fn in_turn<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
+        let Some(sharing) = self.sharing() else { return act() };
+        self.refuse_nesting()?;
+        let mut writing = lock(self.writing());
+        self.take_turn(&mut writing)?;
+        let done = act();
+        sharing.turns.end();
+        done
+    }
+
+    /// Closes a journal that other processes may be writing: the last one to do so leaves it closed.
+    pub(super) fn close_shared(&self) -> Result<()> {
+        let Some(sharing) = self.sharing() else { return Ok(()) };
+        // A transaction that was forgotten (`mem::forget`) holds this for ever, and the turn too.
+        let Ok(mut writing) = self.writing().try_lock() else { return Ok(()) };
+        self.take_turn(&mut writing)?;
+        let closed = match self.is_alone() {
+            Ok(true) => self.checkpoints().close(),
+            Ok(false) => {
+                self.checkpoints().harden().and_then(|()| self.checkpoints().tell().map(drop))
+            }
+            Err(error) => Err(self.unreadable(error)),
+        };
+        sharing.turns.end();
+        closed
+    }
+
+    /// Tells whether no other handle has the file open for writing. Gives up what holds it open.
+    fn is_alone(&self) -> io::Result<bool> {
+        self.storage().unlock(Lock::Head)?;
+        self.storage().try_lock(Lock::Head, Hold::Exclusive)
+    }
+
+    /// Takes the turn, and brings in what the others committed. Nothing in exclusive mode.
+    pub(super) fn take_turn(&self, writing: &mut Writing) -> Result<()> {
+        let Some(sharing) = self.sharing() else { return Ok(()) };
+        self.checkpoints().check_usable()?;
+        sharing.turns.take()?;
+        self.catch_up(writing, sharing).inspect_err(|_| sharing.turns.end())
+    }
+
+    /// Lets the next process write, having told it how far the journal is. Nothing in exclusive mode.
+    pub(super) fn end_turn(&self) {
+        let Some(sharing) = self.sharing() else { return };
+        let checkpoints = self.checkpoints();
+        if checkpoints.check_usable().is_ok() {
+            // What fails here, the next turn does: nothing acknowledged depends on it.
+            let _ = checkpoints.prefill();
+            let _ = checkpoints.harden_lagging();
+        }
+        let _ = checkpoints.tell();
+        sharing.turns.end();
+    }
+
+    fn catch_up(&self, writing: &mut Writing, sharing: &Sharing) -> Result<()> {
+        self.see_that_it_is_linked()?;
+        if self.is_up_to_date(writing)? {
+            return Ok(());
+        }
+        let (head, is_suspect) = self.read_head()?;
+        let ahead = self.look(head, writing)?;
+        self.bring_in(writing, ahead.end, ahead.last_clock_time, &sharing.file)?;
+        if !is_suspect && ahead.verdict() == Verdict::Whole {
+            self.checkpoints().adopt(ahead.end, &ahead.head, ahead.len);
+            return Ok(());
+        }
+        self.recover(writing, sharing)
+    }
+
+    /// Tells, with two small reads, that nobody wrote since this handle did.
+    fn is_up_to_date(&self, writing: &Writing) -> Result<bool> {
+        let storage = self.storage();
+        let live = journal::live(storage).filter(|live| self.checkpoints().is_unchanged(live));
+        let end = writing.writer.committed();
+        let is_own = live.is_some_and(|live| live.soft == end && live.pid == std::process::id());
+        let mut next = [0; FRAME_HEADER_LEN];
+        let read =
+            storage.read_at(end.position, &mut next).map_err(|error| self.unreadable(error))?;
+        Ok(is_own && next.iter().take(read).all(|&byte| byte == 0))
+    }
+
+    /// Recovers what a process left that was interrupted. Nobody else writes meanwhile.
+    fn recover(&self, writing: &mut Writing, sharing: &Sharing) -> Result<()> {
+        let Sharing { directory, file, recovery, .. } = sharing;
+        let shown = directory.display(file);
+        let looks_wrong = |survey: &Survey| survey.verdict() != Verdict::Whole;
+        let (found, ()) = survey(self.storage(), &shown, looks_wrong, |(), _, _| Ok(()))?;
+        self.bring_in(writing, found.end, found.last_clock_time, file)?;
+        let settled = journal::settle(self.storage(), &**directory, file, &found, *recovery)?;
+        self.checkpoints().adopt_settled(found.end, &settled);
+        self.checkpoints().tell()?;
+        if settled.recovered.cut.is_some() {
+            lock(self.later_recoveries()).push(settled.recovered);
+        }
+        Ok(())
+    }
+
+    /// Looks at what follows the last known commit.
+    fn look(&self, head: Head, writing: &Writing) -> Result<Survey> {
+        Survey::since(self.storage(), &self.file().name, head, writing.writer.committed())
+    }
+
+    /// Replays what follows the last known commit up to `end`, and shows it.
+    fn bring_in(
+        &self,
+        writing: &mut Writing,
+        end: Point,
+        last_clock_time: i64,
+        file: &str,
+    ) -> Result<()> {
+        let from = writing.writer.committed();
+        if from == end {
+            return Ok(());
+        }
+        let commands = writing.store.view().schema().commands().len();
+        let store = std::mem::take(&mut writing.store);
+        let (from, to) = (from, end.position);
+        let (store, replayed) =
+            replay_between(self.storage(), store, (from, to), &self.file().name);
+        writing.store = store;
+        let (view, end) = replayed?;
+        if self.has_fixed_schema() && view.schema().commands().len() != commands {
+            // The store has gone ahead of the program: nothing can be written with it any more.
+            self.checkpoints().poison("another program upgraded the schema");
+            return Err(Error::new(
+                ErrorKind::SchemaMismatch,
+                format!(
+                    "{file}: another program upgraded the schema meanwhile: end this program, and \
+                     start one that was compiled with the new schema"
+                ),
+            ));
+        }
+        writing.writer.adopt(end, last_clock_time);
+        self.group().show(view, end);
+        Ok(())
+    }
+
+    /// Locks belong to files, not to names: what isn't at its name any more must not be written.
+    fn see_that_it_is_linked(&self) -> Result<()> {
+        if self.storage().is_linked().map_err(|error| self.unreadable(error))? {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::NotFound,
+            format!(
+                "{}: the file was removed or replaced while it was open: open it again",
+                self.file().name
+            ),
+        ))
+    }
+
+    /// Reads the head; tells whether the journal is suspect.
+    fn read_head(&self) -> Result<(Head, bool)> {
+        let head = Head::read(self.storage(), &self.file().name)?;
+        let is_suspect = head.live.is_none_or(|live| live.suspect);
+        Ok((head, is_suspect))
+    }
+
+    fn storage(&self) -> &dyn Storage {
+        &*self.file().storage
+    }
+
+    fn unreadable(&self, error: io::Error) -> Error {
+        Error::io(format!("{}: can't read the journal", self.file().name), error)
+    }
+}
+
+/// Replays the frames from one commit to the end of another; gives that. If it fails, the store is as
+/// it was.
+pub(super) fn replay_between(
+    storage: &dyn Storage,
+    store: Store,
+    (from, to): (Point, u64),
+    shown: &str,
+) -> (Store, Result<(Arc<View>, Point)>) {
+    let mut replay = Replay::resume(store);
+    match replay_frames(&mut replay, FrameReader::new(storage, from, to), to, shown) {
+        Ok(point) => {
+            let (store, view) = replay.finish();
+            (store, Ok((view, point)))
+        }
+        Err(error) => (replay.give_up(), Err(error)),
+    }
+}
+
+fn replay_frames(
+    replay: &mut Replay,
+    mut reader: FrameReader<'_>,
+    to: u64,
+    shown: &str,
+) -> Result<Point> {
+    let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
+    while let Some(frame) = reader.next().map_err(io)? {
+        replay.frame(&frame, to, shown)?;
+    }
+    if reader.position() == to {
+        return Ok(reader.point());
+    }
+    Err(Error::corrupt(format!(
+        "{shown}: what verified at position {} a moment ago doesn't any more: try again, and check the \
+         disk",
+        reader.position()
+    )))
+}

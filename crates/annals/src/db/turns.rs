@@ -1,0 +1,95 @@
+//! Turns: several processes write one file, one after another.
+//!
+//! Whoever wants to write takes the turn lock, then waits for the tail lock, and lets go of the turn
+//! lock once it has that. So a process that writes again and again waits behind one that waited
+//! already. Locks vanish with their process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::journal;
+use crate::storage::{Clock, Hold, Lock, Storage};
+use crate::{Error, ErrorKind, Result};
+
+/// The first and the longest pause between two tries.
+const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(1)];
+
+/// What it takes to get the right to write.
+#[derive(Debug)]
+pub(super) struct Turns {
+    storage: Arc<dyn Storage>,
+    clock: Arc<dyn Clock>,
+    name: String,
+    timeout: Duration,
+}
+
+impl Turns {
+    pub(super) fn new(
+        storage: &Arc<dyn Storage>,
+        clock: &Arc<dyn Clock>,
+        name: &str,
+        timeout: Duration,
+    ) -> Self {
+        let (storage, clock) = (Arc::clone(storage), Arc::clone(clock));
+        Self { storage, clock, name: name.to_owned(), timeout }
+    }
+
+    /// Waits for the right to write frames, until the deadline.
+    pub(super) fn take(&self) -> Result<()> {
+        let begun = self.clock.elapsed();
+        // Without waiting where nobody waits: the turn lock is free as well then.
+        self.wait_for(Lock::Turn, begun)?;
+        let taken = self.wait_for(Lock::Tail, begun);
+        let let_go = self.storage.unlock(Lock::Turn).map_err(|error| self.cannot_lock(error));
+        taken?;
+        let_go.inspect_err(|_| self.end())
+    }
+
+    /// Lets the next one write.
+    pub(super) fn end(&self) {
+        // It could only fail if the file weren't open; and then the lock is gone too.
+        let _ = self.storage.unlock(Lock::Tail);
+    }
+
+    fn wait_for(&self, which: Lock, begun: Duration) -> Result<()> {
+        let [mut pause, longest] = PAUSES;
+        while !self.try_lock(which)? {
+            if self.clock.elapsed().saturating_sub(begun) >= self.timeout {
+                return Err(self.busy());
+            }
+            self.clock.pause(pause);
+            pause = (pause * 2).min(longest);
+        }
+        Ok(())
+    }
+
+    fn try_lock(&self, which: Lock) -> Result<bool> {
+        self.storage.try_lock(which, Hold::Exclusive).map_err(|error| self.cannot_lock(error))
+    }
+
+    fn cannot_lock(&self, error: std::io::Error) -> Error {
+        let message = match error.kind() {
+            std::io::ErrorKind::Unsupported => format!(
+                "{}: can't be shared for writing on this system, which has no locks on parts of a \
+                 file: open it without `shared`",
+                self.name
+            ),
+            _ => format!("{}: can't lock it", self.name),
+        };
+        Error::io(message, error)
+    }
+
+    fn busy(&self) -> Error {
+        let last = journal::holder(&*self.storage).map_or_else(String::new, |pid| {
+            format!(" (process {pid} was the last one that wrote)")
+        });
+        Error::new(
+            ErrorKind::Busy,
+            format!(
+                "{}: other processes were writing for all of {:?}{last}: try again, or allow more \
+                 time with `lock_timeout`",
+                self.name, self.timeout
+            ),
+        )
+    }
+}
