@@ -131,4 +131,7 @@ impl Clock for YieldingClock {
     fn random(&self) -> u64 {
         self.inner.random()
     }
+    fn pause(&self, time: Duration) {
+        self.dice.around(|| self.inner.pause(time));
+    }
 }
