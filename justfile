@@ -27,6 +27,12 @@ miri:
     cargo +nightly miri test -p annals --lib -- store::page store::unique store::cells store::btree \
         store::primitive store::vector store::writer
 
+# Looks for bytes that break a target, for so many seconds: schema, codec, journal, shell (fuzz/README.md).
+fuzz target seconds="300":
+    mkdir -p fuzz/target/corpus/{{target}}
+    cargo +nightly fuzz run {{target}} fuzz/target/corpus/{{target}} fuzz/corpus/{{target}} -- \
+        -max_total_time={{seconds}} -max_len=6000 -timeout=20
+
 # Licences and advisories of the dependencies.
 deny:
     cargo deny check

@@ -3,15 +3,19 @@
 use std::ops::DerefMut;
 use std::path::Path;
 
-use annals::Level;
+use annals::{Level, Options};
 
 use crate::engine::{Engine, Failure, Opened};
 
 annals::schema!("benchmark.schema");
 
+/// The name in all rows but those of races that say otherwise.
+pub(crate) const SHORT: &str = "TOTO";
+
 pub(crate) struct Annals;
 
-struct Database(benchmark::Database);
+/// A database with the benchmark's table.
+pub(crate) struct Database(benchmark::Database);
 
 impl Engine for Annals {
     fn name(&self) -> &'static str {
@@ -19,17 +23,42 @@ impl Engine for Annals {
     }
 
     fn create(&self, folder: &Path) -> Result<Box<dyn Opened>, Failure> {
-        let database = benchmark::Database::open(folder.join("benchmark.annals"))?;
-        Ok(Box::new(Database(database)))
+        Ok(Box::new(Database::open(&folder.join("benchmark.annals"), Options::new())?))
     }
 }
 
 impl Database {
-    fn one_by_one(&self, rows: u64, level: Level) -> Result<(), Failure> {
-        for value in 0..i64::try_from(rows)? {
-            self.0.write(|tx| -> annals::Result<_> {
+    pub(crate) fn open(path: &Path, options: Options) -> Result<Self, Failure> {
+        Ok(Self(benchmark::Database::open_with(path, &options)?))
+    }
+
+    /// Gives where the last commit ends in the journal.
+    pub(crate) fn position(&self) -> u64 {
+        self.0.read().as_dynamic().point().position
+    }
+
+    /// Inserts one row a transaction, with this name.
+    pub(crate) fn commit_each(&self, rows: u64, text: &str, level: Level) -> Result<(), Failure> {
+        Ok(self.commit_rows_at(rows, text, level)?)
+    }
+
+    /// Lets each of so many threads insert so many rows, one a transaction, each durable.
+    pub(crate) fn commit_by_threads(&self, threads: u64, rows: u64) -> Result<(), Failure> {
+        let commit = || self.commit_rows_at(rows, SHORT, Level::Checksummed);
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(commit)).collect();
+            for thread in threads {
+                thread.join().map_err(|_| "a thread panicked")??;
+            }
+            Ok(())
+        })
+    }
+
+    fn commit_rows_at(&self, rows: u64, text: &str, level: Level) -> annals::Result<()> {
+        for value in 0..rows.cast_signed() {
+            self.0.write(|tx| {
                 tx.set_level(level);
-                tx.benchmark().insert("TOTO", value)
+                tx.benchmark().insert(text, value)
             })?;
         }
         Ok(())
@@ -41,7 +70,7 @@ impl Opened for Database {
         let rows = i64::try_from(rows)?;
         self.0.write(|tx| -> annals::Result<_> {
             for value in 0..rows {
-                tx.benchmark().insert("TOTO", value)?;
+                tx.benchmark().insert(SHORT, value)?;
             }
             Ok(())
         })?;
@@ -65,11 +94,11 @@ impl Opened for Database {
     }
 
     fn commit_rows(&mut self, rows: u64) -> Result<(), Failure> {
-        self.one_by_one(rows, Level::Checksummed)
+        self.commit_each(rows, SHORT, Level::Checksummed)
     }
 
     fn commit_rows_soft(&mut self, rows: u64) -> Result<bool, Failure> {
-        self.one_by_one(rows, Level::Soft).map(|()| true)
+        self.commit_each(rows, SHORT, Level::Soft).map(|()| true)
     }
 
     fn memory(&self) -> Option<u64> {

@@ -1,16 +1,20 @@
 //! Annals beside its peers: the same work, in the same run.
 //!
-//! Each engine is used as its own documentation recommends for speed at equal guarantees. Engines
+//! `commits` measures commits of one row in turns so short that all see the same minutes; without it,
+//! the table of bulk work is made. Each engine is used as its own documentation recommends for speed at equal guarantees. Engines
 //! take turns; what is printed is the median of all turns.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod annals_engine;
+mod commits;
 mod engine;
+mod floor;
+mod race;
 mod report;
 mod sqlite_engine;
 mod workload;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 /// Measures Annals beside its peers.
 #[derive(Parser)]
@@ -20,15 +24,35 @@ struct Arguments {
     #[arg(long, default_value_t = 1_000_000)]
     rows: u64,
     /// How often each engine has its turn; at least 5 for numbers to show.
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, global = true)]
     turns: usize,
     /// Print a Markdown table instead of a JSON line for each figure.
-    #[arg(long)]
+    #[arg(long, global = true)]
     table: bool,
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+#[derive(Subcommand)]
+enum Part {
+    /// Commits of one row: beside the disk's own floor, by several threads, beside SQLite.
+    Commits {
+        /// Only these races.
+        #[arg(value_parser = commits::names())]
+        races: Vec<String>,
+    },
 }
 
 fn main() -> Result<(), engine::Failure> {
     let arguments = Arguments::parse();
+    if let Some(Part::Commits { races }) = arguments.part {
+        let outcomes = commits::run(&races, arguments.turns)?;
+        match arguments.table {
+            true => report::print_races(&outcomes),
+            false => report::print_race_lines(&outcomes),
+        }
+        return Ok(());
+    }
     let figures = workload::run(arguments.rows, arguments.turns)?;
     if arguments.table {
         report::print_table(&figures, arguments.rows);

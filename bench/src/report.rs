@@ -1,5 +1,6 @@
 //! How the figures are printed.
 
+use crate::race::{Compared, Outcome};
 use crate::workload::Figure;
 
 /// Prints a JSON line for each figure.
@@ -33,5 +34,63 @@ pub(crate) fn print_table(figures: &[Figure], rows: u64) {
             figure.value,
             figure.value / ours
         );
+    }
+}
+
+/// Prints a JSON line for each runner of each race.
+pub(crate) fn print_race_lines(outcomes: &[Outcome]) {
+    for outcome in outcomes {
+        for line in &outcome.lines {
+            let line = serde_json::json!({
+                "race": outcome.title,
+                "who": line.name,
+                "us/commit": line.micros.median,
+                "commits/s": 1e6 / line.micros.median,
+                "measure": unit(outcome.compared),
+                "beside": line.beside,
+                "median": line.ratio.median,
+                "least": line.ratio.least,
+                "most": line.ratio.most,
+                "target": line.target,
+                "repeated": outcome.repeated,
+            });
+            println!("{line}");
+        }
+    }
+}
+
+/// Prints a Markdown table for each race.
+pub(crate) fn print_races(outcomes: &[Outcome]) {
+    for outcome in outcomes {
+        let course = outcome.course;
+        println!(
+            "{}: {} turns of {} slices of {} commits; {} turns run again\n",
+            outcome.title, course.turns, course.rounds, course.slice, outcome.repeated
+        );
+        println!(
+            "| who | us/commit | commits/s | {} | median | least | most | target |\n\
+             |---|---:|---:|---|---:|---:|---:|---|",
+            unit(outcome.compared)
+        );
+        for line in &outcome.lines {
+            let (micros, ratio) = (line.micros.median, line.ratio);
+            print!("| {} | {micros:.1} | {:.0} | ", line.name, 1e6 / micros);
+            match line.beside {
+                Some(beside) => println!(
+                    "{beside} | {:.2} | {:.2} | {:.2} | {} |",
+                    ratio.median, ratio.least, ratio.most, line.target
+                ),
+                None => println!("| | | | |"),
+            }
+        }
+        println!();
+    }
+}
+
+/// What a comparison is counted in.
+const fn unit(compared: Compared) -> &'static str {
+    match compared {
+        Compared::Time => "times as long as",
+        Compared::Rate => "times as many a second as",
     }
 }

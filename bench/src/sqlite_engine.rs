@@ -11,13 +11,15 @@ pub(crate) struct Sqlite {
     /// `wal`, or `persist`: a rollback journal that stays, since removing it at each commit is dearer,
     /// and makes the flushes of whoever comes next dearer too.
     pub(crate) journal: &'static str,
+    /// `synchronous` of commits that needn't be flushed; none where each must be: only a write-ahead log
+    /// has such a level.
+    pub(crate) soft: Option<&'static str>,
     pub(crate) name: &'static str,
 }
 
 struct Database {
     connection: Connection,
-    /// Whether it has a level that doesn't flush each commit: only a write-ahead log has.
-    soft: bool,
+    soft: Option<&'static str>,
 }
 
 impl Engine for Sqlite {
@@ -32,7 +34,7 @@ impl Engine for Sqlite {
         connection.execute_batch(
             "CREATE TABLE benchmark(id INTEGER PRIMARY KEY, name TEXT, value INTEGER)",
         )?;
-        Ok(Box::new(Database { connection, soft: self.journal == "wal" }))
+        Ok(Box::new(Database { connection, soft: self.soft }))
     }
 }
 
@@ -81,11 +83,10 @@ impl Opened for Database {
     }
 
     fn commit_rows_soft(&mut self, rows: u64) -> Result<bool, Failure> {
-        if self.soft {
-            self.connection.pragma_update(None, "synchronous", "NORMAL")?;
-            self.one_by_one(rows)?;
-        }
-        Ok(self.soft)
+        let Some(synchronous) = self.soft else { return Ok(false) };
+        self.connection.pragma_update(None, "synchronous", synchronous)?;
+        self.one_by_one(rows)?;
+        Ok(true)
     }
 
     fn memory(&self) -> Option<u64> {

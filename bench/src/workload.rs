@@ -62,8 +62,8 @@ impl Measured {
 pub(crate) fn run(rows: u64, turns: usize) -> Result<Vec<Figure>, Failure> {
     let engines: [&dyn Engine; 3] = [
         &Annals,
-        &Sqlite { journal: "wal", name: "SQLite WAL" },
-        &Sqlite { journal: "persist", name: "SQLite rollback" },
+        &Sqlite { journal: "wal", soft: Some("NORMAL"), name: "SQLite WAL" },
+        &Sqlite { journal: "persist", soft: None, name: "SQLite rollback" },
     ];
     let ids = random_ids(rows);
     let mut measured = Measured::default();
@@ -143,12 +143,15 @@ fn turn(
 
 /// Lets the disk finish what the engine before left to it, so that nobody pays for another. Where
 /// there is no such command, the turns are only less even.
-fn settle() {
+pub(crate) fn settle() {
     let _ = std::process::Command::new("sync").status();
 }
 
 /// Gives the wall time of each of `count` things.
-fn nanoseconds(count: u64, work: impl FnOnce() -> Result<(), Failure>) -> Result<f64, Failure> {
+pub(crate) fn nanoseconds(
+    count: u64,
+    work: impl FnOnce() -> Result<(), Failure>,
+) -> Result<f64, Failure> {
     #[allow(clippy::disallowed_methods, reason = "a benchmark measures with the real clock")]
     let start = Instant::now();
     work()?;

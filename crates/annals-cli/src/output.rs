@@ -1,6 +1,6 @@
 //! Standard output: buffered, and every error of writing is one of the command.
 
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, Write};
 
 use annals::{Error, Result};
 
@@ -15,13 +15,18 @@ pub(crate) fn count(number: impl TryInto<u64>, noun: &str) -> String {
     format!("{number} {noun}{ending}")
 }
 
-/// Standard output, held for the whole command.
-pub(crate) struct Output(BufWriter<StdoutLock<'static>>);
+/// Standard output, held for the whole command; or what stands for it.
+pub(crate) struct Output(BufWriter<Box<dyn Write>>);
 
 impl Output {
     /// Takes standard output.
     pub(crate) fn new() -> Self {
-        Self(BufWriter::with_capacity(1 << 16, io::stdout().lock()))
+        Self::to(io::stdout().lock())
+    }
+
+    /// Writes elsewhere.
+    pub(crate) fn to(writer: impl Write + 'static) -> Self {
+        Self(BufWriter::with_capacity(1 << 16, Box::new(writer)))
     }
 
     /// Writes text as it is.

@@ -37,26 +37,29 @@ enum Format {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let output = Output::new();
-    let output = match arguments.format {
-        Format::Text => {
-            let mut sink = Text { output, script: Script::new(), line: String::new() };
-            let scanned = annals::scan(&arguments.file, &mut sink);
-            (scanned, sink.output)
-        }
+    match arguments.format {
+        Format::Text => print(output, |sink| annals::scan(&arguments.file, sink))?,
         Format::Json => {
             let mut sink = Json { output, events: 0, text: String::new() };
             let scanned = annals::scan(&arguments.file, &mut sink);
-            (scanned, sink.output)
+            let flushed = sink.output.flush();
+            scanned.and(flushed)?;
         }
-    };
-    let (scanned, mut output) = output;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Prints what `scan` gives as a script.
+pub(crate) fn print(output: Output, scan: impl FnOnce(&mut Text) -> Result<()>) -> Result<()> {
+    let mut sink = Text { output, script: Script::new(), line: String::new() };
+    let scanned = scan(&mut sink);
     // What was read before the damage is worth printing, too.
-    let flushed = output.flush();
-    scanned.and(flushed).map(|()| Outcome::Done)
+    let flushed = sink.output.flush();
+    scanned.and(flushed)
 }
 
 /// Prints each event as a line, so that a transaction of any size needs no memory.
-struct Text {
+pub(crate) struct Text {
     output: Output,
     script: Script,
     line: String,

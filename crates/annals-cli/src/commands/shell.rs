@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use annals::{Level, Options, Result};
 use clap::Args;
 
+use crate::shell::screen::Screen;
 use crate::shell::session::Base;
 use crate::{Outcome, commands, files, language, shell};
 
@@ -77,6 +78,7 @@ fn run_lines(base: Base<'_>, arguments: &Arguments) -> Result<()> {
     if std::io::stdin().is_terminal() {
         shell::interactive::run(base, arguments.level, !arguments.no_history)
     } else {
-        shell::script::run(base, arguments.level)
+        let mut screen = Screen::new(false);
+        shell::script::run(base, arguments.level, &mut std::io::stdin().lock(), &mut screen)
     }
 }

@@ -17,7 +17,7 @@ mod history;
 pub(crate) mod interactive;
 mod rows;
 mod schema;
-mod screen;
+pub(crate) mod screen;
 pub(crate) mod script;
 pub(crate) mod session;
 mod vectors;

@@ -1,7 +1,7 @@
 //! Where a session's answers go: how wide it is, whether it has colours, and whether a person looks.
 
 use std::borrow::Cow;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
 use annals::Result;
 
@@ -70,6 +70,12 @@ impl Screen {
             colours: is_terminal && colours(),
             is_interactive,
         }
+    }
+
+    /// Writes elsewhere, where no person looks.
+    pub(crate) fn to(writer: impl Write + 'static) -> Self {
+        let output = Output::to(writer);
+        Self { output, width: None, rows: None, colours: false, is_interactive: false }
     }
 
     /// Looks how wide the terminal is now: it may be another size than before.

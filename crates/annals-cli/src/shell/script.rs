@@ -1,4 +1,6 @@
-//! Runs a script from standard input.
+//! Runs a script.
+
+use std::io::BufRead;
 
 use annals::{Error, Level, Result};
 
@@ -7,20 +9,28 @@ use super::session::{Answer, Base, Commits, Session};
 use crate::files::read_line;
 
 /// Runs the lines as they come: what a line says is there to read before the next one is read.
-pub(crate) fn run(base: Base<'_>, level: Level) -> Result<()> {
-    let mut screen = Screen::new(false);
-    let done = run_lines(base, level, &mut screen);
+pub(crate) fn run(
+    base: Base<'_>,
+    level: Level,
+    input: &mut dyn BufRead,
+    screen: &mut Screen,
+) -> Result<()> {
+    let done = run_lines(base, level, input, screen);
     // What was shown before an error is shown.
     done.and(screen.output.flush())
 }
 
-fn run_lines(base: Base<'_>, level: Level, screen: &mut Screen) -> Result<()> {
-    let mut input = std::io::stdin().lock();
+fn run_lines(
+    base: Base<'_>,
+    level: Level,
+    input: &mut dyn BufRead,
+    screen: &mut Screen,
+) -> Result<()> {
     let mut session = Session::new(base, level, Commits::WhenSaid);
     let mut line = Vec::new();
     let mut number = 0_u64;
     loop {
-        let more = read_line(&mut input, &mut line)
+        let more = read_line(input, &mut line)
             .map_err(|error| Error::io("cannot read the script from standard input", error))?;
         if !more {
             break;

@@ -237,7 +237,7 @@ impl Database {
     /// Makes everything that is written durable.
     pub(super) fn harden(&self) -> Result<()> {
         self.group.settle()?;
-        self.checkpoints.harden()
+        self.checkpoints.harden_all()
     }
 
     /// Notes that a transaction has been written, or has ended otherwise: the next may begin.

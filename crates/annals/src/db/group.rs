@@ -54,6 +54,8 @@ struct Queue {
     /// The threads whose commits were in the last group that was led, and in the one before.
     last: Vec<usize>,
     before: Vec<usize>,
+    /// The end and the level of the last commit that was handed over.
+    newest: Option<(u64, Level)>,
     /// How long reaching the level took the last time.
     took: Duration,
 }
@@ -65,6 +67,18 @@ struct Waiting {
     level: Level,
     view: Arc<View>,
     thread: usize,
+    /// The end of the commit before it, if that one is doubtful and this one's frame doesn't carry its
+    /// end as durable: it was written while that one was being flushed, or before.
+    unproven: Option<u64>,
+}
+
+/// A commit that was written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written {
+    pub(super) point: Point,
+    pub(super) level: Level,
+    /// The durable position in its frame.
+    pub(super) claimed: u64,
 }
 
 impl Group {
@@ -110,12 +124,16 @@ impl Group {
     }
 
     /// Takes a written commit over. The caller holds the writer's lock.
-    pub(super) fn add(&self, point: Point, level: Level, view: Arc<View>, thread: usize) {
+    pub(super) fn add(&self, written: Written, view: Arc<View>, thread: usize) {
+        let Written { point, level, claimed } = written;
         let mut queue = lock(&self.queue);
         if is_made(Mistake::FailedFlushForgotten) {
             queue.failure = None;
         }
-        queue.waiting.push_back(Waiting { point, level, view, thread });
+        let newest = queue.newest.replace((point.position, level));
+        let doubtful = newest.filter(|(_, level)| !level.counts_alone()).map(|(end, _)| end);
+        let unproven = doubtful.filter(|&end| end > claimed);
+        queue.waiting.push_back(Waiting { point, level, view, thread, unproven });
         self.publish(&mut queue, Point { position: 0, ..point });
     }
 
@@ -151,7 +169,7 @@ impl Group {
         let mut queue = self.gather(queue);
         let levels = queue.waiting.iter().map(|waiting| waiting.level);
         let level = strongest(levels);
-        let Some(target) = queue.waiting.back().map(|waiting| waiting.point) else {
+        let Some(&Waiting { point: target, unproven, .. }) = queue.waiting.back() else {
             queue.is_led = false;
             return queue;
         };
@@ -163,7 +181,7 @@ impl Group {
         drop(queue);
 
         let begun = self.clock.elapsed();
-        let reached = self.checkpoints.reach(level, target);
+        let reached = self.checkpoints.reach(level, target, unproven);
         let took = self.clock.elapsed().saturating_sub(begun);
 
         let mut queue = lock(&self.queue);

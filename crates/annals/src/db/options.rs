@@ -219,7 +219,7 @@ impl Options {
         let shown = directory.display(name);
         // Nothing is cut, or called damaged, for one wrong read.
         let looks_wrong =
-            |survey: &Survey| survey.tail.is_some() || survey.verdict() == Verdict::Damaged;
+            |survey: &Survey| survey.may_hold_a_commit() || survey.verdict() == Verdict::Damaged;
         let (survey, replay) =
             scan::survey(&*storage, &shown, looks_wrong, |replay: &mut Replay, frame, end| {
                 replay.frame(frame, end, &shown)

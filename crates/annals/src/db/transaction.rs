@@ -5,6 +5,7 @@ use std::sync::MutexGuard;
 use annals_schema::{Command, FieldNumber, RowId, TableNumber, Timestamp, ValueRef};
 
 use super::database::{Database, Writing, this_thread};
+use super::group::Written;
 use crate::event::Event;
 use crate::journal::{Level, Point};
 use crate::store::{Uniqueness, View};
@@ -292,9 +293,10 @@ impl<'db> Transaction<'db> {
         self.writing.store.check_references()?;
         let time = self.time.map(|time| time.0);
         let point = self.writing.writer.commit(level, time)?;
+        let written = Written { point, level, claimed: self.writing.writer.claimed() };
         self.committed = true;
         let view = self.writing.store.commit();
-        database.group().add(point, level, view, this_thread());
+        database.group().add(written, view, this_thread());
         database.wake_keeper();
         if database.sharing().is_some() {
             // The others build on it as soon as the turn ends.

@@ -13,6 +13,9 @@ pub(crate) mod opcode;
 pub(crate) mod piece;
 #[cfg(test)]
 pub(crate) mod round_trip;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 mod text;
 mod vector;
 

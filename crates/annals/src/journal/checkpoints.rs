@@ -5,8 +5,7 @@
 //!    were written.
 //! 2. A slot is written only with a point at or before `durable`, or, its first copy, with a point whose
 //!    frames are written; and only as [`Slots`] has it: one slot on permanent storage is always whole.
-//! 3. Nothing but zeros was ever written at or behind `zeroed_to`.
-//! 4. After a flush failed, `poison` is set for good: no further frame, slot or flush.
+//! 3. After a flush failed, `poison` is set for good: no further frame, slot or flush.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -17,14 +16,10 @@ use super::level::Level;
 use super::mistakes::{Mistake, is_made};
 use super::recover::Settled;
 use super::slots::Slots;
+use super::space::{Look, Space};
 use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
 
-/// How much space is filled with zeros ahead at a time: larger steps make later small writes
-/// dearer (see `docs/decisions`).
-const PREFILL_STEP: u64 = 64 << 10;
-/// Zeros are written ahead when less than this is left.
-const PREFILL_LOW: u64 = 32 << 10;
 /// A slot is at most about this many flushed bytes behind.
 const SLOT_LAG: u64 = 1 << 20;
 /// Soft commits are flushed in the background when there is more of them than this.
@@ -43,9 +38,7 @@ pub(crate) struct Checkpoints {
     pid: u32,
     progress: Mutex<Progress>,
     slots: Mutex<Slots>,
-    /// Held while zeros are written behind `zeroed_to`, or while that is moved.
-    space: Mutex<()>,
-    zeroed_to: AtomicU64,
+    space: Space,
     flushes_begun: AtomicU64,
     flushes_done: AtomicU64,
     /// How far a transaction that will be durable has written data frames, and how far of that a
@@ -93,8 +86,7 @@ impl Checkpoints {
             pid,
             progress: Mutex::new(progress),
             slots: Mutex::new(settled.slots),
-            space: Mutex::new(()),
-            zeroed_to: AtomicU64::new(settled.zeroed_to),
+            space: Space::new(settled.zeroed_to),
             flushes_begun: AtomicU64::new(FLUSHES_AT_FIRST),
             flushes_done: AtomicU64::new(FLUSHES_AT_FIRST),
             streamed: AtomicU64::new(0),
@@ -128,7 +120,7 @@ impl Checkpoints {
                 progress.durable = point;
             }
         }
-        self.zeroed_to.store(len.max(end.position), Ordering::Release);
+        self.space.set(len.max(end.position));
     }
 
     /// Goes on behind a recovery that was done meanwhile.
@@ -137,7 +129,7 @@ impl Checkpoints {
         let mut progress = lock(&self.progress);
         (progress.acknowledged, progress.durable, progress.told) = (end, end, None);
         self.is_suspect.store(false, Ordering::Release);
-        self.zeroed_to.store(settled.zeroed_to, Ordering::Release);
+        self.space.set(settled.zeroed_to);
     }
 
     /// Tells whether what the live block says is what this handle told last.
@@ -204,16 +196,13 @@ impl Checkpoints {
 
     /// Writes frames at `position`, having made sure that no zeros can land on them.
     pub(crate) fn write_frames(&self, position: u64, bytes: &[u8]) -> std::io::Result<()> {
-        let end = position + bytes.len() as u64;
-        if end > self.zeroed_to.load(Ordering::Acquire) {
-            let _space = lock(&self.space);
-            self.zeroed_to.fetch_max(end, Ordering::AcqRel);
-        }
+        self.space.claim(position + bytes.len() as u64);
         self.storage.write_at(position, bytes)
     }
 
     /// Does what a level asks for, for all commits up to `target`, whose frames are written: the recipe
-    /// of each level. An error is final: what the disk holds is not known.
+    /// of each level. An error is final: what the disk holds is not known. `unproven` is the end of the
+    /// commit before the last one, if nothing but a slot shows that it was flushed.
     ///
     /// | crash                   | `Half`                       | `TwoPhase`         | `Checksummed`     |
     /// |-------------------------|------------------------------|--------------------|-------------------|
@@ -221,11 +210,11 @@ impl Checkpoints {
     /// | behind it               | not there, all before it is  | the same           | there             |
     /// | behind the second copy  | there if that got to the disk| the same           |                   |
     /// | behind the second flush |                              | there              |                   |
-    pub(crate) fn reach(&self, level: Level, target: Point) -> Result<()> {
+    pub(crate) fn reach(&self, level: Level, target: Point, unproven: Option<u64>) -> Result<()> {
         let reached = match level {
             Level::Soft => Ok(()),
             Level::Checksummed => self.checksummed(target),
-            Level::Half => self.half(target),
+            Level::Half => self.half(target, unproven),
             Level::TwoPhase => self.two_phase(target),
         };
         reached.inspect_err(|error| {
@@ -249,14 +238,16 @@ impl Checkpoints {
         Ok(())
     }
 
-    fn half(&self, target: Point) -> Result<()> {
+    fn half(&self, target: Point, unproven: Option<u64>) -> Result<()> {
         let mut slots = lock(&self.slots);
         slots.prepare(self)?;
         let slot = self.slot(target);
         slots.write_first(self, &slot)?;
         self.flush()?;
         slots.write_second(self, &slot)?;
-        if target.position - slots.kept().position >= SLOT_LAG {
+        // Or else the slot isn't whole for a long time, or nothing tells that the commit before counts.
+        let kept = slots.kept().position;
+        if target.position - kept >= SLOT_LAG || unproven.is_some_and(|end| end > kept) {
             self.flush()?;
             slots.turn(self.flushes_done());
         }
@@ -265,7 +256,7 @@ impl Checkpoints {
     }
 
     fn two_phase(&self, target: Point) -> Result<()> {
-        self.half(target)?;
+        self.half(target, None)?;
         self.flush()
     }
 
@@ -283,6 +274,18 @@ impl Checkpoints {
         if progress.durable.position < progress.acknowledged.position {
             self.flush()?;
             self.note_durable(progress.acknowledged);
+        }
+        Ok(())
+    }
+
+    /// As [`Self::harden`], and flushes the slot that a half commit at the end counts by.
+    pub(crate) fn harden_all(&self) -> Result<()> {
+        self.harden()?;
+        let mut slots = lock(&self.slots);
+        slots.turn(self.flushes_done());
+        if !slots.is_kept(self.flushes_done()) && slots.newest() == self.acknowledged() {
+            self.flush()?;
+            slots.turn(self.flushes_done());
         }
         Ok(())
     }
@@ -306,7 +309,7 @@ impl Checkpoints {
     }
 
     fn slot(&self, point: Point) -> Slot {
-        Slot { point, zeroed_to: self.zeroed_to.load(Ordering::Acquire) }
+        Slot { point, zeroed_to: self.space.zeroed_to() }
     }
 
     /// Writes the durable point into the working slot, unless the slot written last tells it.
@@ -332,22 +335,13 @@ impl Checkpoints {
     /// Fills space ahead with zeros, so that small commits needn't make the file grow. Failures
     /// are of no consequence: the commit that needs the space will meet them.
     pub(crate) fn prefill(&self) -> Result<()> {
-        let progress = *lock(&self.progress);
-        let end = progress.acknowledged.position;
-        if progress.commits < 2 || self.zeroed_to.load(Ordering::Acquire) >= end + PREFILL_LOW {
-            return Ok(());
-        }
         self.check_usable()?;
-        let space = lock(&self.space);
-        let from = self.zeroed_to.load(Ordering::Acquire);
-        let step = PREFILL_STEP - from % PREFILL_STEP;
-        let zeros = vec![0; usize::try_from(step).unwrap_or_default()];
-        let written = self.storage.write_at(from, &zeros);
-        if written.is_ok() {
-            self.zeroed_to.fetch_max(from + step, Ordering::AcqRel);
-        }
-        drop(space);
-        if written.is_ok() && progress.flushing {
+        let look = {
+            let mut progress = lock(&self.progress);
+            let flushing = std::mem::take(&mut progress.flushing);
+            Look { end: progress.acknowledged.position, commits: progress.commits, flushing }
+        };
+        if self.space.fill(&*self.storage, look).unwrap_or(false) && look.flushing {
             self.flush()?;
         }
         Ok(())
@@ -463,7 +457,7 @@ impl Checkpoints {
         let trimmed = self.storage.len().map_err(io)? != point.position;
         if trimmed {
             self.storage.set_len(point.position).map_err(io)?;
-            self.zeroed_to.store(point.position, Ordering::Release);
+            self.space.set(point.position);
         }
         self.advance_slot()?;
         let mut progress = lock(&self.progress);

@@ -3,8 +3,8 @@
 //! In reading order: `format` and `frame` are the bytes; `head` is the first 16 KiB; `reader`
 //! follows the chain; `survey` judges what it finds; `recover` makes it fit to be written;
 //! `create` makes a new one; `slots` and `checkpoints` know how far it is flushed, and have the recipe of
-//! each commit `level`; `writer` writes transactions. This
-//! room doesn't know the store. (`mistakes` is for tests only.)
+//! each commit `level`; `space` ahead is zeros; `writer` writes transactions. This room doesn't know the
+//! store. (`mistakes` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 
 mod checkpoints;
@@ -20,7 +20,11 @@ pub mod mistakes;
 mod reader;
 mod recover;
 mod slots;
+mod space;
 mod survey;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 #[cfg(test)]
 mod vectors;
 mod writer;

@@ -113,9 +113,10 @@ pub(crate) fn settle(
         // Written again, the same bytes, so that the first flush covers it, and it is whole when the
         // other slot is written: the flush at the end of the last session may have failed.
         let zeroed_to = survey.end.position;
-        let newest = survey.head.newest_slot();
-        if let Some(slot) = newest.filter(|slot| slot.point != survey.head.start()) {
-            head::write_slot(storage, 1 - next_slot, &slot, survey.head.hash).map_err(io)?;
+        write_newest_slot_again(storage, survey).map_err(io)?;
+        if survey.counted_flushed {
+            // The last commit counts because of that slot. What is shown has to stay.
+            storage.flush().map_err(io)?;
         }
         let slots = Slots::new(next_slot, survey.end);
         return Ok(Settled { recovered: Recovered::default(), zeroed_to, slots });
@@ -130,6 +131,14 @@ pub(crate) fn settle(
     let zeroed_to = make_durable(storage, survey).map_err(io)?;
     describe(&mut recovered, survey);
     Ok(Settled { recovered, zeroed_to, slots: Slots::whole(next_slot, survey.end) })
+}
+
+/// Writes the same bytes again: a flush that failed may have lost them, though they show.
+fn write_newest_slot_again(storage: &dyn Storage, survey: &Survey) -> std::io::Result<()> {
+    let newest = survey.head.newest_slot().filter(|slot| slot.point != survey.head.start());
+    newest.map_or(Ok(()), |slot| {
+        head::write_slot(storage, 1 - survey.head.older_slot(), &slot, survey.head.hash)
+    })
 }
 
 /// Steps 2 to 5. Gives how far zeros follow the end.
@@ -148,6 +157,7 @@ fn make_durable(storage: &dyn Storage, survey: &Survey) -> std::io::Result<u64> 
         storage.set_len(zeroed_to)?;
     }
     survey.head.repair_headers(storage)?;
+    write_newest_slot_again(storage, survey)?;
     if !is_made(Mistake::RecoveryNotFlushed) {
         storage.flush()?;
     }
@@ -196,7 +206,8 @@ fn last_nonzero(storage: &dyn Storage, survey: &Survey) -> std::io::Result<u64> 
     Ok(last)
 }
 
-/// Reads the next step of a range; an error if the file ended before.
+/// Reads the next step of a range, twice: what is read here is cut, so that a wrong bit would be all
+/// that is left of it. An error if the reads differ, or if the file ended before.
 fn read_step(
     storage: &dyn Storage,
     from: u64,
@@ -204,11 +215,18 @@ fn read_step(
     bytes: &mut Vec<u8>,
 ) -> std::io::Result<()> {
     let step = usize::try_from((to - from).min(COPY_STEP)).map_err(std::io::Error::other)?;
+    let mut again = vec![0; step];
     bytes.resize(step, 0);
-    match storage.read_at(from, bytes)? {
-        read if read == step => Ok(()),
-        _ => Err(std::io::ErrorKind::UnexpectedEof.into()),
+    for buffer in [&mut *bytes, &mut again] {
+        if storage.read_at(from, buffer)? != step {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
     }
+    if *bytes == again {
+        return Ok(());
+    }
+    let message = format!("two reads of {step} bytes at position {from} gave different ones");
+    Err(std::io::Error::new(std::io::ErrorKind::InvalidData, message))
 }
 
 /// Step 1. Having no space for the copy is no reason not to open: it is reported.

@@ -29,6 +29,8 @@ pub(crate) struct Survey {
     pub(crate) doubtful: VecDeque<Point>,
     /// Whether a commit was found to count only after another had been visited that doesn't.
     pub(crate) counted_late: bool,
+    /// Whether that commit counts only because it is known to have been flushed.
+    pub(crate) counted_flushed: bool,
     /// The last commit time that came from a clock.
     pub(crate) last_clock_time: i64,
     /// B: the first position that doesn't verify.
@@ -85,6 +87,7 @@ impl Survey {
             end: head.start(),
             doubtful: VecDeque::new(),
             counted_late: false,
+            counted_flushed: false,
             last_clock_time: i64::MIN,
             verified_to: FRAMES_AT,
             uncommitted_frames: 0,
@@ -99,7 +102,10 @@ impl Survey {
         }
         survey.verified_to = reader.position();
         if survey.look_ahead(&mut reader).map_err(io)? {
+            let visited = survey.end;
             survey.count_flushed();
+            // What the tail says to have been flushed was known to no visit.
+            survey.counted_late |= survey.end != visited;
             return Ok(survey);
         }
         Err(Error::corrupt(format!(
@@ -126,6 +132,7 @@ impl Survey {
             end: from,
             doubtful: VecDeque::new(),
             counted_late: false,
+            counted_flushed: false,
             last_clock_time: i64::MIN,
             verified_to: from.position,
             uncommitted_frames: 0,
@@ -168,6 +175,7 @@ impl Survey {
         if counts_alone || is_made(Mistake::DoubtfulAccepted) {
             self.doubtful.clear();
             self.end = point;
+            self.counted_flushed = false;
         } else {
             self.doubtful.push_back(point);
             self.count_flushed();
@@ -182,6 +190,7 @@ impl Survey {
     fn count_flushed(&mut self) {
         while let Some(point) = self.doubtful.front().filter(|point| point.position <= self.hard) {
             self.end = *point;
+            self.counted_flushed = true;
             self.doubtful.pop_front();
             self.counted_late |= !self.doubtful.is_empty();
         }

@@ -63,7 +63,7 @@ struct Script {
 impl Script {
     fn commit(&mut self, level: Level, time: Option<i64>) {
         let point = self.writer.commit(level, time).unwrap();
-        self.checkpoints.reach(level, point).unwrap();
+        self.checkpoints.reach(level, point, None).unwrap();
         self.checkpoints.acknowledge(point, 1, level.flushes());
     }
 

@@ -34,6 +34,8 @@ pub(crate) struct Writer {
     frame: Vec<u8>,
     /// The last transaction.
     committed: Point,
+    /// The durable position in the last frame.
+    claimed: u64,
     /// Where the next frame goes, and the chain it follows.
     written: u64,
     chain: u64,
@@ -70,6 +72,7 @@ impl Writer {
             encoder: Encoder::default(),
             frame: vec![0; FRAME_HEADER_LEN],
             committed,
+            claimed: position,
             written: position,
             chain,
             nonce,
@@ -171,6 +174,11 @@ impl Writer {
         self.committed
     }
 
+    /// Gives the durable position in the last frame that was written.
+    pub(crate) const fn claimed(&self) -> u64 {
+        self.claimed
+    }
+
     /// Writes the commit frame. Gives the point behind it, which counts once the level's other steps
     /// are done: [`Checkpoints::reach`].
     pub(crate) fn commit(&mut self, level: Level, time: Option<i64>) -> Result<Point> {
@@ -252,6 +260,7 @@ impl Writer {
         let written = self.checkpoints.write_frames(self.written, &self.frame);
         written.map_err(|error| self.cannot_write(error))?;
         self.written = self.dirty_to;
+        self.claimed = header.durable;
         self.chain = chain;
         self.start_frame();
         Ok(chain)

@@ -18,6 +18,7 @@ mod evolved;
 mod examples;
 mod generated;
 mod generated_for_tests;
+mod group;
 mod history_model;
 mod hostile;
 mod indexes;

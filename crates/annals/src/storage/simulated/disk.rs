@@ -91,6 +91,14 @@ impl SimulatedDisk {
         self.machine().is_off
     }
 
+    /// Gives a copy of the machine as it is when all processes have died: what they wrote shows, and
+    /// is on the disk or not, as before; no file is open, and nothing is planned. The counts and the
+    /// transcript go on from these.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self::from_machine(self.machine().fork())
+    }
+
     /// Lets one operation fail.
     pub fn fail_at(&self, operation: u64, fault: Fault) {
         self.machine().plan.add(operation, fault);
@@ -115,6 +123,11 @@ impl SimulatedDisk {
     /// fit is written as far as it does. Files without name and handle take no space.
     pub fn limit_space(&self, bytes: u64) {
         self.machine().plan.space = Some(bytes);
+    }
+
+    /// Lets the disk be full during this many operations: no file can grow.
+    pub fn fill_at(&self, operation: u64, count: u64) {
+        self.machine().plan.fill(operation..operation.saturating_add(count));
     }
 
     /// Ends the limit of space.

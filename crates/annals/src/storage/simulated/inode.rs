@@ -48,6 +48,12 @@ impl Inode {
         Self { length: Fact::flushed(len), sectors, holders: Holders::default(), handles: 0 }
     }
 
+    /// Gives the same file, with all that may be found of it, but open nowhere.
+    pub(super) fn closed(&self) -> Self {
+        let (length, sectors) = (self.length.clone(), self.sectors.clone());
+        Self { length, sectors, holders: Holders::default(), handles: 0 }
+    }
+
     pub(super) fn len(&self) -> u64 {
         *self.length.newest()
     }

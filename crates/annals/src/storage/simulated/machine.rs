@@ -46,6 +46,17 @@ impl Machine {
         }
     }
 
+    /// Gives a copy on which nothing is open, and nothing goes wrong any more.
+    pub(super) fn fork(&self) -> Self {
+        let inodes = self.inodes.iter().map(|(number, inode)| (*number, inode.closed()));
+        let mut fork = Self::new(self.seed, inodes.collect(), self.names.clone());
+        fork.operations = self.operations;
+        fork.reads = self.reads;
+        fork.transcript.clone_from(&self.transcript);
+        fork.is_off = self.is_off;
+        fork
+    }
+
     pub(super) fn check_power(&self) -> io::Result<()> {
         if self.is_off { Err(power_off()) } else { Ok(()) }
     }
@@ -274,7 +285,7 @@ impl Machine {
 
     /// Gives the length up to which a file may be written.
     fn room_for(&self, inode: u64) -> u64 {
-        let Some(space) = self.plan.space else { return u64::MAX };
+        let Some(space) = self.plan.space_at(self.operations) else { return u64::MAX };
         let named = |number: u64| self.names.values().any(|name| *name.newest() == Some(number));
         let others = self
             .inodes

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 
 /// How an operation that changes something fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub(super) struct Plan {
     read_faults: BTreeMap<u64, ReadFault>,
     /// How many bytes the disk holds.
     pub(super) space: Option<u64>,
+    /// During which operations nothing is left of it.
+    full: Option<Range<u64>>,
 }
 
 impl Plan {
@@ -61,6 +64,19 @@ impl Plan {
 
     pub(super) fn add_read(&mut self, read: u64, fault: ReadFault) {
         self.read_faults.insert(read, fault);
+    }
+
+    pub(super) fn fill(&mut self, operations: Range<u64>) {
+        self.full = Some(operations);
+    }
+
+    /// Gives how many bytes the disk holds in the operation after which there were `operations`.
+    pub(super) fn space_at(&self, operations: u64) -> Option<u64> {
+        let number = operations.saturating_sub(1);
+        match &self.full {
+            Some(full) if full.contains(&number) => Some(0),
+            _ => self.space,
+        }
     }
 
     pub(super) fn clear(&mut self) {

@@ -2,7 +2,7 @@
 
 use annals::storage::simulated::Rng;
 use annals::{
-    Blob, Command, FieldNumber, Level, RowId, Table, TableNumber, Transaction, Type, Value,
+    Blob, Command, FieldNumber, Level, RowId, Schema, Table, TableNumber, Transaction, Type, Value,
     ValueRef,
 };
 
@@ -39,39 +39,82 @@ fn add_field(table: TableNumber, name: String, ty: Type, default: Option<Value>)
 
 /// Creates the table, or changes the schema in one of the ways that there are.
 pub(super) fn define(tx: &mut Transaction<'_>, rng: &mut Rng) -> annals::Result<()> {
-    let (name, schema) = (format!("n{:x}", rng.number()), tx.view().schema());
-    let Some(table) = schema.table(TABLE).cloned() else { return define_table(tx) };
+    let name = format!("n{:x}", rng.number());
+    if tx.view().schema().table(TABLE).is_none() {
+        return define_table(tx);
+    }
+    match command(tx.view().schema(), &name, rng) {
+        Some(command) => tx.apply_command(&command),
+        None => define_another(tx, name),
+    }
+}
+
+/// Gives a change of the schema; none for one more table.
+fn command(schema: &Schema, name: &str, rng: &mut Rng) -> Option<Command> {
+    let (table, name) = (schema.table(TABLE)?, name.to_owned());
     let more: Vec<_> = table.fields[2..].iter().map(|field| field.number).collect();
     let another = schema.tables().iter().map(|table| table.number).find(|&number| number != TABLE);
     let field = |rng: &mut Rng| more[rng.index(more.len())];
-    let command = match rng.below(9) {
+    Some(match rng.below(9) {
         0 => Command::RenameTable { table: TABLE, name },
         1 => Command::RenameField { table: TABLE, field: NAME, name },
         2 if !more.is_empty() => Command::DropField { table: TABLE, field: field(rng) },
         3 => match schema.indexes() {
-            [] => {
-                let fields = vec![NUMBER];
-                Command::CreateIndex { name, table: TABLE, fields, unique: false }
-            }
+            [] => by_number(name),
             [first, ..] => Command::DropIndex { index: first.number },
         },
-        4 | 5 => match another {
-            Some(table) => Command::DropTable { table },
-            None => return define_another(tx, name),
-        },
+        4 | 5 => Command::DropTable { table: another? },
         6 => add_field(TABLE, name, Type::Blob, None),
         _ => add_field(TABLE, name, Type::Int64, Some(Value::Int64(7))),
-    };
-    tx.apply_command(&command)
+    })
+}
+
+/// Does all that an upgrade is to do, with the rows of its function, so that the schema and the state
+/// after it are known; the caller takes it back. As in an upgrade, indexes go first, and come last.
+pub(super) fn plan_upgrade(
+    tx: &mut Transaction<'_>,
+    (commands, rows): (&mut Rng, &mut Rng),
+) -> annals::Result<()> {
+    let name = format!("n{:x}", commands.number());
+    let mut indexes = Vec::new();
+    if tx.view().schema().table(TABLE).is_none() {
+        define_fields(tx)?;
+        indexes.push(by_number("by_number".to_owned()));
+    }
+    for number in 0..1 + commands.below(3) {
+        let name = format!("n{:x}", commands.number());
+        match command(tx.view().schema(), &name, commands) {
+            Some(command @ Command::CreateIndex { .. }) => indexes.push(command),
+            Some(Command::DropIndex { .. }) if number > 0 => {}
+            Some(command) => tx.apply_command(&command)?,
+            None => tx.apply_command(&Command::CreateTable { name })?,
+        }
+    }
+    tx.apply_command(&Command::Custom { name })?;
+    custom(tx, rows)?;
+    indexes.iter().try_for_each(|command| tx.apply_command(command))
+}
+
+/// The program's function of an upgrade.
+pub(super) fn custom(tx: &mut Transaction<'_>, rng: &mut Rng) -> annals::Result<()> {
+    let rows = 1 + rng.below(4);
+    write(tx, rng, rows)
 }
 
 fn define_table(tx: &mut Transaction<'_>) -> annals::Result<()> {
+    define_fields(tx)?;
+    tx.apply_command(&by_number("by_number".to_owned()))
+}
+
+fn define_fields(tx: &mut Transaction<'_>) -> annals::Result<()> {
     tx.apply_command(&Command::CreateTable { name: "item".to_owned() })?;
     tx.apply_command(&add_field(TABLE, "name".to_owned(), Type::String, None))?;
     tx.apply_command(&add_field(TABLE, "number".to_owned(), Type::Int64, None))?;
-    tx.apply_command(&add_field(TABLE, "content".to_owned(), Type::Blob, None))?;
-    let (name, fields) = ("by_number".to_owned(), vec![NUMBER]);
-    tx.apply_command(&Command::CreateIndex { name, table: TABLE, fields, unique: false })
+    tx.apply_command(&add_field(TABLE, "content".to_owned(), Type::Blob, None))
+}
+
+fn by_number(name: String) -> Command {
+    Command::CreateIndex { name, table: TABLE, fields: vec![NUMBER], unique: false }
 }
 
 /// Makes a table to be dropped some time, with a row in it.
@@ -145,6 +188,19 @@ fn row<'a>(table: &Table, name: &'a str, blob: Option<Blob>) -> Vec<ValueRef<'a>
         _ => ValueRef::Int64(i64::try_from(name.len()).unwrap()),
     };
     table.fields.iter().map(|field| value(field.ty)).collect()
+}
+
+/// Writes one row of this many bytes.
+pub(super) fn write_sized(
+    tx: &mut Transaction<'_>,
+    rng: &mut Rng,
+    bytes: usize,
+) -> annals::Result<()> {
+    define_first(tx)?;
+    let letter = char::from(b'a' + u8::try_from(rng.below(26)).unwrap());
+    let mut text = format!("{:016x}{}", rng.number(), letter.to_string().repeat(bytes));
+    text.truncate(bytes.max(16));
+    insert(tx, &text, None)
 }
 
 /// Writes a bit more than two data frames, one of them full of pieces of a blob.

@@ -6,11 +6,14 @@
 //! drawn from the place itself), the operation of the crash after that opening began, and so on.
 //! `ANNALS_TEST_CRASH=place` repeats just that.
 
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use annals::Level;
 use annals::journal::format::hash;
+use annals::storage::Directory;
 use annals::storage::simulated::{CrashStates, Fault, Rng, SimulatedDisk};
 
 use super::history::{Checked, History};
@@ -22,29 +25,72 @@ use super::world::{End, Errors, Stop, World};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
     /// Up to so many states all are tried; of more than that, `samples`. The second number of each
-    /// is for a crash after a crash.
-    pub(super) few: [u128; 2],
-    pub(super) samples: [u64; 2],
-    /// In so many of 1000 states the power goes off again at every operation of their opening. The
-    /// second number is for those after a killed process.
+    /// is for a crash after a crash, the third for one after two.
+    pub(super) few: [u128; 3],
+    pub(super) samples: [u64; 3],
+    /// In so many of 1000 states the power goes off again at every operation of their opening: of
+    /// those after a first crash, and after a second one.
     pub(super) again: [u64; 2],
+    /// The same of those after a killed process.
+    pub(super) killed: u64,
     /// One of so many operations gets each kind of fault.
     pub(super) faults: u64,
+    /// In so many of 1000 states each read of their opening goes wrong.
+    pub(super) reads: u64,
 }
 
 pub(super) struct Explorer {
     pub(super) effort: Effort,
     only: Option<String>,
     states: AtomicU64,
+    /// The states that were tried, so that none is tried twice.
+    seen: Mutex<HashSet<u64>>,
 }
 
+/// What goes wrong at an operation.
+#[derive(Clone, Copy, Debug)]
+enum Trouble {
+    /// It fails.
+    One(Fault),
+    /// The disk is full for so many operations.
+    Full(u64),
+}
+
+impl Trouble {
+    fn plan(self, disk: &SimulatedDisk, operation: u64) {
+        match self {
+            Self::One(fault) => disk.fail_at(operation, fault),
+            Self::Full(count) => disk.fill_at(operation, count),
+        }
+    }
+}
+
+/// In places they are called by their number.
+const TROUBLES: [Trouble; 8] = [
+    Trouble::One(Fault::Io),
+    Trouble::One(Fault::NoSpace),
+    Trouble::One(Fault::FlushLoses),
+    Trouble::One(Fault::ShortWrite { bytes: 8 }),
+    Trouble::One(Fault::ShortWrite { bytes: 600 }),
+    Trouble::One(Fault::SplitWrite { bytes: 100 }),
+    Trouble::Full(2),
+    Trouble::Full(12),
+];
+
+const TROUBLES_OF_OPENING: [Trouble; 4] = [
+    Trouble::One(Fault::FlushLoses),
+    Trouble::One(Fault::ShortWrite { bytes: 520 }),
+    Trouble::One(Fault::NoSpace),
+    Trouble::Full(8),
+];
+
 /// Makes the disk of one state, as often as it is needed.
-type Make<'a> = &'a dyn Fn() -> SimulatedDisk;
+pub(super) type Make<'a> = &'a dyn Fn() -> SimulatedDisk;
 
 impl Explorer {
     pub(super) fn new(effort: Effort) -> Self {
         let only = std::env::var("ANNALS_TEST_CRASH").ok().map(|place| place + "/");
-        Self { effort, only, states: AtomicU64::new(0) }
+        Self { effort, only, states: AtomicU64::new(0), seen: Mutex::default() }
     }
 
     /// Gives how many states were opened.
@@ -52,9 +98,9 @@ impl Explorer {
         self.states.load(Ordering::Relaxed)
     }
 
-    /// Counts what another one explored.
-    pub(super) fn add(&self, other: &Self) {
-        self.states.fetch_add(other.states(), Ordering::Relaxed);
+    /// Counts one more state.
+    pub(super) fn count_one(&self) {
+        self.states.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Cuts the power at every operation of a workload.
@@ -66,7 +112,8 @@ impl Explorer {
             }
             let (world, _) = run(workload, Errors::AreFatal, |disk| disk.crash_at(operation))
                 .map_err(|text| format!("{place}: {text}"))?;
-            self.every_state(&place, &world.disk.crash_states(), &world.history, 0)?;
+            self.every_state(&place, &world.disk.crash_states(), &world.history, 0)
+                .map_err(|text| format!("{text}\nafter\n{}", world.disk.transcript()))?;
         }
         Ok(())
     }
@@ -79,22 +126,24 @@ impl Explorer {
             if !self.is_wanted(&place) {
                 continue;
             }
-            let killed = || {
-                run(workload, Errors::AreFatal, |disk| disk.fail_from(operation, Fault::Io))
-                    .map(|(mut world, _)| {
-                        world.database = None;
-                        world.disk.clear_plan();
-                        (world.disk, world.history)
-                    })
-                    .map_err(|text| format!("{place}: {text}"))
-            };
-            let (_, history) = killed()?;
+            let kill = |disk: &SimulatedDisk| disk.fail_from(operation, Fault::Io);
+            let (mut world, _) =
+                run(workload, Errors::AreFatal, kill).map_err(|text| format!("{place}: {text}"))?;
+            world.database = None;
+            let history = world.history;
             let at_least = history.acknowledged();
-            let make: Make<'_> = &|| killed().unwrap().0;
-            let operations = self.state(&place, make, &history, at_least)?;
-            if self.is_chosen(&place, self.effort.again[1]) {
-                self.again(&place, make, &history, (at_least, operations))?;
-            }
+            let make: Make<'_> = &|| world.disk.fork();
+            let explored = || {
+                let Some(operations) = self.state(&place, make, &history, at_least)? else {
+                    return Ok(());
+                };
+                self.reads_of_opening(&place, make, &history, at_least)?;
+                if !self.is_chosen(&place, self.effort.killed) {
+                    return Ok(());
+                }
+                self.again(&place, make, &history, (at_least, operations), 1)
+            };
+            explored().map_err(|text| format!("{text}\nafter\n{}", world.disk.transcript()))?;
         }
         Ok(())
     }
@@ -103,28 +152,21 @@ impl Explorer {
     /// goes off.
     pub(super) fn faults(&self, workload: &str) -> Checked {
         let total = count(workload)?;
-        let kinds = [
-            Fault::Io,
-            Fault::NoSpace,
-            Fault::FlushLoses,
-            Fault::ShortWrite { bytes: 8 },
-            Fault::ShortWrite { bytes: 600 },
-            Fault::SplitWrite { bytes: 100 },
-        ];
         for operation in (0..total).filter(|at| (at + total) % self.effort.faults == 0) {
-            for (kind, fault) in kinds.into_iter().enumerate() {
+            for (kind, trouble) in TROUBLES.into_iter().enumerate() {
                 for later in [1, 3, 8, u64::MAX / 2] {
                     let place = format!("{workload}/fault@{operation}-{kind}/power@{later}");
                     if !self.is_wanted(&place) {
                         continue;
                     }
                     let plan = |disk: &SimulatedDisk| {
-                        disk.fail_at(operation, fault);
+                        trouble.plan(disk, operation);
                         disk.crash_at(operation + later);
                     };
                     let (world, _) = run(workload, Errors::AreFaults, plan)
                         .map_err(|text| format!("{place}: {text}"))?;
-                    self.every_state(&place, &world.disk.crash_states(), &world.history, 1)?;
+                    self.every_state(&place, &world.disk.crash_states(), &world.history, 1)
+                        .map_err(|text| format!("{text}\nafter\n{}", world.disk.transcript()))?;
                 }
             }
         }
@@ -141,11 +183,16 @@ impl Explorer {
     ) -> Checked {
         let (few, samples) = (self.effort.few[depth], self.effort.samples[depth]);
         let state = |place: String, make: Make<'_>| {
-            let operations = self.state(&place, make, history, history.durable)?;
-            if depth > 0 || !self.is_chosen(&place, self.effort.again[0]) {
+            let Some(operations) = self.state(&place, make, history, history.durable)? else {
                 return Ok(());
+            };
+            self.reads_of_opening(&place, make, history, history.durable)?;
+            match self.effort.again.get(depth) {
+                Some(share) if self.is_chosen(&place, *share) => {
+                    self.again(&place, make, history, (history.durable, operations), depth + 1)
+                }
+                _ => Ok(()),
             }
-            self.again(&place, make, history, (history.durable, operations))
         };
         if let Some(count) = states.count().filter(|count| *count <= few) {
             return (0..count).try_for_each(|number| {
@@ -165,35 +212,51 @@ impl Explorer {
     }
 
     /// Opens one state, judges it, goes on. Gives how many operations there were, up to a few behind
-    /// the opening.
+    /// the opening; none if this was done already, or isn't wanted.
     fn state(
         &self,
         place: &str,
         make: Make<'_>,
         history: &History,
         at_least: usize,
-    ) -> Checked<u64> {
+    ) -> Checked<Option<u64>> {
         if !self.is_wanted(place) {
-            return Ok(0);
+            return Ok(None);
         }
-        self.states.fetch_add(1, Ordering::Relaxed);
         let disk = make();
+        if !self.is_new(&disk, history, at_least) {
+            return Ok(None);
+        }
+        self.count_one();
         let before = disk.operations();
         let looked = catch_unwind(AssertUnwindSafe(|| look(&disk, history, at_least)));
         let opening = looked
             .unwrap_or_else(|_| Err("panicked".to_owned()))
             .map_err(|text| format!("{place}: {text}\n{}", disk.transcript()))?;
-        Ok((disk.operations() - before).min(opening + 8))
+        Ok(Some((disk.operations() - before).min(opening + 8)))
+    }
+
+    /// Tells whether this state, with these promises, wasn't tried yet.
+    fn is_new(&self, disk: &SimulatedDisk, history: &History, at_least: usize) -> bool {
+        let mut key = history.key(at_least);
+        // The page cache of a machine whose process was killed holds more than what can be read.
+        key.extend(disk.operations().to_le_bytes());
+        for name in disk.list().unwrap() {
+            key.extend(hash(&disk.content(&name).unwrap()).to_le_bytes());
+            key.extend(name.bytes());
+        }
+        self.seen.lock().unwrap().insert(hash(&key))
     }
 
     /// Opens the same state again and again; each time the power goes off one operation later, or
-    /// that operation fails.
+    /// that operation fails. This is crash number `depth + 1`.
     fn again(
         &self,
         place: &str,
         make: Make<'_>,
         history: &History,
         (at_least, operations): (usize, u64),
+        depth: usize,
     ) -> Checked {
         for operation in 0..operations {
             let place = format!("{place}/again@{operation}");
@@ -206,16 +269,16 @@ impl Explorer {
             if let Err(Stop::Broken(text)) = world.open(at_least).and_then(|()| go_on(&mut world)) {
                 return Err(format!("{place}: {text}"));
             }
-            self.every_state(&place, &world.disk.crash_states(), &world.history, 1)?;
+            self.every_state(&place, &world.disk.crash_states(), &world.history, depth)?;
         }
-        for fault in [Fault::FlushLoses, Fault::ShortWrite { bytes: 520 }] {
+        for (kind, trouble) in TROUBLES_OF_OPENING.into_iter().enumerate() {
             for operation in 0..operations {
-                let place = format!("{place}/{fault:?}@{operation}").replace(' ', "");
+                let place = format!("{place}/fault@{operation}-{kind}");
                 if !self.is_wanted(&place) {
                     continue;
                 }
                 let disk = make();
-                disk.fail_at(disk.operations() + operation, fault);
+                trouble.plan(&disk, disk.operations() + operation);
                 let mut world = World::new(disk, 1, history.clone(), Errors::AreFaults);
                 let write = Step::Write { rows: 1, level: Level::Soft };
                 if let Err(Stop::Broken(text)) =
@@ -223,18 +286,18 @@ impl Explorer {
                 {
                     return Err(format!("{place}: {text}"));
                 }
-                self.every_state(&place, &world.disk.crash_states(), &world.history, 1)?;
+                self.every_state(&place, &world.disk.crash_states(), &world.history, depth)?;
             }
         }
         Ok(())
     }
 
     /// Tells whether something is done at a place that is done only at so many of 1000.
-    fn is_chosen(&self, place: &str, share: u64) -> bool {
+    pub(super) fn is_chosen(&self, place: &str, share: u64) -> bool {
         hash(place.as_bytes()) % 1000 < share || self.only.is_some()
     }
 
-    fn is_wanted(&self, place: &str) -> bool {
+    pub(super) fn is_wanted(&self, place: &str) -> bool {
         let place = format!("{place}/");
         let only = self.only.as_ref();
         only.is_none_or(|only| only.starts_with(&place) || place.starts_with(only.as_str()))
@@ -258,8 +321,9 @@ pub(super) fn run(
 }
 
 /// Gives how many operations a workload has when nothing goes wrong.
-fn count(workload: &str) -> Checked<u64> {
-    let (world, end) = run(workload, Errors::AreFatal, |_| ())?;
+pub(super) fn count(workload: &str) -> Checked<u64> {
+    let (world, end) =
+        run(workload, Errors::AreFatal, |_| ()).map_err(|text| format!("{workload}: {text}"))?;
     assert_eq!(end, End::Finished, "nothing went wrong");
     Ok(world.disk.operations())
 }
@@ -283,7 +347,8 @@ fn look(disk: &SimulatedDisk, history: &History, at_least: usize) -> Checked<u64
 /// Writes some more, closes and opens.
 fn go_on(world: &mut World) -> Result<(), Stop> {
     world.step(Step::Write { rows: 1, level: Level::Soft })?;
-    world.step(Step::Write { rows: 2, level: Level::Checksummed })?;
+    let level = Level::ALL[world.history.acknowledged() % Level::ALL.len()];
+    world.step(Step::Write { rows: 2, level })?;
     world.step(Step::Rest)?;
     world.step(Step::Reopen)?;
     judge::closed(&world.disk)

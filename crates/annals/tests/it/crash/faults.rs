@@ -22,7 +22,7 @@ fn open_world(seed: u64) -> World {
 fn write(world: &mut World, rows: u64, level: Level) -> annals::Result<()> {
     let (done, after) = change(world, rows, level);
     if done.is_ok() {
-        world.history.acknowledge(after.unwrap(), level.is_durable());
+        world.history.commit(after.unwrap(), level);
     }
     done
 }
@@ -109,7 +109,7 @@ fn a_failed_flush_is_final_until_the_database_is_opened_again() {
         for part in ["transaction 3", "chain", "reopen the database"] {
             assert!(error.to_string().contains(part), "{error}");
         }
-        world.history.in_flight = after;
+        world.history.submit(after.unwrap(), Level::Checksummed);
         let explorer = Explorer::new(DEFAULT);
         let states = world.disk.crash_states();
         explorer.every_state("failed-flush", &states, &world.history, 1).unwrap();

@@ -2,7 +2,7 @@
 
 use annals::journal::format::hash;
 use annals::storage::simulated::is_power_off;
-use annals::{Blob, BlobReader, Database, ErrorKind, Snapshot, Transaction, ValueRef, View};
+use annals::{Blob, BlobReader, Database, ErrorKind, Level, Snapshot, Transaction, ValueRef, View};
 
 /// What a test gives when a promise is broken: a text that says which.
 pub(super) type Checked<T = ()> = Result<T, String>;
@@ -30,18 +30,12 @@ impl State {
         let mut text = Vec::from(view.schema().to_text());
         for table in view.schema().tables() {
             let rows = view.table(table.number).unwrap();
-            text.extend(format!("{} {};", rows.next_id(), rows.len()).bytes());
+            text.extend(rows.next_id().to_le_bytes());
+            text.extend(rows.len().to_le_bytes());
             for row in rows.rows() {
                 let row = row.unwrap();
                 text.extend(row.id().0.to_le_bytes());
-                for field in &table.fields {
-                    match row.value(field.number) {
-                        ValueRef::String(long) if long.len() > 100 => {
-                            text.extend(hash(long.as_bytes()).to_le_bytes());
-                        }
-                        value => text.extend(format!("{value:?},").bytes()),
-                    }
-                }
+                table.fields.iter().for_each(|field| push(&mut text, row.value(field.number)));
             }
         }
         for number in 1.. {
@@ -55,6 +49,30 @@ impl State {
     }
 }
 
+/// Adds a value, so that no two lists of values give the same bytes.
+fn push(text: &mut Vec<u8>, value: ValueRef<'_>) {
+    match value {
+        ValueRef::Null => text.push(0),
+        ValueRef::Int64(number) => {
+            text.push(1);
+            text.extend(number.to_le_bytes());
+        }
+        ValueRef::String(string) => {
+            text.push(2);
+            text.extend(string.len().to_le_bytes());
+            match string.len() {
+                0..100 => text.extend(string.bytes()),
+                _ => text.extend(hash(string.as_bytes()).to_le_bytes()),
+            }
+        }
+        ValueRef::Blob(blob) => {
+            text.push(3);
+            text.extend(blob.0.to_le_bytes());
+        }
+        other => text.extend(format!("{other:?};").bytes()),
+    }
+}
+
 /// All states there were, and how much of that is promised.
 #[derive(Clone, Debug)]
 pub(super) struct History {
@@ -62,8 +80,9 @@ pub(super) struct History {
     states: Vec<State>,
     /// The last transaction that was acknowledged as durable, or that an opening showed.
     pub(super) durable: usize,
-    /// The state after a commit whose outcome nobody was told.
-    pub(super) in_flight: Option<State>,
+    /// The states after the commits behind the last acknowledged one that may be there, in order:
+    /// handed in, or of an outcome that nobody was told.
+    pending: Vec<(State, Level)>,
     /// Whether an opening ever returned: from then on the file must exist.
     pub(super) opened: bool,
     /// A position that a slot on the disk must reach: recovery or a close flushed one there.
@@ -75,7 +94,17 @@ impl History {
         let nothing = annals::store::Store::new();
         let none = &|_| Err(annals::Error::new(ErrorKind::NotFound, ""));
         let empty = State::with(nothing.view(), none).unwrap();
-        Self { states: vec![empty], durable: 0, in_flight: None, opened: false, hard: 0 }
+        Self { states: vec![empty], durable: 0, pending: Vec::new(), opened: false, hard: 0 }
+    }
+
+    /// Gives all that is promised, as bytes.
+    pub(super) fn key(&self, at_least: usize) -> Vec<u8> {
+        let flags = [u8::from(self.opened), u8::try_from(self.pending.len()).unwrap()];
+        let numbers = [at_least as u64, self.durable as u64, self.hard];
+        let pending = self.pending.iter().map(|(state, _)| state);
+        let states = self.states.iter().chain(pending).map(|state| state.0);
+        let numbers = numbers.into_iter().chain(states).flat_map(u64::to_le_bytes);
+        flags.into_iter().chain(numbers).collect()
     }
 
     /// Gives the txid of the last acknowledged transaction.
@@ -87,11 +116,57 @@ impl History {
         self.states[self.acknowledged()]
     }
 
-    pub(super) fn acknowledge(&mut self, state: State, is_durable: bool) {
-        self.states.push(state);
-        if is_durable {
-            self.durable = self.acknowledged();
+    /// Gives the txid of the last transaction that may be there.
+    pub(super) fn submitted(&self) -> usize {
+        self.acknowledged() + self.pending.len()
+    }
+
+    /// Notes a commit that was handed in, or that failed so that it may be there.
+    pub(super) fn submit(&mut self, state: State, level: Level) {
+        self.pending.push((state, level));
+    }
+
+    /// Notes that a commit was handed in and acknowledged, with all before it.
+    pub(super) fn commit(&mut self, state: State, level: Level) {
+        self.submit(state, level);
+        self.acknowledge(self.submitted());
+    }
+
+    /// Notes that all up to this transaction is acknowledged, with what its level promises.
+    fn acknowledge(&mut self, txid: usize) {
+        let count = txid - self.acknowledged();
+        for (state, level) in self.pending.drain(..count) {
+            self.states.push(state);
+            let last = self.states.len() - 1;
+            let kept = match level {
+                Level::Soft => 0,
+                Level::Half => last - 1,
+                Level::TwoPhase | Level::Checksummed => last,
+            };
+            self.durable = self.durable.max(kept);
         }
+    }
+
+    /// Notes what can be seen: that is acknowledged, in the order in which it was handed in.
+    pub(super) fn see(&mut self, database: &Database) -> Checked {
+        let txid = usize::try_from(database.read().txid()).unwrap();
+        if txid < self.acknowledged() || txid > self.submitted() {
+            let (from, to) = (self.acknowledged(), self.submitted());
+            return Err(format!("transaction {txid} can be seen, but only {from} to {to} may be"));
+        }
+        self.acknowledge(txid);
+        Ok(())
+    }
+
+    /// Notes that the database was closed: all that was handed in is acknowledged and durable.
+    pub(super) fn close(&mut self) {
+        self.acknowledge(self.submitted());
+        self.harden();
+    }
+
+    /// Notes that all that can be seen was made durable.
+    pub(super) fn harden(&mut self) {
+        self.durable = self.acknowledged();
     }
 
     /// Checks what an opening shows: one of the states from `at_least` on, whole. That is the
@@ -100,7 +175,7 @@ impl History {
         let snapshot = database.read();
         snapshot.check().map_err(|error| format!("the store isn't consistent: {error}"))?;
         let txid = usize::try_from(snapshot.txid()).unwrap();
-        self.states.extend(self.in_flight.take());
+        self.states.extend(self.pending.drain(..).map(|(state, _)| state));
         if txid < at_least || txid > self.acknowledged() {
             let upto = self.acknowledged();
             return Err(format!("shows transaction {txid}, but {at_least} to {upto} is promised"));

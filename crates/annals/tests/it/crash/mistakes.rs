@@ -31,8 +31,12 @@ fn find(mistake: Option<Mistake>, is_wanted: impl Fn(&str) -> bool) -> Option<St
     make(mistake);
     let _made = Made;
     TESTS.into_iter().filter(|(name, ..)| is_wanted(name)).find_map(|(_, kind, how)| {
-        let (samples, again) = if kind == "mixed" { ([8, 4], [4, 300]) } else { ([6, 2], [0, 0]) };
-        let explorer = Explorer::new(Effort { few: [8, 16], samples, again, faults: 3 });
+        let (samples, again, killed) = match kind {
+            "mixed" => ([8, 4, 0], [4, 0], 300),
+            _ => ([6, 2, 0], [0, 0], 0),
+        };
+        let effort = Effort { few: [8, 16, 0], samples, again, killed, faults: 3, reads: 0 };
+        let explorer = Explorer::new(effort);
         (0..4).find_map(|seed| how(&explorer, &format!("{kind}-{seed}")).err())
     })
 }

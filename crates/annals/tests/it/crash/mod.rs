@@ -1,9 +1,9 @@
 //! Crashes and faults: whatever the disk loses, what was promised is there, and nothing else.
 //!
-//! `workload` says what is done, in `changes` of the data; `world` does it and keeps the `history` of what was promised,
-//! `explore` crashes it everywhere, `judge` looks at the file. A failure names the place, which
-//! `ANNALS_TEST_CRASH=place cargo test -p annals crash::` repeats; `ANNALS_TEST_EFFORT=full` tries
-//! much more.
+//! `workload` says what is done, in `changes` of the data; `world` does it and keeps the `history` of
+//! what was promised, `explore` crashes it everywhere, `judge` looks at the file. A failure names the
+//! place, which `ANNALS_TEST_CRASH=place cargo test -p annals crash::` repeats.
+//! `ANNALS_TEST_EFFORT=full` tries more than a million states, and says how many of each kind.
 
 mod background;
 mod changes;
@@ -12,75 +12,164 @@ mod faults;
 mod history;
 mod judge;
 mod mistakes;
+mod pipeline;
+mod reading;
 mod recovery;
+mod upgrading;
 mod workload;
 mod world;
 
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use explore::{Effort, Explorer};
 use history::Checked;
 
-const DEFAULT: Effort = Effort { few: [64, 8], samples: [16, 4], again: [10, 200], faults: 2 };
-const FULL: Effort = Effort { few: [1024, 64], samples: [128, 16], again: [100, 1000], faults: 1 };
+const DEFAULT: Effort = Effort {
+    few: [64, 8, 4],
+    samples: [16, 4, 2],
+    again: [8, 1],
+    killed: 150,
+    faults: 3,
+    reads: 2,
+};
+const FULL: Effort = Effort {
+    few: [256, 16, 8],
+    samples: [48, 8, 3],
+    again: [10, 1],
+    killed: 300,
+    faults: 1,
+    reads: 5,
+};
+
+/// For workloads that write megabytes, where every run is dear.
+const DEFAULT_LONG: Effort =
+    Effort { few: [4, 2, 1], samples: [6, 1, 1], again: [0, 0], killed: 10, faults: 32, reads: 0 };
+const FULL_LONG: Effort =
+    Effort { few: [16, 4, 2], samples: [12, 2, 1], again: [3, 1], killed: 40, faults: 8, reads: 1 };
 
 fn is_full() -> bool {
     std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full")
 }
 
-/// Explores workloads, and says how much that was.
-fn explore(
-    what: &str,
-    kind: &str,
-    (seeds, full_seeds): (u64, u64),
-    how: impl Fn(&Explorer, &str) -> Checked,
-) {
-    let explorer = Explorer::new(if is_full() { FULL } else { DEFAULT });
-    let seeds = if is_full() { full_seeds } else { seeds };
-    for seed in 0..seeds {
-        let explored = how(&explorer, &format!("{kind}-{seed}"));
-        if let Err(text) = explored {
-            let effort = if is_full() { "ANNALS_TEST_EFFORT=full " } else { "" };
-            let place = text.split(':').next().unwrap_or_default();
-            panic!("{text}\nrepeat it with {effort}ANNALS_TEST_CRASH='{place}'");
+/// Workloads, and how much of them is explored.
+struct Kind {
+    /// The first part of their names.
+    workloads: &'static str,
+    /// How many, by default and with full effort.
+    count: [u64; 2],
+    effort: [Effort; 2],
+}
+
+const SHORT: [Effort; 2] = [DEFAULT, FULL];
+const LONG: [Effort; 2] = [DEFAULT_LONG, FULL_LONG];
+
+/// Explores workloads on all cores, and says how much that was.
+fn explore(what: &str, kind: &Kind, how: impl Fn(&Explorer, &str) -> Checked + Sync) {
+    let started = Instant::now();
+    let full = usize::from(is_full());
+    let (next, states) = (AtomicU64::new(0), AtomicU64::new(0));
+    let found = Mutex::new(None);
+    let work = || {
+        while found.lock().unwrap().is_none() {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= kind.count[full] {
+                break;
+            }
+            let explorer = Explorer::new(kind.effort[full]);
+            let explored = how(&explorer, &format!("{}-{seed}", kind.workloads));
+            states.fetch_add(explorer.states(), Ordering::Relaxed);
+            if let Err(text) = explored {
+                found.lock().unwrap().get_or_insert(text);
+            }
         }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    if let Some(text) = found.into_inner().unwrap() {
+        let effort = if is_full() { "ANNALS_TEST_EFFORT=full " } else { "" };
+        let place = text.split(':').next().unwrap_or_default();
+        panic!("{text}\nrepeat it with {effort}ANNALS_TEST_CRASH='{place}'");
     }
+    let seconds = started.elapsed().as_secs();
+    say(what, states.into_inner(), &format!("{} workloads, {seconds} s", kind.count[full]));
+}
+
+/// Says how many states of one kind there were, and how many of all kinds so far: the last that is
+/// said is the sum.
+fn say(what: &str, states: u64, more: &str) {
+    static SAID: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
+    let mut said = SAID.lock().unwrap();
+    *said.entry(what.to_owned()).or_default() += states;
+    let (kinds, sum) = (said.len(), said.values().sum::<u64>());
     // Past the test harness, which hides what tests that pass print.
     let mut output = std::io::stderr();
-    writeln!(output, "{what}: {} crash states in {seeds} workloads", explorer.states()).unwrap();
+    writeln!(output, "{what}: {states} crash states ({more}); {sum} in {kinds} kinds so far")
+        .unwrap();
 }
 
 #[test]
 fn power_cut_at_every_operation() {
-    explore("power cuts", "mixed", (80, 300), Explorer::power);
+    let kind = Kind { workloads: "mixed", count: [30, 160], effort: SHORT };
+    explore("power cuts", &kind, Explorer::power);
 }
 
 #[test]
 fn process_killed_at_every_operation() {
-    explore("kills", "mixed", (40, 120), Explorer::kill);
-}
-
-#[test]
-fn power_cut_in_long_transactions() {
-    let effort = |explorer: &Explorer, workload: &str| {
-        let lower = |number: u64| if is_full() { number } else { number / 4 };
-        let samples = explorer.effort.samples.map(lower);
-        let few = [4; 2];
-        let faults = if is_full() { 3 } else { 12 };
-        let light = Explorer::new(Effort { samples, few, again: [1, 30], faults });
-        light.power(workload)?;
-        light.kill(workload)?;
-        // These are dear: every run of them writes megabytes.
-        if is_full() || workload.ends_with("-0") {
-            light.faults(workload)?;
-        }
-        explorer.add(&light);
-        Ok(())
-    };
-    explore("long transactions", "streaming", (4, 8), effort);
+    let kind = Kind { workloads: "mixed", count: [20, 120], effort: SHORT };
+    explore("kills", &kind, Explorer::kill);
 }
 
 #[test]
 fn every_operation_fails_in_every_way() {
-    explore("faults", "mixed", (20, 200), Explorer::faults);
+    let kind = Kind { workloads: "mixed", count: [12, 90], effort: SHORT };
+    explore("faults", &kind, Explorer::faults);
+}
+
+#[test]
+fn every_read_goes_wrong() {
+    let reads = |effort: Effort| Effort { reads: 200, ..effort };
+    let kind = Kind { workloads: "mixed", count: [10, 80], effort: SHORT.map(reads) };
+    explore("reads", &kind, Explorer::reads);
+}
+
+#[test]
+fn power_cut_while_commits_are_pending() {
+    let kind = Kind { workloads: "pipelined", count: [8, 80], effort: SHORT };
+    explore("pipelined", &kind, all);
+}
+
+#[test]
+fn power_cut_while_the_file_grows() {
+    let kind = Kind { workloads: "growing", count: [10, 90], effort: SHORT };
+    explore("growing files", &kind, all);
+}
+
+#[test]
+fn power_cut_while_the_schema_is_upgraded() {
+    let kind = Kind { workloads: "upgrading", count: [10, 90], effort: SHORT };
+    explore("upgrades", &kind, all);
+}
+
+#[test]
+fn power_cut_while_slots_advance() {
+    let kind = Kind { workloads: "slots", count: [3, 6], effort: LONG };
+    explore("slots", &kind, all);
+}
+
+#[test]
+fn power_cut_in_long_transactions() {
+    let kind = Kind { workloads: "streaming", count: [4, 4], effort: LONG };
+    explore("long transactions", &kind, all);
+}
+
+/// Explores a workload in all ways.
+fn all(explorer: &Explorer, workload: &str) -> Checked {
+    explorer.power(workload)?;
+    explorer.kill(workload)?;
+    explorer.faults(workload)?;
+    explorer.reads(workload)
 }

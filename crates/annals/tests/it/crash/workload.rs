@@ -12,6 +12,12 @@ pub(super) enum Step {
     Write { rows: u64, level: Level },
     /// The same, rolled back.
     RollBack { rows: u64 },
+    /// Writes one row of this many bytes.
+    Sized { bytes: usize, level: Level },
+    /// Hands in commits before others are acknowledged; up to about this many.
+    Pipeline(u64),
+    /// Brings the schema up to another, with a function that writes rows.
+    Upgrade,
     /// Writes so much that data frames stream out before the commit.
     Stream(Level),
     /// The same, rolled back.
@@ -29,19 +35,19 @@ pub(super) enum Step {
 }
 
 use Step::{
-    Define, Empty, HardCheckpoint, Reopen, Rest, RollBack, SoftCheckpoint, Stream, StreamBack,
-    Write,
+    Define, Empty, HardCheckpoint, Pipeline, Reopen, Rest, RollBack, Sized, SoftCheckpoint, Stream,
+    StreamBack, Upgrade, Write,
 };
 
 const SOFT: Level = Level::Soft;
 const HARD: Level = Level::Checksummed;
 
 /// Gives a random workload; the same seed gives the same one.
-pub(super) fn mixed(seed: u64) -> Vec<Step> {
+fn mixed(seed: u64) -> Vec<Step> {
     let mut rng = Rng::new(seed);
     // Some workloads are mostly soft, some mostly durable.
     let soft = 20 + 30 * (seed % 3);
-    let level = |rng: &mut Rng| if rng.percent(soft) { SOFT } else { HARD };
+    let level = |rng: &mut Rng| level(rng, soft);
     let mut steps = vec![Define(level(&mut rng))];
     for _ in 0..9 {
         steps.push(match rng.below(20) {
@@ -54,6 +60,7 @@ pub(super) fn mixed(seed: u64) -> Vec<Step> {
             17 | 18 => HardCheckpoint,
             19 => Define(level(&mut rng)),
             7 => Write { rows: 40, level: level(&mut rng) },
+            8 | 9 => Pipeline(4),
             _ => Write { rows: 1 + rng.below(6), level: level(&mut rng) },
         });
     }
@@ -61,7 +68,7 @@ pub(super) fn mixed(seed: u64) -> Vec<Step> {
 }
 
 /// Gives the workloads with transactions of more than a frame.
-pub(super) fn streaming(seed: u64) -> Vec<Step> {
+fn streaming(seed: u64) -> Vec<Step> {
     let write = |level| Write { rows: 2, level };
     match seed % 4 {
         0 => vec![Define(HARD), write(SOFT), StreamBack, write(SOFT), write(HARD)],
@@ -71,9 +78,109 @@ pub(super) fn streaming(seed: u64) -> Vec<Step> {
     }
 }
 
+/// Gives a workload whose file grows, past space that was filled ahead and within it, by commits of
+/// all sizes.
+fn growing(seed: u64) -> Vec<Step> {
+    let mut rng = Rng::new(seed);
+    let mut steps = Vec::new();
+    for _ in 0..9 {
+        let level = level(&mut rng, 40);
+        steps.push(match rng.below(12) {
+            0 => Empty(level),
+            1..4 => Rest,
+            4 => HardCheckpoint,
+            5 => RollBack { rows: 3 },
+            6 if rng.percent(30) => Reopen,
+            _ => Sized { bytes: size(&mut rng), level },
+        });
+    }
+    steps
+}
+
+/// Gives a size at which something changes for a program or a disk, or about that.
+fn size(rng: &mut Rng) -> usize {
+    let sizes = [1, 300, 512, 4096, 30_000, 32_768, 65_536, 100_000];
+    let size = sizes[rng.index(sizes.len())];
+    if size < 512 { size } else { size - rng.index(300) }
+}
+
+/// Gives a workload whose commits carry the slots along.
+fn slots(seed: u64) -> Vec<Step> {
+    let mut rng = Rng::new(seed);
+    let mut steps = vec![Define(HARD)];
+    for _ in 0..3 {
+        // Past the lag of a slot.
+        let (level, bytes) = (level(&mut rng, 40), 900_000 + rng.index(300_000));
+        steps.push(Sized { bytes, level });
+        for _ in 0..1 + rng.below(3) {
+            let level = self::level(&mut rng, 30);
+            steps.push(match rng.below(8) {
+                0 => HardCheckpoint,
+                1 => Rest,
+                2 => RollBack { rows: 1 },
+                _ => Write { rows: 1 + rng.below(3), level },
+            });
+        }
+    }
+    steps
+}
+
+/// Gives a workload that upgrades the schema, also more than once.
+fn upgrading(seed: u64) -> Vec<Step> {
+    let mut rng = Rng::new(seed);
+    let mut steps = Vec::new();
+    for _ in 0..7 {
+        let level = level(&mut rng, 40);
+        steps.push(match rng.below(8) {
+            0..3 => Upgrade,
+            3 => Define(level),
+            4 => Reopen,
+            5 => Rest,
+            _ => Write { rows: 1 + rng.below(5), level },
+        });
+    }
+    steps.push(Upgrade);
+    steps
+}
+
+/// Gives a workload in which most commits are handed in before others are acknowledged.
+fn pipelined(seed: u64) -> Vec<Step> {
+    let mut rng = Rng::new(seed);
+    let mut steps = Vec::new();
+    for _ in 0..5 {
+        let level = level(&mut rng, 40);
+        steps.push(match rng.below(10) {
+            0 => Reopen,
+            1 => Empty(level),
+            2 => HardCheckpoint,
+            3 => Write { rows: 1 + rng.below(3), level },
+            _ => Pipeline(3 + rng.below(5)),
+        });
+    }
+    steps
+}
+
+/// Draws a level: the lowest with this chance of 100.
+pub(super) fn level(rng: &mut Rng, soft: u64) -> Level {
+    match rng.below(10) {
+        _ if rng.percent(soft) => SOFT,
+        0..4 => HARD,
+        4..7 => Level::Half,
+        _ => Level::TwoPhase,
+    }
+}
+
 /// Gives a workload by the name that places have.
 pub(super) fn named(name: &str) -> Vec<Step> {
     let (kind, seed) = name.split_once('-').unwrap();
     let seed = seed.parse().unwrap();
-    if kind == "streaming" { streaming(seed) } else { mixed(seed) }
+    match kind {
+        "mixed" => mixed(seed),
+        "streaming" => streaming(seed),
+        "growing" => growing(seed),
+        "slots" => slots(seed),
+        "pipelined" => pipelined(seed),
+        "upgrading" => upgrading(seed),
+        _ => panic!("there are no workloads called {kind}"),
+    }
 }

@@ -6,11 +6,15 @@ use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk, is_power_of
 use annals::storage::{Clock, Directory};
 use annals::{Database, Error, ErrorKind, Level, Options, Transaction};
 
-use super::changes::{define, stream, write};
+use super::changes::{define, stream, write, write_sized};
 use super::history::{Checked, History, State};
 use super::workload::Step;
 
 pub(super) const NAME: &str = "journal";
+
+/// How often a program tries to open a database on a disk with faults: longer than any of them
+/// lasts.
+const PATIENCE: u64 = 40;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub(super) enum Errors {
     AreFatal,
     /// A fault of the disk, after which the program goes on.
     AreFaults,
+    /// A read that went wrong once, after which the program goes on.
+    AreMisreads,
 }
 
 /// A step that ended the run, or broke a promise.
@@ -70,14 +76,27 @@ impl World {
     /// Opens the database; all since `at_least` must be there.
     pub(super) fn open(&mut self, at_least: usize) -> Result<(), Stop> {
         self.database = None;
-        let opened = match self.try_open() {
-            Err(error) if self.errors == Errors::AreFaults && !is_power_off(&error) => {
-                self.try_open()
+        let mut opened = self.try_open();
+        for _ in 0..PATIENCE {
+            match &opened {
+                Err(error) if self.errors != Errors::AreFatal && !is_power_off(error) => {
+                    // A journal without a transaction goes if its name can't be kept.
+                    self.history.opened &= self.history.acknowledged() > 0;
+                    opened = self.try_open();
+                }
+                _ => break,
+            }
+        }
+        let database = opened.map_err(|error| self.stop("opening", &error))?;
+        let before = self.history.clone();
+        let opened = match self.history.opened(&database, at_least) {
+            Err(_) if self.errors == Errors::AreMisreads => {
+                self.history = before;
+                self.history.opened(&database, at_least)
             }
             opened => opened,
         };
-        let database = opened.map_err(|error| self.stop("opening", &error))?;
-        self.history.opened(&database, at_least)?;
+        opened?;
         self.database = Some(database);
         Ok(())
     }
@@ -96,12 +115,26 @@ impl World {
     }
 
     pub(super) fn step(&mut self, step: Step) -> Result<(), Stop> {
+        let done = self.take(step);
+        // Also where the power went off: somebody may have seen it before.
+        if let Some(database) = &self.database {
+            self.history.see(database)?;
+        }
+        done
+    }
+
+    fn take(&mut self, step: Step) -> Result<(), Stop> {
         match step {
             Step::Define(level) => self.transaction(Some(level), define),
             Step::Write { rows, level } => {
                 self.transaction(Some(level), |tx, rng| write(tx, rng, rows))
             }
             Step::RollBack { rows } => self.transaction(None, |tx, rng| write(tx, rng, rows)),
+            Step::Sized { bytes, level } => {
+                self.transaction(Some(level), |tx, rng| write_sized(tx, rng, bytes))
+            }
+            Step::Pipeline(commits) => self.pipeline(commits),
+            Step::Upgrade => self.upgrade(),
             Step::Stream(level) => self.transaction(Some(level), stream),
             Step::StreamBack => self.transaction(None, stream),
             Step::Empty(level) => self.transaction(Some(level), |_, _| Ok(())),
@@ -116,8 +149,9 @@ impl World {
             Step::HardCheckpoint => {
                 let reached = self.database().hard_checkpoint();
                 if let Ok(point) = reached {
+                    self.history.see(self.database.as_ref().unwrap())?;
                     self.history.hard = point.position;
-                    self.history.durable = self.history.acknowledged();
+                    self.history.harden();
                 }
                 self.shrug("a hard checkpoint", reached.map(drop))
             }
@@ -126,7 +160,7 @@ impl World {
                 let closed = self.database.take().unwrap().close();
                 if closed.is_ok() {
                     self.history.hard = end;
-                    self.history.durable = self.history.acknowledged();
+                    self.history.close();
                 }
                 self.shrug("closing", closed)?;
                 self.open(self.history.acknowledged())
@@ -147,10 +181,10 @@ impl World {
     }
 
     /// Takes an error for a fault that is of no consequence, unless errors are fatal.
-    fn shrug(&mut self, doing: &str, result: annals::Result<()>) -> Result<(), Stop> {
+    pub(super) fn shrug(&mut self, doing: &str, result: annals::Result<()>) -> Result<(), Stop> {
         match result {
             Ok(()) => Ok(()),
-            Err(error) if self.errors == Errors::AreFaults && !is_power_off(&error) => {
+            Err(error) if self.errors != Errors::AreFatal && !is_power_off(&error) => {
                 self.go_on(doing, &error)
             }
             Err(error) => Err(self.stop(doing, &error)),
@@ -159,12 +193,15 @@ impl World {
 
     /// Goes on after a fault: nothing acknowledged is gone; a poisoned handle is opened again.
     fn go_on(&mut self, doing: &str, error: &Error) -> Result<(), Stop> {
-        if !matches!(error.kind(), ErrorKind::Io | ErrorKind::UnknownOutcome | ErrorKind::Poisoned)
-        {
+        let is_right = match error.kind() {
+            ErrorKind::Io | ErrorKind::UnknownOutcome | ErrorKind::Poisoned => true,
+            kind => kind == ErrorKind::Corrupt && self.errors == Errors::AreMisreads,
+        };
+        if !is_right {
             return Err(Stop::Broken(format!("{doing}: an error of the wrong kind: {error:?}")));
         }
+        self.shows_the_newest()?;
         let Some(database) = &self.database else { return Ok(()) };
-        self.history.shows_the_newest(&database.read())?;
         let usable = database.begin().map(drop);
         let unknown = error.kind() == ErrorKind::UnknownOutcome;
         match usable {
@@ -196,36 +233,65 @@ impl World {
     ) -> Result<(), Stop> {
         let Self { database, rng, .. } = self;
         let mut after = None;
-        let mut is_empty = false;
         let mut run = || -> annals::Result<()> {
             let mut tx = database.as_ref().unwrap().begin()?;
             change(&mut tx, rng)?;
             let Some(level) = level else { return tx.rollback() };
             tx.set_level(level);
-            is_empty = tx.is_empty();
-            after = Some(State::of_transaction(&tx)?);
+            if !tx.is_empty() {
+                after = Some(State::of_transaction(&tx)?);
+            }
             tx.commit().map(drop)
         };
         let done = run();
+        self.settle(done, after, level)
+    }
+
+    /// Notes what a transaction came to. `after` is the state behind it, if it changed anything.
+    pub(super) fn settle(
+        &mut self,
+        done: annals::Result<()>,
+        after: Option<State>,
+        level: Option<Level>,
+    ) -> Result<(), Stop> {
         match (done, after, level) {
-            (Ok(()), Some(after), Some(level)) if !is_empty => {
-                self.history.acknowledge(after, level.is_durable());
-            }
-            (Ok(()), _, Some(level)) if level.is_durable() => {
-                self.history.durable = self.history.acknowledged();
+            (Ok(()), Some(after), Some(level)) => self.history.commit(after, level),
+            (Ok(()), _, Some(level)) if level.flushes() => {
+                self.history.see(self.database.as_ref().unwrap())?;
+                self.history.harden();
             }
             (Ok(()), ..) => {}
-            (Err(error), after, _) => {
-                let unknown = error.kind() == ErrorKind::UnknownOutcome;
-                if !is_empty && (unknown || self.errors == Errors::AreFatal || is_power_off(&error))
-                {
-                    self.history.in_flight = after;
+            (Err(error), after, level) => {
+                if let Some((after, level)) = after.zip(level).filter(|_| self.is_open(&error)) {
+                    self.history.submit(after, level);
                 }
                 self.shrug("a transaction", Err(error))?;
             }
         }
-        let now = self.database().read();
-        self.history.shows_the_newest(&now).map_err(Stop::Broken)
+        self.shows_the_newest()
+    }
+
+    pub(super) fn is_misread(&self) -> bool {
+        self.errors == Errors::AreMisreads
+    }
+
+    /// Tells whether a commit that failed in this way may be there.
+    pub(super) fn is_open(&self, error: &Error) -> bool {
+        let unknown = error.kind() == ErrorKind::UnknownOutcome;
+        unknown || self.errors == Errors::AreFatal || is_power_off(error)
+    }
+
+    /// Checks that what is read now is the newest state.
+    pub(super) fn shows_the_newest(&mut self) -> Result<(), Stop> {
+        let Some(database) = &self.database else { return Ok(()) };
+        self.history.see(database)?;
+        let now = database.read();
+        match self.history.shows_the_newest(&now) {
+            // A read may go wrong once; what is on the disk, and in memory, doesn't.
+            Err(_) if self.errors == Errors::AreMisreads => self.history.shows_the_newest(&now),
+            shown => shown,
+        }
+        .map_err(Stop::Broken)
     }
 }
 

@@ -1,0 +1,57 @@
+//! The floor of durable commits: the same bytes, written and flushed with nothing around it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+
+use crate::engine::Failure;
+
+/// Zeros are written ahead in steps of this many bytes, each of them flushed.
+const STEP: u64 = 64 << 10;
+
+/// A file with space that is filled with zeros and flushed before it is written again.
+pub(crate) struct Floor {
+    file: File,
+    position: u64,
+    zeroed_to: u64,
+    bytes: Vec<u8>,
+}
+
+impl Floor {
+    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "the floor has nothing between it and the file"
+        )]
+        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        Ok(Self { file, position: 0, zeroed_to: 0, bytes: Vec::new() })
+    }
+
+    /// Prepares space for so many bytes more.
+    pub(crate) fn prepare(&mut self, bytes: u64) -> Result<(), Failure> {
+        while self.zeroed_to < self.position + bytes {
+            self.file.seek(SeekFrom::Start(self.zeroed_to))?;
+            self.file.write_all(&vec![0; usize::try_from(STEP)?])?;
+            self.file.sync_data()?;
+            self.zeroed_to += STEP;
+        }
+        self.file.seek(SeekFrom::Start(self.position))?;
+        Ok(())
+    }
+
+    /// Writes `length` bytes behind the last ones and flushes, `count` times. Space for them must have
+    /// been prepared.
+    pub(crate) fn commit(&mut self, count: u64, length: u64) -> Result<(), Failure> {
+        if self.zeroed_to < self.position + count * length {
+            return Err("the floor was given too little space".into());
+        }
+        self.bytes.resize(usize::try_from(length)?, 0);
+        for number in 0..count {
+            self.bytes.fill(number.to_le_bytes()[0] | 1);
+            self.file.write_all(&self.bytes)?;
+            self.file.sync_data()?;
+        }
+        self.position += count * length;
+        Ok(())
+    }
+}

@@ -1,0 +1,159 @@
+//! The program `annals`: one command a file, below `commands`.
+//!
+//! It is a library so that fuzzing can reach it ([`run_script`], [`print_log`]); nothing else may use it as one.
+//!
+//! Exit status: 0 when what was asked was done, 1 after an error (which stderr names), 2 when
+//! `check` found damage; `schema diff` has 3 and 4 for schemas that differ.
+
+#![allow(clippy::print_stderr, reason = "this is the program; the library is silent")]
+
+mod cell;
+mod commands;
+mod dump;
+mod files;
+mod json;
+mod language;
+mod output;
+mod present;
+mod quotes;
+mod shell;
+
+use std::io::{BufRead, ErrorKind as IoKind, Write};
+use std::process::ExitCode;
+
+use annals::storage::Directory;
+use annals::{Database, Error, Level};
+use clap::{Parser, Subcommand};
+
+/// What a command that didn't fail ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// It did what was asked.
+    Done,
+    /// It looked for damage and found some, and has said so.
+    Damaged,
+    /// It compared schemas, which differ, and the file can be upgraded.
+    Upgradable,
+    /// It compared schemas, which differ, and the file can't be upgraded.
+    Incompatible,
+}
+
+/// An embedded relational database that never forgets.
+#[derive(Debug, Parser)]
+#[command(
+    name = "annals",
+    version,
+    propagate_version = true,
+    subcommand_required = true,
+    term_width = 90
+)]
+#[command(after_help = "Example:
+  echo 'create_table person
+  add_field person name string
+  insert person \"Ada\"' | annals shell people.annals
+  annals dump people.annals --format json
+
+Exit status: 0 when what was asked was done, 1 after an error, 2 when `check` found
+damage; `schema diff` has 3 and 4 for schemas that differ.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Shell(commands::shell::Arguments),
+    Compile(commands::compile::Arguments),
+    Log(commands::log::Arguments),
+    Dump(commands::dump::Arguments),
+    Info(commands::info::Arguments),
+    Check(commands::check::Arguments),
+    Schema(commands::schema::Arguments),
+    Import(commands::import::Arguments),
+    Export(commands::export::Arguments),
+    Completions(commands::completions::Arguments),
+    Man(commands::man::Arguments),
+}
+
+/// Runs the program, with the arguments and the streams of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Status 2 is what `check` says of damage, so a wrong argument must not give it.
+            let wrong = error.use_stderr();
+            let printed = error.print().is_ok();
+            return if wrong || !printed { ExitCode::from(1) } else { ExitCode::SUCCESS };
+        }
+    };
+    match run(&cli.command) {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::Damaged) => ExitCode::from(2),
+        Ok(Outcome::Upgradable) => ExitCode::from(3),
+        Ok(Outcome::Incompatible) => ExitCode::from(4),
+        Err(error) => {
+            if !reader_left(&error) {
+                eprintln!("error: {}", output::plain(&error.to_string()));
+            }
+            ExitCode::from(1)
+        }
+    }
+}
+
+/// Runs a script as `annals shell` does with standard input: to its end, or to its first error, behind
+/// which the rest of it is still to be read.
+///
+/// # Errors
+/// What the script's line or the commit at its end did.
+#[doc(hidden)]
+pub fn run_script(
+    database: &Database,
+    script: &mut dyn BufRead,
+    output: impl Write + 'static,
+) -> annals::Result<()> {
+    let mut screen = shell::screen::Screen::to(output);
+    shell::script::run(
+        shell::session::Base::Database(database),
+        Level::Checksummed,
+        script,
+        &mut screen,
+    )
+}
+
+/// Prints the history of a file as `annals log` does.
+///
+/// # Errors
+/// As [`annals::scan`].
+#[doc(hidden)]
+pub fn print_log(
+    directory: &dyn Directory,
+    name: &str,
+    output: impl Write + 'static,
+) -> annals::Result<()> {
+    commands::log::print(output::Output::to(output), |sink| annals::scan_in(directory, name, sink))
+}
+
+fn run(command: &Command) -> annals::Result<Outcome> {
+    match command {
+        Command::Shell(arguments) => commands::shell::run(arguments),
+        Command::Compile(arguments) => commands::compile::run(arguments),
+        Command::Log(arguments) => commands::log::run(arguments),
+        Command::Dump(arguments) => commands::dump::run(arguments),
+        Command::Info(arguments) => commands::info::run(arguments),
+        Command::Check(arguments) => commands::check::run(arguments),
+        Command::Schema(arguments) => commands::schema::run(arguments),
+        Command::Import(arguments) => commands::import::run(arguments),
+        Command::Export(arguments) => commands::export::run(arguments),
+        Command::Completions(arguments) => commands::completions::run(arguments),
+        Command::Man(arguments) => commands::man::run(arguments),
+    }
+}
+
+/// Tells whether the error is only that nobody reads our output any more (`annals log F | head`),
+/// which is no reason to speak.
+fn reader_left(error: &Error) -> bool {
+    std::error::Error::source(error)
+        .and_then(|source| source.downcast_ref::<std::io::Error>())
+        .is_some_and(|source| source.kind() == IoKind::BrokenPipe)
+}

@@ -1,0 +1,29 @@
+//! What must hold for any bytes at all. Each function here takes some and panics if it doesn't hold.
+//!
+//! `fuzz/` lets libFuzzer look for bytes that break one; the test of this crate feeds each the files
+//! that are kept in `fuzz/corpus`, and changed ones. In reading order: `schema`, `codec`,
+//! `journal`, which makes its files with `draft` and weighs them with `weight`, and `shell`.
+
+#![cfg(feature = "testing")]
+
+mod codec;
+mod content;
+mod draft;
+mod journal;
+#[path = "../../annals/tests/it/hostile/memory.rs"]
+mod memory;
+mod schema;
+mod shell;
+mod weight;
+
+pub use codec::codec;
+pub use journal::journal;
+pub use schema::schema;
+pub use shell::shell;
+
+/// Something that must hold for any bytes.
+pub type Body = fn(&[u8]);
+
+/// All of them, by the names of their folders in `fuzz/corpus`.
+pub const ALL: [(&str, Body); 4] =
+    [("schema", schema), ("codec", codec), ("journal", journal), ("shell", shell)];

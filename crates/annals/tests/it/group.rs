@@ -1,0 +1,193 @@
+//! Commits that are written while another one is being flushed, which takes a disk whose flushes wait.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex};
+
+use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
+use annals::storage::{Access, Directory, Hold, Lock, Storage};
+use annals::{
+    Command, Database, ErrorKind, Level, Options, Result, TableNumber, Transaction, Type, ValueRef,
+};
+
+const TABLE: TableNumber = TableNumber(0);
+
+/// Lets flushes of files through, one at a time if it is closed.
+#[derive(Debug, Default)]
+struct Gate {
+    state: Mutex<(bool, u64)>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn pass(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.1 += 1;
+        self.changed.notify_all();
+        drop(self.changed.wait_while(state, |(closed, _)| *closed).unwrap());
+    }
+
+    fn set_closed(&self, closed: bool) {
+        *self.state.lock().unwrap() = (closed, 0);
+        self.changed.notify_all();
+    }
+
+    /// Returns when somebody waits at the gate.
+    fn wait_for_flush(&self) {
+        let state = self.state.lock().unwrap();
+        drop(self.changed.wait_while(state, |(_, came)| *came == 0).unwrap());
+    }
+}
+
+#[derive(Debug)]
+struct Gated {
+    disk: SimulatedDisk,
+    gate: Arc<Gate>,
+}
+
+impl Directory for Gated {
+    fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn Storage>> {
+        let file = self.disk.open(name, access)?;
+        Ok(Arc::new(GatedFile { file, gate: Arc::clone(&self.gate) }))
+    }
+    fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
+        let file = self.disk.create(name)?;
+        Ok(Arc::new(GatedFile { file, gate: Arc::clone(&self.gate) }))
+    }
+    fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.link(from, to)
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.disk.list()
+    }
+    fn flush(&self) -> io::Result<()> {
+        self.disk.flush()
+    }
+    fn display(&self, name: &str) -> String {
+        self.disk.display(name)
+    }
+}
+
+#[derive(Debug)]
+struct GatedFile {
+    file: Arc<dyn Storage>,
+    gate: Arc<Gate>,
+}
+
+impl Storage for GatedFile {
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read_at(offset, buffer)
+    }
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.file.write_at(offset, data)
+    }
+    fn flush(&self) -> io::Result<()> {
+        self.gate.pass();
+        self.file.flush()
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+    fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool> {
+        self.file.try_lock(lock, hold)
+    }
+    fn unlock(&self, lock: Lock) -> io::Result<()> {
+        self.file.unlock(lock)
+    }
+    fn is_linked(&self) -> io::Result<bool> {
+        self.file.is_linked()
+    }
+}
+
+fn define(tx: &mut Transaction<'_>) -> Result<()> {
+    tx.apply_command(&Command::CreateTable { name: "item".to_owned() })?;
+    tx.apply_command(&Command::AddField {
+        table: TABLE,
+        name: "number".to_owned(),
+        ty: Type::Int64,
+        nullable: false,
+        default: None,
+    })
+}
+
+fn begin(database: &Database, level: Level) -> Transaction<'_> {
+    let mut tx = database.begin().unwrap();
+    tx.set_level(level);
+    tx.insert(TABLE, &[ValueRef::Int64(1)]).unwrap();
+    tx
+}
+
+fn gated() -> (SimulatedDisk, Arc<Gate>, Database) {
+    let (disk, gate) = (SimulatedDisk::new(1), Arc::new(Gate::default()));
+    let directory = Gated { disk: disk.clone(), gate: Arc::clone(&gate) };
+    let clock = Arc::new(SimulatedClock::new(1));
+    let database =
+        Options::new().background(false).open_in(Arc::new(directory), "journal", clock).unwrap();
+    database.write(define).unwrap();
+    (disk, gate, database)
+}
+
+/// Commits at `first` in a thread, and writes a commit at `second` while that is being flushed.
+fn overlap<T>(
+    (gate, database): (&Gate, &Database),
+    first: Level,
+    second: Level,
+    then: impl FnOnce(annals::Pending<'_>) -> T,
+) -> (Result<annals::Commit>, T) {
+    gate.set_closed(true);
+    std::thread::scope(|scope| {
+        let committing = scope.spawn(|| begin(database, first).commit());
+        gate.wait_for_flush();
+        let before = database.read().txid();
+        let pending = begin(database, second).submit().unwrap();
+        assert_eq!(database.read().txid(), before, "neither is acknowledged");
+        gate.set_closed(false);
+        (committing.join().unwrap(), then(pending))
+    })
+}
+
+#[test]
+fn what_is_written_during_a_flush_is_not_covered_by_it() {
+    for first in [Level::Checksummed, Level::Half, Level::TwoPhase] {
+        for second in [Level::Checksummed, Level::Half, Level::TwoPhase] {
+            let (disk, gate, database) = gated();
+            for _ in 0..3 {
+                let overlapping = (&*gate, &database);
+                let (one, two) = overlap(overlapping, first, second, |pending| pending.wait());
+                let (one, two) = (one.unwrap(), two.unwrap());
+                assert_eq!(one.txid + 1, two.txid);
+                // A half commit may be lost, all before it not.
+                let promised = if second == Level::Half { one.txid } else { two.txid };
+                let states = disk.crash_states();
+                for state in states.every().take(5000) {
+                    let clock = Arc::new(SimulatedClock::new(2));
+                    let opened = Options::new().open_in(Arc::new(state), "journal", clock);
+                    let shown = opened.unwrap().read().txid();
+                    assert!(shown >= promised, "{first:?}, {second:?}: {shown} of {promised}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_failed_flush_leaves_all_that_wait_unknown() {
+    let (disk, gate, database) = gated();
+    let acknowledged = database.read().txid();
+    let level = Level::Checksummed;
+    disk.fail_from(disk.operations() + 2, Fault::Io);
+    let (one, two) = overlap((&gate, &database), level, level, |pending| pending.wait());
+    for outcome in [one, two] {
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::UnknownOutcome);
+    }
+    assert_eq!(database.read().txid(), acknowledged);
+    assert_eq!(database.begin().unwrap_err().kind(), ErrorKind::Poisoned);
+}
