@@ -16,7 +16,7 @@ use super::level::Level;
 use super::mistakes::{Mistake, is_made};
 use super::recover::Settled;
 use super::slots::Slots;
-use super::space::{Look, Space};
+use super::space::{Look, Space, zero};
 use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
 
@@ -215,7 +215,7 @@ impl Checkpoints {
             Level::Soft => Ok(()),
             Level::Checksummed => self.checksummed(target),
             Level::Half => self.half(target, unproven),
-            Level::TwoPhase => self.two_phase(target),
+            Level::TwoPhase => self.two_phase(target, unproven),
         };
         reached.inspect_err(|error| {
             if !is_made(Mistake::FailedFlushForgotten) {
@@ -240,14 +240,12 @@ impl Checkpoints {
 
     fn half(&self, target: Point, unproven: Option<u64>) -> Result<()> {
         let mut slots = lock(&self.slots);
-        slots.prepare(self)?;
-        let slot = self.slot(target);
-        slots.write_first(self, &slot)?;
-        self.flush()?;
-        slots.write_second(self, &slot)?;
+        self.tell_by_slot(&mut slots, target, unproven)?;
         // Or else the slot isn't whole for a long time, or nothing tells that the commit before counts.
         let kept = slots.kept().position;
-        if target.position - kept >= SLOT_LAG || unproven.is_some_and(|end| end > kept) {
+        if target.position.saturating_sub(kept) >= SLOT_LAG
+            || unproven.is_some_and(|end| end > kept)
+        {
             self.flush()?;
             slots.turn(self.flushes_done());
         }
@@ -255,9 +253,34 @@ impl Checkpoints {
         Ok(())
     }
 
-    fn two_phase(&self, target: Point) -> Result<()> {
-        self.half(target, None)?;
+    fn two_phase(&self, target: Point, unproven: Option<u64>) -> Result<()> {
+        self.tell_by_slot(&mut lock(&self.slots), target, unproven)?;
+        self.note_durable(target);
         self.flush()
+    }
+
+    /// Flushes all up to `target`, with the first copy of a slot that tells it; then writes the second.
+    fn tell_by_slot(&self, slots: &mut Slots, target: Point, unproven: Option<u64>) -> Result<()> {
+        slots.prepare(self)?;
+        // Nothing but the slot that would be written may tell that the commit before counts, and it is
+        // whole only in the page cache: that one is kept, and the other is written.
+        let is_flushed =
+            slots.is_written() && unproven.is_some_and(|end| end > slots.kept().position);
+        if is_flushed {
+            self.flush()?;
+            slots.turn(self.flushes_done());
+        }
+        // A rollback of another thread tells all that was written by then, which may be more.
+        if slots.newest().position >= target.position {
+            return Ok(());
+        }
+        let slot = self.slot(target);
+        if is_flushed {
+            return slots.write_both(self, &slot);
+        }
+        slots.write_first(self, &slot)?;
+        self.flush()?;
+        slots.write_second(self, &slot)
     }
 
     /// Notes that all commits up to a point are acknowledged.
@@ -466,18 +489,6 @@ impl Checkpoints {
         drop(progress);
         self.flush()
     }
-}
-
-/// Writes zeros from `from` to `to`.
-pub(super) fn zero(storage: &dyn Storage, mut from: u64, to: u64) -> std::io::Result<()> {
-    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-    while from < to {
-        let step = (to - from).min(ZEROS.len() as u64);
-        let zeros = usize::try_from(step).ok().and_then(|step| ZEROS.get(..step));
-        storage.write_at(from, zeros.unwrap_or(&ZEROS))?;
-        from += step;
-    }
-    Ok(())
 }
 
 /// Takes a lock whose data is consistent even if a holder panicked.

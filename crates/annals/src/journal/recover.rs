@@ -6,20 +6,23 @@
 //! ```text
 //! 1. save the tail beside the file, flush it and its directory   (only if a commit may lie in it)
 //! 2. rewrite what was accepted beyond the slot                   (the page cache may show more than
-//! 3. zero everything behind the cut, set the length               the disk holds, also as zeros)
-//! 4. flush
-//! 5. write the older slot; flush; write the other; flush         (one of them is whole at any time)
+//! 3. flush; write the older slot; flush                          (only if what is cut next is all that
+//!                                                                 shows that the last commit counts)
+//! 4. zero everything behind the cut, set the length               the disk holds, also as zeros)
+//! 5. flush
+//! 6. write the older slot; flush; write the other; flush         (one of them is whole at any time)
 //! ```
 //!
-//! Before 4 has returned, a crash leaves the same journal to recover, with the same outcome or with
+//! Before 5 has returned, a crash leaves the same journal to recover, with the same outcome or with
 //! less of a tail that was never known to be durable.
 
-use super::checkpoints::{FLUSHES_AT_FIRST, zero};
+use super::checkpoints::FLUSHES_AT_FIRST;
 use super::format::{Point, Slot};
 use super::head;
 use super::mistakes::{Mistake, is_made};
 use super::reader::FrameReader;
 use super::slots::Slots;
+use super::space::zero;
 use super::survey::{Survey, Verdict};
 use crate::storage::{Directory, Storage};
 use crate::{Error, ErrorKind, Result};
@@ -141,13 +144,14 @@ fn write_newest_slot_again(storage: &dyn Storage, survey: &Survey) -> std::io::R
     })
 }
 
-/// Steps 2 to 5. Gives how far zeros follow the end.
+/// Steps 2 to 6. Gives how far zeros follow the end.
 fn make_durable(storage: &dyn Storage, survey: &Survey) -> std::io::Result<u64> {
     let end = survey.end;
     if !is_made(Mistake::AcceptedNotRewritten) {
         let from = survey.head.newest_slot().map_or(survey.head.start(), |slot| slot.point);
         rewrite(storage, from, end)?;
     }
+    let is_told = keep_its_proof(storage, survey)?;
     let claimed = survey.head.slots.iter().flatten().map(|slot| slot.zeroed_to).max();
     let last = last_nonzero(storage, survey)?;
     let zeroed_to = claimed.unwrap_or(0).min(survey.len).max(last).max(end.position);
@@ -162,14 +166,31 @@ fn make_durable(storage: &dyn Storage, survey: &Survey) -> std::io::Result<u64> 
         storage.flush()?;
     }
     let older = survey.head.older_slot();
-    for which in [older, 1 - older] {
+    let first = if is_told { 1 - older } else { older };
+    for which in [first, 1 - first] {
         let slot = Slot { point: end, zeroed_to };
         head::write_slot(storage, which, &slot, survey.head.hash)?;
-        if which != older || !is_made(Mistake::SlotsAtOnce) {
+        if which != first || !is_made(Mistake::SlotsAtOnce) {
             storage.flush()?;
         }
     }
     Ok(zeroed_to)
+}
+
+/// Step 3. The last commit may count only because a frame behind it, which is about to be cut, says
+/// that it was flushed: then a slot says so first. Tells whether the older slot was written.
+fn keep_its_proof(storage: &dyn Storage, survey: &Survey) -> std::io::Result<bool> {
+    let (end, slot) = (survey.end, survey.head.newest_slot());
+    let is_proven = slot.is_some_and(|slot| slot.point.position >= end.position);
+    if !survey.counted_flushed || is_proven {
+        return Ok(false);
+    }
+    storage.flush()?;
+    // Zeros don't follow yet.
+    let slot = Slot { point: end, zeroed_to: end.position };
+    head::write_slot(storage, survey.head.older_slot(), &slot, survey.head.hash)?;
+    storage.flush()?;
+    Ok(true)
 }
 
 /// Writes the same frames again, so that the next flush covers them. What is written was verified
@@ -253,10 +274,17 @@ fn save_tail(
     let copied = copy_tail(storage, directory, name, survey, last);
     match copied {
         Ok(saved_as) => cut.saved_as = Some(directory.display(&saved_as)),
-        Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {}
+        Err(error) if is_want_of_space(&error) => {}
         Err(error) => return Err(io(error)),
     }
     Ok(cut)
+}
+
+/// Tells whether an error is no more than want of space: on the disk, of what this user may have of it,
+/// or of what a file may have.
+fn is_want_of_space(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// Copies what follows the end into a new file, and makes it durable.

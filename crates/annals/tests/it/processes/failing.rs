@@ -24,6 +24,7 @@ fn run(seed: u64, fault: Fault) -> Vec<Outcome> {
     let crowd = Crowd::new(open_on(&disk, seed, seed.is_multiple_of(3)).unwrap());
     disk.fail_at(disk.operations() + 10 + rng.below(60), fault);
     let outcomes = crowd.run(2 + seed % 4, 10, seed);
+    disk.clear_plan();
 
     let shown = audit(&crowd.database.read());
     let is_poisoned = outcomes.iter().any(|outcome| outcome.poisoned || outcome.unknown > 0);
@@ -46,7 +47,6 @@ fn run(seed: u64, fault: Fault) -> Vec<Outcome> {
     let Crowd { database, .. } = crowd;
     let closed = database.close();
     assert_eq!(closed.is_err(), is_poisoned, "{closed:?}");
-    disk.clear_plan();
     reopened(&disk, seed).follows(&shown);
     outcomes
 }
@@ -83,5 +83,63 @@ fn a_write_that_fails_under_many_takes_back_its_own_transaction_alone() {
     for seed in 0..effort(40, 2000) {
         let faults = [Fault::Io, Fault::NoSpace, Fault::ShortWrite { bytes: 100 }];
         run(seed, faults[usize::try_from(seed % 3).unwrap()]);
+    }
+}
+
+#[test]
+fn a_flush_that_panics_leaves_nobody_waiting() {
+    let inner: Arc<dyn Directory> = Arc::new(SimulatedDisk::new(1));
+    let directory = Arc::new(Yielding::new(Arc::clone(&inner), 1));
+    let shared: Arc<dyn Directory> = Arc::clone(&directory) as _;
+    let database = open(shared, Arc::new(YieldingClock::new(1)), false).unwrap();
+    let submit = |number| {
+        let mut transaction = database.begin().unwrap();
+        super::ledger::write(&mut transaction, 1, number, 1, 0).unwrap();
+        transaction.submit().unwrap()
+    };
+    let pending = [submit(0), submit(1)];
+    directory.panic_at_the_next_flush();
+    let [first, second] = pending;
+    let panicked = std::thread::scope(|scope| scope.spawn(|| first.wait()).join());
+    assert!(panicked.is_err());
+    assert_eq!(second.wait().unwrap_err().kind(), ErrorKind::UnknownOutcome);
+    assert_eq!(database.begin().map(drop).unwrap_err().kind(), ErrorKind::Poisoned);
+    assert_eq!(audit(&database.read()).of(1), 0);
+    drop(database);
+    let database = open(inner, Arc::new(YieldingClock::new(1)), false).unwrap();
+    assert_eq!(audit(&database.read()).of(1), 2, "they were written");
+}
+
+/// A half commit counts because its slot says so. The next one, in the midst of writing that slot, dies;
+/// then an opening dies at each of its operations. What was acknowledged shows all the while.
+#[test]
+fn half_commits_outlive_the_death_of_the_next_and_of_openings() {
+    let disk = SimulatedDisk::new(1);
+    let database = open_on(&disk, 1, false).unwrap();
+    let commit = |number| {
+        let mut transaction = database.begin().unwrap();
+        transaction.set_level(Level::Half);
+        super::ledger::write(&mut transaction, 1, number, 1, 0).unwrap();
+        transaction.commit()
+    };
+    (0..3).for_each(|number| drop(commit(number).unwrap()));
+    // Its frame and the first copy are written; the flush fails, and nothing is written after it.
+    disk.fail_from(disk.operations() + 2, Fault::Io);
+    assert_eq!(commit(3).unwrap_err().kind(), ErrorKind::UnknownOutcome);
+    drop(database);
+    for operation in 0.. {
+        let after = disk.crash_states().newest();
+        after.fail_from(after.operations() + operation, Fault::Io);
+        let opened = open_on(&after, 1, false);
+        let is_done = opened.is_ok();
+        drop(opened);
+        after.clear_plan();
+        let reader = annals::Options::new().open_read_only_in(&after, "crowd").unwrap();
+        let seen = audit(&reader.read()).of(1);
+        assert!(seen >= 3, "opening died at its operation {operation}: {seen} are left");
+        if is_done {
+            assert!(operation > 5, "opening recovers: {operation}");
+            return;
+        }
     }
 }

@@ -185,7 +185,7 @@ fn a_read_only_file_system_is_read_and_errors_say_so() {
         let new = mounted.file("new.annals");
         let error = Database::open(&new).map(|_| ()).unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("can't create it") && text.contains("read-only"), "{text}");
+        assert!(text.contains("can't create it") && text.contains("Read-only"), "{text}");
         assert!(text.contains(new.to_str().unwrap()), "{text}");
     }
 }

@@ -8,88 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use annals::storage::simulated::Rng;
-use annals::{Database, ErrorKind, Level, Options, Recovery, inspect};
+use annals::{Database, ErrorKind, Options, Recovery, inspect};
 
-use super::child::{self, Child};
-use super::effort;
-use super::ledger::{NOBODY, Said, Seen, audit, schema, write};
-
-/// Opens, and commits with several threads until it is killed or told to end.
-#[test]
-fn child_that_commits() {
-    let Some(job) = child::job() else { return };
-    let [path, first, threads, seed] = job.as_slice() else { panic!("{job:?}") };
-    let (first, threads, seed): (u64, u64, u64) =
-        (first.parse().unwrap(), threads.parse().unwrap(), seed.parse().unwrap());
-    let database = Options::new().open_schema(path, &schema()).unwrap();
-    audit(&database.read());
-    let ended = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        for writer in first..first + threads {
-            let (database, ended) = (&database, &ended);
-            scope.spawn(move || {
-                let rng = Rng::new(seed.wrapping_mul(1000) + writer);
-                let mut work = Work { database, writer, number: 0, rng };
-                while !ended.load(Ordering::Relaxed) {
-                    work.step().unwrap();
-                }
-            });
-        }
-        child::wait_for_the_end();
-        ended.store(true, Ordering::Relaxed);
-    });
-    database.close().unwrap();
-}
-
-/// What one thread does.
-pub(super) struct Work<'db> {
-    pub(super) database: &'db Database,
-    pub(super) writer: u64,
-    pub(super) number: u64,
-    pub(super) rng: Rng,
-}
-
-impl Work<'_> {
-    /// Commits, rolls back, or submits several and waits for all.
-    pub(super) fn step(&mut self) -> annals::Result<()> {
-        match self.rng.below(10) {
-            0 => {
-                let mut transaction = self.database.begin()?;
-                write(&mut transaction, NOBODY, 0, 2, self.bulk())?;
-                transaction.rollback()
-            }
-            1 | 2 => {
-                let count = 2 + self.rng.below(4);
-                self.commit(count)
-            }
-            _ => self.commit(1),
-        }
-    }
-
-    fn commit(&mut self, count: u64) -> annals::Result<()> {
-        let first = self.number;
-        let mut pending = Vec::new();
-        for _ in 0..count {
-            let (number, parts, bulk) = (self.number, 1 + self.rng.below(4), self.bulk());
-            let mut transaction = self.database.begin()?;
-            transaction.set_level(Level::ALL[usize::try_from(self.rng.below(4)).unwrap()]);
-            write(&mut transaction, self.writer, number, parts, bulk)?;
-            child::say(&format!("submitted {} {number}", self.writer));
-            pending.push(transaction.submit()?);
-            self.number += 1;
-        }
-        for (number, pending) in (first..).zip(pending) {
-            pending.wait()?;
-            child::say(&format!("acknowledged {} {number}", self.writer));
-        }
-        Ok(())
-    }
-
-    /// Gives how long a transaction is: few are several frames long.
-    fn bulk(&mut self) -> usize {
-        if self.rng.percent(4) { 2_500_000 } else { 0 }
-    }
-}
+use super::ledger::{Said, Seen, audit};
+use super::{effort, work};
 
 /// What the parent and its reader know.
 struct Ledger {
@@ -125,12 +47,8 @@ impl Ledger {
     /// Starts a writer and kills it: while it opens, or after it has said a random number of lines.
     fn run_and_kill(&self, generation: u64, rng: &mut Rng) {
         let threads = if rng.percent(50) { 1 } else { 3 };
-        let words = [generation * 10, threads, rng.below(1 << 30)].map(|number| number.to_string());
-        let path = self.path.to_str().unwrap();
-        let mut child = Child::start(
-            "processes::killed::child_that_commits",
-            &[path, &words[0], &words[1], &words[2]],
-        );
+        let seed = rng.below(1 << 30);
+        let mut child = work::start(&self.path, "alone", generation * 10, threads, seed);
         let lines = if rng.percent(25) { 0 } else { rng.below(120) };
         for _ in 0..lines {
             let Some(line) = child.next_line() else { panic!("the writer ended by itself") };
@@ -186,7 +104,7 @@ fn writers_are_killed_and_nothing_acknowledged_is_lost() {
 }
 
 /// Lets a reader end also if the test fails.
-struct StopOnDrop<'a>(&'a AtomicBool);
+pub(super) struct StopOnDrop<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {

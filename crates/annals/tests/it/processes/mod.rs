@@ -21,6 +21,9 @@ mod one_writer;
 mod permissions;
 #[cfg(unix)]
 mod signals;
+#[cfg(any(target_os = "linux", windows))]
+mod turns;
+mod work;
 mod yielding;
 
 /// Gives how much to do: so much by default, so much if there is time.

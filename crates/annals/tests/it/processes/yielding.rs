@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use annals::storage::simulated::{Rng, SimulatedClock};
@@ -36,15 +37,22 @@ impl Dice {
 pub(super) struct Yielding {
     inner: Arc<dyn Directory>,
     dice: Arc<Dice>,
+    panics: Arc<AtomicBool>,
 }
 
 impl Yielding {
     pub(super) fn new(inner: Arc<dyn Directory>, seed: u64) -> Self {
-        Self { inner, dice: Arc::new(Dice(Mutex::new(Rng::new(seed)))) }
+        let dice = Arc::new(Dice(Mutex::new(Rng::new(seed))));
+        Self { inner, dice, panics: Arc::default() }
+    }
+
+    /// Lets the thread panic that flushes a file next.
+    pub(super) fn panic_at_the_next_flush(&self) {
+        self.panics.store(true, Ordering::SeqCst);
     }
 
     fn file(&self, inner: Arc<dyn Storage>) -> Arc<dyn Storage> {
-        Arc::new(File { inner, dice: Arc::clone(&self.dice) })
+        Arc::new(File { inner, dice: Arc::clone(&self.dice), panics: Arc::clone(&self.panics) })
     }
 }
 
@@ -79,6 +87,7 @@ impl Directory for Yielding {
 struct File {
     inner: Arc<dyn Storage>,
     dice: Arc<Dice>,
+    panics: Arc<AtomicBool>,
 }
 
 impl Storage for File {
@@ -92,6 +101,7 @@ impl Storage for File {
         self.dice.around(|| self.inner.write_at(offset, data))
     }
     fn flush(&self) -> io::Result<()> {
+        assert!(!self.panics.swap(false, Ordering::SeqCst), "as it was told to");
         self.dice.around(|| self.inner.flush())
     }
     fn set_len(&self, len: u64) -> io::Result<()> {
