@@ -36,7 +36,8 @@ pub enum ErrorKind {
     Io,
     /// The commit was written, but whether it is durable is not known: reopen and look.
     UnknownOutcome,
-    /// An earlier failure made this handle unusable for writing: reopen the database.
+    /// An earlier failure, or a fork of the process, made this handle unusable for writing: reopen the
+    /// database.
     Poisoned,
 }
 

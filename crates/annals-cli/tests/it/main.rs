@@ -4,6 +4,8 @@
 #![allow(clippy::disallowed_methods, reason = "tests look at the program from outside")]
 
 mod damage;
+#[cfg(target_os = "linux")]
+mod device;
 mod generated;
 mod identity;
 mod joedb;

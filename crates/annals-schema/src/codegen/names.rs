@@ -19,7 +19,7 @@ const NEVER_RAW: [&str; 5] = ["self", "super", "crate", "Self", "_"];
 
 /// What tables and indexes, which are methods and modules, can't be called: the other methods and
 /// items of the outer module, and what its code uses by a short name.
-const OUTER: [&str; 45] = [
+const OUTER: [&str; 46] = [
     "view",
     "valid_data",
     "read_blob",
@@ -37,6 +37,7 @@ const OUTER: [&str; 45] = [
     "timestamp",
     "set_time",
     "set_level",
+    "submit",
     "commit",
     "rollback",
     "fmt",

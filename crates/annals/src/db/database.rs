@@ -11,7 +11,7 @@ use super::shared::Sharing;
 use super::snapshot::{JournalFile, Snapshot};
 use super::transaction::Transaction;
 use crate::journal::{Checkpoints, Level, Point, Recovered, Writer, lock};
-use crate::storage::{Clock, Lock};
+use crate::storage::{Clock, Lock, Origin};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
 
@@ -20,6 +20,10 @@ use crate::{Error, ErrorKind, Result};
 /// It is `Send` and `Sync`: share it by reference or in an `Arc`. There is one writer at a time, and
 /// any number of readers, who never wait. Dropping it closes it, and drops the errors of that;
 /// [`Database::close`] gives them.
+///
+/// It belongs to the process that opened it. A forked child can read the snapshots that it was born
+/// with, but for their blobs; all else is an error there, and the parent goes on undisturbed. The child
+/// opens the database again, when the parent has closed it, or opens it read-only.
 #[derive(Debug)]
 pub struct Database {
     group: Group,
@@ -35,6 +39,7 @@ pub struct Database {
     sharing: Option<Sharing>,
     level: Level,
     closed: bool,
+    origin: Origin,
     /// Whether a program's typed code relies on the schema.
     has_fixed_schema: bool,
 }
@@ -82,6 +87,7 @@ impl Database {
             sharing: setup.sharing,
             level: setup.level,
             closed: false,
+            origin: Origin::here(),
             has_fixed_schema: false,
         }
     }
@@ -116,8 +122,10 @@ impl Database {
     ///
     /// # Errors
     /// `Invalid` in a thread that has a transaction open already (it would wait for itself);
-    /// `Poisoned` after a failed flush; `Io` if the remains of a failed transaction can't be cut.
+    /// `Poisoned` after a failed flush, or in a forked child; `Io` if the remains of a failed
+    /// transaction can't be cut.
     pub fn begin(&self) -> Result<Transaction<'_>> {
+        self.check_origin()?;
         self.refuse_nesting()?;
         self.group.arrive();
         let mut writing = lock(&self.writing);
@@ -165,8 +173,9 @@ impl Database {
     /// told yet (they are within 10 ms anyway), and no flush.
     ///
     /// # Errors
-    /// `Poisoned` after a failed flush; `Io` if the live block can't be written.
+    /// `Poisoned` after a failed flush, or in a forked child; `Io` if the live block can't be written.
     pub fn soft_checkpoint(&self) -> Result<Point> {
+        self.check_origin()?;
         self.group.settle()?;
         self.in_turn(|| self.checkpoints.soft())
     }
@@ -176,8 +185,10 @@ impl Database {
     /// and nothing if no commit followed the last one.
     ///
     /// # Errors
-    /// `Poisoned` if a flush fails or has failed; `Io` if a slot or the live block can't be written.
+    /// `Poisoned` if a flush fails or has failed, or in a forked child; `Io` if a slot or the live
+    /// block can't be written.
     pub fn hard_checkpoint(&self) -> Result<Point> {
+        self.check_origin()?;
         self.group.settle()?;
         self.in_turn(|| self.checkpoints.hard())
     }
@@ -186,7 +197,8 @@ impl Database {
     /// opening then has nothing to recover. Snapshots stay valid, and go on reading blobs.
     ///
     /// # Errors
-    /// `Poisoned` or `Io`: what was acknowledged as durable is durable even so.
+    /// `Poisoned` or `Io`: what was acknowledged as durable is durable even so. In a forked child
+    /// closing does nothing, and is `Poisoned`.
     pub fn close(mut self) -> Result<()> {
         self.close_once()
     }
@@ -229,6 +241,17 @@ impl Database {
         self.owner.load(Ordering::Relaxed)
     }
 
+    /// Fails in a forked child, which has neither the file nor the threads of this database.
+    #[inline]
+    pub(super) fn check_origin(&self) -> Result<()> {
+        self.origin.check().map_err(|error| self.forked(&error))
+    }
+
+    #[cold]
+    fn forked(&self, error: &std::io::Error) -> Error {
+        Error::new(ErrorKind::Poisoned, format!("{}: {error}", self.file.name))
+    }
+
     /// Gives what acknowledges commits.
     pub(super) const fn group(&self) -> &Group {
         &self.group
@@ -242,6 +265,9 @@ impl Database {
 
     /// Notes that a transaction has been written, or has ended otherwise: the next may begin.
     pub(super) fn disown(&self) {
+        if self.origin.is_elsewhere() {
+            return; // the turn is the parent's, and its locks may be held for ever here
+        }
         self.end_turn();
         self.owner.store(0, Ordering::Relaxed);
         self.group.leave();
@@ -258,7 +284,13 @@ impl Database {
         if std::mem::replace(&mut self.closed, true) {
             return Ok(());
         }
-        if let Some(keeper) = self.keeper.take() {
+        let keeper = self.keeper.take();
+        if let Err(error) = self.check_origin() {
+            // Its thread isn't here, and what it held when the process was forked is held for ever.
+            std::mem::forget(keeper);
+            return Err(error);
+        }
+        if let Some(keeper) = keeper {
             keeper.stop();
         }
         let closed = match self.checkpoints.check_usable() {

@@ -191,6 +191,7 @@ impl Group {
         queue.is_led = false;
         match reached {
             Ok(()) => self.publish(&mut queue, target),
+            Err(_) if is_made(Mistake::FailedGroupAcknowledged) => self.publish(&mut queue, target),
             Err(error) => queue.failure = Some(error.to_string()),
         }
         self.led.notify_all();
@@ -223,7 +224,9 @@ impl Group {
         let (mut last, mut count, mut flushed) = (None, 0, false);
         while let Some(first) = queue.waiting.front() {
             let is_reached = first.point.position <= target.position;
-            if !is_reached && first.level != Level::Soft {
+            let overtakes = is_made(Mistake::SoftOvertakes)
+                && queue.waiting.back().is_some_and(|last| last.level == Level::Soft);
+            if !is_reached && first.level != Level::Soft && !overtakes {
                 break;
             }
             count += 1;

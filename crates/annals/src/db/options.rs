@@ -13,7 +13,7 @@ use super::scan::{self, Replay};
 use super::shared::Sharing;
 use super::turns::Turns;
 use super::upgrade::{self, Customs};
-use crate::journal::{self, Checkpoints, Level, Recovery, Survey, Verdict};
+use crate::journal::{self, Checkpoints, Level, Mistake, Recovery, Survey, Verdict, is_made};
 use crate::storage::{
     self, Access, Clock, Directory, FileDirectory, Hold, Lock, Storage, SystemClock,
 };
@@ -218,8 +218,13 @@ impl Options {
         let Acquired { storage, is_new, others } = self.acquire(&*directory, name, &clock)?;
         let shown = directory.display(name);
         // Nothing is cut, or called damaged, for one wrong read.
-        let looks_wrong =
-            |survey: &Survey| survey.may_hold_a_commit() || survey.verdict() == Verdict::Damaged;
+        let looks_wrong = |survey: &Survey| {
+            let may_hold = match is_made(Mistake::DoubtCutAtOnce) {
+                true => survey.tail.is_some(),
+                false => survey.may_hold_a_commit(),
+            };
+            may_hold || survey.verdict() == Verdict::Damaged
+        };
         let (survey, replay) =
             scan::survey(&*storage, &shown, looks_wrong, |replay: &mut Replay, frame, end| {
                 replay.frame(frame, end, &shown)
@@ -230,7 +235,8 @@ impl Options {
             true => journal::join(&survey),
             false => journal::settle(&*storage, &*directory, name, &survey, self.recovery)?,
         };
-        if !is_new && !others && survey.end == survey.head.start() {
+        let is_empty = survey.end == survey.head.start();
+        if !is_new && !others && is_empty && !survey.has_fixed_len {
             // Whoever created it may have died before its name was durable.
             journal::keep_name(&*directory, name).map_err(|error| {
                 Error::io(format!("{shown}: was empty, and its name can't be made durable"), error)
@@ -295,6 +301,20 @@ impl Options {
         Reader::open_up_to(directory, name, self.hard_only)
     }
 
+    /// Creates a journal if the storage is a blank device; tells whether it was.
+    fn create_on(&self, storage: &dyn Storage, shown: &str, clock: &dyn Clock) -> Result<bool> {
+        let io = |error| Error::io(format!("{shown}: can't read the device"), error);
+        if !storage.has_fixed_len() || !journal::is_blank(storage).map_err(io)? {
+            return Ok(false);
+        }
+        if !self.create {
+            let message = format!("{shown}: the device is blank: there is no journal on it yet");
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
+        journal::create_on(storage, shown, clock)?;
+        Ok(true)
+    }
+
     /// Refuses settings that make no sense.
     fn check(&self) -> Result<()> {
         let is_sector = self.sector.is_power_of_two() && (512..=65_536).contains(&self.sector);
@@ -324,12 +344,21 @@ impl Options {
                         None => continue,
                     }
                 }
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    return Err(device_busy(directory, name, &error));
+                }
                 Err(error) => {
                     return Err(cannot_open(&directory.display(name), Access::Write, error));
                 }
             };
             let shown = directory.display(name);
             let io = |error| Error::io(format!("{shown}: can't lock it"), error);
+            if self.shared && storage.has_fixed_len() {
+                return Err(Error::new(
+                    ErrorKind::Unsupported,
+                    format!("{shown}: a device is for one process at a time: open it unshared"),
+                ));
+            }
             if self.shared {
                 Turns::new(&storage, clock, &shown, self.lock_timeout).take()?;
             }
@@ -347,6 +376,7 @@ impl Options {
             // What was just created was opened by another name, which is gone: that does only as long as
             // nobody asks again whether it is linked.
             if (is_new && !self.shared) || storage.is_linked().map_err(io)? {
+                let is_new = is_new || self.create_on(&*storage, &shown, &**clock)?;
                 return Ok(Acquired { storage, is_new, others: !alone });
             }
         }
@@ -354,6 +384,19 @@ impl Options {
             ErrorKind::Busy,
             format!("{}: it is replaced again and again; try later", directory.display(name)),
         ))
+    }
+}
+
+/// Explains why a device can't be opened for writing, which is for one at a time.
+fn device_busy(directory: &dyn Directory, name: &str, error: &io::Error) -> Error {
+    let shown = directory.display(name);
+    let storage = directory.open(name, Access::Read).ok();
+    match storage.and_then(|storage| journal::holder(&*storage)) {
+        Some(pid) if storage::is_alive(pid) => busy(&shown, Some(pid)),
+        _ => Error::new(
+            ErrorKind::Busy,
+            format!("{shown}: {error}; unmount it or end that, or open read-only"),
+        ),
     }
 }
 

@@ -45,6 +45,7 @@ impl Pending<'_> {
     /// what was before it.
     pub fn wait(self) -> Result<Commit> {
         let Self { database, level, .. } = self;
+        database.check_origin()?;
         if !self.is_empty {
             database.group().wait(self.point)?;
         } else if level.flushes() {
@@ -316,6 +317,7 @@ impl<'db> Transaction<'db> {
 
     fn undo(&mut self) -> Result<()> {
         self.committed = true;
+        self.database.check_origin()?;
         self.writing.store.rollback();
         self.writing.writer.rollback()
     }
@@ -329,6 +331,7 @@ impl<'db> Transaction<'db> {
     }
 
     pub(super) fn usable(&self) -> Result<()> {
+        self.database.check_origin()?;
         if !self.broken {
             return Ok(());
         }

@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::format::{Live, Point, Slot};
 use super::head::{self, Head};
-use super::level::Level;
 use super::mistakes::{Mistake, is_made};
 use super::recover::Settled;
 use super::slots::Slots;
@@ -21,7 +20,7 @@ use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
 
 /// A slot is at most about this many flushed bytes behind.
-const SLOT_LAG: u64 = 1 << 20;
+pub(super) const SLOT_LAG: u64 = 1 << 20;
 /// Soft commits are flushed in the background when there is more of them than this.
 const SOFT_LAG: u64 = 16 << 20;
 
@@ -37,8 +36,8 @@ pub(crate) struct Checkpoints {
     pub(super) header: u64,
     pid: u32,
     progress: Mutex<Progress>,
-    slots: Mutex<Slots>,
-    space: Space,
+    pub(super) slots: Mutex<Slots>,
+    pub(super) space: Space,
     flushes_begun: AtomicU64,
     flushes_done: AtomicU64,
     /// How far a transaction that will be durable has written data frames, and how far of that a
@@ -196,91 +195,12 @@ impl Checkpoints {
 
     /// Writes frames at `position`, having made sure that no zeros can land on them.
     pub(crate) fn write_frames(&self, position: u64, bytes: &[u8]) -> std::io::Result<()> {
-        self.space.claim(position + bytes.len() as u64);
+        let end = position + bytes.len() as u64;
+        if self.storage.has_fixed_len() {
+            self.extend(end)?;
+        }
+        self.space.claim(end);
         self.storage.write_at(position, bytes)
-    }
-
-    /// Does what a level asks for, for all commits up to `target`, whose frames are written: the recipe
-    /// of each level. An error is final: what the disk holds is not known. `unproven` is the end of the
-    /// commit before the last one, if nothing but a slot shows that it was flushed.
-    ///
-    /// | crash                   | `Half`                       | `TwoPhase`         | `Checksummed`     |
-    /// |-------------------------|------------------------------|--------------------|-------------------|
-    /// | before the first flush  | not there, or known by the durable position of a frame behind it | there if whole, with all before it |
-    /// | behind it               | not there, all before it is  | the same           | there             |
-    /// | behind the second copy  | there if that got to the disk| the same           |                   |
-    /// | behind the second flush |                              | there              |                   |
-    pub(crate) fn reach(&self, level: Level, target: Point, unproven: Option<u64>) -> Result<()> {
-        let reached = match level {
-            Level::Soft => Ok(()),
-            Level::Checksummed => self.checksummed(target),
-            Level::Half => self.half(target, unproven),
-            Level::TwoPhase => self.two_phase(target, unproven),
-        };
-        reached.inspect_err(|error| {
-            if !is_made(Mistake::FailedFlushForgotten) {
-                self.poison(&error.to_string());
-            }
-        })
-    }
-
-    fn checksummed(&self, target: Point) -> Result<()> {
-        if is_made(Mistake::SlotBeforeFlush) {
-            self.note_durable(target);
-            self.advance_slot()?;
-        }
-        if !is_made(Mistake::CommitNotFlushed) {
-            self.flush()?;
-        }
-        self.note_durable(target);
-        // A slot that can't be written now is written later: the commit stands without it.
-        let _ = self.advance_lagging_slot();
-        Ok(())
-    }
-
-    fn half(&self, target: Point, unproven: Option<u64>) -> Result<()> {
-        let mut slots = lock(&self.slots);
-        self.tell_by_slot(&mut slots, target, unproven)?;
-        // Or else the slot isn't whole for a long time, or nothing tells that the commit before counts.
-        let kept = slots.kept().position;
-        if target.position.saturating_sub(kept) >= SLOT_LAG
-            || unproven.is_some_and(|end| end > kept)
-        {
-            self.flush()?;
-            slots.turn(self.flushes_done());
-        }
-        self.note_durable(target);
-        Ok(())
-    }
-
-    fn two_phase(&self, target: Point, unproven: Option<u64>) -> Result<()> {
-        self.tell_by_slot(&mut lock(&self.slots), target, unproven)?;
-        self.note_durable(target);
-        self.flush()
-    }
-
-    /// Flushes all up to `target`, with the first copy of a slot that tells it; then writes the second.
-    fn tell_by_slot(&self, slots: &mut Slots, target: Point, unproven: Option<u64>) -> Result<()> {
-        slots.prepare(self)?;
-        // Nothing but the slot that would be written may tell that the commit before counts, and it is
-        // whole only in the page cache: that one is kept, and the other is written.
-        let is_flushed =
-            slots.is_written() && unproven.is_some_and(|end| end > slots.kept().position);
-        if is_flushed {
-            self.flush()?;
-            slots.turn(self.flushes_done());
-        }
-        // A rollback of another thread tells all that was written by then, which may be more.
-        if slots.newest().position >= target.position {
-            return Ok(());
-        }
-        let slot = self.slot(target);
-        if is_flushed {
-            return slots.write_both(self, &slot);
-        }
-        slots.write_first(self, &slot)?;
-        self.flush()?;
-        slots.write_second(self, &slot)
     }
 
     /// Notes that all commits up to a point are acknowledged.
@@ -306,7 +226,8 @@ impl Checkpoints {
         self.harden()?;
         let mut slots = lock(&self.slots);
         slots.turn(self.flushes_done());
-        if !slots.is_kept(self.flushes_done()) && slots.newest() == self.acknowledged() {
+        let is_flushed = slots.is_kept(self.flushes_done()) || is_made(Mistake::EmptyNotFlushed);
+        if !is_flushed && slots.newest() == self.acknowledged() {
             self.flush()?;
             slots.turn(self.flushes_done());
         }
@@ -324,14 +245,14 @@ impl Checkpoints {
         self.advance_slot()
     }
 
-    fn note_durable(&self, point: Point) {
+    pub(super) fn note_durable(&self, point: Point) {
         let mut progress = lock(&self.progress);
         if point.position > progress.durable.position {
             progress.durable = point;
         }
     }
 
-    fn slot(&self, point: Point) -> Slot {
+    pub(super) fn slot(&self, point: Point) -> Slot {
         Slot { point, zeroed_to: self.space.zeroed_to() }
     }
 
@@ -347,7 +268,7 @@ impl Checkpoints {
         slots.write_both(self, &self.slot(point))
     }
 
-    fn advance_lagging_slot(&self) -> Result<()> {
+    pub(super) fn advance_lagging_slot(&self) -> Result<()> {
         let newest = lock(&self.slots).newest();
         match self.durable().position.saturating_sub(newest.position) >= SLOT_LAG {
             true => self.advance_slot(),
@@ -355,19 +276,11 @@ impl Checkpoints {
         }
     }
 
-    /// Fills space ahead with zeros, so that small commits needn't make the file grow. Failures
-    /// are of no consequence: the commit that needs the space will meet them.
-    pub(crate) fn prefill(&self) -> Result<()> {
-        self.check_usable()?;
-        let look = {
-            let mut progress = lock(&self.progress);
-            let flushing = std::mem::take(&mut progress.flushing);
-            Look { end: progress.acknowledged.position, commits: progress.commits, flushing }
-        };
-        if self.space.fill(&*self.storage, look).unwrap_or(false) && look.flushing {
-            self.flush()?;
-        }
-        Ok(())
+    /// Gives what the filling of space ahead goes by.
+    pub(super) fn look(&self) -> Look {
+        let mut progress = lock(&self.progress);
+        let flushing = std::mem::take(&mut progress.flushing);
+        Look { end: progress.acknowledged.position, commits: progress.commits, flushing }
     }
 
     /// Notes that a transaction that will be durable has written data frames.
@@ -477,7 +390,8 @@ impl Checkpoints {
         self.harden()?;
         let point = self.acknowledged();
         let io = |error| Error::io(format!("{}: can't close the journal", self.name), error);
-        let trimmed = self.storage.len().map_err(io)? != point.position;
+        let trimmed =
+            !self.storage.has_fixed_len() && self.storage.len().map_err(io)? != point.position;
         if trimmed {
             self.storage.set_len(point.position).map_err(io)?;
             self.space.set(point.position);

@@ -1,9 +1,11 @@
 //! The head of a journal file: header, slots and live block, in the first 16 KiB.
 
+use super::device;
 use super::format::{
     self, COPY_LEN, FRAMES_AT, HEADER_AT, HEADER_LEN, Header, LIVE_AT, LIVE_COPY_AT, Live, Point,
     SLOT_AT, SLOT_COPY_AT, Slot,
 };
+use super::mistakes::{Mistake, is_made};
 use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
 
@@ -22,7 +24,7 @@ pub(crate) struct Head {
 }
 
 /// Where the three copies of the header are.
-const HEADERS_AT: [u64; 3] = [HEADER_AT, SLOT_AT[0], SLOT_AT[1]];
+pub(super) const HEADERS_AT: [u64; 3] = [HEADER_AT, SLOT_AT[0], SLOT_AT[1]];
 
 impl Head {
     /// Reads the head of an existing file. `name` is for messages.
@@ -58,12 +60,12 @@ impl Head {
 
     /// Gives the slot that reaches farthest.
     pub(crate) fn newest_slot(&self) -> Option<Slot> {
-        self.slots.into_iter().flatten().max_by_key(|slot| slot.point.position)
+        self.slots.into_iter().flatten().max_by_key(reach)
     }
 
     /// Gives the slot that may be torn: the one that doesn't reach farthest, or isn't whole.
     pub(crate) fn older_slot(&self) -> usize {
-        let [first, second] = self.slots.map(|slot| slot.map(|slot| slot.point.position));
+        let [first, second] = self.slots.map(|slot| slot.as_ref().map(reach));
         usize::from(first > second)
     }
 
@@ -91,12 +93,20 @@ fn refuse_cut(storage: &dyn Storage, name: &str) -> Result<()> {
     )))
 }
 
+/// Orders slots: of two at the same point the one is newer that claims more space.
+const fn reach(slot: &Slot) -> (u64, u64) {
+    (slot.point.position, slot.zeroed_to)
+}
+
+/// Gives the point before the first frame of a new journal.
+pub(super) fn start(header: &Header) -> Point {
+    Point { position: FRAMES_AT, txid: header.first_txid - 1, chain: header.hash() }
+}
+
 /// Gives the whole head of a new journal.
 pub(crate) fn new_head(header: &Header) -> Vec<u8> {
     let mut head = vec![0; usize::try_from(FRAMES_AT).unwrap_or_default()];
-    let hash = header.hash();
-    let point = Point { position: FRAMES_AT, txid: header.first_txid - 1, chain: hash };
-    let slot = Slot { point, zeroed_to: FRAMES_AT }.encode(hash);
+    let slot = Slot { point: start(header), zeroed_to: FRAMES_AT }.encode(header.hash());
     let mut put = |at: u64, bytes: &[u8]| {
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         if let Some(to) = at.checked_add(bytes.len()).and_then(|end| head.get_mut(at..end)) {
@@ -155,7 +165,7 @@ fn read_slot(storage: &dyn Storage, block: u64, hash: u64, name: &str) -> Result
     let read = |copy| read_array::<COPY_LEN>(storage, block + copy, name);
     let copies = [read(SLOT_COPY_AT[0])?, read(SLOT_COPY_AT[1])?];
     let [first, second] = copies.map(|bytes| bytes.and_then(|bytes| Slot::decode(&bytes, hash)));
-    Ok(first.filter(|_| first == second))
+    Ok(first.filter(|_| first == second || is_made(Mistake::TornSlotTrusted)))
 }
 
 fn read_live(storage: &dyn Storage, name: &str) -> Result<Option<Live>> {
@@ -202,7 +212,11 @@ fn no_header(storage: &dyn Storage, name: &str, first: Option<&[u8; HEADER_LEN]>
             ),
         );
     }
-    if first.is_some_and(|bytes| bytes.starts_with(&format::MAGIC)) {
+    let is_damaged = first.is_some_and(|bytes| bytes.starts_with(&format::MAGIC));
+    if storage.has_fixed_len() && !is_damaged {
+        return device::not_blank(name);
+    }
+    if is_damaged {
         return Error::corrupt(format!(
             "{name}: damaged: no copy of the journal's header verifies ({len} bytes in all); \
              restore the file from a backup"

@@ -39,11 +39,39 @@ pub enum Mistake {
     HardSlotNotFlushed,
     /// A new journal's name is not flushed.
     NameNotFlushed,
+    /// A half or two-phase commit writes both copies of its slot without a flush between them.
+    FirstFlushLeftOut,
+    /// A two-phase commit is acknowledged without its second flush.
+    SecondFlushLeftOut,
+    /// A half or two-phase commit writes the second copy of its slot before its first flush.
+    SecondCopyBeforeFlush,
+    /// A half commit right behind another one in the same group doesn't wait for the second flush.
+    HalvesShareFlush,
+    /// A durable commit without events doesn't flush the slot of a half commit before it.
+    EmptyNotFlushed,
+    /// A soft commit is acknowledged, with all before it, while a durable one is pending.
+    SoftOvertakes,
+    /// Commits that wait for a flush are acknowledged also if it fails.
+    FailedGroupAcknowledged,
+    /// A slot counts whose copies don't agree.
+    TornSlotTrusted,
+    /// Opening doesn't look behind the first position that doesn't verify.
+    TailNotLookedAt,
+    /// What turns out to count only behind the end isn't replayed.
+    LateCountForgotten,
+    /// Doubtful commits are cut without a second look.
+    DoubtCutAtOnce,
+    /// What is cut is read once before.
+    CutReadOnce,
+    /// A journal that looks closed is shown by a slot that may not be on the disk.
+    ShownSlotNotFlushed,
+    /// Recovery writes the older slot while the newer one may be in the page cache alone.
+    ShownSlotNotRewritten,
 }
 
 impl Mistake {
     /// All mistakes.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 30] = [
         Self::CommitNotFlushed,
         Self::SlotBeforeFlush,
         Self::UnflushedClaimed,
@@ -60,6 +88,20 @@ impl Mistake {
         Self::RollbackNotFlushed,
         Self::HardSlotNotFlushed,
         Self::NameNotFlushed,
+        Self::FirstFlushLeftOut,
+        Self::SecondFlushLeftOut,
+        Self::SecondCopyBeforeFlush,
+        Self::HalvesShareFlush,
+        Self::EmptyNotFlushed,
+        Self::SoftOvertakes,
+        Self::FailedGroupAcknowledged,
+        Self::TornSlotTrusted,
+        Self::TailNotLookedAt,
+        Self::LateCountForgotten,
+        Self::DoubtCutAtOnce,
+        Self::CutReadOnce,
+        Self::ShownSlotNotFlushed,
+        Self::ShownSlotNotRewritten,
     ];
 }
 

@@ -2,13 +2,16 @@
 //!
 //! In reading order: `format` and `frame` are the bytes; `head` is the first 16 KiB; `reader`
 //! follows the chain; `survey` judges what it finds; `recover` makes it fit to be written;
-//! `create` makes a new one; `slots` and `checkpoints` know how far it is flushed, and have the recipe of
-//! each commit `level`; `space` ahead is zeros; `writer` writes transactions. This room doesn't know the
-//! store. (`mistakes` and `testing` are for tests only.)
+//! `create` makes a new one; `slots` and `checkpoints` know how far it is flushed, and `commit` has the
+//! recipe of each `level`; `space` `ahead` is zeros, on a `device` too; `writer` writes transactions. This
+//! room doesn't know the store. (`mistakes` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 
+mod ahead;
 mod checkpoints;
+mod commit;
 mod create;
+mod device;
 #[cfg(test)]
 mod document;
 pub mod format;
@@ -31,6 +34,7 @@ mod writer;
 
 pub(crate) use checkpoints::{Checkpoints, lock};
 pub(crate) use create::{create, keep_name};
+pub(crate) use device::{create_on, is_blank};
 pub(crate) use head::{Head, holder, live};
 pub(crate) use mistakes::{Mistake, is_made};
 pub(crate) use reader::{Frame, FrameReader};

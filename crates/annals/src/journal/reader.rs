@@ -67,6 +67,11 @@ impl<'s> FrameReader<'s> {
         self.position
     }
 
+    /// Sets how far to read at most.
+    pub(crate) const fn set_len(&mut self, len: u64) {
+        self.len = len;
+    }
+
     /// Gives what was verified so far; a point between two transactions behind a commit frame.
     pub(crate) const fn point(&self) -> Point {
         Point { position: self.position, txid: self.txid, chain: self.chain }

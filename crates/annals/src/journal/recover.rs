@@ -115,9 +115,9 @@ pub(crate) fn settle(
     if survey.is_closed() {
         // Written again, the same bytes, so that the first flush covers it, and it is whole when the
         // other slot is written: the flush at the end of the last session may have failed.
-        let zeroed_to = survey.end.position;
+        let zeroed_to = survey.len; // which is the end, but on a device
         write_newest_slot_again(storage, survey).map_err(io)?;
-        if survey.counted_flushed {
+        if survey.counted_flushed && !is_made(Mistake::ShownSlotNotFlushed) {
             // The last commit counts because of that slot. What is shown has to stay.
             storage.flush().map_err(io)?;
         }
@@ -158,10 +158,14 @@ fn make_durable(storage: &dyn Storage, survey: &Survey) -> std::io::Result<u64> 
     if !is_made(Mistake::TailNotZeroed) {
         zero(storage, end.position, zeroed_to)?;
         // Also where it is that long already: a flush that failed may have lost the length.
-        storage.set_len(zeroed_to)?;
+        if !survey.has_fixed_len {
+            storage.set_len(zeroed_to)?;
+        }
     }
     survey.head.repair_headers(storage)?;
-    write_newest_slot_again(storage, survey)?;
+    if !is_made(Mistake::ShownSlotNotRewritten) {
+        write_newest_slot_again(storage, survey)?;
+    }
     if !is_made(Mistake::RecoveryNotFlushed) {
         storage.flush()?;
     }
@@ -243,7 +247,7 @@ fn read_step(
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
     }
-    if *bytes == again {
+    if *bytes == again || is_made(Mistake::CutReadOnce) {
         return Ok(());
     }
     let message = format!("two reads of {step} bytes at position {from} gave different ones");
@@ -271,6 +275,8 @@ fn save_tail(
     if !survey.may_hold_a_commit() {
         return Ok(cut);
     }
+    let elsewhere = directory.for_copies(storage);
+    let directory = elsewhere.as_deref().unwrap_or(directory);
     let copied = copy_tail(storage, directory, name, survey, last);
     match copied {
         Ok(saved_as) => cut.saved_as = Some(directory.display(&saved_as)),

@@ -2,13 +2,14 @@
 //! grow: a flush must then store metadata too.
 //!
 //! Invariants
-//! 1. Nothing but zeros was ever written at or behind `zeroed_to`.
+//! 1. Nothing but zeros was ever written at or behind `zeroed_to`. Where the length is fixed a slot that
+//!    says so was flushed, and what is behind may be anything (see `ahead`).
 //! 2. Zeros are written, and `zeroed_to` is moved, only by whoever holds `moving`; so zeros never
 //!    land on frames.
 
 use std::io;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 use super::checkpoints::lock;
 use crate::storage::Storage;
@@ -59,6 +60,16 @@ impl Space {
             let _moving = lock(&self.moving);
             self.zeroed_to.fetch_max(end, Ordering::AcqRel);
         }
+    }
+
+    /// Keeps all others from moving the end of the zeros meanwhile.
+    pub(super) fn hold(&self) -> MutexGuard<'_, ()> {
+        lock(&self.moving)
+    }
+
+    /// Notes how far it is, of whoever [holds](Self::hold) it.
+    pub(super) fn set_held(&self, _held: &MutexGuard<'_, ()>, end: u64) {
+        self.zeroed_to.store(end, Ordering::Release);
     }
 
     /// Notes how far it is after the file was cut, or another process wrote it.

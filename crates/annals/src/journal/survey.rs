@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 
+use super::device;
 use super::format::{FRAMES_AT, Point};
 use super::head::Head;
 use super::level::Level;
@@ -21,8 +22,10 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Clone, Debug)]
 pub(crate) struct Survey {
     pub(crate) head: Head,
-    /// The length of the file.
+    /// The length of the file; on a device how far it is the journal's.
     pub(crate) len: u64,
+    /// Whether it is on a device.
+    pub(crate) has_fixed_len: bool,
     /// C: the end of the last commit that counts.
     pub(crate) end: Point,
     /// Commits behind C whose frames verify, but which don't count (yet).
@@ -79,7 +82,7 @@ impl Survey {
     ) -> Result<Self> {
         let io = |error| Error::io(format!("{name}: can't read the journal"), error);
         let head = Head::read(storage, name)?;
-        let len = storage.len().map_err(io)?;
+        let len = device::end_of(storage, &head).map_err(io)?;
         let mut reader = FrameReader::new(storage, head.start(), len);
         let slots = head.slots.iter().flatten().map(|slot| slot.point.position);
         let mut survey = Self {
@@ -93,6 +96,7 @@ impl Survey {
             uncommitted_frames: 0,
             tail: None,
             len,
+            has_fixed_len: storage.has_fixed_len(),
             head,
         };
         survey.check_slots(survey.end.position, name)?;
@@ -101,11 +105,14 @@ impl Survey {
             visit(&frame, survey.end.position)?;
         }
         survey.verified_to = reader.position();
+        if survey.has_fixed_len && survey.head.slots.contains(&None) {
+            survey.look_beyond(storage, &mut reader).map_err(io)?;
+        }
         if survey.look_ahead(&mut reader).map_err(io)? {
             let visited = survey.end;
             survey.count_flushed();
             // What the tail says to have been flushed was known to no visit.
-            survey.counted_late |= survey.end != visited;
+            survey.counted_late |= survey.end != visited && !is_made(Mistake::LateCountForgotten);
             return Ok(survey);
         }
         Err(Error::corrupt(format!(
@@ -124,7 +131,7 @@ impl Survey {
         from: Point,
     ) -> Result<Self> {
         let io = |error| Error::io(format!("{name}: can't read the journal"), error);
-        let len = storage.len().map_err(io)?;
+        let len = device::end_of(storage, &head).map_err(io)?;
         let mut reader = FrameReader::new(storage, from, len);
         let slots = head.slots.iter().flatten().map(|slot| slot.point.position);
         let mut survey = Self {
@@ -138,6 +145,7 @@ impl Survey {
             uncommitted_frames: 0,
             tail: None,
             len,
+            has_fixed_len: storage.has_fixed_len(),
             head,
         };
         while let Some(frame) = reader.next().map_err(io)? {
@@ -217,10 +225,28 @@ impl Survey {
         Ok(())
     }
 
+    /// On a device of whose slots one can't be read, that may be the one that told the end. Then the
+    /// chain goes on behind what the other tells, and that must not be lost silently.
+    fn look_beyond(
+        &mut self,
+        storage: &dyn Storage,
+        reader: &mut FrameReader<'_>,
+    ) -> std::io::Result<()> {
+        reader.set_len(storage.len()?);
+        if let Some(frame) = reader.next()? {
+            self.hard = self.hard.max(frame.end);
+        }
+        reader.set_len(self.len);
+        Ok(())
+    }
+
     /// Looks behind B, to the end, for bytes that are not zero and frames that verify alone. Gives
     /// `false` if that would cost far more than reading the file: torn frames don't overlap, so in all
     /// they are no longer than the file.
     fn look_ahead(&mut self, reader: &mut FrameReader<'_>) -> std::io::Result<bool> {
+        if is_made(Mistake::TailNotLookedAt) {
+            return Ok(true);
+        }
         let Some(first) = reader.first_nonzero(self.verified_to)? else { return Ok(true) };
         let mut patience = self.len.saturating_mul(8);
         let mut tail = Tail { first, last_txid: self.reached().txid, ..Tail::default() };
@@ -262,8 +288,16 @@ impl Survey {
     /// Tells whether the journal was closed properly: a slot reaches its end, and nothing follows.
     pub(crate) fn is_closed(&self) -> bool {
         let at_end = |slot: super::format::Slot| slot.point == self.end;
+        let nothing_follows = match self.has_fixed_len {
+            false => self.len == self.end.position,
+            // Zeros that follow may be in the page cache alone, unless whoever wrote them closed.
+            true => {
+                self.verdict() == Verdict::Whole
+                    && self.head.live.is_some_and(|live| live.pid == 0 && !live.suspect)
+            }
+        };
         self.head.slots.into_iter().flatten().any(at_end)
-            && self.len == self.end.position
+            && nothing_follows
             && self.head.damaged_headers == [false; 3]
     }
 

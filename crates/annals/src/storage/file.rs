@@ -7,6 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::fork::{Opening, OwnFile};
+use super::interrupted::retry;
 use super::lock::Locks;
 use super::{
     Access, Directory, Hold, Lock, Storage, check_lockable, check_name, check_writable, identity,
@@ -71,40 +73,50 @@ impl Directory for FileDirectory {
     fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn Storage>> {
         let path = self.path_of(name)?;
         // Opening a pipe would wait for its other end, and a directory can be "opened" too.
-        let metadata = fs::metadata(&path)?;
+        let metadata = retry(|| fs::metadata(&path))?;
         if metadata.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
+        #[cfg(unix)]
+        if std::os::unix::fs::FileTypeExt::is_block_device(&metadata.file_type()) {
+            return Ok(Arc::new(super::device::DeviceFile::open(&path, access)?));
+        }
         if !metadata.is_file() {
-            let message = format!("{} isn't a regular file", self.display(name));
+            let message =
+                format!("{} is neither a regular file nor a block device", self.display(name));
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        let file = OpenOptions::new().read(true).write(access == Access::Write).open(&path)?;
-        Ok(Arc::new(OpenFile { file, path, access, locks: Locks::default() }))
+        Ok(Arc::new(OpenFile::new(&path, access, |_| open_existing(&path, access))?))
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
         let path = self.path_of(name)?;
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-        let locks = Locks::default();
-        Ok(Arc::new(OpenFile { file, path, access: Access::Write, locks }))
+        Ok(Arc::new(OpenFile::new(&path, Access::Write, |opening| match opening {
+            Opening::First => {
+                OpenOptions::new().read(true).write(true).create_new(true).open(&path)
+            }
+            Opening::Again => open_existing(&path, Access::Write),
+        })?))
     }
 
     fn link(&self, from: &str, to: &str) -> io::Result<()> {
-        fs::hard_link(self.path_of(from)?, self.path_of(to)?)
+        let (from, to) = (self.path_of(from)?, self.path_of(to)?);
+        retry(|| fs::hard_link(&from, &to))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        fs::rename(self.path_of(from)?, self.path_of(to)?)
+        let (from, to) = (self.path_of(from)?, self.path_of(to)?);
+        retry(|| fs::rename(&from, &to))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        fs::remove_file(self.path_of(name)?)
+        let path = self.path_of(name)?;
+        retry(|| fs::remove_file(&path))
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.path)? {
+        for entry in retry(|| fs::read_dir(&self.path))? {
             let entry = entry?;
             // Through the path, for a link to a file is as good as a file. One that was removed
             // meanwhile, or leads nowhere, isn't there.
@@ -134,6 +146,10 @@ impl Directory for FileDirectory {
         fs::metadata(&self.path).map(drop)
     }
 
+    fn for_copies(&self, storage: &dyn Storage) -> Option<Arc<dyn Directory>> {
+        storage.has_fixed_len().then(|| Arc::new(Self::new("")) as Arc<dyn Directory>)
+    }
+
     fn display(&self, name: &str) -> String {
         // Somebody who wrote `x` doesn't want to read `./x`.
         let parent = if self.shown == Path::new(".") { Path::new("") } else { &self.shown };
@@ -141,52 +157,78 @@ impl Directory for FileDirectory {
     }
 }
 
+fn open_existing(path: &Path, access: Access) -> io::Result<File> {
+    OpenOptions::new().read(true).write(access == Access::Write).open(path)
+}
+
 /// An open file of the file system.
 #[derive(Debug)]
-struct OpenFile {
-    file: File,
+pub(super) struct OpenFile {
+    file: OwnFile,
     path: PathBuf,
     access: Access,
     locks: Locks,
 }
 
+impl OpenFile {
+    pub(super) fn new(
+        path: &Path,
+        access: Access,
+        open: impl FnMut(Opening) -> io::Result<File>,
+    ) -> io::Result<Self> {
+        let file = OwnFile::open(open)?;
+        Ok(Self { file, path: path.to_owned(), access, locks: Locks::default() })
+    }
+
+    /// Gives the file itself; an error in a forked child.
+    #[cfg(unix)]
+    pub(super) fn file(&self) -> io::Result<&File> {
+        self.file.get()
+    }
+
+    #[cfg(unix)]
+    pub(super) const fn access(&self) -> Access {
+        self.access
+    }
+}
+
 impl Storage for OpenFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        Ok(retry(|| self.file.get()?.metadata())?.len())
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        positioned::read(&self.file, offset, buffer)
+        positioned::read(self.file.get()?, offset, buffer)
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         check_writable(self.access)?;
-        positioned::write(&self.file, offset, data)
+        positioned::write(self.file.get()?, offset, data)
     }
 
     /// `fdatasync`, which covers the length too (on Apple's systems `F_FULLFSYNC`: there `fsync`
     /// stops at the drive's cache).
     fn flush(&self) -> io::Result<()> {
         check_writable(self.access)?;
-        self.file.sync_data()
+        self.file.get()?.sync_data()
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         check_writable(self.access)?;
-        self.file.set_len(len)
+        self.file.get()?.set_len(len)
     }
 
     fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool> {
         check_lockable(self.access, hold)?;
-        self.locks.try_lock(&self.file, lock, hold)
+        self.locks.try_lock(self.file.get()?, lock, hold)
     }
 
     fn unlock(&self, lock: Lock) -> io::Result<()> {
-        self.locks.unlock(&self.file, lock)
+        self.locks.unlock(self.file.get()?, lock)
     }
 
     fn is_linked(&self) -> io::Result<bool> {
-        identity::is_at(&self.file, &self.path)
+        identity::is_at(self.file.get()?, &self.path)
     }
 }
 
@@ -195,7 +237,9 @@ impl Drop for OpenFile {
     /// process is just starting has the file open until it runs its program, and would hold the
     /// lock until then.
     fn drop(&mut self) {
-        self.locks.end(&self.file);
+        if let Ok(file) = self.file.get() {
+            self.locks.end(file);
+        }
     }
 }
 

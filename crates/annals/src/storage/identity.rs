@@ -29,12 +29,14 @@ mod system {
     use std::os::unix::fs::MetadataExt;
     use std::path::Path;
 
+    use crate::storage::interrupted::retry;
+
     pub(super) fn of_file(file: &File) -> io::Result<(u64, u64)> {
-        Ok(number(&file.metadata()?))
+        Ok(number(&retry(|| file.metadata())?))
     }
 
     pub(super) fn of_path(path: &Path) -> io::Result<(u64, u64)> {
-        Ok(number(&std::fs::metadata(path)?))
+        Ok(number(&retry(|| std::fs::metadata(path))?))
     }
 
     fn number(metadata: &Metadata) -> (u64, u64) {

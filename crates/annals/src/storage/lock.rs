@@ -132,6 +132,7 @@ mod system {
 
     use self::call::{Range, set_range};
     use super::{Hold, Lock, byte_of};
+    use crate::storage::interrupted::retry;
 
     pub(super) fn try_lock(file: &File, lock: Lock, hold: Hold) -> io::Result<bool> {
         let kind = match hold {
@@ -160,15 +161,10 @@ mod system {
         // The process id must be 0 for this sort of lock.
         let byte = byte_of(lock);
         let range = Range { l_type: kind, l_whence: whence, l_start: byte, l_len: 1, l_pid: 0 };
-        loop {
-            if set_range(file.as_raw_fd(), &range) {
-                return Ok(());
-            }
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
-            }
-        }
+        retry(|| match set_range(file.as_raw_fd(), &range) {
+            true => Ok(()),
+            false => Err(io::Error::last_os_error()),
+        })
     }
 
     #[cfg(not(all(target_pointer_width = "32", target_env = "gnu", not(target_arch = "x86_64"))))]
@@ -266,23 +262,24 @@ mod system {
     use std::io;
 
     use super::{Hold, Lock};
+    use crate::storage::interrupted::retry;
 
     pub(super) fn try_lock(file: &File, lock: Lock, hold: Hold) -> io::Result<bool> {
         check_supported(lock)?;
-        let taken = match hold {
+        let taken = || match hold {
             Hold::Shared => file.try_lock_shared(),
             Hold::Exclusive => file.try_lock(),
         };
-        match taken {
+        retry(|| match taken() {
             Ok(()) => Ok(true),
             Err(TryLockError::WouldBlock) => Ok(false),
             Err(TryLockError::Error(error)) => Err(error),
-        }
+        })
     }
 
     pub(super) fn unlock(file: &File, lock: Lock) -> io::Result<()> {
         check_supported(lock)?;
-        file.unlock()
+        retry(|| file.unlock())
     }
 
     fn check_supported(lock: Lock) -> io::Result<()> {

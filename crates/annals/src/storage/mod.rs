@@ -4,9 +4,13 @@
 //! code runs on a real disk, in memory, and on a simulated disk that crashes.
 
 mod clock;
+#[cfg(unix)]
+mod device;
 mod file;
+mod fork;
 mod holders;
 mod identity;
+mod interrupted;
 mod lock;
 mod memory;
 mod positioned;
@@ -21,6 +25,7 @@ use std::time::Duration;
 
 pub use clock::SystemClock;
 pub use file::FileDirectory;
+pub(crate) use fork::Origin;
 pub use memory::MemoryDirectory;
 pub(crate) use process::is_alive;
 
@@ -53,10 +58,12 @@ pub trait Storage: Send + Sync + Debug {
     /// for another.
     fn flush(&self) -> io::Result<()>;
 
-    /// Makes the file shorter, or longer with zeros.
+    /// Makes the file shorter, or longer with zeros. `Unsupported` if the length
+    /// [can't change](Storage::has_fixed_len), unless it is that already.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Tells whether the length can't change: a raw block device.
+    /// Tells whether the length can't change: a raw block device. It may hold anything where it was
+    /// never written to, and a write behind its end is `StorageFull`.
     fn has_fixed_len(&self) -> bool {
         false
     }
@@ -137,6 +144,12 @@ pub trait Directory: Send + Sync + Debug {
     /// Makes all changes of names so far survive a power cut (`fsync` of the directory).
     fn flush(&self) -> io::Result<()>;
 
+    /// Gives the directory for what is saved of a file; none if that is this one. (A device's directory
+    /// holds no files: it is the working directory then.)
+    fn for_copies(&self, _storage: &dyn Storage) -> Option<Arc<dyn Directory>> {
+        None
+    }
+
     /// Describes a name in this directory as a person would write it (a path).
     fn display(&self, name: &str) -> String;
 }
@@ -164,6 +177,16 @@ fn check_name(name: &str) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
     Ok(())
+}
+
+/// Refuses to change a length that is fixed.
+#[cfg(any(unix, test, feature = "testing"))]
+fn check_fixed_len(fixed: u64, len: u64) -> io::Result<()> {
+    if len == fixed {
+        return Ok(());
+    }
+    let message = format!("a device's length is fixed: {fixed} bytes");
+    Err(io::Error::new(io::ErrorKind::Unsupported, message))
 }
 
 /// Refuses to lock a file exclusively that was opened for reading only.

@@ -8,6 +8,8 @@
 use std::fs::File;
 use std::io;
 
+use super::interrupted::retry;
+
 /// Reads at `offset` until `buffer` is full or the file ends; gives how many bytes were read.
 pub(super) fn read(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
     read_with(|buffer, offset| once::read(file, buffer, offset), offset, buffer)
@@ -29,11 +31,9 @@ fn read_with(
     }
     let mut done = 0;
     while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        match read_once(rest, offset + done as u64) {
-            Ok(0) => break,
-            Ok(count) => done += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+        match retry(|| read_once(rest, offset + done as u64))? {
+            0 => break,
+            count => done += count,
         }
     }
     Ok(done)
@@ -49,12 +49,10 @@ fn write_with(
     }
     let mut done = 0;
     while let Some(rest) = data.get(done..).filter(|rest| !rest.is_empty()) {
-        match write_once(rest, offset + done as u64) {
+        match retry(|| write_once(rest, offset + done as u64))? {
             // Trying again could go on for ever.
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(count) => done += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            count => done += count,
         }
     }
     Ok(())

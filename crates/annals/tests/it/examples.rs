@@ -29,6 +29,7 @@ fn examples_print_what_they_say() {
     prints("upgrade", "upgrade/upgrade.out");
     prints("blobs", "blobs.out");
     prints("vectors", "vectors.out");
+    prints("processes", "processes.out");
 }
 
 /// The README's program is the example's, but for where the file is and how it ends.

@@ -137,7 +137,19 @@ impl Database {
     /// The file is no database, is damaged, or has another schema, or an older one; or the operating
     /// system said no.
     pub fn open_read_only(path: impl AsRef<::std::path::Path>) -> ::annals::Result<Reader> {
-        let (options, schema) = (::annals::Options::new(), COMPILED.get()?);
+        Self::open_read_only_with(path, &::annals::Options::new())
+    }
+
+    /// Does what [`open_read_only`](Self::open_read_only) does, with options such as
+    /// [`hard_only`](::annals::Options::hard_only).
+    ///
+    /// # Errors
+    /// Those of [`open_read_only`](Self::open_read_only).
+    pub fn open_read_only_with(
+        path: impl AsRef<::std::path::Path>,
+        options: &::annals::Options,
+    ) -> ::annals::Result<Reader> {
+        let schema = COMPILED.get()?;
         options.open_schema_read_only(path, schema).map(Reader)
     }
 
@@ -196,6 +208,15 @@ impl Database {
         self.0.hard_checkpoint()
     }
 
+    /// Brings in what other processes have committed since, in shared mode, and gives a snapshot of it.
+    ///
+    /// # Errors
+    /// The file was removed or replaced, or another program upgraded its schema; it is damaged; or the
+    /// operating system said no.
+    pub fn pull(&self) -> ::annals::Result<Snapshot> {
+        self.0.pull().map(Snapshot)
+    }
+
     /// Tells what opening found and did.
     #[must_use]
     pub fn recovered(&self) -> &::annals::Recovered {
@@ -217,15 +238,24 @@ impl Database {
     }
 }
 
-/// A database open for reading only, as of its last commit when it was opened.
+/// A database open for reading only: as of its last commit when it was opened, or at the last
+/// [`pull`](Reader::pull).
 #[derive(Debug)]
 pub struct Reader(::annals::Reader);
 
 impl Reader {
-    /// Gives the state as of that commit.
+    /// Gives the state as of that commit. Never waits.
     #[must_use]
     pub fn read(&self) -> Snapshot {
         Snapshot(self.0.read())
+    }
+
+    /// Brings in what was committed since, and gives the state after it. Waits for nobody.
+    ///
+    /// # Errors
+    /// The file was removed or replaced, or is damaged; or the operating system said no.
+    pub fn pull(&self) -> ::annals::Result<Snapshot> {
+        self.0.pull().map(Snapshot)
     }
 
     /// Gives the same reader without the types of its schema.
@@ -355,6 +385,14 @@ impl<'db> Transaction<'db> {
     /// Two rows have the same key in a unique index, or the journal can't be written.
     pub fn commit(self) -> ::annals::Result<::annals::Commit> {
         self.0.commit()
+    }
+
+    /// Commits without waiting for a flush: see [`Transaction::submit`](::annals::Transaction::submit).
+    ///
+    /// # Errors
+    /// Those of [`commit`](Self::commit).
+    pub fn submit(self) -> ::annals::Result<::annals::Pending<'db>> {
+        self.0.submit()
     }
 
     /// Rolls back.

@@ -24,6 +24,7 @@ pub struct CrashStates {
 #[derive(Clone, Debug)]
 struct File {
     number: u64,
+    is_device: bool,
     length: Open<u64>,
     /// The newest content of every sector.
     base: Vec<Sector>,
@@ -199,7 +200,7 @@ impl File {
         let base = inode.sectors.iter().map(|sector| Arc::clone(sector.newest())).collect();
         let uncertain = inode.sectors.iter().enumerate().filter(|(_, fact)| !fact.is_certain());
         let open = uncertain.map(|(index, fact)| (index, fact.open())).collect();
-        Self { number, length: inode.length.open(), base, open }
+        Self { number, is_device: inode.is_device, length: inode.length.open(), base, open }
     }
 
     /// Gives the sectors that are inside a length and open.
@@ -256,7 +257,7 @@ impl File {
             *last = Fact::flushed(Arc::new(cut));
         }
         content.resize(sectors_of(len), Fact::flushed(zeros()));
-        Inode::with_content(len, content)
+        Inode { is_device: self.is_device, ..Inode::with_content(len, content) }
     }
 }
 

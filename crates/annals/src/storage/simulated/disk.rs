@@ -166,10 +166,24 @@ impl SimulatedDisk {
     /// # Errors
     /// If the content is larger than any simulated file may be.
     pub fn install(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        self.put(name, content, false)
+    }
+
+    /// Puts a raw device among the files: one whose length is fixed, with what an earlier life left on
+    /// it. Limits of space don't concern it.
+    ///
+    /// # Errors
+    /// As [`install`](Self::install).
+    pub fn install_device(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        self.put(name, content, true)
+    }
+
+    fn put(&self, name: &str, content: &[u8], is_device: bool) -> io::Result<()> {
         check_name(name)?;
         let mut inode = Inode::new();
         inode.write(0, 0, content)?;
         inode.flush();
+        inode.is_device = is_device;
         let mut machine = self.machine();
         let number = machine.add_inode(inode);
         machine.names.insert(name.to_owned(), Fact::flushed(Some(number)));

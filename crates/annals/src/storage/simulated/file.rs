@@ -41,6 +41,10 @@ impl Storage for SimulatedFile {
         self.disk.machine().set_len(self.inode, &self.name, len)
     }
 
+    fn has_fixed_len(&self) -> bool {
+        self.disk.machine().inode(self.inode).is_ok_and(|inode| inode.is_device)
+    }
+
     fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool> {
         check_lockable(self.access, hold)?;
         let mut machine = self.disk.machine();

@@ -35,6 +35,8 @@ pub(super) struct Inode {
     pub(super) sectors: Vec<Fact<Sector>>,
     pub(super) holders: Holders,
     pub(super) handles: usize,
+    /// Whether its length is fixed.
+    pub(super) is_device: bool,
 }
 
 impl Inode {
@@ -45,13 +47,20 @@ impl Inode {
 
     /// Makes a file that is wholly on the disk.
     pub(super) fn with_content(len: u64, sectors: Vec<Fact<Sector>>) -> Self {
-        Self { length: Fact::flushed(len), sectors, holders: Holders::default(), handles: 0 }
+        Self {
+            length: Fact::flushed(len),
+            sectors,
+            holders: Holders::default(),
+            handles: 0,
+            is_device: false,
+        }
     }
 
     /// Gives the same file, with all that may be found of it, but open nowhere.
     pub(super) fn closed(&self) -> Self {
         let (length, sectors) = (self.length.clone(), self.sectors.clone());
-        Self { length, sectors, holders: Holders::default(), handles: 0 }
+        let is_device = self.is_device;
+        Self { length, sectors, holders: Holders::default(), handles: 0, is_device }
     }
 
     pub(super) fn len(&self) -> u64 {

@@ -7,6 +7,7 @@ use super::Rng;
 use super::fact::Fact;
 use super::inode::{Inode, LARGEST_FILE, SECTOR_SIZE};
 use super::plan::{Fault, Plan, ReadFault, input_output, no_space, power_off};
+use crate::storage::check_fixed_len;
 
 /// A disk with one directory, the plan of what goes wrong with it, and what has happened.
 #[derive(Debug)]
@@ -236,6 +237,10 @@ impl Machine {
         if len > LARGEST_FILE {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
+        let file = self.inode(inode)?;
+        if file.is_device {
+            return check_fixed_len(file.len(), len);
+        }
         let line = format!("set_len {} {len}", self.name_of(inode, name));
         let (at, trouble) = self.begin(line)?;
         let fits = len <= self.room_for(inode).max(self.inode(inode)?.len());
@@ -285,12 +290,14 @@ impl Machine {
 
     /// Gives the length up to which a file may be written.
     fn room_for(&self, inode: u64) -> u64 {
+        if let Some(device) = self.inodes.get(&inode).filter(|inode| inode.is_device) {
+            return device.len();
+        }
         let Some(space) = self.plan.space_at(self.operations) else { return u64::MAX };
         let named = |number: u64| self.names.values().any(|name| *name.newest() == Some(number));
-        let others = self
-            .inodes
-            .iter()
-            .filter(|(number, file)| **number != inode && (file.handles > 0 || named(**number)));
+        let others = self.inodes.iter().filter(|(number, file)| {
+            **number != inode && !file.is_device && (file.handles > 0 || named(**number))
+        });
         let taken: u64 = others.map(|(_, file)| file.space()).sum();
         let own = self.inodes.get(&inode).map_or(0, Inode::space);
         let sector = SECTOR_SIZE as u64;

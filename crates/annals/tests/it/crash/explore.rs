@@ -57,6 +57,16 @@ enum Trouble {
 }
 
 impl Trouble {
+    /// Gives how many operations after it the power goes off.
+    fn when_power_goes(self) -> &'static [u64] {
+        const NEVER: u64 = u64::MAX / 2;
+        match self {
+            // Opening again must not rely on what is in the page cache alone, at any of its steps.
+            Self::One(Fault::FlushLoses) => &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, NEVER],
+            _ => &[1, 3, 8, NEVER],
+        }
+    }
+
     fn plan(self, disk: &SimulatedDisk, operation: u64) {
         match self {
             Self::One(fault) => disk.fail_at(operation, fault),
@@ -118,6 +128,21 @@ impl Explorer {
         Ok(())
     }
 
+    /// As [`power`](Self::power), on a disk that may leave garbage in each sector that was being written.
+    pub(super) fn garbage(&self, workload: &str) -> Checked {
+        for operation in 0..=count(workload)? {
+            let place = format!("{workload}/garbage@{operation}");
+            if !self.is_wanted(&place) {
+                continue;
+            }
+            let (world, _) = run(workload, Errors::AreFatal, |disk| disk.crash_at(operation))
+                .map_err(|text| format!("{place}: {text}"))?;
+            self.every_state(&place, &world.disk.crash_states_with_garbage(), &world.history, 0)
+                .map_err(|text| format!("{text}\nafter\n{}", world.disk.transcript()))?;
+        }
+        Ok(())
+    }
+
     /// Kills the process at every operation of a workload: what it wrote stays in the page cache,
     /// and all that was acknowledged must be there. Then the power goes off in the next opening.
     pub(super) fn kill(&self, workload: &str) -> Checked {
@@ -154,7 +179,7 @@ impl Explorer {
         let total = count(workload)?;
         for operation in (0..total).filter(|at| (at + total) % self.effort.faults == 0) {
             for (kind, trouble) in TROUBLES.into_iter().enumerate() {
-                for later in [1, 3, 8, u64::MAX / 2] {
+                for &later in trouble.when_power_goes() {
                     let place = format!("{workload}/fault@{operation}-{kind}/power@{later}");
                     if !self.is_wanted(&place) {
                         continue;
@@ -313,6 +338,7 @@ pub(super) fn run(
     let disk = SimulatedDisk::new(hash(workload.as_bytes()));
     plan(&disk);
     let mut world = World::new(disk, hash(workload.as_bytes()), History::new(), errors);
+    world.padded = workload.starts_with("padded-");
     let end = catch_unwind(AssertUnwindSafe(|| world.run(&named(workload))));
     match end {
         Ok(end) => Ok((world, end?)),

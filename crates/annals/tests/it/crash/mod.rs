@@ -143,6 +143,12 @@ fn power_cut_while_commits_are_pending() {
 }
 
 #[test]
+fn power_cut_after_commits_of_each_level() {
+    let kind = Kind { workloads: "levels", count: [10, 60], effort: SHORT };
+    explore("levels", &kind, all);
+}
+
+#[test]
 fn power_cut_while_the_file_grows() {
     let kind = Kind { workloads: "growing", count: [10, 90], effort: SHORT };
     explore("growing files", &kind, all);
@@ -164,6 +170,13 @@ fn power_cut_while_slots_advance() {
 fn power_cut_in_long_transactions() {
     let kind = Kind { workloads: "streaming", count: [4, 4], effort: LONG };
     explore("long transactions", &kind, all);
+}
+
+#[test]
+fn power_cut_on_a_disk_that_leaves_garbage() {
+    let again = |effort: Effort| Effort { again: [0, 0], reads: 0, ..effort };
+    let kind = Kind { workloads: "padded", count: [10, 80], effort: SHORT.map(again) };
+    explore("garbage, with padding", &kind, Explorer::garbage);
 }
 
 /// Explores a workload in all ways.

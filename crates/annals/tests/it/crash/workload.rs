@@ -160,6 +160,22 @@ fn pipelined(seed: u64) -> Vec<Step> {
     steps
 }
 
+/// Gives a workload of small commits at all levels, and of none but a level.
+fn levels(seed: u64) -> Vec<Step> {
+    let mut rng = Rng::new(seed);
+    let mut steps = Vec::new();
+    for _ in 0..8 {
+        let level = level(&mut rng, 20);
+        steps.push(match rng.below(10) {
+            0..4 => Empty(level),
+            4 => HardCheckpoint,
+            5 => RollBack { rows: 1 },
+            _ => Write { rows: 1, level },
+        });
+    }
+    steps
+}
+
 /// Draws a level: the lowest with this chance of 100.
 pub(super) fn level(rng: &mut Rng, soft: u64) -> Level {
     match rng.below(10) {
@@ -175,11 +191,12 @@ pub(super) fn named(name: &str) -> Vec<Step> {
     let (kind, seed) = name.split_once('-').unwrap();
     let seed = seed.parse().unwrap();
     match kind {
-        "mixed" => mixed(seed),
+        "mixed" | "padded" => mixed(seed),
         "streaming" => streaming(seed),
         "growing" => growing(seed),
         "slots" => slots(seed),
         "pipelined" => pipelined(seed),
+        "levels" => levels(seed),
         "upgrading" => upgrading(seed),
         _ => panic!("there are no workloads called {kind}"),
     }

@@ -54,6 +54,8 @@ pub(super) struct World {
     pub(super) database: Option<Database>,
     pub(super) history: History,
     errors: Errors,
+    /// Whether each commit gets sectors of its own.
+    pub(super) padded: bool,
     /// Whether the background thread runs.
     pub(super) background: bool,
     pub(super) rng: Rng,
@@ -63,14 +65,16 @@ impl World {
     pub(super) fn new(disk: SimulatedDisk, seed: u64, history: History, errors: Errors) -> Self {
         let clock = Arc::new(SimulatedClock::new(seed));
         let rng = Rng::new(seed);
-        Self { disk, clock, database: None, history, errors, background: false, rng }
+        Self { disk, clock, database: None, history, errors, padded: false, background: false, rng }
     }
 
     /// Opens the database, whatever it holds.
     pub(super) fn try_open(&self) -> annals::Result<Database> {
         let directory: Arc<dyn Directory> = Arc::new(self.disk.clone());
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
-        Options::new().background(self.background).open_in(directory, NAME, clock)
+        let options = Options::new().background(self.background);
+        let options = if self.padded { options.sector_padding(4096) } else { options };
+        options.open_in(directory, NAME, clock)
     }
 
     /// Opens the database; all since `at_least` must be there.

@@ -122,7 +122,9 @@ fn half_commits_outlive_the_death_of_the_next_and_of_openings() {
         super::ledger::write(&mut transaction, 1, number, 1, 0).unwrap();
         transaction.commit()
     };
-    (0..3).for_each(|number| drop(commit(number).unwrap()));
+    for number in 0..3 {
+        commit(number).unwrap();
+    }
     // Its frame and the first copy are written; the flush fails, and nothing is written after it.
     disk.fail_from(disk.operations() + 2, Fault::Io);
     assert_eq!(commit(3).unwrap_err().kind(), ErrorKind::UnknownOutcome);
