@@ -45,9 +45,9 @@ fn each_end_can_be_chosen() {
                 "{to}: {output}"
             );
             assert!(output.contains("done: the file is closed properly"), "{to}: {output}");
-            let files = fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().path());
+            let mut files = fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().path());
             let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
-            let copy = files.filter(|path| name(path).contains(".before-recovery-1-")).next();
+            let copy = files.find(|path| name(path).contains(".before-recovery-1-"));
             assert_eq!(fs::read(copy.unwrap()).unwrap(), before, "{to}");
         } else {
             assert!(output.contains("nothing to do"), "{to}: {output}");
