@@ -69,7 +69,10 @@ impl<'db> Salvage<'db> {
         }
         let is_whole_so_far = match &self.open {
             Some(open) => open.txid == txid && open.nonce == frame.header.nonce,
-            None => step.link != Link::Unknown && self.seen.is_some_and(|seen| seen.checked_add(1) == Some(txid)),
+            None => {
+                step.link != Link::Unknown
+                    && self.seen.is_some_and(|seen| seen.checked_add(1) == Some(txid))
+            }
         };
         if !is_whole_so_far {
             self.abandon()?;
