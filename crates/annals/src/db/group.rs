@@ -180,9 +180,11 @@ impl Group {
         }
         drop(queue);
 
+        let leading = Leading(self);
         let begun = self.clock.elapsed();
         let reached = self.checkpoints.reach(level, target, unproven);
         let took = self.clock.elapsed().saturating_sub(begun);
+        drop(leading);
 
         let mut queue = lock(&self.queue);
         queue.took = took;
@@ -236,6 +238,23 @@ impl Group {
         let file = Arc::clone(&self.file);
         self.published.store(Arc::new(Published { view, point, file }));
         self.checkpoints.acknowledge(point, count, flushed);
+    }
+}
+
+/// A thread that leads. If it panics (in a storage that isn't ours), nobody waits for it for ever.
+struct Leading<'g>(&'g Group);
+
+impl Drop for Leading<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let cause = "the thread that flushed panicked";
+        self.0.checkpoints.poison(cause);
+        let mut queue = lock(&self.0.queue);
+        queue.is_led = false;
+        queue.failure.get_or_insert_with(|| cause.to_owned());
+        self.0.led.notify_all();
     }
 }
 

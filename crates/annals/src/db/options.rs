@@ -439,6 +439,10 @@ pub(super) fn cannot_open(shown: &str, access: Access, error: io::Error) -> Erro
             };
             Error::io(format!("{shown}: no permission to open it; {advice}"), error)
         }
+        io::ErrorKind::ReadOnlyFilesystem => Error::io(
+            format!("{shown}: can't write there; copy it elsewhere, or open it read-only"),
+            error,
+        ),
         _ => Error::io(format!("{shown}: can't open it"), error),
     }
 }

@@ -164,7 +164,8 @@ impl Database {
         self.bring_in(writing, sharing, ahead.end, ahead.last_clock_time)?;
         if !is_suspect && ahead.verdict() == Verdict::Whole {
             self.checkpoints().adopt(ahead.end, &ahead.head, ahead.len);
-            return Ok(());
+            // Whoever waits too long for the turn is told by the live block whose it is.
+            return self.checkpoints().tell().map(drop);
         }
         self.recover(writing, sharing)
     }

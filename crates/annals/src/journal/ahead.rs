@@ -10,9 +10,10 @@
 
 use std::sync::MutexGuard;
 
-use super::checkpoints::{Checkpoints, lock, zero};
+use super::checkpoints::{Checkpoints, lock};
 use super::device::SPACE_STEP;
 use super::format::Slot;
+use super::space::zero;
 use crate::{Error, Result};
 
 impl Checkpoints {

@@ -15,7 +15,7 @@ use super::head::{self, Head};
 use super::mistakes::{Mistake, is_made};
 use super::recover::Settled;
 use super::slots::Slots;
-use super::space::{Look, Space};
+use super::space::{Look, Space, zero};
 use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
 
@@ -403,18 +403,6 @@ impl Checkpoints {
         drop(progress);
         self.flush()
     }
-}
-
-/// Writes zeros from `from` to `to`.
-pub(super) fn zero(storage: &dyn Storage, mut from: u64, to: u64) -> std::io::Result<()> {
-    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-    while from < to {
-        let step = (to - from).min(ZEROS.len() as u64);
-        let zeros = usize::try_from(step).ok().and_then(|step| ZEROS.get(..step));
-        storage.write_at(from, zeros.unwrap_or(&ZEROS))?;
-        from += step;
-    }
-    Ok(())
 }
 
 /// Takes a lock whose data is consistent even if a holder panicked.

@@ -4,6 +4,7 @@ use super::checkpoints::{Checkpoints, SLOT_LAG, lock};
 use super::format::Point;
 use super::level::Level;
 use super::mistakes::{Mistake, is_made};
+use super::slots::Slots;
 use crate::Result;
 
 impl Checkpoints {
@@ -22,7 +23,7 @@ impl Checkpoints {
             Level::Soft => Ok(()),
             Level::Checksummed => self.checksummed(target),
             Level::Half => self.half(target, unproven),
-            Level::TwoPhase => self.two_phase(target),
+            Level::TwoPhase => self.two_phase(target, unproven),
         };
         reached.inspect_err(|error| {
             if !is_made(Mistake::FailedFlushForgotten) {
@@ -46,21 +47,13 @@ impl Checkpoints {
     }
 
     fn half(&self, target: Point, unproven: Option<u64>) -> Result<()> {
+        let unproven = unproven.filter(|_| !is_made(Mistake::HalvesShareFlush));
         let mut slots = lock(&self.slots);
-        slots.prepare(self)?;
-        let slot = self.slot(target);
-        slots.write_first(self, &slot)?;
-        if is_made(Mistake::SecondCopyBeforeFlush) {
-            slots.write_second(self, &slot)?;
-        }
-        if !is_made(Mistake::FirstFlushLeftOut) {
-            self.flush()?;
-        }
-        slots.write_second(self, &slot)?;
+        self.tell_by_slot(&mut slots, target, unproven)?;
         // Or else the slot isn't whole for a long time, or nothing tells that the commit before counts.
         let kept = slots.kept().position;
-        let unproven = unproven.filter(|_| !is_made(Mistake::HalvesShareFlush));
-        if target.position - kept >= SLOT_LAG || unproven.is_some_and(|end| end > kept) {
+        let lag = target.position.saturating_sub(kept);
+        if lag >= SLOT_LAG || unproven.is_some_and(|end| end > kept) {
             self.flush()?;
             slots.turn(self.flushes_done());
         }
@@ -68,8 +61,38 @@ impl Checkpoints {
         Ok(())
     }
 
-    fn two_phase(&self, target: Point) -> Result<()> {
-        self.half(target, None)?;
+    fn two_phase(&self, target: Point, unproven: Option<u64>) -> Result<()> {
+        self.tell_by_slot(&mut lock(&self.slots), target, unproven)?;
+        self.note_durable(target);
         if is_made(Mistake::SecondFlushLeftOut) { Ok(()) } else { self.flush() }
+    }
+
+    /// Flushes all up to `target`, with the first copy of a slot that tells it; then writes the second.
+    fn tell_by_slot(&self, slots: &mut Slots, target: Point, unproven: Option<u64>) -> Result<()> {
+        slots.prepare(self)?;
+        // The slot that would be written over may be all that tells that the commit before counts, and
+        // it is whole only in the page cache: it is kept then, and the other one written.
+        let is_flushed =
+            slots.is_written() && unproven.is_some_and(|end| end > slots.kept().position);
+        if is_flushed {
+            self.flush()?;
+            slots.turn(self.flushes_done());
+        }
+        // A rollback of another thread tells all that was written by then, which may be more.
+        if slots.newest().position >= target.position {
+            return Ok(());
+        }
+        let slot = self.slot(target);
+        if is_flushed {
+            return slots.write_both(self, &slot);
+        }
+        slots.write_first(self, &slot)?;
+        if is_made(Mistake::SecondCopyBeforeFlush) {
+            slots.write_second(self, &slot)?;
+        }
+        if !is_made(Mistake::FirstFlushLeftOut) {
+            self.flush()?;
+        }
+        slots.write_second(self, &slot)
     }
 }

@@ -15,12 +15,12 @@
 //! A crash before 3 leaves a head that is still blank, since it has no header: all zeros, but for slots
 //! of a journal that never was.
 
-use super::checkpoints::zero;
 use super::create::new_header;
 use super::format::{
     COPY_LEN, FRAMES_AT, HEADER_LEN, LIVE_AT, LIVE_COPY_AT, Live, SLOT_AT, SLOT_COPY_AT, Slot,
 };
 use super::head::{self, HEADERS_AT, Head};
+use super::space::zero;
 use crate::storage::{Clock, Storage};
 use crate::{Error, ErrorKind, Result};
 

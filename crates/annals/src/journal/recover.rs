@@ -16,12 +16,13 @@
 //! Before 4 has returned, a crash leaves the same journal to recover, with the same outcome or with
 //! less of a tail that was never known to be durable.
 
-use super::checkpoints::{FLUSHES_AT_FIRST, zero};
+use super::checkpoints::FLUSHES_AT_FIRST;
 use super::format::{Point, Slot};
 use super::head;
 use super::mistakes::{Mistake, is_made};
 use super::reader::FrameReader;
 use super::slots::Slots;
+use super::space::zero;
 use super::survey::Survey;
 use super::tail;
 use super::verdict::{Verdict, shown_path};

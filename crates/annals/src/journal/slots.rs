@@ -54,6 +54,11 @@ impl Slots {
         self.kept
     }
 
+    /// Tells whether the working slot is whole, though perhaps not on permanent storage yet.
+    pub(super) const fn is_written(&self) -> bool {
+        self.written.is_some()
+    }
+
     /// Tells whether the slot that was written last is whole on permanent storage.
     pub(super) fn is_kept(&self, flushes_done: u64) -> bool {
         self.written.is_none() && flushes_done > self.kept_at

@@ -11,7 +11,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use super::checkpoints::{lock, zero};
+use super::checkpoints::lock;
 use crate::storage::Storage;
 
 /// How much is filled at a time: a commit that needs the space waits for this much, and larger
@@ -109,6 +109,18 @@ impl Space {
         self.zeroed_to.store(to, Ordering::Release);
         Ok(to)
     }
+}
+
+/// Writes zeros from `from` to `to`.
+pub(super) fn zero(storage: &dyn Storage, mut from: u64, to: u64) -> std::io::Result<()> {
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    while from < to {
+        let step = (to - from).min(ZEROS.len() as u64);
+        let zeros = usize::try_from(step).ok().and_then(|step| ZEROS.get(..step));
+        storage.write_at(from, zeros.unwrap_or(&ZEROS))?;
+        from += step;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -50,6 +50,13 @@ fn read_step(storage: &dyn Storage, from: u64, to: u64, bytes: &mut Vec<u8>) -> 
     Err(io::Error::new(io::ErrorKind::InvalidData, message))
 }
 
+/// Tells whether an error is no more than want of space: on the disk, of what this user may have of it,
+/// or of what a file may have.
+fn is_want_of_space(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
 /// Saves what follows the end up to `to`, if a commit may lie in it. Having no space for the copy is no
 /// reason not to open: it is reported.
 pub(super) fn save(
@@ -77,7 +84,7 @@ pub(super) fn save(
     let from = survey.end.position;
     match copy(storage, directory, &base, (from, to.min(from + SAVE_AT_MOST))) {
         Ok(saved_as) => cut.saved_as = Some(directory.display(&saved_as)),
-        Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+        Err(error) if is_want_of_space(&error) => {}
         Err(error) => {
             let shown = directory.display(name);
             return Err(Error::io(

@@ -24,6 +24,7 @@ mod group;
 mod history_model;
 mod hostile;
 mod indexes;
+mod processes;
 mod recovery;
 mod references;
 mod shared;

@@ -13,24 +13,24 @@ use annals::{
     Transaction, Type, Value, ValueRef, View, inspect_in, scan_in,
 };
 
-pub(super) const NAME: &str = "some.annals";
+pub(crate) const NAME: &str = "some.annals";
 
 /// A journal, and what it holds after each of its commits.
-pub(super) struct Journal {
-    pub(super) name: &'static str,
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Journal {
+    pub(crate) name: &'static str,
+    pub(crate) bytes: Vec<u8>,
     /// The state before the first commit, after the first, and so on.
-    pub(super) states: Vec<String>,
+    pub(crate) states: Vec<String>,
     /// The same of the log.
-    pub(super) logs: Vec<String>,
+    pub(crate) logs: Vec<String>,
     /// Where each commit ends.
-    pub(super) ends: Vec<u64>,
+    pub(crate) ends: Vec<u64>,
     /// How many commits were known to be on permanent storage.
-    pub(super) durable: usize,
+    pub(crate) durable: usize,
 }
 
 /// Writes down a whole state: schema, rows, next ids, the order of each index, and all blobs.
-pub(super) fn dump(view: &Snapshot) -> String {
+pub(crate) fn dump(view: &Snapshot) -> String {
     let mut text = String::new();
     for command in view.schema().commands() {
         writeln!(text, "{command:?}").unwrap();
@@ -63,10 +63,10 @@ pub(super) fn dump(view: &Snapshot) -> String {
 
 /// A log that remembers what it was after each commit.
 #[derive(Default)]
-pub(super) struct Log {
+pub(crate) struct Log {
     text: String,
-    pub(super) after: Vec<String>,
-    pub(super) ends: Vec<u64>,
+    pub(crate) after: Vec<String>,
+    pub(crate) ends: Vec<u64>,
 }
 
 impl Sink for Log {
@@ -82,10 +82,10 @@ impl Sink for Log {
     }
 }
 
-pub(super) const CITY: TableNumber = TableNumber(0);
-pub(super) const PERSON: TableNumber = TableNumber(1);
+pub(crate) const CITY: TableNumber = TableNumber(0);
+pub(crate) const PERSON: TableNumber = TableNumber(1);
 
-pub(super) fn schema() -> Schema {
+pub(crate) fn schema() -> Schema {
     let field = |table, name: &str, ty, nullable, default| Command::AddField {
         table,
         name: name.to_owned(),
@@ -207,7 +207,7 @@ fn change_schema(transaction: &mut Transaction<'_>) -> annals::Result<()> {
 }
 
 /// Opens a database in memory without a thread.
-pub(super) fn open(
+pub(crate) fn open(
     directory: &Arc<MemoryDirectory>,
     recovery: Recovery,
     seed: u64,
@@ -217,7 +217,7 @@ pub(super) fn open(
     options.open_in(directory, NAME, Arc::new(SimulatedClock::new(seed)))
 }
 
-pub(super) fn content(directory: &dyn Directory) -> Vec<u8> {
+pub(crate) fn content(directory: &dyn Directory) -> Vec<u8> {
     let file = directory.open(NAME, Access::Read).unwrap();
     let mut bytes = vec![0; usize::try_from(file.len().unwrap()).unwrap()];
     assert_eq!(file.read_at(0, &mut bytes).unwrap(), bytes.len());
@@ -225,7 +225,7 @@ pub(super) fn content(directory: &dyn Directory) -> Vec<u8> {
 }
 
 /// Gives a directory with one file in it.
-pub(super) fn install(bytes: &[u8]) -> Arc<MemoryDirectory> {
+pub(crate) fn install(bytes: &[u8]) -> Arc<MemoryDirectory> {
     let directory = MemoryDirectory::new();
     directory.create(NAME).unwrap().write_at(0, bytes).unwrap();
     Arc::new(directory)
@@ -233,7 +233,7 @@ pub(super) fn install(bytes: &[u8]) -> Arc<MemoryDirectory> {
 
 /// Writes a journal: `levels` are those of its commits, nine at most. It rests behind the commit `rest`, which
 /// fills space with zeros and advances a slot.
-pub(super) fn write(
+pub(crate) fn write(
     name: &'static str,
     seed: u64,
     levels: &[Level],
@@ -270,7 +270,7 @@ pub(super) fn write(
 }
 
 /// The journals that are damaged: closed or not, space filled ahead or not, both levels.
-pub(super) fn journals() -> Vec<Journal> {
+pub(crate) fn journals() -> Vec<Journal> {
     use Level::{Checksummed as C, Soft as S};
     vec![
         write("closed", 1, &[C, C, S, C, S, S], Some(2), true),
@@ -283,16 +283,16 @@ pub(super) fn journals() -> Vec<Journal> {
 
 /// What may be the matter with a changed journal.
 #[derive(Clone, Copy)]
-pub(super) struct Tolerance {
+pub(crate) struct Tolerance {
     /// How many commits must be there, if it opens.
-    pub(super) least: usize,
+    pub(crate) least: usize,
     /// Whether commits may be missing without a word: the file looks as if they never were.
-    pub(super) silent: bool,
+    pub(crate) silent: bool,
 }
 
 /// Opens a changed journal in every way; panics unless each gives an error, or the right data.
 /// Gives whether opening it for writing worked.
-pub(super) fn judge(journal: &Journal, bytes: &[u8], tolerance: Tolerance, what: &str) -> bool {
+pub(crate) fn judge(journal: &Journal, bytes: &[u8], tolerance: Tolerance, what: &str) -> bool {
     let judged = catch_unwind(AssertUnwindSafe(|| try_judge(journal, bytes, tolerance)));
     match judged {
         Ok(Ok(opened)) => opened,
@@ -388,7 +388,7 @@ fn go_on(directory: &Arc<MemoryDirectory>, database: Database) -> Result<(), Str
 }
 
 /// Tells whether an error is of a kind that a bad file gives, names the file, and says what to do.
-pub(super) fn helpful(error: &Error) -> Result<(), String> {
+pub(crate) fn helpful(error: &Error) -> Result<(), String> {
     let kinds = [
         ErrorKind::Corrupt,
         ErrorKind::NotAJournal,
@@ -404,12 +404,12 @@ pub(super) fn helpful(error: &Error) -> Result<(), String> {
 }
 
 /// Gives whether everything should be tried.
-pub(super) fn thorough() -> bool {
+pub(crate) fn thorough() -> bool {
     std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full")
 }
 
 /// Looks a city up by its name, as a reader would.
-pub(super) fn city_named(view: &View, name: &str) -> Option<RowId> {
+pub(crate) fn city_named(view: &View, name: &str) -> Option<RowId> {
     let mut rows = view.index(IndexNumber(0)).unwrap().equal(&[ValueRef::String(name)]);
     rows.next().map(|row| row.unwrap().id())
 }

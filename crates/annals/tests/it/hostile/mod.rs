@@ -5,7 +5,6 @@ mod crafted;
 mod damage;
 mod events;
 mod fixture;
-mod journals;
+pub(crate) mod journals;
 pub(crate) mod memory;
 mod places;
-mod processes;

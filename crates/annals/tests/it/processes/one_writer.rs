@@ -1,78 +1,48 @@
 //! Other processes: one writer among all, readers beside it, and a writer that is killed.
 
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
 
 use annals::{Database, ErrorKind, Level, Options, ValueRef};
 
-use super::journals::{CITY, Log, city_named, schema};
+use super::child::{self, Child};
+use crate::hostile::journals::{CITY, Log, city_named, schema};
 
-const PATH: &str = "ANNALS_TEST_WRITER";
 const COMMITS: u64 = 400;
 
-/// The other half of the tests below, which start this binary again with a path in the environment:
-/// opens the database, commits, says so, and waits.
+/// Opens the database, commits, says so, and waits.
 #[test]
 fn child_that_writes() {
-    let Some(path) = std::env::var_os(PATH) else { return };
-    let database = Options::new().level(Level::Soft).open_schema(path, &schema()).unwrap();
+    let Some(job) = child::job() else { return };
+    let database = Options::new().level(Level::Soft).open_schema(&job[0], &schema()).unwrap();
     for number in 0..COMMITS {
         let name = format!("city {number}");
         let values = [ValueRef::String(&name), ValueRef::Null];
         database.write(|transaction| transaction.insert(CITY, &values)).unwrap();
         if number == 0 {
-            println!("\nwriting");
+            child::say("writing");
         }
     }
-    println!("\nwritten");
-    std::io::stdout().flush().unwrap();
-    std::io::stdin().read_line(&mut String::new()).unwrap();
+    child::say("written");
+    child::wait_for_the_end();
 }
 
-struct Writer {
-    child: Child,
-    input: Option<ChildStdin>,
-    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
-}
-
-impl Writer {
-    fn start(path: &Path) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "hostile::processes::child_that_writes", "--nocapture"])
-            .env(PATH, path)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let input = child.stdin.take();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, input, lines }
-    }
-
-    fn wait_for(&mut self, line: &str) {
-        assert!(self.lines.any(|found| found.unwrap() == line), "the child didn't say {line}");
-    }
-
-    fn end(mut self) {
-        drop(self.input.take());
-        assert!(self.child.wait().unwrap().success());
-    }
+fn start_writer(path: &Path) -> Child {
+    Child::start("processes::one_writer::child_that_writes", &[path.to_str().unwrap()])
 }
 
 #[test]
 fn a_second_writer_in_another_process_is_told_who_has_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shared.annals");
-    let mut writer = Writer::start(&path);
+    let mut writer = start_writer(&path);
     writer.wait_for("written");
     let error = Database::open(&path).map(|_| ()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy);
     let text = error.to_string();
-    assert!(text.contains(&format!("process {}", writer.child.id())), "{text}");
+    assert!(text.contains(&format!("process {}", writer.pid())), "{text}");
     assert!(text.contains("open read-only") && text.contains(path.to_str().unwrap()), "{text}");
-    assert_eq!(annals::inspect(&path).unwrap().holder, Some(writer.child.id()));
-    writer.end();
+    assert_eq!(annals::inspect(&path).unwrap().holder, Some(writer.pid()));
+    assert!(writer.end().success());
     let database = Database::open(&path).unwrap();
     assert!(!database.recovered().unclean);
     assert_eq!(database.read().table(CITY).unwrap().len(), COMMITS);
@@ -82,7 +52,7 @@ fn a_second_writer_in_another_process_is_told_who_has_it() {
 fn reading_while_another_process_writes_gives_whole_commits_and_never_goes_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("moving.annals");
-    let mut writer = Writer::start(&path);
+    let mut writer = start_writer(&path);
     writer.wait_for("writing");
     let (mut last, mut looks) = (0, 0);
     while last < COMMITS + 1 && looks < 20_000 {
@@ -102,17 +72,16 @@ fn reading_while_another_process_writes_gives_whole_commits_and_never_goes_back(
     }
     assert_eq!(last, COMMITS + 1, "after {looks} looks");
     writer.wait_for("written");
-    writer.end();
+    assert!(writer.end().success());
 }
 
 #[test]
 fn a_killed_writer_loses_no_acknowledged_commit_and_leaves_no_lock() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("killed.annals");
-    let mut writer = Writer::start(&path);
+    let mut writer = start_writer(&path);
     writer.wait_for("written");
-    writer.child.kill().unwrap();
-    writer.child.wait().unwrap();
+    writer.kill();
     let database = Database::open(&path).unwrap();
     assert!(database.recovered().unclean && database.recovered().cut.is_none());
     assert_eq!(database.read().table(CITY).unwrap().len(), COMMITS);

@@ -1,0 +1,109 @@
+//! A child: this test binary again, running one test that does what its job says.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+const JOB: &str = "ANNALS_TEST_JOB";
+
+/// So long may a child take for anything, on any machine.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Gives the words of this process's job; none if it is no child, and the test has nothing to do.
+pub(super) fn job() -> Option<Vec<String>> {
+    let words = std::env::var(JOB).ok()?;
+    // The test harness may have begun a line.
+    say("");
+    Some(words.split('\n').map(str::to_owned).collect())
+}
+
+/// Says a line to the parent. It is there as soon as this returns, whatever becomes of this process.
+pub(super) fn say(line: &str) {
+    let mut output = std::io::stdout().lock();
+    output.write_all(format!("{line}\n").as_bytes()).unwrap();
+    output.flush().unwrap();
+}
+
+/// Waits until the parent lets this process end.
+pub(super) fn wait_for_the_end() {
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}
+
+/// A child that runs, and is killed if the test ends before it.
+pub(super) struct Child {
+    process: std::process::Child,
+    lines: Receiver<String>,
+}
+
+impl Child {
+    /// Starts the test of this path, with a job.
+    pub(super) fn start(test: &str, job: &[&str]) -> Self {
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture"])
+            .env(JOB, job.join("\n"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            // What was cut off by the end of the process is no line.
+            for line in output.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { process, lines }
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Gives the next line; none if there will be none.
+    pub(super) fn next_line(&self) -> Option<String> {
+        match self.lines.recv_timeout(DEADLINE) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("a child says nothing"),
+        }
+    }
+
+    /// Gives the next line if it is there by now.
+    pub(super) fn line_so_far(&self) -> Option<String> {
+        self.lines.try_recv().ok()
+    }
+
+    /// Reads on until a line is said.
+    #[track_caller]
+    pub(super) fn wait_for(&self, wanted: &str) {
+        while let Some(line) = self.next_line() {
+            if line == wanted {
+                return;
+            }
+        }
+        panic!("the child didn't say {wanted}");
+    }
+
+    /// Kills it, at whatever it is doing (`SIGKILL`).
+    pub(super) fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Lets it end by itself.
+    pub(super) fn end(&mut self) -> ExitStatus {
+        drop(self.process.stdin.take());
+        self.process.wait().unwrap()
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,33 @@
+//! Real processes, threads and file systems: killed writers, full and read-only places, names that
+//! change, signals, and commits that share flushes.
+//!
+//! A child process is this binary again, with a job in its environment ([`child`]). What all write is a
+//! [`ledger`], in which lost, doubled and half-applied transactions show. `ANNALS_TEST_EFFORT=full`
+//! goes on much longer.
+
+mod child;
+mod crowd;
+mod failing;
+#[cfg(target_os = "linux")]
+mod full;
+mod killed;
+mod ledger;
+#[cfg(target_os = "linux")]
+mod mounted;
+#[cfg(unix)]
+mod names;
+mod one_writer;
+#[cfg(unix)]
+mod permissions;
+#[cfg(unix)]
+mod signals;
+#[cfg(any(target_os = "linux", windows))]
+mod turns;
+mod work;
+mod yielding;
+
+/// Gives how much to do: so much by default, so much if there is time.
+fn effort<T>(usual: T, full: T) -> T {
+    let is_full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
+    if is_full { full } else { usual }
+}

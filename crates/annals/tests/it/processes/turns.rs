@@ -1,0 +1,256 @@
+//! Several processes that write one file in turn, are killed and replaced, and readers all the while.
+
+#![allow(clippy::disallowed_methods, reason = "what other processes do meanwhile takes real time")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use annals::storage::simulated::Rng;
+use annals::{Database, ErrorKind, Level, Options, Snapshot, inspect};
+
+use super::child::{self, Child};
+use super::effort;
+use super::killed::StopOnDrop;
+use super::ledger::{Said, Seen, audit, schema, write};
+use super::work::{self, PATIENCE};
+
+fn shared() -> Options {
+    Options::new().shared(true).lock_timeout(PATIENCE)
+}
+
+/// The writers, and what they said.
+struct Club {
+    path: PathBuf,
+    said: Mutex<Said>,
+    ended: AtomicBool,
+}
+
+impl Club {
+    fn new(folder: &Path) -> Self {
+        let path = folder.join("shared.annals");
+        shared().open_schema(&path, &schema()).unwrap().close().unwrap();
+        Self { path, said: Mutex::default(), ended: AtomicBool::new(false) }
+    }
+
+    fn start(&self, writer: u64, rng: &mut Rng) -> Child {
+        let threads = if rng.percent(70) { 1 } else { 3 };
+        work::start(&self.path, "shared", writer * 10, threads, rng.below(1 << 30))
+    }
+
+    /// Hears what a child has said by now.
+    fn hear(&self, child: &Child) {
+        let mut said = self.said.lock().unwrap();
+        while let Some(line) = child.line_so_far() {
+            said.hear(&line);
+        }
+    }
+
+    /// Hears what a child said that has ended.
+    fn hear_out(&self, child: &Child) {
+        while let Some(line) = child.next_line() {
+            self.said.lock().unwrap().hear(&line);
+        }
+    }
+
+    /// Follows the writers: nothing acknowledged is missing (unless `all` is false), nothing goes back.
+    fn follow(&self, all: bool, mut pull: impl FnMut() -> Snapshot) -> (u64, Seen) {
+        let (mut before, mut looks) = (Seen::default(), 0);
+        while !self.ended.load(Ordering::Relaxed) {
+            let said = self.said.lock().unwrap().clone();
+            let snapshot = pull();
+            if snapshot.txid() > before.txid {
+                let seen = audit(&snapshot);
+                seen.follows(&before);
+                before = seen;
+                looks += 1;
+            }
+            assert_eq!(snapshot.txid(), before.txid);
+            if all {
+                said.is_kept_by(&before);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        (looks, before)
+    }
+}
+
+#[test]
+fn writers_in_turn_are_killed_and_nothing_is_lost_or_seen_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let club = Club::new(folder.path());
+    let seed = effort(1, u64::from(std::process::id()));
+    println!("seed {seed}");
+    let mut rng = Rng::new(seed);
+    let reader = Options::new().open_read_only(&club.path).unwrap();
+    let hard = Options::new().hard_only(true).open_read_only(&club.path).unwrap();
+    let member = shared().open_schema(&club.path, &schema()).unwrap();
+    std::thread::scope(|scope| {
+        let followers = [
+            scope.spawn(|| club.follow(true, || reader.pull().unwrap())),
+            scope.spawn(|| club.follow(false, || hard.pull().unwrap())),
+            scope.spawn(|| club.follow(true, || member.pull().unwrap())),
+        ];
+        let stop = StopOnDrop(&club.ended);
+        let mut children: Vec<_> = (0..3).map(|writer| club.start(writer, &mut rng)).collect();
+        for writer in 3..effort(15, 250) {
+            std::thread::sleep(Duration::from_millis(rng.below(250)));
+            children.iter().for_each(|child| club.hear(child));
+            let place = rng.index(children.len());
+            children[place].kill();
+            club.hear_out(&children[place]);
+            children[place] = club.start(writer, &mut rng);
+        }
+        for mut child in children {
+            assert!(child.end().success());
+            club.hear_out(&child);
+        }
+        drop(stop);
+        for follower in followers {
+            let (looks, _) = follower.join().unwrap();
+            assert!(looks > 0, "it followed");
+        }
+    });
+    let said = club.said.lock().unwrap().clone();
+    let seen = audit(&reader.pull().unwrap());
+    said.is_kept_by(&seen);
+    said.explains(&seen);
+    assert!(seen.of.len() > 5, "they got somewhere: {seen:?}");
+    assert_eq!(audit(&member.pull().unwrap()), seen);
+    member.hard_checkpoint().unwrap();
+    assert_eq!(audit(&hard.pull().unwrap()), seen);
+    member.close().unwrap();
+    let inspection = inspect(&club.path).unwrap();
+    assert!(inspection.closed && inspection.damage.is_none(), "{inspection:?}");
+    let alone = Database::open(&club.path).unwrap();
+    assert!(!alone.recovered().unclean);
+    assert_eq!(audit(&alone.read()), seen);
+}
+
+/// Takes the turn, writes the beginning of a long transaction, and keeps it until it is told to end.
+#[test]
+fn child_that_keeps_the_turn() {
+    let Some(job) = child::job() else { return };
+    let database = shared().open_schema(&job[0], &schema()).unwrap();
+    child::say("open");
+    let mut transaction = database.begin().unwrap();
+    write(&mut transaction, 1, 0, 1, 2_500_000).unwrap();
+    child::say("writing");
+    child::wait_for_the_end();
+    transaction.commit().unwrap();
+    database.close().unwrap();
+}
+
+fn keep_the_turn(path: &Path) -> Child {
+    let child =
+        Child::start("processes::turns::child_that_keeps_the_turn", &[path.to_str().unwrap()]);
+    child.wait_for("writing");
+    child
+}
+
+#[test]
+fn who_waits_too_long_is_told_for_whom() {
+    let folder = tempfile::tempdir().unwrap();
+    let club = Club::new(folder.path());
+    let member = shared().lock_timeout(Duration::from_millis(100));
+    let member = member.open_schema(&club.path, &schema()).unwrap();
+    // This process was the last one to commit.
+    member.write(|tx| tx.comment("nothing yet")).unwrap();
+    let mut child = keep_the_turn(&club.path);
+    let impatient = shared().lock_timeout(Duration::ZERO);
+    for error in [
+        member.begin().map(drop).unwrap_err(),
+        member.hard_checkpoint().map(drop).unwrap_err(),
+        impatient.open(&club.path).map(drop).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+        let text = error.to_string();
+        assert!(text.contains(&format!("process {}", child.pid())), "{text}");
+        assert!(text.contains(club.path.to_str().unwrap()), "{text}");
+    }
+    // Reading doesn't wait for anybody.
+    assert_eq!(member.pull().unwrap().txid(), 2);
+    assert!(child.end().success());
+    assert_eq!(member.pull().unwrap().txid(), 3);
+    drop(member.begin().unwrap());
+}
+
+#[test]
+fn who_is_killed_in_its_turn_leaves_it_to_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let club = Club::new(folder.path());
+    let member = shared().open_schema(&club.path, &schema()).unwrap();
+    for number in 0..effort(3, 30) {
+        let mut child = keep_the_turn(&club.path);
+        child.kill();
+        assert_eq!(audit(&member.pull().unwrap()).of(2), number);
+        member.write(|tx| write(tx, 2, number, 1, 0)).unwrap();
+        let seen = audit(&member.read());
+        assert_eq!((seen.of(1), seen.of(2)), (0, number + 1));
+        let recoveries = member.recoveries();
+        assert_eq!(recoveries.len() as u64, number + 1);
+        let cut = recoveries.last().unwrap().cut.as_ref().unwrap();
+        assert!(cut.uncommitted_frames >= 2 && !cut.may_have_been_acknowledged, "{cut:?}");
+    }
+}
+
+#[test]
+fn alone_and_shared_exclude_each_other_among_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    let club = Club::new(folder.path());
+    for (first, second, refused) in [("shared", "alone", true), ("alone", "shared", true)] {
+        let number = if first == "shared" { 1 } else { 2 };
+        let child = work::start(&club.path, first, number * 10, 1, 1);
+        while !child.next_line().unwrap().starts_with("acknowledged") {}
+        let options = Options::new().shared(second == "shared").lock_timeout(PATIENCE);
+        let opened = options.open(&club.path).map(drop);
+        assert_eq!(opened.is_err(), refused, "{opened:?}");
+        let error = opened.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+        assert!(error.to_string().contains(&format!("process {}", child.pid())), "{error}");
+        drop(child);
+        // What was killed is in nobody's way.
+        options.open(&club.path).unwrap().close().unwrap();
+    }
+}
+
+/// Commits as fast as it can, says each, and never lets others go first.
+#[test]
+fn child_in_a_hurry() {
+    let Some(job) = child::job() else { return };
+    let database = shared().level(Level::Soft).open_schema(&job[0], &schema()).unwrap();
+    let writer = job[1].parse().unwrap();
+    for number in 0.. {
+        database.write(|tx| write(tx, writer, number, 1, 0)).unwrap();
+        child::say(&format!("acknowledged {writer} {number}"));
+    }
+}
+
+#[test]
+fn two_in_a_hurry_both_get_their_share() {
+    let folder = tempfile::tempdir().unwrap();
+    let club = Club::new(folder.path());
+    let path = club.path.to_str().unwrap();
+    let [one, two] = ["1", "2"]
+        .map(|writer| Child::start("processes::turns::child_in_a_hurry", &[path, writer]));
+    // Both are at it; counted from here on, until the slower one has come far enough.
+    let reader = Options::new().open_read_only(&club.path).unwrap();
+    let counts = || {
+        club.hear(&one);
+        club.hear(&two);
+        std::thread::sleep(Duration::from_millis(1));
+        let seen = audit(&reader.pull().unwrap());
+        [1, 2].map(|writer| seen.of(writer))
+    };
+    let wait_for = |least: u64, [a, b]: [u64; 2]| loop {
+        let [one, two] = counts();
+        if (one - a).min(two - b) >= least {
+            return [one - a, two - b];
+        }
+        assert!(one.max(two) < 200_000, "one of them starves: {one} and {two}");
+    };
+    let begun = wait_for(1, [0, 0]);
+    let [one, two] = wait_for(effort(400, 3000), begun);
+    assert!(one.min(two) * 10 >= one + two, "{one} and {two}");
+}
