@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use annals::storage::simulated::{Rng, SimulatedClock};
@@ -33,26 +32,36 @@ impl Dice {
     }
 }
 
+/// What is to be done at a flush.
+#[derive(Default)]
+struct Hook(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl std::fmt::Debug for Hook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hook")
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Yielding {
     inner: Arc<dyn Directory>,
     dice: Arc<Dice>,
-    panics: Arc<AtomicBool>,
+    hook: Arc<Hook>,
 }
 
 impl Yielding {
     pub(super) fn new(inner: Arc<dyn Directory>, seed: u64) -> Self {
         let dice = Arc::new(Dice(Mutex::new(Rng::new(seed))));
-        Self { inner, dice, panics: Arc::default() }
+        Self { inner, dice, hook: Arc::default() }
     }
 
-    /// Lets the thread panic that flushes a file next.
-    pub(super) fn panic_at_the_next_flush(&self) {
-        self.panics.store(true, Ordering::SeqCst);
+    /// Lets the thread do something that flushes a file next, before it does so.
+    pub(super) fn at_the_next_flush(&self, act: impl FnOnce() + Send + 'static) {
+        *self.hook.0.lock().unwrap() = Some(Box::new(act));
     }
 
     fn file(&self, inner: Arc<dyn Storage>) -> Arc<dyn Storage> {
-        Arc::new(File { inner, dice: Arc::clone(&self.dice), panics: Arc::clone(&self.panics) })
+        Arc::new(File { inner, dice: Arc::clone(&self.dice), hook: Arc::clone(&self.hook) })
     }
 }
 
@@ -87,7 +96,7 @@ impl Directory for Yielding {
 struct File {
     inner: Arc<dyn Storage>,
     dice: Arc<Dice>,
-    panics: Arc<AtomicBool>,
+    hook: Arc<Hook>,
 }
 
 impl Storage for File {
@@ -101,7 +110,10 @@ impl Storage for File {
         self.dice.around(|| self.inner.write_at(offset, data))
     }
     fn flush(&self) -> io::Result<()> {
-        assert!(!self.panics.swap(false, Ordering::SeqCst), "as it was told to");
+        let act = self.hook.0.lock().unwrap().take();
+        if let Some(act) = act {
+            act();
+        }
         self.dice.around(|| self.inner.flush())
     }
     fn set_len(&self, len: u64) -> io::Result<()> {
