@@ -15,6 +15,7 @@ mod json;
 mod language;
 mod output;
 mod present;
+mod progress;
 mod quotes;
 mod shell;
 
@@ -52,6 +53,7 @@ enum Outcome {
   add_field person name string
   insert person \"Ada\"' | annals shell people.annals
   annals dump people.annals --format json
+  annals recover people.annals --dry-run
 
 Exit status: 0 when what was asked was done, 1 after an error, 2 when `check` found
 damage; `schema diff` has 3 and 4 for schemas that differ.")]
@@ -68,6 +70,7 @@ enum Command {
     Dump(commands::dump::Arguments),
     Info(commands::info::Arguments),
     Check(commands::check::Arguments),
+    Recover(commands::recover::Arguments),
     Schema(commands::schema::Arguments),
     Import(commands::import::Arguments),
     Export(commands::export::Arguments),
@@ -142,6 +145,7 @@ fn run(command: &Command) -> annals::Result<Outcome> {
         Command::Dump(arguments) => commands::dump::run(arguments),
         Command::Info(arguments) => commands::info::run(arguments),
         Command::Check(arguments) => commands::check::run(arguments),
+        Command::Recover(arguments) => commands::recover::run(arguments),
         Command::Schema(arguments) => commands::schema::run(arguments),
         Command::Import(arguments) => commands::import::run(arguments),
         Command::Export(arguments) => commands::export::run(arguments),

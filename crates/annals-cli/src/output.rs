@@ -15,6 +15,11 @@ pub(crate) fn count(number: impl TryInto<u64>, noun: &str) -> String {
     format!("{number} {noun}{ending}")
 }
 
+/// Writes bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Standard output, held for the whole command; or what stands for it.
 pub(crate) struct Output(BufWriter<Box<dyn Write>>);
 

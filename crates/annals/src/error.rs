@@ -32,6 +32,8 @@ pub enum ErrorKind {
     Corrupt,
     /// Opening would have to recover, and the caller asked to refuse that.
     NeedsRecovery,
+    /// The program stopped it, by the answer of one of its callbacks; nothing was changed.
+    Cancelled,
     /// The operating system said no; see the source.
     Io,
     /// The commit was written, but whether it is durable is not known: reopen and look.

@@ -2,17 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use annals::{Dangling, Error, ErrorKind, Inspection, Options, Result, View};
+use annals::{Dangling, Error, ErrorKind, Inspection, Result, View};
 use clap::Args;
 
-use crate::Outcome;
-use crate::commands::info::History;
+use crate::commands::info;
 use crate::output::{Output, count, plain};
+use crate::{Outcome, progress};
 
 /// Look for damage
 ///
 /// Verifies every frame of the journal, replays the history and checks the tables and indexes that
-/// it gives. Prints `ok: ..` and ends with status 0, or the first damage and status 2.
+/// it gives. Prints `ok: ..` and ends with status 0, or the first damage, with its position and the
+/// transactions that it concerns, and status 2. A line `note: ..` tells what is no damage, but worth
+/// knowing: what lies behind the last commit, where only zeros should.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals check people.annals && echo sound")]
@@ -40,31 +42,34 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
 
 /// Tells whether it is the file that is wrong, rather than that it couldn't be looked at.
 fn is_damage(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotAJournal | ErrorKind::NeedsRecovery)
+    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotAJournal)
 }
 
 /// Runs all checks; gives what was looked at.
 fn check(path: &Path) -> Result<String> {
-    let mut history = History::default();
-    annals::scan(path, &mut history)?;
-    let snapshot = Options::new().open_read_only(path)?.read();
+    let examination = progress::options().examine(path)?;
+    let inspection = &examination.inspection;
+    if let Some(damage) = inspection.damage.as_ref().or(examination.problem.as_ref()) {
+        return Err(Error::corrupt(damage.clone()));
+    }
+    let snapshot = &examination.snapshot;
     snapshot.check().map_err(|error| error.within(path.display()))?;
-    let inspection = annals::inspect(path)?;
-    check_head(&inspection).map_err(|error| error.within(path.display()))?;
+    check_head(inspection).map_err(|error| error.within(path.display()))?;
     let mut rows = 0;
     for table in snapshot.schema().tables() {
         rows += snapshot.table(table.number)?.len();
     }
+    let transactions = (inspection.end.txid + 1).saturating_sub(inspection.header.first_txid);
     let mut summary = format!(
         "ok: {}, {}, {}, {}, {}",
-        count(history.transactions, "transaction"),
-        count(history.events, "event"),
+        count(transactions, "transaction"),
+        count(examination.events, "event"),
         count(snapshot.schema().tables().len(), "table"),
         count(rows, "row"),
         count(snapshot.schema().indexes().len(), "index"),
     );
-    summary.extend(dangling(&snapshot));
-    summary.extend(unfinished(&inspection).map(|note| format!("\nnote: {note}")));
+    summary.extend(dangling(snapshot));
+    summary.extend(unfinished(inspection));
     Ok(summary)
 }
 
@@ -79,31 +84,41 @@ fn dangling(view: &View) -> Vec<String> {
     view.dangling_references().into_iter().filter_map(note).collect()
 }
 
-/// Checks what is written more than once, so that one copy can be wrong without any harm yet.
+/// Checks what is written more than once, so that one copy can be wrong without any harm yet. In a
+/// journal that wasn't closed one slot may be half written: the other is there for that.
 fn check_head(inspection: &Inspection) -> Result<()> {
-    if let Some(damage) = &inspection.damage {
-        return Err(Error::corrupt(damage.clone()));
-    }
     let repair = "everything else is sound, and opening the file for writing repairs it";
     if inspection.damaged_headers > 0 {
         let damaged = inspection.damaged_headers;
         let message = format!("{damaged} of the 3 copies of the header are damaged; {repair}");
         return Err(Error::corrupt(message));
     }
-    if let Some(slot) = inspection.slots.iter().position(Option::is_none) {
-        let message = format!("slot {slot} is damaged: its two copies don't agree; {repair}");
+    let torn = inspection.slots.iter().position(Option::is_none);
+    if let Some(slot) = torn.filter(|_| inspection.closed) {
+        let message = format!(
+            "slot {slot} is damaged: its two copies don't agree, though the journal was closed; \
+             {repair}"
+        );
         return Err(Error::corrupt(message));
     }
     Ok(())
 }
 
 /// Says what lies behind the last commit, where only zeros should.
-fn unfinished(inspection: &Inspection) -> Option<String> {
-    let Inspection { end, uncommitted_frames, tail, .. } = inspection;
-    let first = if *uncommitted_frames > 0 { Some(end.position) } else { *tail };
-    let first = first?;
-    Some(format!(
-        "what begins at position {first} did not commit: it is being written, or was when a \
-         process ended; opening the file for writing cuts it off"
-    ))
+fn unfinished(inspection: &Inspection) -> Vec<String> {
+    if !inspection.has_tail() {
+        return Vec::new();
+    }
+    let why = match inspection.holder {
+        Some(pid) if inspection.holder_lives => {
+            format!("process {pid} may be writing it; if it isn't, opening the file for writing")
+        }
+        _ => "opening the file for writing".to_owned(),
+    };
+    let (txid, position) = (inspection.end.txid, inspection.end.position);
+    let tail = info::tail(inspection).join("; ");
+    vec![format!(
+        "\nnote: behind the last commit, {txid}, which ends at position {position}, not only zeros \
+         follow: {tail}. It was never known to be durable; {why} cuts it off"
+    )]
 }

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use annals::{Options, Result, Snapshot};
+use annals::{Result, Snapshot};
 use clap::{Args, ValueEnum};
 
 use crate::commands::export;
 use crate::output::Output;
 use crate::present::Present;
-use crate::{Outcome, dump};
+use crate::{Outcome, dump, progress};
 
 /// Print the present state
 ///
@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             dir.display()
         )));
     }
-    let snapshot = Options::new().open_read_only(&arguments.file)?.read();
+    let snapshot = progress::options().open_read_only(&arguments.file)?.read();
     match (arguments.format, &arguments.dir) {
         (Format::Csv, Some(dir)) => export::write_csv(&snapshot, dir)?,
         (Format::Json, _) => print(snapshot, dump::json)?,

@@ -4,11 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use annals::{Error, Options, Result, Table, View};
+use annals::{Error, Result, Table, View};
 use clap::{Args, Subcommand};
 
 use crate::files::{NewFile, cannot};
-use crate::{Outcome, cell};
+use crate::{Outcome, cell, progress};
 
 /// Write tables as files that other programs read
 #[derive(Debug, Args)]
@@ -43,7 +43,7 @@ struct Csv {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let Format::Csv(csv) = &arguments.format;
-    let snapshot = Options::new().open_read_only(&csv.file)?.read();
+    let snapshot = progress::options().open_read_only(&csv.file)?.read();
     write_csv(&snapshot, &csv.dir)?;
     Ok(Outcome::Done)
 }

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use annals::{
-    Database, Error, ErrorKind, Field, Level, Options, Result, RowId, Table, Timestamp,
-    Transaction, Value, ValueRef,
+    Database, Error, ErrorKind, Field, Level, Result, RowId, Table, Timestamp, Transaction, Value,
+    ValueRef,
 };
 use clap::Args;
 use serde_json::Map;
 
 use crate::output::{Output, count};
-use crate::{Outcome, cell, commands, files, language};
+use crate::{Outcome, cell, commands, files, language, progress};
 
 /// Take in dated changes, one JSON object a line
 ///
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let path = &arguments.path;
     let bar = files::progress(files::length(path));
     let mut input = files::open_input(path, &bar)?;
-    let database = Options::new().create(false).level(Level::Soft).open(&arguments.file)?;
+    let database = progress::options().create(false).level(Level::Soft).open(&arguments.file)?;
     commands::tell_recovery(&database);
     let mut import = Import { database: &database, pending: None, changes: 0, transactions: 0 };
     let imported = import_lines(&mut import, &mut *input).map_err(|error| {

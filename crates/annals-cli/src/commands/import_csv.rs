@@ -4,8 +4,8 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use annals::{
-    Commit, Database, Error, ErrorKind, Field, Options, Result, Schema, Table, TableNumber,
-    Timestamp, Transaction, Value, ValueRef,
+    Commit, Database, Error, ErrorKind, Field, Result, Schema, Table, TableNumber, Timestamp,
+    Transaction, Value, ValueRef,
 };
 use clap::Args;
 use csv::StringRecord;
@@ -13,7 +13,7 @@ use indicatif::ProgressBar;
 
 use crate::output::{Output, count};
 use crate::quotes::Quotes;
-use crate::{Outcome, cell, commands, files, language};
+use crate::{Outcome, cell, commands, files, language, progress};
 
 /// Take in a CSV file for each table, in one transaction
 ///
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     // Everything that can be known to be wrong before the file is touched is known now.
     let path = &arguments.file;
     let is_new = !path.try_exists().map_err(|error| files::cannot("look for", path, error))?;
-    let database = Options::new().create(is_new).open(path)?;
+    let database = progress::options().create(is_new).open(path)?;
     commands::tell_recovery(&database);
     let imported = import(&database, &schema, arguments.at, &mut sources);
     let closed = database.close();
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
 
 fn schema(arguments: &Arguments) -> Result<Schema> {
     let Some(path) = &arguments.schema else {
-        let reader = Options::new().open_read_only(&arguments.file).map_err(|error| {
+        let reader = progress::options().open_read_only(&arguments.file).map_err(|error| {
             let is_missing = error.kind() == ErrorKind::NotFound;
             let advice = if is_missing { "; to create it, say its --schema" } else { "" };
             Error::new(error.kind(), format!("{error}{advice}"))

@@ -1,111 +1,225 @@
-//! `annals info`: what a file holds, in a few lines.
+//! `annals info`: what a file says of itself, and what it holds.
 
-use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use annals::event::Event;
-use annals::{Committed, Inspection, Options, Result, Schema, Sink, View};
+use annals::journal::format::{Live, Slot};
+use annals::{ErrorKind, Examination, HeadInspection, Inspection, Result, View};
 use clap::Args;
 
 use crate::Outcome;
-use crate::output::{Output, count};
+use crate::commands::info_json;
+use crate::output::{Output, count, hex, plain};
+use crate::progress;
 
-/// Tell what a file holds: sizes, times, tables and indexes
+/// Tell what a file holds: header, checkpoints, end, times, tables and indexes
+///
+/// Reads without a lock and changes nothing. Of a damaged file it tells what can be read, and a line
+/// `damage: ..` says what can't.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  annals info people.annals")]
+  annals info people.annals
+  annals info --header people.annals
+  annals info --json people.annals | jq .end.txid")]
 pub(crate) struct Arguments {
     /// The database
     file: PathBuf,
+    /// Read only the first 16 KiB: the header, the slots and the live block
+    #[arg(long)]
+    header: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found in a file.
+pub(crate) struct Found {
+    pub(crate) head: HeadInspection,
+    /// All the rest; none if it wasn't asked for, or the damage that keeps from reading it.
+    pub(crate) rest: Option<Result<Examination, String>>,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let mut history = History::default();
-    annals::scan(&arguments.file, &mut history)?;
-    let snapshot = Options::new().open_read_only(&arguments.file)?.read();
-    let inspection = annals::inspect(&arguments.file)?;
+    let found = look(arguments)?;
     let mut output = Output::new();
-    output.line(&format!("file: {}", arguments.file.display()))?;
-    print_journal(&inspection, &mut output)?;
-    print_history(&history, &mut output)?;
-    print_state(&snapshot, &mut output)?;
+    if arguments.json {
+        output.line(&info_json::object(&arguments.file, &found).to_string())?;
+    } else {
+        print(&arguments.file, &found, &mut output)?;
+    }
     output.flush()?;
     Ok(Outcome::Done)
 }
 
-/// What is worth counting in a history.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct History {
-    /// Events of all transactions.
-    pub(crate) events: u64,
-    /// Transactions.
-    pub(crate) transactions: u64,
-    /// The first transaction.
-    pub(crate) first: Option<Committed>,
-    /// The last transaction.
-    pub(crate) last: Option<Committed>,
-}
-
-impl Sink for History {
-    fn event(&mut self, _schema: &Schema, _event: &Event<'_>) -> Result<()> {
-        self.events += 1;
-        Ok(())
+fn look(arguments: &Arguments) -> Result<Found> {
+    let path = &arguments.file;
+    if arguments.header {
+        return Ok(Found { head: annals::inspect_head(path)?, rest: None });
     }
-
-    fn commit(&mut self, _schema: &Schema, committed: &Committed) -> Result<()> {
-        self.transactions += 1;
-        self.first.get_or_insert(*committed);
-        self.last = Some(*committed);
-        Ok(())
+    match progress::options().examine(path) {
+        Ok(rest) => Ok(Found { head: annals::inspect_head(path)?, rest: Some(Ok(rest)) }),
+        Err(error) if error.kind() == ErrorKind::Corrupt => {
+            // Without anything to show the damage is all there is to say.
+            let Ok(head) = annals::inspect_head(path) else { return Err(error) };
+            Ok(Found { head, rest: Some(Err(error.to_string())) })
+        }
+        Err(error) => Err(error),
     }
 }
 
-/// Prints what the journal says of itself.
-fn print_journal(inspection: &Inspection, output: &mut Output) -> Result<()> {
-    let Inspection { version, journal_id, segment, created, len, end, hard, .. } = inspection;
-    let id = journal_id.iter().fold(String::new(), |mut id, byte| {
-        // Writing to a string can't fail.
-        let _infallible = write!(id, "{byte:02x}");
-        id
-    });
-    output.line(&format!("format version: {version}"))?;
-    output.line(&format!("journal: {id}, segment {segment}, created {created}"))?;
-    output.line(&format!("size: {len} bytes"))?;
-    output.line(&format!("txid: {}, chain {:016x}", end.txid, end.chain))?;
-    output.line(&format!("position: {}", end.position))?;
-    output.line(&format!("known to be durable up to: {hard}"))?;
-    for (number, slot) in inspection.slots.iter().enumerate() {
-        let state = slot.as_ref().map_or_else(
-            || "damaged".to_owned(),
-            |slot| format!("txid {}, position {}", slot.point.txid, slot.point.position),
-        );
-        output.line(&format!("slot {number}: {state}"))?;
-    }
-    if inspection.damaged_headers > 0 {
-        output.line(&format!("damaged copies of the header: {}", inspection.damaged_headers))?;
-    }
-    if inspection.uncommitted_frames > 0 {
-        output.line(&format!("uncommitted frames: {}", inspection.uncommitted_frames))?;
-    }
-    if let Some(tail) = inspection.tail {
-        output.line(&format!("something that doesn't verify begins at: {tail}"))?;
-    }
-    // The process may have ended without closing, so that this doesn't say that it still runs.
-    match (inspection.holder, inspection.closed) {
-        (Some(pid), _) => output.line(&format!("closed: no, opened by process {pid}")),
-        (None, true) => output.line("closed: yes"),
-        (None, false) => output.line("closed: no"),
+fn print(path: &Path, found: &Found, output: &mut Output) -> Result<()> {
+    output.line(&format!("file: {}", plain(&path.display().to_string())))?;
+    output.line(&format!("size: {} bytes", found.head.len))?;
+    print_head(&found.head, output)?;
+    match &found.rest {
+        None => Ok(()),
+        Some(Err(damage)) => output.line(&format!("damage: {}", plain(damage))),
+        Some(Ok(examination)) => {
+            print_end(&examination.inspection, output)?;
+            print_history(examination, output)?;
+            print_state(&examination.snapshot, output)
+        }
     }
 }
 
-fn print_history(history: &History, output: &mut Output) -> Result<()> {
-    output.line(&format!("transactions: {}", history.transactions))?;
-    output.line(&format!("events: {}", history.events))?;
-    let (Some(first), Some(last)) = (history.first, history.last) else { return Ok(()) };
-    output.line(&format!("first commit: {}", first.time))?;
-    let level = last.level.name();
-    output.line(&format!("last commit: {} at level {level}", last.time))
+/// Prints each copy of what the head holds.
+fn print_head(head: &HeadInspection, output: &mut Output) -> Result<()> {
+    let copies = &head.copies;
+    if let Some(header) = copies.headers.iter().flatten().next() {
+        output.line(&format!("format version: {}", header.version))?;
+        output.line(&format!(
+            "features: compatible {:#x}, read-only compatible {:#x}, incompatible {:#x}",
+            header.compatible, header.read_only_compatible, header.incompatible
+        ))?;
+        let created = annals::Timestamp(header.created);
+        output.line(&format!(
+            "journal: {}, segment {}, first txid {}, created {created}",
+            hex(&header.journal_id),
+            header.segment,
+            header.first_txid
+        ))?;
+    }
+    let whole = copies.headers.iter().flatten().count();
+    output.line(&format!("copies of the header: {whole} of 3 verify"))?;
+    for (number, [first, second]) in copies.slots.iter().enumerate() {
+        match (first, second) {
+            (Some(slot), Some(other)) if slot == other => {
+                output.line(&format!("slot {number}: {}", shown_slot(slot)))?;
+            }
+            _ => {
+                for (copy, slot) in [(0, first), (1, second)] {
+                    let slot = slot.as_ref().map_or_else(no_copy, shown_slot);
+                    output.line(&format!("slot {number}, copy {copy}: {slot}"))?;
+                }
+            }
+        }
+    }
+    let live = copies.live.iter().flatten().next();
+    output.line(&format!("live block: {}", live.map_or_else(no_copy, shown_live)))
+}
+
+fn no_copy() -> String {
+    "doesn't verify".to_owned()
+}
+
+fn shown_slot(slot: &Slot) -> String {
+    let Slot { point, zeroed_to } = slot;
+    format!(
+        "txid {}, position {}, chain {:016x}, zeros up to position {zeroed_to}",
+        point.txid, point.position, point.chain
+    )
+}
+
+fn shown_live(live: &Live) -> String {
+    let Live { soft, hard, suspect, .. } = live;
+    let suspect = if *suspect { ", suspect: a flush failed" } else { "" };
+    format!(
+        "soft checkpoint at txid {}, position {}, chain {:016x}; hard checkpoint at position \
+         {hard}{suspect}",
+        soft.txid, soft.position, soft.chain
+    )
+}
+
+/// Prints where the journal ends, and what is behind that.
+fn print_end(inspection: &Inspection, output: &mut Output) -> Result<()> {
+    let Inspection { end, hard, .. } = inspection;
+    output.line(&format!(
+        "end: txid {}, position {}, chain {:016x}",
+        end.txid, end.position, end.chain
+    ))?;
+    output.line(&format!("known to be durable up to: position {hard}"))?;
+    for line in tail(inspection) {
+        output.line(&format!("behind the end: {line}"))?;
+    }
+    output.line(&format!("closed: {}", closed(inspection)))?;
+    match &inspection.damage {
+        Some(damage) => output.line(&format!("damage: {}", plain(damage))),
+        None => Ok(()),
+    }
+}
+
+/// Says what lies behind the end, a line for each thing.
+pub(crate) fn tail(inspection: &Inspection) -> Vec<String> {
+    let mut lines = Vec::new();
+    let Inspection { end, len, verified_to, uncommitted_frames, doubtful_commits, .. } = inspection;
+    if let Some(last) = inspection.last_doubtful {
+        let transactions = count(*doubtful_commits, "transaction");
+        let (first, last, time) = (end.txid + 1, last.txid, last.time);
+        lines.push(format!(
+            "{transactions} whose frames verify ({first} to {last}, the last of {time}), but which \
+             aren't known to be flushed as their commit levels ask for"
+        ));
+    }
+    if *uncommitted_frames > 0 {
+        let frames = count(*uncommitted_frames, "data frame");
+        lines.push(format!("{frames} of a transaction that did not commit"));
+    }
+    if let Some(first) = inspection.tail {
+        let at = (*verified_to).max(first - first % 8);
+        let frames = match inspection.tail_frames {
+            0 => "no frame behind that verifies by itself".to_owned(),
+            1 => "1 frame behind that verifies by itself".to_owned(),
+            frames => format!("{frames} frames behind that verify by themselves"),
+        };
+        let bytes = count(len.saturating_sub(at), "byte");
+        lines.push(format!("{bytes} from position {at} on that don't verify; {frames}"));
+    }
+    if lines.is_empty() {
+        let ahead = len.saturating_sub(end.position);
+        lines.push(if ahead > 0 { format!("{ahead} zeros") } else { "nothing".to_owned() });
+    }
+    lines
+}
+
+/// Says whether it was closed properly, and who has it open.
+pub(crate) fn closed(inspection: &Inspection) -> String {
+    match (opener(inspection), inspection.closed) {
+        (Some(opener), _) => format!("no, opened by {opener}"),
+        (None, true) => "yes".to_owned(),
+        (None, false) => "no".to_owned(),
+    }
+}
+
+/// Names the process that has the file open, or had when it ended.
+pub(crate) fn opener(inspection: &Inspection) -> Option<String> {
+    // A process that lives may be another of the same number.
+    let lives = if inspection.holder_lives { "lives" } else { "is gone" };
+    inspection.holder.map(|pid| format!("process {pid}, which {lives}"))
+}
+
+fn print_history(examination: &Examination, output: &mut Output) -> Result<()> {
+    let Inspection { header, end, last, .. } = &examination.inspection;
+    let transactions = (end.txid + 1).saturating_sub(header.first_txid);
+    output.line(&format!("transactions: {transactions}"))?;
+    output.line(&format!("events: {}", examination.events))?;
+    if let (Some(first), Some(last)) = (examination.first, last) {
+        output.line(&format!("first commit: {}", first.time))?;
+        output.line(&format!("last commit: {} at level {}", last.time, last.level.name()))?;
+    }
+    match &examination.problem {
+        Some(problem) => output.line(&format!("damage: {}", plain(problem))),
+        None => Ok(()),
+    }
 }
 
 fn print_state(view: &View, output: &mut Output) -> Result<()> {

@@ -7,7 +7,7 @@ use annals::{Committed, Result, Schema, Sink};
 use clap::{Args, ValueEnum};
 
 use crate::output::Output;
-use crate::{Outcome, json};
+use crate::{Outcome, json, progress};
 
 /// Print the whole history
 ///
@@ -38,10 +38,10 @@ enum Format {
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let output = Output::new();
     match arguments.format {
-        Format::Text => print(output, |sink| annals::scan(&arguments.file, sink))?,
+        Format::Text => print(output, |sink| progress::options().scan(&arguments.file, sink))?,
         Format::Json => {
             let mut sink = Json { output, events: 0, text: String::new() };
-            let scanned = annals::scan(&arguments.file, &mut sink);
+            let scanned = progress::options().scan(&arguments.file, &mut sink);
             let flushed = sink.output.flush();
             scanned.and(flushed)?;
         }

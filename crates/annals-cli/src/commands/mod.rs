@@ -9,8 +9,11 @@ pub(crate) mod import;
 pub(crate) mod import_changes;
 pub(crate) mod import_csv;
 pub(crate) mod info;
+mod info_json;
 pub(crate) mod log;
 pub(crate) mod man;
+pub(crate) mod recover;
+mod recover_text;
 pub(crate) mod schema;
 pub(crate) mod shell;
 

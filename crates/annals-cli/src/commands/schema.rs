@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use annals::{Command, Field, Options, Result, Schema, Table, View};
+use annals::{Command, Field, Result, Schema, Table, View};
 use annals_schema::{Plan, Relation, compare};
 use clap::{Args, Subcommand};
 
 use crate::output::{Output, count};
-use crate::{Outcome, language};
+use crate::{Outcome, language, progress};
 
 /// Print the schema of a database, or compare it with a program's
 #[derive(Debug, Args)]
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
 }
 
 fn show(arguments: &Show) -> Result<Outcome> {
-    let snapshot = Options::new().open_read_only(&arguments.file)?.read();
+    let snapshot = progress::options().open_read_only(&arguments.file)?.read();
     let mut output = Output::new();
     if arguments.tables {
         show_tables(&snapshot, &mut output)?;
@@ -114,7 +114,7 @@ fn type_text(schema: &Schema, table: &Table, field: &Field) -> String {
 
 fn diff(arguments: &Diff) -> Result<Outcome> {
     let program = language::read_schemas(&arguments.schemas)?.schema;
-    let snapshot = Options::new().open_read_only(&arguments.file)?.read();
+    let snapshot = progress::options().open_read_only(&arguments.file)?.read();
     let mut output = Output::new();
     let outcome = match compare(snapshot.schema(), &program) {
         Relation::Same => Outcome::Done,

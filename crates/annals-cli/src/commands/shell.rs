@@ -3,12 +3,12 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-use annals::{Level, Options, Result};
+use annals::{Level, Result};
 use clap::Args;
 
 use crate::shell::screen::Screen;
 use crate::shell::session::Base;
-use crate::{Outcome, commands, files, language, shell};
+use crate::{Outcome, commands, files, language, progress, shell};
 
 /// Run commands, typed or from a script
 ///
@@ -58,11 +58,11 @@ Example:
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let path = &arguments.file;
     if arguments.read_only {
-        let reader = Options::new().open_read_only(path)?;
+        let reader = progress::options().open_read_only(path)?;
         return run_lines(Base::ReadOnly(reader.read()), arguments).map(|()| Outcome::Done);
     }
     let is_new = !path.try_exists().map_err(|error| files::cannot("look for", path, error))?;
-    let database = Options::new().level(arguments.level).open(path)?;
+    let database = progress::options().level(arguments.level).open(path)?;
     commands::tell_recovery(&database);
     let ran = run_lines(Base::Database(&database), arguments);
     let is_unused = is_new && database.read().txid() == 0;

@@ -49,7 +49,12 @@ fn a_truncated_file_is_damaged() {
         let output = run(dir.path(), &["check", "a.annals"], b"");
         let errors = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{len} bytes: {errors}");
-        for command in ["dump", "log", "info", "shell"] {
+        let info = run(dir.path(), &["info", "a.annals"], b"");
+        let shown = String::from_utf8(info.stdout).unwrap();
+        // Where a header is left, that is shown, and the damage.
+        assert_eq!(info.status.code(), Some(i32::from(len < 4096)), "{len} bytes: {shown}");
+        assert_eq!(shown.contains("\ndamage: "), len >= 4096, "{len} bytes: {shown}");
+        for command in ["dump", "log", "shell"] {
             let output = run(dir.path(), &[command, "a.annals"], b"");
             assert_eq!(output.status.code(), Some(1), "{command} of {len} bytes");
             assert!(output.stderr.starts_with(b"error: "), "{command} of {len} bytes");

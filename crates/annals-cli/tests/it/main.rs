@@ -10,6 +10,7 @@ mod generated;
 mod identity;
 mod joedb;
 mod program;
+mod recover;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sql;
 mod streams;

@@ -3,7 +3,9 @@
 //! A line `$ COMMAND` is typed; lines `| TEXT` below it are its standard input, with `\xNN` for any
 //! byte. The rest, up to the next `$`, is the answer: standard output, then standard error with `! `
 //! in front, then `[status N]` if that isn't 0. Commands are `annals ..`, which may end with
-//! `< FILE` or `> FILE`; `write FILE`, which writes its input; `gzip FILE`; `cat FILE`; and `ls`.
+//! `< FILE` or `> FILE`; `write FILE`, which writes its input; `append FILE`, which adds its input to the
+//! file; `flip FILE AT`, which flips the bits of a byte; `zero FILE FROM TO`; `gzip FILE`; `cat FILE`; and
+//! `ls`.
 //! Positions, chains, ids of journals and times of the clock are not the same in each run, so they
 //! are written as `_`. `UPDATE=1` rewrites the answers.
 
@@ -76,6 +78,21 @@ fn answer(actual: &mut String, dir: &Path, command: &str, mut input: Vec<u8>) {
     let words: Vec<&str> = command.split(' ').collect();
     match words.as_slice() {
         ["write", file] => fs::write(dir.join(file), input).unwrap(),
+        ["append", file] => {
+            let mut bytes = fs::read(dir.join(file)).unwrap();
+            bytes.append(&mut input);
+            fs::write(dir.join(file), bytes).unwrap();
+        }
+        ["flip", file, at] => {
+            let mut bytes = fs::read(dir.join(file)).unwrap();
+            bytes[at.parse::<usize>().unwrap()] ^= 0xff;
+            fs::write(dir.join(file), bytes).unwrap();
+        }
+        ["zero", file, from, to] => {
+            let mut bytes = fs::read(dir.join(file)).unwrap();
+            bytes[from.parse().unwrap()..to.parse().unwrap()].fill(0);
+            fs::write(dir.join(file), bytes).unwrap();
+        }
         ["cat", file] => actual.push_str(&fs::read_to_string(dir.join(file)).unwrap()),
         ["gzip", file] => {
             let plain = fs::read(dir.join(file)).unwrap();
@@ -88,7 +105,7 @@ fn answer(actual: &mut String, dir: &Path, command: &str, mut input: Vec<u8>) {
             let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
             let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
             names.sort();
-            names.iter().for_each(|name| writeln!(actual, "{name}").unwrap());
+            names.iter().for_each(|name| writeln!(actual, "{}", stable(name)).unwrap());
         }
         ["annals", arguments @ ..] => {
             let (mut arguments, mut target) = (arguments, None);
@@ -139,15 +156,25 @@ fn stable(text: &str) -> String {
         {
             line = mask(&line, key, |c| c.is_ascii_digit());
         }
-        for key in ["chain ", "journal: "] {
+        for key in ["chain ", "journal: ", "\"chain\":\"", "\"journal\":\""] {
             line = mask(&line, key, |c| c.is_ascii_hexdigit());
+        }
+        for key in [".tail-", ".before-recovery-"] {
+            line = mask(&line, key, |c| c.is_ascii_hexdigit() || c == '-');
         }
         for key in ["process ", "process: "] {
             line = mask(&line, key, |c| c.is_ascii_digit());
         }
-        for key in
-            ["created ", "commit soft at ", "commit checksummed at ", "\"time\":\"", "commit: "]
-        {
+        for key in [
+            "created ",
+            "committed ",
+            "the last of ",
+            "\"created\":\"",
+            "commit soft at ",
+            "commit checksummed at ",
+            "\"time\":\"",
+            "commit: ",
+        ] {
             // The clock's times have microseconds; those that a transcript gives don't.
             let from_clock = |time: &str| {
                 let (_, fraction) = time.split_once('.').unwrap_or_default();

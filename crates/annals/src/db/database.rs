@@ -294,6 +294,8 @@ impl Database {
             keeper.stop();
         }
         let closed = match self.checkpoints.check_usable() {
+            // In shared mode that was told at the end of the turn.
+            Err(error) if self.sharing.is_some() => Err(error),
             Err(error) => {
                 // Tells the next one to open that the last flush failed; no matter if it can't.
                 let _ = self.checkpoints.tell();

@@ -1,15 +1,29 @@
-//! Looking at a journal file from outside: where its checkpoints are and what lies behind its end.
+//! Looking at a journal file from outside: what its head says, where its checkpoints are, what lies
+//! behind its end, and what all that amounts to.
 
+use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::Arc;
 
 use annals_schema::Timestamp;
 
-use super::options::locate;
-use super::scan::{self, open_to_read};
-use crate::journal::format::Slot;
-use crate::journal::{Point, Survey, Verdict};
-use crate::storage::Directory;
-use crate::{Error, Result};
+use super::options::{Options, locate};
+use super::progress::Watched;
+use super::scan::{self, Replay, is_damaged, open_to_read};
+use super::snapshot::{JournalFile, Published, Snapshot};
+use crate::journal::format::{Header, Live, Slot};
+use crate::journal::{Committed, Copies, Frame, Point, Recovery, Survey};
+use crate::storage::{self, Directory, Storage};
+use crate::{Error, ErrorKind, Result};
+
+/// What the first 16 KiB of a journal file say.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadInspection {
+    /// The length of the file in bytes.
+    pub len: u64,
+    /// Each copy of header, slots and live block.
+    pub copies: Copies,
+}
 
 /// What a journal file says of itself.
 #[derive(Clone, Debug)]
@@ -22,34 +36,102 @@ pub struct Inspection {
     pub segment: u64,
     /// When it was created.
     pub created: Timestamp,
+    /// All of the header.
+    pub header: Header,
     /// The length of the file in bytes.
     pub len: u64,
     /// The end of the last commit that counts.
     pub end: Point,
+    /// The last commit that counts.
+    pub last: Option<Committed>,
     /// The farthest position that was known to be flushed.
     pub hard: u64,
+    /// The first position that doesn't verify.
+    pub verified_to: u64,
     /// The two hard slots; `None` where the two copies don't agree.
     pub slots: [Option<Slot>; 2],
+    /// The live block.
+    pub live: Option<Live>,
     /// The process that has it open for writing, as the live block says.
     pub holder: Option<u32>,
+    /// Whether a process of that number lives on this machine (always, where that can't be told).
+    pub holder_lives: bool,
     /// How many copies of the header are damaged, of 3.
     pub damaged_headers: usize,
     /// Data frames behind the end, of a transaction that didn't commit (or not yet).
     pub uncommitted_frames: u64,
-    /// Half and two-phase commits behind the end whose frames verify, but of which nothing shows that
-    /// they were flushed, so that they don't count.
+    /// Commits behind the end whose frames verify, but which don't count: half and two-phase ones of
+    /// which nothing shows that they were flushed, or whatever a [`Recovery`] leaves out.
     pub doubtful_commits: usize,
+    /// The last of those.
+    pub last_doubtful: Option<Committed>,
     /// The first byte behind all frames that verify which is not zero.
     pub tail: Option<u64>,
+    /// How many frames behind that verify by themselves.
+    pub tail_frames: u64,
     /// Whether it was closed properly.
     pub closed: bool,
     /// The damage, if there is any: something was durable and doesn't verify any more.
     pub damage: Option<String>,
 }
 
+impl Inspection {
+    /// Tells whether anything would be cut off if the file were opened for writing.
+    #[must_use]
+    pub const fn has_tail(&self) -> bool {
+        self.tail.is_some() || self.doubtful_commits > 0 || self.uncommitted_frames > 0
+    }
+
+    /// Tells whether a commit may lie in what would be cut off, so that it is saved.
+    #[must_use]
+    pub const fn may_hold_a_commit(&self) -> bool {
+        self.tail.is_some() || self.doubtful_commits > 0
+    }
+}
+
+/// What a journal file holds, as far as it verifies.
+#[derive(Clone, Debug)]
+pub struct Examination {
+    /// What it says of itself.
+    pub inspection: Inspection,
+    /// The state as of the last commit that counts.
+    pub snapshot: Snapshot,
+    /// How many events the transactions have that count.
+    pub events: u64,
+    /// The first transaction.
+    pub first: Option<Committed>,
+    /// Why the history can't be replayed, though every frame verifies: then the snapshot is empty.
+    pub problem: Option<String>,
+}
+
+/// Reads only the first 16 KiB of a journal file. Takes no lock and writes nothing; damage is part of
+/// the answer.
+///
+/// # Errors
+/// `NotFound`, `Io`; `NotAJournal` if there is neither a header nor a slot.
+pub fn inspect_head(path: impl AsRef<Path>) -> Result<HeadInspection> {
+    let (directory, name) = locate(path.as_ref())?;
+    inspect_head_in(&*directory, &name)
+}
+
+/// As [`inspect_head`], in any directory.
+///
+/// # Errors
+/// As [`inspect_head`].
+pub fn inspect_head_in(directory: &dyn Directory, name: &str) -> Result<HeadInspection> {
+    let (storage, shown) = open_to_read(directory, name)?;
+    let io = |error| Error::io(format!("{shown}: can't read it"), error);
+    let copies = Copies::read(&*storage).map_err(io)?;
+    if copies.is_empty() {
+        let message = format!("{shown}: neither a header nor a slot of a journal is there");
+        return Err(Error::new(ErrorKind::NotAJournal, message));
+    }
+    Ok(HeadInspection { len: storage.len().map_err(io)?, copies })
+}
+
 /// Looks at a journal file. Takes no lock and writes nothing; damage is part of the answer.
 ///
-/// Cost: reads the file once, or more often if it seems damaged.
+/// Cost: reads the file once, and what is behind its end again if something there seems wrong.
 ///
 /// # Errors
 /// `NotFound`, `NotAJournal`, `Unsupported`, `Io`; `Corrupt` if not even a header is left.
@@ -64,27 +146,123 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Inspection> {
 /// As [`inspect`].
 pub fn inspect_in(directory: &dyn Directory, name: &str) -> Result<Inspection> {
     let (storage, shown) = open_to_read(directory, name)?;
+    let watched = Watched::new(&*storage, None);
     // Damage that another process's writing pretends is gone at the next look.
-    let is_damaged = |survey: &Survey| survey.verdict() == Verdict::Damaged;
-    let (survey, ()) = scan::survey(&*storage, &shown, is_damaged, |(), _, _| Ok(()))?;
-    let damaged = is_damaged(&survey);
-    let damage = damaged.then(|| Error::to_string(&survey.damage(&shown)));
+    let (survey, ()) =
+        scan::survey(&watched, &shown, Recovery::Checked, is_damaged, |(), _, _| Ok(()))?;
+    Ok(inspection(&survey, &shown))
+}
+
+/// Looks at a journal file and builds the state that it holds. Takes no lock and writes nothing; damage
+/// is part of the answer.
+///
+/// Cost: reads the file once, and what is behind its end again if something there seems wrong; memory
+/// for the state.
+///
+/// # Errors
+/// As [`inspect`].
+pub fn examine(path: impl AsRef<Path>) -> Result<Examination> {
+    Options::new().examine(path)
+}
+
+/// Examines a file that is open for reading.
+pub(super) fn examine_storage(
+    storage: Arc<dyn Storage>,
+    shown: &str,
+    options: &Options,
+) -> Result<Examination> {
+    let watched = Watched::new(&*storage, options.watch.as_ref());
+    let (survey, mut state) = scan::survey(
+        &watched,
+        shown,
+        options.recovery,
+        is_damaged,
+        |state: &mut State, frame, end| {
+            state.frame(frame, end, shown);
+            Ok(())
+        },
+    )?;
+    state.count(survey.end.position);
+    let problem = state.problem.filter(|(at, _)| *at < survey.end.position).map(|(_, why)| why);
+    let replay = if problem.is_some() { Replay::default() } else { state.replay };
+    let (_, view) = replay.finish();
+    let file = Arc::new(JournalFile { storage: Arc::clone(&storage), name: shown.to_owned() });
+    let published = Published { view, point: survey.end, file };
+    Ok(Examination {
+        inspection: inspection(&survey, shown),
+        snapshot: Snapshot::new(Arc::new(published)),
+        events: state.events,
+        first: state.first.filter(|first| first.position <= survey.end.position),
+        problem,
+    })
+}
+
+/// What is found frame by frame.
+#[derive(Debug, Default)]
+struct State {
+    replay: Replay,
+    first: Option<Committed>,
+    /// Events of the transactions that count.
+    events: u64,
+    /// Ends of commits that don't count yet, with the number of events since the one before.
+    pending: VecDeque<(u64, u64)>,
+    since_commit: u64,
+    /// Where a frame can't be replayed, and why.
+    problem: Option<(u64, String)>,
+}
+
+impl State {
+    fn frame(&mut self, frame: &Frame<'_>, end: u64, shown: &str) {
+        if self.problem.is_none() {
+            match self.replay.frame(frame, end, shown) {
+                Ok(events) => self.since_commit += events,
+                Err(error) => {
+                    self.problem = Some((frame.header.position, error.to_string()));
+                }
+            }
+        }
+        if let Some(committed) = Committed::of(frame) {
+            self.first.get_or_insert(committed);
+            self.pending.push_back((frame.end, std::mem::take(&mut self.since_commit)));
+        }
+        self.count(end);
+    }
+
+    /// Counts what counts by now.
+    fn count(&mut self, end: u64) {
+        while let Some((_, events)) = self.pending.front().copied().filter(|(at, _)| *at <= end) {
+            self.events += events;
+            self.pending.pop_front();
+        }
+    }
+}
+
+/// Says what a survey found.
+pub(super) fn inspection(survey: &Survey, shown: &str) -> Inspection {
     let header = survey.head.header;
-    Ok(Inspection {
+    let holder = survey.head.live.map(|live| live.pid).filter(|&pid| pid != 0);
+    Inspection {
         version: header.version,
         journal_id: header.journal_id,
         segment: header.segment,
         created: Timestamp(header.created),
+        header,
         len: survey.len,
         end: survey.end,
+        last: survey.last,
         hard: survey.hard,
+        verified_to: survey.verified_to,
         slots: survey.head.slots,
-        holder: survey.head.live.map(|live| live.pid).filter(|&pid| pid != 0),
+        live: survey.head.live,
+        holder,
+        holder_lives: holder.is_some_and(storage::is_alive),
         damaged_headers: survey.head.damaged_headers.iter().filter(|&&damaged| damaged).count(),
         uncommitted_frames: survey.uncommitted_frames,
         doubtful_commits: survey.doubtful.len(),
+        last_doubtful: survey.doubtful.back().copied(),
         tail: survey.tail.map(|tail| tail.first),
+        tail_frames: survey.tail.map_or(0, |tail| tail.frames),
         closed: survey.is_closed(),
-        damage,
-    })
+        damage: is_damaged(survey).then(|| Error::to_string(&survey.damage(shown))),
+    }
 }

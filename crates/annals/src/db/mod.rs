@@ -1,18 +1,22 @@
 //! What users hold: the database, its transactions and snapshots, and the ways to read a journal.
 //!
-//! In reading order: `options` opens; `upgrade` brings the schema up; `database` is the handle;
+//! In reading order: `options` opens, with `careful` ones, and tells its `progress`; `upgrade` brings the schema up; `database` is the handle;
 //! `transaction` writes and `group` acknowledges, `vectors` whole runs of rows, and `references` what follows from a change;
 //! `snapshot` is what was committed; `blobs` are written and read; `keeper` works in the background;
-//! `shared` and `turns` are for files that several processes write; `scan`, `reader` and `inspect` read journals without writing.
+//! `shared` and `turns` are for files that several processes write; `scan`, `reader` and `inspect` read
+//! journals without writing; `salvage` writes another.
 
 mod blobs;
+mod careful;
 mod database;
 mod group;
 mod inspect;
 mod keeper;
 mod options;
+mod progress;
 mod reader;
 mod references;
+mod salvage;
 mod scan;
 mod shared;
 mod snapshot;
@@ -23,10 +27,15 @@ mod vectors;
 
 pub use blobs::BlobReader;
 pub use database::Database;
-pub use inspect::{Inspection, inspect, inspect_in};
+pub use inspect::{
+    Examination, HeadInspection, Inspection, examine, inspect, inspect_head, inspect_head_in,
+    inspect_in,
+};
 pub use options::Options;
+pub use progress::{Phase, Progress};
 pub use reader::Reader;
-pub use scan::{Committed, Sink, scan, scan_in};
+pub use salvage::{Fate, Run, Salvaged};
+pub use scan::{Sink, scan, scan_in};
 pub use snapshot::Snapshot;
 pub use transaction::{Commit, Pending, Transaction};
 pub use upgrade::{Custom, Customs};

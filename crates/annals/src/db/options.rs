@@ -3,17 +3,20 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use annals_schema::Schema;
 
+use super::careful::{Before, Careful};
 use super::database::{Database, Setup};
+use super::progress::{Watch, Watched};
 use super::reader::Reader;
 use super::scan::{self, Replay};
 use super::shared::Sharing;
 use super::turns::Turns;
 use super::upgrade::{self, Customs};
-use crate::journal::{self, Checkpoints, Level, Mistake, Recovery, Survey, Verdict, is_made};
+use crate::journal::{self, Checkpoints, Level, Recovery, Verdict};
 use crate::storage::{
     self, Access, Clock, Directory, FileDirectory, Hold, Lock, Storage, SystemClock,
 };
@@ -24,13 +27,16 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Clone, Debug)]
 pub struct Options {
     level: Level,
-    recovery: Recovery,
+    pub(super) recovery: Recovery,
     create: bool,
     background: bool,
     sector: u64,
+    pub(super) watch: Option<Watch>,
+    pub(super) before: Option<Before>,
+    pub(super) copy_first: bool,
     shared: bool,
     lock_timeout: Duration,
-    hard_only: bool,
+    pub(super) hard_only: bool,
 }
 
 impl Default for Options {
@@ -59,6 +65,9 @@ impl Options {
             create: true,
             background: true,
             sector: NO_PADDING,
+            watch: None,
+            before: None,
+            copy_first: false,
             shared: false,
             lock_timeout: LOCK_TIMEOUT,
             hard_only: false,
@@ -217,23 +226,24 @@ impl Options {
         self.check()?;
         let Acquired { storage, is_new, others } = self.acquire(&*directory, name, &clock)?;
         let shown = directory.display(name);
+        let watched = Watched::new(&*storage, self.watch.as_ref());
         // Nothing is cut, or called damaged, for one wrong read.
-        let looks_wrong = |survey: &Survey| {
-            let may_hold = match is_made(Mistake::DoubtCutAtOnce) {
-                true => survey.tail.is_some(),
-                false => survey.may_hold_a_commit(),
-            };
-            may_hold || survey.verdict() == Verdict::Damaged
-        };
-        let (survey, replay) =
-            scan::survey(&*storage, &shown, looks_wrong, |replay: &mut Replay, frame, end| {
-                replay.frame(frame, end, &shown)
-            })?;
+        let recovery = if others { self.recovery.among_others() } else { self.recovery };
+        let (survey, replay) = scan::survey(
+            &watched,
+            &shown,
+            recovery,
+            scan::looks_wrong,
+            |replay: &mut Replay, frame, end| replay.frame(frame, end, &shown).map(drop),
+        )?;
         let is_suspect = survey.head.live.is_none_or(|live| live.suspect);
         let joins = others && !is_suspect && survey.verdict() == Verdict::Whole;
         let settled = match joins {
             true => journal::join(&survey),
-            false => journal::settle(&*storage, &*directory, name, &survey, self.recovery)?,
+            false => {
+                let careful = Careful { directory: &*directory, name, survey: &survey, recovery };
+                careful.settle(self, &*storage, is_new)?
+            }
         };
         let is_empty = survey.end == survey.head.start();
         if !is_new && !others && is_empty && !survey.has_fixed_len {
@@ -254,7 +264,8 @@ impl Options {
             turns: Turns::new(&storage, &clock, &shown, self.lock_timeout),
             directory,
             file: name.to_owned(),
-            recovery: self.recovery,
+            recovery: self.recovery.among_others(),
+            is_outdated: AtomicBool::new(false),
         });
         if sharing.is_some() {
             let hard = survey.head.newest_slot().filter(|_| joins).map(|slot| slot.point);
@@ -298,7 +309,7 @@ impl Options {
     /// # Errors
     /// As [`Self::open_read_only`].
     pub fn open_read_only_in(&self, directory: &dyn Directory, name: &str) -> Result<Reader> {
-        Reader::open_up_to(directory, name, self.hard_only)
+        Reader::open_with(self, directory, name)
     }
 
     /// Creates a journal if the storage is a blank device; tells whether it was.

@@ -4,6 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 
+use super::options::Options;
+use super::progress::Watched;
 use super::scan::{Replay, open_to_read, survey_moving};
 use super::shared::replay_between;
 use super::snapshot::{JournalFile, Published, Snapshot};
@@ -31,25 +33,28 @@ impl Reader {
     /// # Errors
     /// `NotFound`, `NotAJournal`, `Unsupported`, `Corrupt`, `Io`.
     pub fn open(directory: &dyn Directory, name: &str) -> Result<Self> {
-        Self::open_up_to(directory, name, false)
+        Options::new().open_read_only_in(directory, name)
     }
 
-    pub(super) fn open_up_to(
+    /// Opens for reading only as the options say.
+    pub(super) fn open_with(
+        options: &Options,
         directory: &dyn Directory,
         name: &str,
-        hard_only: bool,
     ) -> Result<Self> {
+        let hard_only = options.hard_only;
         let (storage, shown) = open_to_read(directory, name)?;
+        let watched = Watched::new(&*storage, options.watch.as_ref());
         let (point, (store, view)) = if hard_only {
-            let (survey, ()) = survey_moving(&*storage, &shown, |(), _, _| Ok(()))?;
+            let (survey, ()) = survey_moving(&watched, &shown, |(), _, _| Ok(()))?;
             let (start, to) = (survey.head.start(), hard_position(&survey));
             let (store, replayed) = replay_between(&*storage, Store::new(), (start, to), &shown);
             let (view, point) = replayed?;
             (point, (store, view))
         } else {
             let (survey, replay) =
-                survey_moving(&*storage, &shown, |replay: &mut Replay, frame, end| {
-                    replay.frame(frame, end, &shown)
+                survey_moving(&watched, &shown, |replay: &mut Replay, frame, end| {
+                    replay.frame(frame, end, &shown).map(drop)
                 })?;
             (survey.end, replay.finish())
         };

@@ -3,31 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use annals_schema::{Schema, Timestamp};
+use annals_schema::Schema;
 
-use super::options::{cannot_open, locate};
+use super::options::{Options, cannot_open};
+use super::progress::Watched;
 use crate::event::{self, Event};
-use crate::journal::{Frame, FrameReader, Level, Mistake, Survey, Verdict, is_made};
+use crate::journal::{
+    Committed, Frame, FrameReader, Mistake, Recovery, Rule, Survey, Verdict, is_made,
+};
 use crate::storage::{Access, Directory, Storage};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
-
-/// One committed transaction of the journal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Committed {
-    /// Its number.
-    pub txid: u64,
-    /// The end of its commit frame, in bytes.
-    pub position: u64,
-    /// Its level.
-    pub level: Level,
-    /// Its time.
-    pub time: Timestamp,
-    /// Whether the time was given by the program rather than by the clock.
-    pub explicit_time: bool,
-    /// The chain: one number that stands for the whole history up to here.
-    pub chain: u64,
-}
 
 /// Takes what happened in a journal, in order.
 pub trait Sink {
@@ -52,8 +38,7 @@ pub trait Sink {
 /// # Errors
 /// `NotFound`, `NotAJournal`, `Unsupported`, `Corrupt`, `Io`; and what the sink returns.
 pub fn scan(path: impl AsRef<Path>, sink: &mut impl Sink) -> Result<()> {
-    let (directory, name) = locate(path.as_ref())?;
-    scan_in(&*directory, &name, sink)
+    Options::new().scan(path, sink)
 }
 
 /// As [`scan`], in any directory.
@@ -61,10 +46,15 @@ pub fn scan(path: impl AsRef<Path>, sink: &mut impl Sink) -> Result<()> {
 /// # Errors
 /// As [`scan`].
 pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> Result<()> {
-    let (storage, shown) = open_to_read(directory, name)?;
-    let (survey, ()) = survey_moving(&*storage, &shown, |(), _, _| Ok(()))?;
+    Options::new().scan_in(directory, name, sink)
+}
+
+/// Scans a file that is open for reading.
+pub(super) fn scan_storage(storage: &Watched<'_>, shown: &str, sink: &mut impl Sink) -> Result<()> {
+    let (survey, ()) = survey_moving(storage, shown, |(), _, _| Ok(()))?;
+    storage.read_again();
     let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
-    let mut reader = FrameReader::new(&*storage, survey.head.start(), survey.end.position);
+    let mut reader = FrameReader::new(storage, survey.head.start(), survey.end.position);
     let mut schema = Schema::default();
     while let Some(frame) = reader.next().map_err(io)? {
         if !frame.header.has_events() {
@@ -75,8 +65,8 @@ pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> R
         event::decode(frame.payload, frame.payload_at(), &mut schema, &mut |schema, event| {
             sink.event(schema, event).inspect_err(|_| refused = true)
         })
-        .map_err(|error| if refused { error } else { explain(error, &shown, &frame) })?;
-        if let Some(committed) = committed(&frame) {
+        .map_err(|error| if refused { error } else { explain(error, shown, &frame) })?;
+        if let Some(committed) = Committed::of(&frame) {
             sink.commit(&schema, &committed)?;
         }
     }
@@ -89,19 +79,6 @@ pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> R
          try again, and check the disk",
         reader.position()
     )))
-}
-
-fn committed(frame: &Frame<'_>) -> Option<Committed> {
-    let header = &frame.header;
-    let level = Level::of_code(header.level)?;
-    header.is_commit().then_some(Committed {
-        txid: header.txid,
-        position: frame.end,
-        level,
-        time: Timestamp(header.time),
-        explicit_time: header.has_explicit_time(),
-        chain: frame.chain,
-    })
 }
 
 /// Says where an event failed, and what to do if it is none.
@@ -132,47 +109,66 @@ pub(super) fn open_to_read(
 /// How often a file that seems damaged is looked at again.
 const LOOKS: usize = 3;
 
-/// Surveys a file, and lets a new `V` see each verified frame, and C as it is with that. What looks wrong only counts if it is
-/// still there, the same, at the next look: another process may have been writing, or the disk
-/// may have read wrongly once.
+/// Surveys a file, and lets a new `V` see each verified frame, and C as it is with that. What looks
+/// wrong only counts if it is still there, the same, at the next look: another process may have been
+/// writing, or the disk may have read wrongly once.
 pub(super) fn survey<V: Default>(
-    storage: &dyn Storage,
+    storage: &Watched<'_>,
     shown: &str,
+    recovery: Recovery,
     looks_wrong: impl Fn(&Survey) -> bool,
     mut visit: impl FnMut(&mut V, &Frame<'_>, u64) -> Result<()>,
 ) -> Result<(Survey, V)> {
-    let (mut before, mut known) = (None, 0);
+    let mut rule = Rule::new(recovery);
     let mut looks = 0;
     loop {
         let mut visitor = V::default();
         let seen = |frame: &Frame<'_>, end| visit(&mut visitor, frame, end);
-        let survey = Survey::make(storage, shown, known, seen)?;
-        if survey.counted_late && known < survey.hard {
-            // The visitor may have gone past the end. Knowing K from the start, it won't.
-            known = survey.hard;
+        let explain = |error| storage.explain(error, shown);
+        let survey = Survey::make(storage, shown, rule, seen).map_err(explain)?;
+        if let Some(next) = survey.next_rule() {
+            // The visitor may have gone past the end. Told this from the start, it won't.
+            storage.read_again();
+            rule = next;
             continue;
         }
-        let found = Some((survey.end, survey.verified_to, survey.hard));
         looks += 1;
-        if !looks_wrong(&survey) || found == before || looks > LOOKS {
+        if !looks_wrong(&survey) || looks > LOOKS {
             return Ok((survey, visitor));
         }
-        (before, known) = (found, 0);
+        storage.read_again();
+        if survey.is_still_so(storage, shown).map_err(explain)? {
+            return Ok((survey, visitor));
+        }
+        rule = Rule::new(recovery);
     }
 }
 
 /// Surveys a file that another process may be writing.
 pub(super) fn survey_moving<V: Default>(
-    storage: &dyn Storage,
+    storage: &Watched<'_>,
     shown: &str,
     visit: impl FnMut(&mut V, &Frame<'_>, u64) -> Result<()>,
 ) -> Result<(Survey, V)> {
-    let is_damaged = |survey: &Survey| survey.verdict() == Verdict::Damaged;
-    let (survey, visitor) = self::survey(storage, shown, is_damaged, visit)?;
+    let (survey, visitor) = self::survey(storage, shown, Recovery::Checked, is_damaged, visit)?;
     if is_damaged(&survey) {
         return Err(survey.damage(shown));
     }
     Ok((survey, visitor))
+}
+
+/// Tells whether something is missing that was durable.
+pub(super) fn is_damaged(survey: &Survey) -> bool {
+    survey.verdict() == Verdict::Damaged
+}
+
+/// Tells whether something would have to be cut, or called damaged, for what may be one wrong read.
+pub(super) fn looks_wrong(survey: &Survey) -> bool {
+    let may_hold = match is_made(Mistake::DoubtCutAtOnce) {
+        true => survey.tail.is_some(),
+        false => survey.may_hold_a_commit(),
+    };
+    may_hold || is_damaged(survey)
 }
 
 /// Builds the store from verified frames.
@@ -199,8 +195,9 @@ impl Replay {
         self.store
     }
 
-    /// Applies the events of one frame. `end` is where the commits end that count by now.
-    pub(super) fn frame(&mut self, frame: &Frame<'_>, end: u64, shown: &str) -> Result<()> {
+    /// Applies the events of one frame; gives how many those are. `end` is where the commits end that
+    /// count by now.
+    pub(super) fn frame(&mut self, frame: &Frame<'_>, end: u64, shown: &str) -> Result<u64> {
         if end >= frame.header.position {
             self.open = false;
         }
@@ -210,17 +207,19 @@ impl Replay {
             self.open = true;
         }
         let Self { store, schema, .. } = self;
+        let mut events = 0;
         if !frame.header.has_events() {
-            return Ok(());
+            return Ok(events);
         }
         event::decode(frame.payload, frame.payload_at(), schema, &mut |_, event| {
+            events += 1;
             store.apply(event)
         })
         .map_err(|error| explain(error, shown, frame))?;
         if frame.header.is_commit() {
             store.end_blob();
         }
-        Ok(())
+        Ok(events)
     }
 
     /// Gives the store as of the last commit that counts.

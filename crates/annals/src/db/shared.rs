@@ -11,8 +11,10 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::database::{Database, Writing, this_thread};
+use super::progress::Watched;
 use super::scan::{Replay, survey};
 use super::snapshot::Snapshot;
 use super::turns::Turns;
@@ -30,6 +32,24 @@ pub(super) struct Sharing {
     /// The file's name in the directory.
     pub(super) file: String,
     pub(super) recovery: Recovery,
+    /// Whether another program changed the schema that this one's code relies on.
+    pub(super) is_outdated: AtomicBool,
+}
+
+impl Sharing {
+    fn check_schema(&self) -> Result<()> {
+        if !self.is_outdated.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::SchemaMismatch,
+            format!(
+                "{}: another program upgraded the schema meanwhile: end this program, and start one \
+                 that was compiled with the new schema",
+                self.directory.display(&self.file)
+            ),
+        ))
+    }
 }
 
 impl Database {
@@ -47,10 +67,11 @@ impl Database {
         if let Some(sharing) = self.sharing() {
             self.refuse_nesting()?;
             let mut writing = lock(self.writing());
+            sharing.check_schema()?;
             self.see_that_it_is_linked()?;
             let (head, _) = self.read_head()?;
             let ahead = self.look(head, &writing)?;
-            self.bring_in(&mut writing, ahead.end, ahead.last_clock_time, &sharing.file)?;
+            self.bring_in(&mut writing, sharing, ahead.end, ahead.last_clock_time)?;
             self.checkpoints().adopt(ahead.end, &ahead.head, ahead.len);
         }
         Ok(self.read())
@@ -88,6 +109,9 @@ impl Database {
     /// Closes a journal that other processes may be writing: the last one to do so leaves it closed.
     pub(super) fn close_shared(&self) -> Result<()> {
         let Some(sharing) = self.sharing() else { return Ok(()) };
+        if sharing.is_outdated.load(Ordering::Relaxed) {
+            return self.checkpoints().harden();
+        }
         // A transaction that was forgotten (`mem::forget`) holds this for ever, and the turn too.
         let Ok(mut writing) = self.writing().try_lock() else { return Ok(()) };
         self.take_turn(&mut writing)?;
@@ -112,6 +136,7 @@ impl Database {
     pub(super) fn take_turn(&self, writing: &mut Writing) -> Result<()> {
         let Some(sharing) = self.sharing() else { return Ok(()) };
         self.checkpoints().check_usable()?;
+        sharing.check_schema()?;
         sharing.turns.take()?;
         self.catch_up(writing, sharing).inspect_err(|_| sharing.turns.end())
     }
@@ -136,7 +161,7 @@ impl Database {
         }
         let (head, is_suspect) = self.read_head()?;
         let ahead = self.look(head, writing)?;
-        self.bring_in(writing, ahead.end, ahead.last_clock_time, &sharing.file)?;
+        self.bring_in(writing, sharing, ahead.end, ahead.last_clock_time)?;
         if !is_suspect && ahead.verdict() == Verdict::Whole {
             self.checkpoints().adopt(ahead.end, &ahead.head, ahead.len);
             // Whoever waits too long for the turn is told by the live block whose it is.
@@ -162,8 +187,9 @@ impl Database {
         let Sharing { directory, file, recovery, .. } = sharing;
         let shown = directory.display(file);
         let looks_wrong = |survey: &Survey| survey.verdict() != Verdict::Whole;
-        let (found, ()) = survey(self.storage(), &shown, looks_wrong, |(), _, _| Ok(()))?;
-        self.bring_in(writing, found.end, found.last_clock_time, file)?;
+        let storage = Watched::new(self.storage(), None);
+        let (found, ()) = survey(&storage, &shown, *recovery, looks_wrong, |(), _, _| Ok(()))?;
+        self.bring_in(writing, sharing, found.end, found.last_clock_time)?;
         let settled = journal::settle(self.storage(), &**directory, file, &found, *recovery)?;
         self.checkpoints().adopt_settled(found.end, &settled);
         self.checkpoints().tell()?;
@@ -182,9 +208,9 @@ impl Database {
     fn bring_in(
         &self,
         writing: &mut Writing,
+        sharing: &Sharing,
         end: Point,
         last_clock_time: i64,
-        file: &str,
     ) -> Result<()> {
         let from = writing.writer.committed();
         if from == end {
@@ -198,15 +224,9 @@ impl Database {
         writing.store = store;
         let (view, end) = replayed?;
         if self.has_fixed_schema() && view.schema().commands().len() != commands {
-            // The store has gone ahead of the program: nothing can be written with it any more.
-            self.checkpoints().poison("another program upgraded the schema");
-            return Err(Error::new(
-                ErrorKind::SchemaMismatch,
-                format!(
-                    "{file}: another program upgraded the schema meanwhile: end this program, and \
-                     start one that was compiled with the new schema"
-                ),
-            ));
+            // The store has gone ahead of the program: nothing can be shown or written with it any more.
+            sharing.is_outdated.store(true, Ordering::Relaxed);
+            return sharing.check_schema();
         }
         writing.writer.adopt(end, last_clock_time);
         self.group().show(view, end);

@@ -109,6 +109,7 @@ fn layout() -> BTreeMap<String, Vec<u64>> {
         format::FRAME_HEADER_LEN,
         format::CHAIN_LEN,
         format::FRAME_ALIGN,
+        format::DATA_FRAME_MIN,
         format::KIND_DATA,
         format::KIND_COMMIT,
         format::KIND_SEAL,

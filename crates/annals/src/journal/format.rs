@@ -40,6 +40,9 @@ pub const CHAIN_LEN: usize = 8;
 /// Frames begin at multiples of this.
 pub const FRAME_ALIGN: u64 = 8;
 
+/// The least length of a data frame, with header and chain: a gap that is shorter holds none.
+pub const DATA_FRAME_MIN: u64 = 1 << 20;
+
 /// A data frame: events of a transaction that goes on.
 pub const KIND_DATA: u8 = 1;
 /// A commit frame: the last events of a transaction, which it commits.

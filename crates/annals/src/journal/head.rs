@@ -5,7 +5,9 @@ use super::format::{
     self, COPY_LEN, FRAMES_AT, HEADER_AT, HEADER_LEN, Header, LIVE_AT, LIVE_COPY_AT, Live, Point,
     SLOT_AT, SLOT_COPY_AT, Slot,
 };
+use super::frame::FrameHeader;
 use super::mistakes::{Mistake, is_made};
+use super::verdict::salvage_advice;
 use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
 
@@ -225,14 +227,15 @@ fn no_header(storage: &dyn Storage, name: &str, first: Option<&[u8; HEADER_LEN]>
             ),
         );
     }
-    let is_damaged = first.is_some_and(|bytes| bytes.starts_with(&format::MAGIC));
+    let is_damaged =
+        first.is_some_and(|bytes| bytes.starts_with(&format::MAGIC)) || has_frame(storage, name);
     if storage.has_fixed_len() && !is_damaged {
         return device::not_blank(name);
     }
     if is_damaged {
         return Error::corrupt(format!(
-            "{name}: damaged: no copy of the journal's header verifies ({len} bytes in all); \
-             restore the file from a backup"
+            "{name}: damaged: no copy of the journal's header verifies ({len} bytes in all); {}",
+            salvage_advice(name)
         ));
     }
     if len < FRAMES_AT && first.is_none() {
@@ -242,6 +245,12 @@ fn no_header(storage: &dyn Storage, name: &str, first: Option<&[u8; HEADER_LEN]>
         );
     }
     Error::new(ErrorKind::NotAJournal, format!("{name}: not an Annals journal; check the path"))
+}
+
+/// Tells whether a frame begins where a journal's first one does.
+fn has_frame(storage: &dyn Storage, name: &str) -> bool {
+    let bytes = read_array(storage, FRAMES_AT, name).ok().flatten();
+    bytes.is_some_and(|bytes| FrameHeader::decode(&bytes, FRAMES_AT).is_some())
 }
 
 /// Refuses what this version can't read, or what can't be.

@@ -67,11 +67,13 @@ pub enum Mistake {
     ShownSlotNotFlushed,
     /// Recovery writes the older slot while the newer one may be in the page cache alone.
     ShownSlotNotRewritten,
+    /// Recovery cuts the frames that alone show that the last commit counts before a slot tells it.
+    ProofCutFirst,
 }
 
 impl Mistake {
     /// All mistakes.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::CommitNotFlushed,
         Self::SlotBeforeFlush,
         Self::UnflushedClaimed,
@@ -102,6 +104,7 @@ impl Mistake {
         Self::CutReadOnce,
         Self::ShownSlotNotFlushed,
         Self::ShownSlotNotRewritten,
+        Self::ProofCutFirst,
     ];
 }
 

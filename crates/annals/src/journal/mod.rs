@@ -1,15 +1,18 @@
 //! The journal: the append-only file that is the truth.
 //!
-//! In reading order: `format` and `frame` are the bytes; `head` is the first 16 KiB; `reader`
-//! follows the chain; `survey` judges what it finds; `recover` makes it fit to be written;
-//! `create` makes a new one; `slots` and `checkpoints` know how far it is flushed, and `commit` has the
-//! recipe of each `level`; `space` `ahead` is zeros, on a `device` too; `writer` writes transactions. This
-//! room doesn't know the store. (`mistakes` and `testing` are for tests only.)
+//! In reading order: `format` and `frame` are the bytes; `head` is the first 16 KiB, and `copies` each part
+//! of that by itself; `reader` follows the chain and tells what is `committed`; `survey` finds how far, and the `verdict`
+//! judges it; `recover` makes it fit to be written, and saves the `tail`; `walk` goes on behind damage; `create`
+//! makes a new one; `slots` and `checkpoints` know how far it is flushed, and `commit` has the recipe of
+//! each `level`; `space` `ahead` is zeros, on a `device` too; `writer` writes transactions. This room doesn't
+//! know the store. (`mistakes` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 
 mod ahead;
 mod checkpoints;
 mod commit;
+mod committed;
+mod copies;
 mod create;
 mod device;
 #[cfg(test)]
@@ -25,11 +28,14 @@ mod recover;
 mod slots;
 mod space;
 mod survey;
+mod tail;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
 #[cfg(test)]
 mod vectors;
+mod verdict;
+mod walk;
 mod writer;
 
 pub(crate) use checkpoints::{Checkpoints, lock};
@@ -38,12 +44,16 @@ pub(crate) use device::{create_on, is_blank};
 pub(crate) use head::{Head, holder, live};
 pub(crate) use mistakes::{Mistake, is_made};
 pub(crate) use reader::{Frame, FrameReader};
-#[cfg(test)]
-pub(crate) use recover::Settled;
-pub(crate) use recover::{join, settle};
-pub(crate) use survey::{Survey, Verdict};
+pub(crate) use recover::{Settled, join, refuse, settle};
+pub(crate) use survey::{Rule, Survey};
+pub(crate) use tail::copy_whole;
+pub(crate) use verdict::Verdict;
+pub(crate) use walk::{Link, Step, Walk};
 pub(crate) use writer::Writer;
 
+pub use committed::Committed;
+pub use copies::Copies;
 pub use format::Point;
 pub use level::Level;
 pub use recover::{Cut, Recovered, Recovery};
+pub use walk::Skipped;

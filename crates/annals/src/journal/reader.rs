@@ -91,10 +91,7 @@ impl<'s> FrameReader<'s> {
         if header.is_commit() {
             self.txid = header.txid;
         }
-        let end = self.position;
-        let bytes = self.bytes(at, header.frame_len());
-        let payload = frame::payload(bytes, &header);
-        Ok(Some(Frame { header, bytes, payload, chain, end }))
+        Ok(Some(self.frame(header, chain)))
     }
 
     /// Reads the header of a frame at any position, if it verifies by itself.
@@ -111,6 +108,13 @@ impl<'s> FrameReader<'s> {
     pub(crate) fn verify_at(&mut self, header: &FrameHeader) -> io::Result<Option<u64>> {
         self.fill(header.position, header.frame_len())?;
         Ok(frame::verify(self.bytes(header.position, header.frame_len())))
+    }
+
+    /// Gives the frame with this header, which was verified last, and whose chain this is.
+    pub(crate) fn frame(&self, header: FrameHeader, chain: u64) -> Frame<'_> {
+        let bytes = self.bytes(header.position, header.frame_len());
+        let end = header.position + header.frame_len();
+        Frame { header, bytes, payload: frame::payload(bytes, &header), chain, end }
     }
 
     /// Tells whether nothing begins at the position: the file ends there, or zeros follow. (A frame whose
@@ -171,7 +175,7 @@ impl<'s> FrameReader<'s> {
         start.and_then(|start| self.window.get(start..)).unwrap_or_default()
     }
 
-    /// Brings bytes into the window, as far as the file goes.
+    /// Brings bytes into the window, as far as the file goes. What is there already isn't read again.
     fn fill(&mut self, at: u64, len: u64) -> io::Result<()> {
         let end = at.saturating_add(len).min(self.len);
         let window_end = self.window_at + self.window.len() as u64;
@@ -180,10 +184,15 @@ impl<'s> FrameReader<'s> {
         }
         let wanted = (end - at).max(WINDOW as u64).min(self.len - at);
         let wanted = usize::try_from(wanted).map_err(io::Error::other)?;
+        let (kept, len) = (self.rest(at).len(), self.window.len());
+        self.window.copy_within(len - kept.., 0);
         self.window.resize(wanted, 0);
         self.window_at = at;
-        let read = self.storage.read_at(at, &mut self.window);
-        self.window.truncate(*read.as_ref().unwrap_or(&0));
+        let read = match self.window.get_mut(kept..) {
+            Some(room) => self.storage.read_at(at + kept as u64, room),
+            None => Ok(0),
+        };
+        self.window.truncate(kept + *read.as_ref().unwrap_or(&0));
         read.map(|_| ())
     }
 }

@@ -5,22 +5,44 @@
 //! the last commit before B that counts. A soft or checksummed commit counts, also all before it; a
 //! half or two-phase commit behind the last of these counts if it isn't behind K. So C <= B. The
 //! journal is damaged if C < K, and if no slot is whole: one always is, since one is left alone while
-//! the other is written, so K would only be a guess.
+//! the other is written, so K would only be a guess. A [`Rule`] may let fewer commits count, or more;
+//! never fewer than K tells.
 
 use std::collections::VecDeque;
 
+use super::committed::Committed;
 use super::device;
-use super::format::{FRAMES_AT, Point};
+use super::format::{FRAME_ALIGN, FRAMES_AT, Point};
 use super::head::Head;
 use super::level::Level;
 use super::mistakes::{Mistake, is_made};
 use super::reader::{Frame, FrameReader};
+use super::recover::Recovery;
+use super::verdict::salvage_advice;
 use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
+
+/// Which commits count, and what an earlier look has shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rule {
+    pub(crate) recovery: Recovery,
+    /// A position that an earlier look found to have been flushed, or 0.
+    known: u64,
+    /// Whether an earlier look found that the live block speaks of another history.
+    live_is_wrong: bool,
+}
+
+impl Rule {
+    /// Begins without having looked.
+    pub(crate) const fn new(recovery: Recovery) -> Self {
+        Self { recovery, known: 0, live_is_wrong: false }
+    }
+}
 
 /// What a journal holds.
 #[derive(Clone, Debug)]
 pub(crate) struct Survey {
+    rule: Rule,
     pub(crate) head: Head,
     /// The length of the file; on a device how far it is the journal's.
     pub(crate) len: u64,
@@ -28,12 +50,17 @@ pub(crate) struct Survey {
     pub(crate) has_fixed_len: bool,
     /// C: the end of the last commit that counts.
     pub(crate) end: Point,
+    /// The last commit that counts.
+    pub(crate) last: Option<Committed>,
     /// Commits behind C whose frames verify, but which don't count (yet).
-    pub(crate) doubtful: VecDeque<Point>,
-    /// Whether a commit was found to count only after another had been visited that doesn't.
-    pub(crate) counted_late: bool,
-    /// Whether that commit counts only because it is known to have been flushed.
+    pub(crate) doubtful: VecDeque<Committed>,
+    /// Whether a commit was found to count too late for the visitor.
+    counted_late: bool,
+    /// Whether the last commit that counts does so only because it is known to have been flushed, or
+    /// acknowledged.
     pub(crate) counted_flushed: bool,
+    /// Whether the live block speaks of another history than the frames.
+    live_is_wrong: bool,
     /// The last commit time that came from a clock.
     pub(crate) last_clock_time: i64,
     /// B: the first position that doesn't verify.
@@ -59,67 +86,115 @@ pub(crate) struct Tail {
     pub(crate) last_end: u64,
 }
 
-/// What a survey amounts to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Only zeros follow the last commit.
-    Whole,
-    /// Something follows that never was known to be durable.
-    Tail,
-    /// Something that was durable doesn't verify any more.
-    Damaged,
-}
-
 impl Survey {
     /// Follows the chain from the start and looks at all that is behind. `visit` sees each verified
     /// frame in order, also those of a transaction that then doesn't count, and C as it is with that
-    /// frame. `known` is a position that an earlier survey found to have been flushed, or 0.
+    /// frame. If [`Self::next_rule`] gives one, the visitor may have gone past the end.
     pub(crate) fn make(
         storage: &dyn Storage,
         name: &str,
-        known: u64,
+        rule: Rule,
         mut visit: impl FnMut(&Frame<'_>, u64) -> Result<()>,
     ) -> Result<Self> {
-        let io = |error| Error::io(format!("{name}: can't read the journal"), error);
         let head = Head::read(storage, name)?;
-        let len = device::end_of(storage, &head).map_err(io)?;
-        let mut reader = FrameReader::new(storage, head.start(), len);
+        let start = head.start();
+        let mut survey = Self::begin(storage, name, rule, (head, start))?;
+        survey.check_slots(survey.end.position, name)?;
+        survey.follow(storage, name, &mut visit)?;
+        Ok(survey)
+    }
+
+    /// Stands behind a commit that counts, or before the first frame.
+    fn begin(
+        storage: &dyn Storage,
+        name: &str,
+        rule: Rule,
+        (head, at): (Head, Point),
+    ) -> Result<Self> {
+        let len = device::end_of(storage, &head).map_err(|error| unreadable(name, error))?;
         let slots = head.slots.iter().flatten().map(|slot| slot.point.position);
-        let mut survey = Self {
-            hard: slots.max().unwrap_or(FRAMES_AT).max(known),
-            end: head.start(),
+        Ok(Self {
+            rule,
+            hard: slots.max().unwrap_or(FRAMES_AT).max(rule.known),
+            end: at,
+            last: None,
             doubtful: VecDeque::new(),
             counted_late: false,
             counted_flushed: false,
+            live_is_wrong: false,
             last_clock_time: i64::MIN,
-            verified_to: FRAMES_AT,
+            verified_to: at.position,
             uncommitted_frames: 0,
             tail: None,
             len,
             has_fixed_len: storage.has_fixed_len(),
             head,
-        };
-        survey.check_slots(survey.end.position, name)?;
+        })
+    }
+
+    /// Follows the chain from C on, and looks behind it.
+    fn follow(
+        &mut self,
+        storage: &dyn Storage,
+        name: &str,
+        visit: &mut dyn FnMut(&Frame<'_>, u64) -> Result<()>,
+    ) -> Result<()> {
+        let io = |error| unreadable(name, error);
+        let mut reader = FrameReader::new(storage, self.end, self.len);
         while let Some(frame) = reader.next().map_err(io)? {
-            survey.take(&frame, name)?;
-            visit(&frame, survey.end.position)?;
+            self.take(&frame, name)?;
+            visit(&frame, self.end.position)?;
         }
-        survey.verified_to = reader.position();
-        if survey.has_fixed_len && survey.head.slots.contains(&None) {
-            survey.look_beyond(storage, &mut reader).map_err(io)?;
+        self.verified_to = reader.position();
+        if self.has_fixed_len && self.head.slots.contains(&None) {
+            self.look_beyond(storage, &mut reader).map_err(io)?;
         }
-        if survey.look_ahead(&mut reader).map_err(io)? {
-            let visited = survey.end;
-            survey.count_flushed();
-            // What the tail says to have been flushed was known to no visit.
-            survey.counted_late |= survey.end != visited && !is_made(Mistake::LateCountForgotten);
-            return Ok(survey);
+        if !self.look_ahead(&mut reader).map_err(io)? {
+            return Err(Error::corrupt(format!(
+                "{name}: damaged behind position {}: many frames there claim the same bytes, which \
+                 no accident makes; the file was not changed: {}",
+                self.verified_to,
+                salvage_advice(name)
+            )));
         }
-        Err(Error::corrupt(format!(
-            "{name}: damaged behind position {}: many frames there claim the same bytes, which no \
-             accident makes; the file was not changed: restore it from a backup",
-            survey.verified_to
-        )))
+        let visited = self.end;
+        self.count_flushed();
+        // What the tail says to have been flushed was known to no visit.
+        self.counted_late |= self.end != visited && !is_made(Mistake::LateCountForgotten);
+        Ok(())
+    }
+
+    /// Gives the rule by which commits count.
+    pub(super) const fn rule(&self) -> Rule {
+        self.rule
+    }
+
+    /// Gives the rule for another look, if this one has shown something that its visitor should have
+    /// known from the start.
+    pub(crate) fn next_rule(&self) -> Option<Rule> {
+        let rule = Rule {
+            known: if self.counted_late { self.hard } else { self.rule.known },
+            live_is_wrong: self.rule.live_is_wrong || self.live_is_wrong,
+            ..self.rule
+        };
+        (rule != self.rule).then_some(rule)
+    }
+
+    /// Looks again at all that is behind C, and at the head; tells whether that is as it was. What is
+    /// before C verified, so nothing was read wrongly there.
+    pub(crate) fn is_still_so(&self, storage: &dyn Storage, name: &str) -> Result<bool> {
+        let head = Head::read(storage, name)?;
+        let mut again = Self::begin(storage, name, self.rule, (head, self.end))?;
+        again.follow(storage, name, &mut |_, _| Ok(()))?;
+        // What frames before C tell of K is at most C.
+        let found = |survey: &Self| {
+            let Self { end, verified_to, uncommitted_frames, tail, len, .. } = *survey;
+            let hard = survey.hard.max(end.position);
+            (end, verified_to, uncommitted_frames, tail, len, hard)
+        };
+        Ok(found(self) == found(&again)
+            && self.doubtful == again.doubtful
+            && self.head.slots == again.head.slots)
     }
 
     /// Follows the chain from `from`, the end of a commit that counts, without looking behind the first
@@ -130,24 +205,9 @@ impl Survey {
         head: Head,
         from: Point,
     ) -> Result<Self> {
-        let io = |error| Error::io(format!("{name}: can't read the journal"), error);
-        let len = device::end_of(storage, &head).map_err(io)?;
-        let mut reader = FrameReader::new(storage, from, len);
-        let slots = head.slots.iter().flatten().map(|slot| slot.point.position);
-        let mut survey = Self {
-            hard: slots.max().unwrap_or(FRAMES_AT),
-            end: from,
-            doubtful: VecDeque::new(),
-            counted_late: false,
-            counted_flushed: false,
-            last_clock_time: i64::MIN,
-            verified_to: from.position,
-            uncommitted_frames: 0,
-            tail: None,
-            len,
-            has_fixed_len: storage.has_fixed_len(),
-            head,
-        };
+        let io = |error| unreadable(name, error);
+        let mut survey = Self::begin(storage, name, Rule::default(), (head, from))?;
+        let mut reader = FrameReader::new(storage, from, survey.len);
         while let Some(frame) = reader.next().map_err(io)? {
             survey.take(&frame, name)?;
         }
@@ -178,35 +238,67 @@ impl Survey {
         }
         self.uncommitted_frames = 0;
         let before = self.reached().position;
-        let point = Point { position: frame.end, txid: header.txid, chain: frame.chain };
-        let counts_alone = Level::of_code(header.level).is_none_or(Level::counts_alone);
-        if counts_alone || is_made(Mistake::DoubtfulAccepted) {
+        let Some(committed) = Committed::of(frame) else { return Ok(()) };
+        if self.counts_alone(committed.level) {
             self.doubtful.clear();
-            self.end = point;
+            (self.end, self.last) = (committed.point(), Some(committed));
             self.counted_flushed = false;
         } else {
-            self.doubtful.push_back(point);
+            self.doubtful.push_back(committed);
             self.count_flushed();
         }
+        self.check_live(before);
         if !header.has_explicit_time() {
             self.last_clock_time = self.last_clock_time.max(header.time);
         }
         self.check_slots(before, name)
     }
 
-    /// Lets doubtful commits count that are known to have been flushed.
+    /// Tells whether a commit counts because its frame verifies.
+    fn counts_alone(&self, level: Level) -> bool {
+        match self.rule.recovery {
+            Recovery::Checked | Recovery::Refuse => {
+                level.counts_alone() || is_made(Mistake::DoubtfulAccepted)
+            }
+            Recovery::ToHard | Recovery::ToSoft => false,
+            Recovery::ToEnd => true,
+        }
+    }
+
+    /// Lets doubtful commits count that are known to have been flushed; by [`Recovery::ToSoft`] also
+    /// those that were acknowledged.
     fn count_flushed(&mut self) {
-        while let Some(point) = self.doubtful.front().filter(|point| point.position <= self.hard) {
-            self.end = *point;
+        let known = self.hard.max(self.acknowledged());
+        while let Some(&first) = self.doubtful.front().filter(|first| first.position <= known) {
+            (self.end, self.last) = (first.point(), Some(first));
             self.counted_flushed = true;
             self.doubtful.pop_front();
             self.counted_late |= !self.doubtful.is_empty();
         }
     }
 
+    /// Gives how far the live block tells commits to be acknowledged, where that matters.
+    fn acknowledged(&self) -> u64 {
+        let live = self
+            .head
+            .live
+            .filter(|_| self.rule.recovery == Recovery::ToSoft && !self.rule.live_is_wrong);
+        live.map_or(0, |live| live.soft.position)
+    }
+
+    /// Notes if the live block tells another point for the last commit frame than the frames do, or one
+    /// between the commit `before` and that.
+    fn check_live(&mut self, before: u64) {
+        let (at, reached) = (self.acknowledged(), self.reached());
+        let passed = before < at && at < reached.position;
+        let differs =
+            at == reached.position && self.head.live.is_some_and(|live| live.soft != reached);
+        self.live_is_wrong |= passed || differs;
+    }
+
     /// Gives the end of the last commit frame that the chain reaches, whether it counts or not.
     pub(crate) fn reached(&self) -> Point {
-        self.doubtful.back().copied().unwrap_or(self.end)
+        self.doubtful.back().map_or(self.end, Committed::point)
     }
 
     /// Fails if a slot tells another point for the last commit frame than the frames do, or one between
@@ -218,7 +310,8 @@ impl Survey {
             if (at == end.position && slot.point != end) || (before < at && at < end.position) {
                 return Err(Error::corrupt(format!(
                     "{name}: damaged: the slot and the frames at position {at} belong to different \
-                     histories; restore the file from a backup"
+                     histories; {}",
+                    salvage_advice(name)
                 )));
             }
         }
@@ -250,7 +343,7 @@ impl Survey {
         let Some(first) = reader.first_nonzero(self.verified_to)? else { return Ok(true) };
         let mut patience = self.len.saturating_mul(8);
         let mut tail = Tail { first, last_txid: self.reached().txid, ..Tail::default() };
-        let mut at = self.verified_to;
+        let mut at = first - first % FRAME_ALIGN;
         while let Some(place) = reader.next_magic(at)? {
             at = place + 1;
             let Some(header) = reader.header_at(place)? else { continue };
@@ -268,63 +361,8 @@ impl Survey {
         self.tail = Some(tail);
         Ok(true)
     }
+}
 
-    /// Judges by DESIGN's table: whole, a tail, or damage.
-    pub(crate) fn verdict(&self) -> Verdict {
-        if self.end.position < self.hard || self.head.newest_slot().is_none() {
-            Verdict::Damaged
-        } else if self.may_hold_a_commit() || self.uncommitted_frames > 0 {
-            Verdict::Tail
-        } else {
-            Verdict::Whole
-        }
-    }
-
-    /// Tells whether a commit may lie in what follows the end.
-    pub(crate) fn may_hold_a_commit(&self) -> bool {
-        self.tail.is_some() || !self.doubtful.is_empty()
-    }
-
-    /// Tells whether the journal was closed properly: a slot reaches its end, and nothing follows.
-    pub(crate) fn is_closed(&self) -> bool {
-        let at_end = |slot: super::format::Slot| slot.point == self.end;
-        let nothing_follows = match self.has_fixed_len {
-            false => self.len == self.end.position,
-            // Zeros that follow may be in the page cache alone, unless whoever wrote them closed.
-            true => {
-                self.verdict() == Verdict::Whole
-                    && self.head.live.is_some_and(|live| live.pid == 0 && !live.suspect)
-            }
-        };
-        self.head.slots.into_iter().flatten().any(at_end)
-            && nothing_follows
-            && self.head.damaged_headers == [false; 3]
-    }
-
-    /// Describes the damage, with what is lost.
-    pub(crate) fn damage(&self, name: &str) -> Error {
-        if self.head.newest_slot().is_none() {
-            return Error::corrupt(format!(
-                "{name}: damaged: both slots are, which tell how far the journal had reached \
-                 permanent storage; transactions up to {} (position {}) are whole, but whether \
-                 others followed can't be told. The file was not changed: restore it from a \
-                 backup, or copy it before anything else",
-                self.end.txid, self.end.position
-            ));
-        }
-        let slot_txid = self.head.newest_slot().map_or(0, |slot| slot.point.txid);
-        let last = self.tail.map_or(0, |tail| tail.last_txid).max(slot_txid);
-        let lost = if last > self.end.txid {
-            format!("transactions {} to {last} can't be read", self.end.txid + 1)
-        } else {
-            format!("what followed transaction {} can't be read", self.end.txid)
-        };
-        Error::corrupt(format!(
-            "{name}: damaged at position {}: all up to position {} had reached permanent storage, \
-             but from there on it does not verify (the file has {} bytes); {lost}, transactions up \
-             to {} are whole. The file was not changed: restore it from a backup, or copy it \
-             before anything else",
-            self.verified_to, self.hard, self.len, self.end.txid
-        ))
-    }
+fn unreadable(name: &str, error: std::io::Error) -> Error {
+    Error::io(format!("{name}: can't read the journal"), error)
 }

@@ -13,7 +13,8 @@ use super::document::DOCUMENT;
 use super::format::{
     COPY_LEN, HEADER_LEN, Header, LIVE_AT, LIVE_COPY_AT, Live, SLOT_AT, SLOT_COPY_AT, Slot,
 };
-use super::survey::{Survey, Verdict};
+use super::survey::{Rule, Survey};
+use super::verdict::Verdict;
 use super::{Checkpoints, Level, Writer, create, frame, head};
 use crate::event::round_trip::{Owned, decoded};
 use crate::event::{Encoder, Event, Vector};
@@ -91,7 +92,7 @@ fn write_journal() -> Vec<u8> {
     let directory = MemoryDirectory::new();
     let clock = Arc::new(SimulatedClock::new(1));
     let storage = create(&directory, "vector", &*clock).unwrap().unwrap();
-    let survey = Survey::make(&*storage, "vector", 0, |_, _| Ok(())).unwrap();
+    let survey = Survey::make(&*storage, "vector", Rule::default(), |_, _| Ok(())).unwrap();
     let checkpoints = Checkpoints::new(
         Arc::clone(&storage),
         "vector",
@@ -213,7 +214,7 @@ fn transcript(bytes: &[u8]) -> String {
     directory.create("vector").unwrap().write_at(0, bytes).unwrap();
     let storage = directory.open("vector", Access::Read).unwrap();
     let (mut text, mut schema) = (String::new(), Schema::default());
-    let survey = Survey::make(&*storage, "vector", 0, |frame, _| {
+    let survey = Survey::make(&*storage, "vector", Rule::default(), |frame, _| {
         let header = &frame.header;
         let at = header.position;
         let kind = if header.is_commit() { "commit" } else { "data" };

@@ -13,7 +13,9 @@ use std::sync::Arc;
 use annals_schema::{Blob, RowId, Schema, Table, ValueRef};
 
 use super::checkpoints::Checkpoints;
-use super::format::{FLAG_EXPLICIT_TIME, FRAME_HEADER_LEN, KIND_COMMIT, KIND_DATA, Point};
+use super::format::{
+    DATA_FRAME_MIN, FLAG_EXPLICIT_TIME, FRAME_HEADER_LEN, KIND_COMMIT, KIND_DATA, Point,
+};
 use super::frame::{self, FrameHeader};
 use super::level::Level;
 use super::mistakes::{Mistake, is_made};
@@ -23,6 +25,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// A data frame is written when the events of a transaction take this much.
 const FRAME_TARGET: usize = 1 << 20;
+const _: () = assert!(FRAME_TARGET as u64 >= DATA_FRAME_MIN);
 
 /// Writes transactions, one after another.
 #[derive(Debug)]

@@ -138,6 +138,21 @@ pub trait Directory: Send + Sync + Debug {
     /// Removes a name.
     fn remove(&self, name: &str) -> io::Result<()>;
 
+    /// Copies a file to a name that isn't taken, and flushes the copy (but not its name); shares the
+    /// bytes where the file system can. A copy that didn't come to its end is removed.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if the name is taken; those of reading and writing.
+    fn copy(&self, from: &str, to: &str) -> io::Result<()> {
+        let (from, copy) = (self.open(from, Access::Read)?, self.create(to)?);
+        let copied = copy_bytes(&*from, &*copy).and_then(|()| copy.flush());
+        if copied.is_err() {
+            // The error of writing it is what matters.
+            let _ = self.remove(to);
+        }
+        copied
+    }
+
     /// Lists all names of files, sorted.
     fn list(&self) -> io::Result<Vec<String>>;
 
@@ -168,6 +183,20 @@ pub trait Clock: Send + Sync + Debug {
 
     /// Gives 64 random bits, fit to tell apart two attempts on any machine.
     fn random(&self) -> u64;
+}
+
+/// Copies all bytes of one file into another, which is empty.
+fn copy_bytes(from: &dyn Storage, to: &dyn Storage) -> io::Result<()> {
+    let mut bytes = vec![0; 1 << 20];
+    let mut at = 0;
+    loop {
+        let read = from.read_at(at, &mut bytes)?;
+        if read == 0 {
+            return Ok(());
+        }
+        to.write_at(at, &bytes[..read])?;
+        at += read as u64;
+    }
 }
 
 /// Refuses what can't be the name of a file in one directory on any system.

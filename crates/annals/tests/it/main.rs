@@ -25,6 +25,7 @@ mod history_model;
 mod hostile;
 mod indexes;
 mod processes;
+mod recovery;
 mod references;
 mod shared;
 mod single_row;

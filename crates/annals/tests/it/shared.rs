@@ -178,3 +178,26 @@ fn readers_follow_and_may_see_only_what_is_hard() {
     drop(database);
     assert_eq!(reader.pull().unwrap().txid(), hard.pull().unwrap().txid());
 }
+
+#[test]
+fn a_program_whose_schema_another_one_upgraded_must_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal");
+    let schema = |text: &str| annals_schema::parse(text).unwrap().schema;
+    let text = "create_table item\nadd_field item number int64\n";
+    let old = options().open_schema(&path, &schema(text)).unwrap();
+    insert(&old, 1, Level::Soft).unwrap();
+    let text = format!("{text}add_field item name string\n");
+    let new = options().open_schema(&path, &schema(&text)).unwrap();
+    for _ in 0..2 {
+        let error = insert(&old, 2, Level::Soft).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::SchemaMismatch, "{error}");
+        assert_eq!(old.pull().unwrap_err().kind(), ErrorKind::SchemaMismatch);
+        assert_eq!(len(&old), 1, "what it had seen stays");
+    }
+    old.close().unwrap();
+    new.write(|tx| tx.insert(TABLE, &[ValueRef::Int64(2), ValueRef::String("pear")])).unwrap();
+    assert!(new.recoveries().is_empty(), "nobody was interrupted");
+    new.close().unwrap();
+    assert!(annals::inspect(&path).unwrap().closed);
+}

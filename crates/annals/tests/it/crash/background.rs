@@ -19,7 +19,7 @@ fn the_background_thread_keeps_all_promises() {
         let disk = SimulatedDisk::new(seed);
         let mut rng = Rng::new(seed);
         disk.crash_at(300 + rng.below(900));
-        let mut world = World::new(disk, seed, History::new(), Errors::AreFatal);
+        let mut world = World::new(disk, seed, History::new(), Errors::Fatal);
         world.background = true;
         let mut run = || -> Result<(), Stop> {
             world.open(0)?;

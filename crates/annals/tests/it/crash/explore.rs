@@ -120,7 +120,7 @@ impl Explorer {
             if !self.is_wanted(&place) {
                 continue;
             }
-            let (world, _) = run(workload, Errors::AreFatal, |disk| disk.crash_at(operation))
+            let (world, _) = run(workload, Errors::Fatal, |disk| disk.crash_at(operation))
                 .map_err(|text| format!("{place}: {text}"))?;
             self.every_state(&place, &world.disk.crash_states(), &world.history, 0)
                 .map_err(|text| format!("{text}\nafter\n{}", world.disk.transcript()))?;
@@ -135,7 +135,7 @@ impl Explorer {
             if !self.is_wanted(&place) {
                 continue;
             }
-            let (world, _) = run(workload, Errors::AreFatal, |disk| disk.crash_at(operation))
+            let (world, _) = run(workload, Errors::Fatal, |disk| disk.crash_at(operation))
                 .map_err(|text| format!("{place}: {text}"))?;
             self.every_state(&place, &world.disk.crash_states_with_garbage(), &world.history, 0)
                 .map_err(|text| format!("{text}\nafter\n{}", world.disk.transcript()))?;
@@ -153,7 +153,7 @@ impl Explorer {
             }
             let kill = |disk: &SimulatedDisk| disk.fail_from(operation, Fault::Io);
             let (mut world, _) =
-                run(workload, Errors::AreFatal, kill).map_err(|text| format!("{place}: {text}"))?;
+                run(workload, Errors::Fatal, kill).map_err(|text| format!("{place}: {text}"))?;
             world.database = None;
             let history = world.history;
             let at_least = history.acknowledged();
@@ -188,7 +188,7 @@ impl Explorer {
                         trouble.plan(disk, operation);
                         disk.crash_at(operation + later);
                     };
-                    let (world, _) = run(workload, Errors::AreFaults, plan)
+                    let (world, _) = run(workload, Errors::Faults, plan)
                         .map_err(|text| format!("{place}: {text}"))?;
                     self.every_state(&place, &world.disk.crash_states(), &world.history, 1)
                         .map_err(|text| format!("{text}\nafter\n{}", world.disk.transcript()))?;
@@ -290,7 +290,7 @@ impl Explorer {
             }
             let disk = make();
             disk.crash_at(disk.operations() + operation);
-            let mut world = World::new(disk, 1, history.clone(), Errors::AreFatal);
+            let mut world = World::new(disk, 1, history.clone(), Errors::Fatal);
             if let Err(Stop::Broken(text)) = world.open(at_least).and_then(|()| go_on(&mut world)) {
                 return Err(format!("{place}: {text}"));
             }
@@ -304,7 +304,7 @@ impl Explorer {
                 }
                 let disk = make();
                 trouble.plan(&disk, disk.operations() + operation);
-                let mut world = World::new(disk, 1, history.clone(), Errors::AreFaults);
+                let mut world = World::new(disk, 1, history.clone(), Errors::Faults);
                 let write = Step::Write { rows: 1, level: Level::Soft };
                 if let Err(Stop::Broken(text)) =
                     world.open(at_least).and_then(|()| world.step(write))
@@ -349,7 +349,7 @@ pub(super) fn run(
 /// Gives how many operations a workload has when nothing goes wrong.
 pub(super) fn count(workload: &str) -> Checked<u64> {
     let (world, end) =
-        run(workload, Errors::AreFatal, |_| ()).map_err(|text| format!("{workload}: {text}"))?;
+        run(workload, Errors::Fatal, |_| ()).map_err(|text| format!("{workload}: {text}"))?;
     assert_eq!(end, End::Finished, "nothing went wrong");
     Ok(world.disk.operations())
 }
@@ -357,7 +357,7 @@ pub(super) fn count(workload: &str) -> Checked<u64> {
 /// Opens, judges, goes on. Gives how many operations the opening took.
 fn look(disk: &SimulatedDisk, history: &History, at_least: usize) -> Checked<u64> {
     let before = judge::before(disk, history)?;
-    let mut world = World::new(disk.clone(), 1, history.clone(), Errors::AreFatal);
+    let mut world = World::new(disk.clone(), 1, history.clone(), Errors::Fatal);
     let started = disk.operations();
     let finish = |stop| match stop {
         Stop::Broken(text) => text,

@@ -13,7 +13,7 @@ use super::{DEFAULT, judge};
 /// Gives a world with a database that is open.
 fn open_world(seed: u64) -> World {
     let disk = SimulatedDisk::new(seed);
-    let mut world = World::new(disk, seed, History::new(), Errors::AreFaults);
+    let mut world = World::new(disk, seed, History::new(), Errors::Faults);
     assert!(world.open(0).is_ok());
     world
 }
@@ -85,7 +85,7 @@ fn a_tail_is_cut_also_where_there_is_no_space_to_save_it() {
     let disk = world.disk.crash_states().newest();
     disk.open(NAME, Access::Write).unwrap().write_at(end, &[b'?'; 3000]).unwrap();
     disk.limit_space(0);
-    let mut world = World::new(disk, 3, world.history, Errors::AreFaults);
+    let mut world = World::new(disk, 3, world.history, Errors::Faults);
     assert!(world.open(1).is_ok());
     let recovered = world.database().recovered();
     let cut = recovered.cut.as_ref().unwrap();
@@ -142,7 +142,7 @@ fn a_failed_flush_is_final_until_the_database_is_opened_again() {
 /// Gives the disk that is left when the process dies at an operation, and what was promised.
 fn killed(operation: u64) -> (SimulatedDisk, History) {
     let kill = |disk: &SimulatedDisk| disk.fail_from(operation, Fault::Io);
-    let (mut world, _) = run("mixed-5", Errors::AreFatal, kill).unwrap();
+    let (mut world, _) = run("mixed-5", Errors::Fatal, kill).unwrap();
     world.database = None;
     world.disk.clear_plan();
     (world.disk, world.history)
@@ -156,12 +156,12 @@ fn reads_that_go_wrong_make_nothing_permanent() {
     for operation in 8..30 {
         let (disk, history) = killed(operation);
         let started = disk.reads();
-        World::new(disk.clone(), 1, history, Errors::AreFaults).try_open().map(drop).unwrap();
+        World::new(disk.clone(), 1, history, Errors::Faults).try_open().map(drop).unwrap();
         for read in started..disk.reads() {
             for fault in [ReadFault::Io, ReadFault::BitFlip] {
                 let (disk, history) = killed(operation);
                 disk.fail_read_at(read, fault);
-                let mut world = World::new(disk.clone(), 1, history.clone(), Errors::AreFaults);
+                let mut world = World::new(disk.clone(), 1, history.clone(), Errors::Faults);
                 let opened = world.try_open();
                 let place = format!("killed at {operation}, read {read}, {fault:?}");
                 match &opened {

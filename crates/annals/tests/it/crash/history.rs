@@ -59,7 +59,7 @@ fn push(text: &mut Vec<u8>, value: ValueRef<'_>) {
         }
         ValueRef::String(string) => {
             text.push(2);
-            text.extend(string.len().to_le_bytes());
+            text.extend((string.len() as u64).to_le_bytes());
             match string.len() {
                 0..100 => text.extend(string.bytes()),
                 _ => text.extend(hash(string.as_bytes()).to_le_bytes()),

@@ -14,7 +14,7 @@ impl Explorer {
     /// Lets each read of a workload go wrong; the program goes on. In the end all that was
     /// acknowledged is there, and the disk is as it is after any other run.
     pub(super) fn reads(&self, workload: &str) -> Checked {
-        let (world, end) = run(workload, Errors::AreFatal, |_| ())?;
+        let (world, end) = run(workload, Errors::Fatal, |_| ())?;
         assert_eq!(end, End::Finished, "nothing went wrong");
         for read in 0..world.disk.reads() {
             for fault in FAULTS {
@@ -23,7 +23,7 @@ impl Explorer {
                     continue;
                 }
                 let plan = |disk: &SimulatedDisk| disk.fail_read_at(read, fault);
-                let (world, end) = run(workload, Errors::AreMisreads, plan)
+                let (world, end) = run(workload, Errors::Misreads, plan)
                     .map_err(|text| format!("{place}: {text}"))?;
                 assert_eq!(end, End::Finished, "{place}: the power is on");
                 self.every_state(&place, &world.disk.crash_states(), &world.history, 1)?;
@@ -47,7 +47,7 @@ impl Explorer {
         let reads = {
             let disk = make();
             let started = disk.reads();
-            let world = World::new(disk.clone(), 1, history.clone(), Errors::AreFatal);
+            let world = World::new(disk.clone(), 1, history.clone(), Errors::Fatal);
             drop(world.try_open().map_err(|error| format!("{place}: {error:?}"))?);
             disk.reads() - started
         };
@@ -74,7 +74,7 @@ fn misread(
 ) -> Checked {
     let before = judge::before(&disk, history)?;
     disk.fail_read_at(disk.reads() + read, fault);
-    let world = World::new(disk.clone(), 1, history.clone(), Errors::AreFatal);
+    let world = World::new(disk.clone(), 1, history.clone(), Errors::Fatal);
     match world.try_open() {
         Err(error) => {
             let kinds = [ErrorKind::Io, ErrorKind::Corrupt, ErrorKind::NotAJournal];

@@ -25,10 +25,10 @@ fn for_random_states(garbage: bool, mut call: impl FnMut(&str, &SimulatedDisk, &
     let (seeds, samples) = if is_full() { (100, 40) } else { (12, 8) };
     for seed in 0..seeds {
         let workload = format!("mixed-{seed}");
-        let (whole, _) = run(&workload, Errors::AreFatal, |_| ()).unwrap();
+        let (whole, _) = run(&workload, Errors::Fatal, |_| ()).unwrap();
         for operation in 0..whole.disk.operations() {
             let cut = |disk: &SimulatedDisk| disk.crash_at(operation);
-            let (world, _) = run(&workload, Errors::AreFatal, cut).unwrap();
+            let (world, _) = run(&workload, Errors::Fatal, cut).unwrap();
             let states = match garbage {
                 true => world.disk.crash_states_with_garbage(),
                 false => world.disk.crash_states(),
@@ -78,7 +78,7 @@ fn garbage_is_never_shown() {
     let (mut refused, mut opened, mut less) = (0, 0, 0);
     for_random_states(true, |place, disk, history| {
         let found = contents(disk);
-        let world = World::new(disk.clone(), 1, history.clone(), Errors::AreFaults);
+        let world = World::new(disk.clone(), 1, history.clone(), Errors::Faults);
         let result = catch_unwind(AssertUnwindSafe(|| world.try_open()));
         match result.unwrap_or_else(|_| panic!("{place}: panicked")) {
             Ok(database) => {
@@ -112,23 +112,20 @@ pub(super) fn doubt() -> Checked {
         // The frame, the first copy, the flush, the second copy; then, perhaps, another flush.
         for operation in 0..6 {
             let disk = SimulatedDisk::new(operation);
-            let mut world = World::new(disk, 1, History::new(), Errors::AreFatal);
-            for first in [Level::TwoPhase, level] {
-                if first == level {
-                    world.disk.crash_at(world.disk.operations() + operation);
-                }
-                let step = Step::Write { rows: 1, level: first };
-                if world.database.is_none() && world.open(0).is_err() {
-                    return Err("opening a new database".to_owned());
-                }
-                if let Err(Stop::Broken(text)) = world.step(step) {
-                    return Err(text);
-                }
-            }
+            let mut world = World::new(disk, 1, History::new(), Errors::Fatal);
+            let write = |level| Step::Write { rows: 1, level };
+            let broken = |stop| match stop {
+                Stop::Broken(text) => Err(text),
+                Stop::Died => Ok(()),
+            };
+            world.open(0).or_else(broken)?;
+            world.step(write(Level::TwoPhase)).or_else(broken)?;
+            world.disk.crash_at(world.disk.operations() + operation);
+            world.step(write(level)).or_else(broken)?;
             let mut shown = 0;
             let states = world.disk.crash_states();
             for disk in states.every() {
-                let world = World::new(disk, 1, History::new(), Errors::AreFatal);
+                let world = World::new(disk, 1, History::new(), Errors::Fatal);
                 let database = world.try_open().map_err(|error| format!("{error:?}"))?;
                 shown += u64::from(database.read().txid() > 1);
             }

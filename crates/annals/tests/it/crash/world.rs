@@ -29,11 +29,11 @@ pub(super) enum End {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Errors {
     /// The end: of the power, or of the process.
-    AreFatal,
+    Fatal,
     /// A fault of the disk, after which the program goes on.
-    AreFaults,
+    Faults,
     /// A read that went wrong once, after which the program goes on.
-    AreMisreads,
+    Misreads,
 }
 
 /// A step that ended the run, or broke a promise.
@@ -83,7 +83,7 @@ impl World {
         let mut opened = self.try_open();
         for _ in 0..PATIENCE {
             match &opened {
-                Err(error) if self.errors != Errors::AreFatal && !is_power_off(error) => {
+                Err(error) if self.errors != Errors::Fatal && !is_power_off(error) => {
                     // A journal without a transaction goes if its name can't be kept.
                     self.history.opened &= self.history.acknowledged() > 0;
                     opened = self.try_open();
@@ -94,7 +94,7 @@ impl World {
         let database = opened.map_err(|error| self.stop("opening", &error))?;
         let before = self.history.clone();
         let opened = match self.history.opened(&database, at_least) {
-            Err(_) if self.errors == Errors::AreMisreads => {
+            Err(_) if self.errors == Errors::Misreads => {
                 self.history = before;
                 self.history.opened(&database, at_least)
             }
@@ -178,7 +178,7 @@ impl World {
 
     /// Tells what an error means: the end, or a broken promise.
     fn stop(&self, doing: &str, error: &Error) -> Stop {
-        if is_power_off(error) || (self.errors == Errors::AreFatal && is_fault(error)) {
+        if is_power_off(error) || (self.errors == Errors::Fatal && is_fault(error)) {
             return Stop::Died;
         }
         Stop::Broken(format!("{doing}: {error:?}"))
@@ -188,7 +188,7 @@ impl World {
     pub(super) fn shrug(&mut self, doing: &str, result: annals::Result<()>) -> Result<(), Stop> {
         match result {
             Ok(()) => Ok(()),
-            Err(error) if self.errors != Errors::AreFatal && !is_power_off(&error) => {
+            Err(error) if self.errors != Errors::Fatal && !is_power_off(&error) => {
                 self.go_on(doing, &error)
             }
             Err(error) => Err(self.stop(doing, &error)),
@@ -199,7 +199,7 @@ impl World {
     fn go_on(&mut self, doing: &str, error: &Error) -> Result<(), Stop> {
         let is_right = match error.kind() {
             ErrorKind::Io | ErrorKind::UnknownOutcome | ErrorKind::Poisoned => true,
-            kind => kind == ErrorKind::Corrupt && self.errors == Errors::AreMisreads,
+            kind => kind == ErrorKind::Corrupt && self.errors == Errors::Misreads,
         };
         if !is_right {
             return Err(Stop::Broken(format!("{doing}: an error of the wrong kind: {error:?}")));
@@ -276,13 +276,13 @@ impl World {
     }
 
     pub(super) fn is_misread(&self) -> bool {
-        self.errors == Errors::AreMisreads
+        self.errors == Errors::Misreads
     }
 
     /// Tells whether a commit that failed in this way may be there.
     pub(super) fn is_open(&self, error: &Error) -> bool {
         let unknown = error.kind() == ErrorKind::UnknownOutcome;
-        unknown || self.errors == Errors::AreFatal || is_power_off(error)
+        unknown || self.errors == Errors::Fatal || is_power_off(error)
     }
 
     /// Checks that what is read now is the newest state.
@@ -292,7 +292,7 @@ impl World {
         let now = database.read();
         match self.history.shows_the_newest(&now) {
             // A read may go wrong once; what is on the disk, and in memory, doesn't.
-            Err(_) if self.errors == Errors::AreMisreads => self.history.shows_the_newest(&now),
+            Err(_) if self.errors == Errors::Misreads => self.history.shows_the_newest(&now),
             shown => shown,
         }
         .map_err(Stop::Broken)

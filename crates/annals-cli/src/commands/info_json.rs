@@ -1,0 +1,111 @@
+//! What `annals info --json` prints.
+
+use std::path::Path;
+
+use annals::journal::format::{Header, Live, Slot};
+use annals::{Committed, Examination, Point, Timestamp, View};
+use serde_json::{Value, json};
+
+use super::info::Found;
+use crate::output::hex;
+
+/// Gives all that was found as one object. A chain is a string of 16 hexadecimal digits, since not all
+/// readers of JSON have whole numbers of 64 bits.
+pub(crate) fn object(path: &Path, found: &Found) -> Value {
+    let copies = &found.head.copies;
+    let mut object = json!({
+        "file": path.display().to_string(),
+        "size": found.head.len,
+        "header": copies.headers.iter().flatten().next().map(header),
+        "header_copies": copies.headers.map(|copy| copy.is_some()),
+        "slots": copies.slots.map(|copies| copies.map(|copy| copy.map(slot))),
+        "live": copies.live.iter().flatten().next().map(live),
+    });
+    let more = match &found.rest {
+        None => return object,
+        Some(Err(damage)) => json!({ "damage": damage }),
+        Some(Ok(examination)) => rest(examination),
+    };
+    if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
+        object.extend(more);
+    }
+    object
+}
+
+fn header(header: &Header) -> Value {
+    json!({
+        "version": header.version,
+        "journal": hex(&header.journal_id),
+        "segment": header.segment,
+        "first_txid": header.first_txid,
+        "created": Timestamp(header.created).to_string(),
+        "compatible": header.compatible,
+        "read_only_compatible": header.read_only_compatible,
+        "incompatible": header.incompatible,
+    })
+}
+
+fn point(point: Point) -> Value {
+    json!({
+        "txid": point.txid,
+        "position": point.position,
+        "chain": format!("{:016x}", point.chain),
+    })
+}
+
+fn slot(slot: Slot) -> Value {
+    let mut object = point(slot.point);
+    if let Value::Object(object) = &mut object {
+        object.insert("zeroed_to".to_owned(), slot.zeroed_to.into());
+    }
+    object
+}
+
+fn live(live: &Live) -> Value {
+    json!({
+        "process": live.pid,
+        "soft": point(live.soft),
+        "hard": live.hard,
+        "suspect": live.suspect,
+    })
+}
+
+fn commit(committed: &Committed) -> Value {
+    json!({
+        "txid": committed.txid,
+        "position": committed.position,
+        "time": committed.time.to_string(),
+        "level": committed.level.name(),
+    })
+}
+
+fn rest(examination: &Examination) -> Value {
+    let inspection = &examination.inspection;
+    let damage = inspection.damage.as_ref().or(examination.problem.as_ref());
+    json!({
+        "end": point(inspection.end),
+        "hard": inspection.hard,
+        "verified_to": inspection.verified_to,
+        "closed": inspection.closed,
+        "process": inspection.holder,
+        "process_lives": inspection.holder_lives,
+        "doubtful_commits": inspection.doubtful_commits,
+        "last_doubtful": inspection.last_doubtful.as_ref().map(commit),
+        "uncommitted_frames": inspection.uncommitted_frames,
+        "tail": inspection.tail,
+        "tail_frames": inspection.tail_frames,
+        "damage": damage,
+        "events": examination.events,
+        "first": examination.first.as_ref().map(commit),
+        "last": inspection.last.as_ref().map(commit),
+        "tables": tables(&examination.snapshot),
+    })
+}
+
+fn tables(view: &View) -> Vec<Value> {
+    let table = |table: &annals::Table| {
+        let rows = view.table(table.number).ok()?;
+        Some(json!({ "name": table.name, "rows": rows.len(), "next_id": rows.next_id() }))
+    };
+    view.schema().tables().iter().filter_map(table).collect()
+}

@@ -1,0 +1,163 @@
+//! `annals recover`: makes a file fit to be used again, or saves from it what verifies.
+
+use std::io::{BufRead, IsTerminal};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use annals::{Error, ErrorKind, Inspection, Recovery, Result};
+use clap::{Args, ValueEnum};
+
+use crate::commands::recover_text::{plan, salvage_json, salvage_lines};
+use crate::output::{Output, plain};
+use crate::{Outcome, progress};
+
+/// Recover a database after a crash, or save what verifies of a damaged one
+///
+/// Every program that opens a database for writing recovers it by itself: it saves and cuts off what
+/// was never known to be durable. This command shows first what would be kept and cut, asks, and copies
+/// the whole file before it changes it. Nothing is done while another process has the file open.
+///
+/// A damaged file, of which something is missing that was durable, is never changed. With --salvage all
+/// transactions that verify are written into a new file: those up to the damage, and those behind it
+/// that are whole and fit what was kept.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  annals recover people.annals --dry-run
+  annals recover people.annals
+  annals recover people.annals --salvage salvaged.annals")]
+pub(crate) struct Arguments {
+    /// The database
+    file: PathBuf,
+    /// How far back to go
+    #[arg(long, value_enum, conflicts_with = "salvage")]
+    to: Option<To>,
+    /// Write all transactions that verify into this new file, and change nothing else
+    #[arg(long, value_name = "NEW")]
+    salvage: Option<PathBuf>,
+    /// Do it without asking
+    #[arg(long, conflicts_with = "salvage")]
+    yes: bool,
+    /// Show the plan, and change nothing
+    #[arg(long, conflicts_with_all = ["salvage", "yes"])]
+    dry_run: bool,
+    /// Print the report of --salvage as one JSON object
+    #[arg(long, requires = "salvage")]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum To {
+    /// The last transaction that is known to have been flushed
+    Hard,
+    /// The last transaction that was acknowledged, as far as the file tells
+    Soft,
+    /// The last transaction that verifies, whatever its commit level asks for
+    End,
+}
+
+/// What a person, or the arguments, decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Decision {
+    Nothing,
+    Plan,
+    No,
+    Yes,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
+    match &arguments.salvage {
+        Some(new) => salvage(&arguments.file, new, arguments.json),
+        None => recover(arguments),
+    }
+}
+
+fn recover(arguments: &Arguments) -> Result<Outcome> {
+    let recovery = match arguments.to {
+        None => Recovery::Checked,
+        Some(To::Hard) => Recovery::ToHard,
+        Some(To::Soft) => Recovery::ToSoft,
+        Some(To::End) => Recovery::ToEnd,
+    };
+    let decision = Arc::new(Mutex::new(Ok(Decision::Nothing)));
+    let decided = Arc::clone(&decision);
+    let (file, yes, dry_run) = (arguments.file.clone(), arguments.yes, arguments.dry_run);
+    let ask = move |inspection: &Inspection| {
+        let decision = decide(&file, inspection, yes, dry_run);
+        let goes_on = matches!(decision, Ok(Decision::Yes));
+        *decided.lock().unwrap_or_else(PoisonError::into_inner) = decision;
+        if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    let options = progress::options().create(false).background(false).recovery(recovery);
+    let opened = options.copy_first(true).before_recovery(ask).open(&arguments.file);
+    let decision = std::mem::replace(
+        &mut *decision.lock().unwrap_or_else(PoisonError::into_inner),
+        Ok(Decision::Nothing),
+    )?;
+    let database = match opened {
+        Err(error) if error.kind() == ErrorKind::Cancelled && decision == Decision::No => {
+            let message = "nothing was changed, since the answer was not yes";
+            return Err(Error::new(ErrorKind::Cancelled, message));
+        }
+        Err(error) if error.kind() == ErrorKind::Cancelled => return Ok(Outcome::Done),
+        opened => opened?,
+    };
+    let mut output = Output::new();
+    let recovered = database.recovered().clone();
+    if let Some(copy) = &recovered.copied_to {
+        output.line(&format!("copied the whole file to {}", plain(copy)))?;
+    }
+    for finding in &recovered.findings {
+        output.line(&plain(finding))?;
+    }
+    database.close()?;
+    output.line("done: the file is closed properly")?;
+    output.flush()?;
+    Ok(Outcome::Done)
+}
+
+/// Shows the plan, and asks if there is anything to ask.
+fn decide(file: &Path, inspection: &Inspection, yes: bool, dry_run: bool) -> Result<Decision> {
+    let mut output = Output::new();
+    for line in plan(file, inspection) {
+        output.line(&line)?;
+    }
+    output.flush()?;
+    match (inspection.has_tail(), dry_run, yes) {
+        (false, ..) => Ok(Decision::Nothing),
+        (true, true, _) => Ok(Decision::Plan),
+        (true, false, true) => Ok(Decision::Yes),
+        (true, false, false) => ask(),
+    }
+}
+
+fn ask() -> Result<Decision> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Error::invalid(
+            "nothing was changed: there is no terminal to ask at; say --yes if it is to be done",
+        ));
+    }
+    eprint!("Do it? [yes, no] ");
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    read.map_err(|error| Error::io("cannot read the answer", error))?;
+    match answer.trim().to_lowercase().as_str() {
+        "y" | "yes" => Ok(Decision::Yes),
+        _ => Ok(Decision::No),
+    }
+}
+
+fn salvage(file: &Path, new: &Path, json: bool) -> Result<Outcome> {
+    let salvaged = progress::options().salvage(file, new)?;
+    let mut output = Output::new();
+    if json {
+        output.line(&salvage_json(new, &salvaged).to_string())?;
+    } else {
+        for line in salvage_lines(new, &salvaged) {
+            output.line(&plain(&line))?;
+        }
+    }
+    output.flush()?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,150 @@
+//! Opening with care: telling how far it has come, asking before a recovery, keeping a copy.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::inspect::{self, Examination, Inspection};
+use super::options::{Options, locate};
+use super::progress::{Progress, Watch, Watched};
+use super::scan::{self, Sink, open_to_read};
+use crate::journal::{self, Recovery, Settled, Survey, Verdict};
+use crate::storage::{Directory, Storage};
+use crate::{Error, ErrorKind, Result};
+
+/// What a program is asked.
+type Ask = dyn Fn(&Inspection) -> ControlFlow<()> + Send + Sync;
+
+/// Whom to ask.
+#[derive(Clone)]
+pub(super) struct Before(Arc<Ask>);
+
+impl fmt::Debug for Before {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Before")
+    }
+}
+
+impl Options {
+    /// Lets `watch` be told how much of a file has been read: when reading begins and about every MiB.
+    /// If it answers [`ControlFlow::Break`], what was to be done is an error of kind `Cancelled`, and
+    /// nothing was changed.
+    #[must_use]
+    pub fn on_progress(
+        mut self,
+        watch: impl Fn(Progress) -> ControlFlow<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.watch = Some(Watch(Arc::new(watch)));
+        self
+    }
+
+    /// Lets `ask` see what is in an existing file, after that was read and judged and before anything
+    /// is changed, with the end to which [`recovery`](Self::recovery) will bring it. Meanwhile the file
+    /// is locked. If it answers [`ControlFlow::Break`], opening for writing is an error of kind
+    /// `Cancelled`, and nothing was changed.
+    #[must_use]
+    pub fn before_recovery(
+        mut self,
+        ask: impl Fn(&Inspection) -> ControlFlow<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.before = Some(Before(Arc::new(ask)));
+        self
+    }
+
+    /// Sets whether the whole file is copied beside itself before anything is cut off it, as
+    /// `NAME.before-recovery-TXID-CHAIN`. Without space for that, opening is an error.
+    #[must_use]
+    pub const fn copy_first(mut self, copy: bool) -> Self {
+        self.copy_first = copy;
+        self
+    }
+
+    /// Reads the whole history of a file, as [`scan`](crate::scan) does.
+    ///
+    /// # Errors
+    /// As [`scan`](crate::scan); `Cancelled`.
+    pub fn scan(&self, path: impl AsRef<Path>, sink: &mut impl Sink) -> Result<()> {
+        let (directory, name) = locate(path.as_ref())?;
+        self.scan_in(&*directory, &name, sink)
+    }
+
+    /// As [`Self::scan`], in any directory.
+    ///
+    /// # Errors
+    /// As [`Self::scan`].
+    pub fn scan_in(
+        &self,
+        directory: &dyn Directory,
+        name: &str,
+        sink: &mut impl Sink,
+    ) -> Result<()> {
+        let (storage, shown) = open_to_read(directory, name)?;
+        let watched = Watched::new(&*storage, self.watch.as_ref());
+        scan::scan_storage(&watched, &shown, sink).map_err(|error| watched.explain(error, &shown))
+    }
+
+    /// Looks at a file and builds its state, as [`examine`](crate::examine) does, with the end to which
+    /// [`recovery`](Self::recovery) would bring it.
+    ///
+    /// # Errors
+    /// As [`examine`](crate::examine); `Cancelled`.
+    pub fn examine(&self, path: impl AsRef<Path>) -> Result<Examination> {
+        let (directory, name) = locate(path.as_ref())?;
+        self.examine_in(&*directory, &name)
+    }
+
+    /// As [`Self::examine`], in any directory.
+    ///
+    /// # Errors
+    /// As [`Self::examine`].
+    pub fn examine_in(&self, directory: &dyn Directory, name: &str) -> Result<Examination> {
+        let (storage, shown) = open_to_read(directory, name)?;
+        inspect::examine_storage(storage, &shown, self)
+    }
+}
+
+/// What there is to be careful with.
+pub(super) struct Careful<'a> {
+    pub(super) directory: &'a dyn Directory,
+    pub(super) name: &'a str,
+    pub(super) survey: &'a Survey,
+    pub(super) recovery: Recovery,
+}
+
+impl Careful<'_> {
+    /// Makes the journal fit to be written, or refuses; asks and copies it before, if it isn't new.
+    pub(super) fn settle(
+        &self,
+        options: &Options,
+        storage: &dyn Storage,
+        is_new: bool,
+    ) -> Result<Settled> {
+        let copy = if is_new { None } else { self.ask(options, storage)? };
+        let Self { directory, name, survey, recovery } = *self;
+        let mut settled = journal::settle(storage, directory, name, survey, recovery)?;
+        settled.recovered.copied_to = copy;
+        Ok(settled)
+    }
+
+    /// Asks whoever is to be asked before a file is recovered, and copies it if that is wanted; gives
+    /// what the copy is called.
+    fn ask(&self, options: &Options, storage: &dyn Storage) -> Result<Option<String>> {
+        let Self { directory, name, survey, recovery } = *self;
+        let shown = directory.display(name);
+        if let Some(before) = &options.before {
+            journal::refuse(&shown, survey, recovery)?;
+            let inspection = inspect::inspection(survey, &shown);
+            if (before.0)(&inspection).is_break() {
+                let message =
+                    format!("{shown}: the program decided not to open it; nothing was changed");
+                return Err(Error::new(ErrorKind::Cancelled, message));
+            }
+        }
+        if !options.copy_first || survey.verdict() != Verdict::Tail {
+            return Ok(None);
+        }
+        journal::refuse(&shown, survey, recovery)?;
+        journal::copy_whole(storage, directory, name, survey).map(Some)
+    }
+}

@@ -1,0 +1,139 @@
+//! Telling a program how far reading a journal has come, and letting it stop that.
+
+use std::fmt;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::storage::{Hold, Lock, Storage};
+use crate::{Error, ErrorKind};
+
+/// What is being done with a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Phase {
+    /// It is read, verified and, where the state is wanted, replayed.
+    Reading,
+    /// It is read once more: for events, after all was verified; or because something seemed wrong.
+    ReadingAgain,
+}
+
+/// How far reading a journal has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// What is being done.
+    pub phase: Phase,
+    /// How many bytes have been read in this phase.
+    pub done: u64,
+    /// How many there are.
+    pub total: u64,
+}
+
+/// Whom to tell.
+#[derive(Clone)]
+pub(super) struct Watch(pub(super) Arc<dyn Fn(Progress) -> ControlFlow<()> + Send + Sync>);
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watch")
+    }
+}
+
+/// How often it is told, in bytes.
+const STEP: u64 = 1 << 20;
+
+/// A file that tells how much of it has been read. Once the program wants to stop, every read fails.
+#[derive(Debug)]
+pub(super) struct Watched<'s> {
+    storage: &'s dyn Storage,
+    watch: Option<&'s Watch>,
+    again: AtomicBool,
+    stopped: AtomicBool,
+    done: AtomicU64,
+    next: AtomicU64,
+}
+
+impl<'s> Watched<'s> {
+    pub(super) fn new(storage: &'s dyn Storage, watch: Option<&'s Watch>) -> Self {
+        let (again, stopped) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (done, next) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { storage, watch, again, stopped, done, next }
+    }
+
+    /// Begins the phase in which the file is read once more.
+    pub(super) fn read_again(&self) {
+        self.again.store(true, Ordering::Relaxed);
+        self.done.store(0, Ordering::Relaxed);
+        self.next.store(0, Ordering::Relaxed);
+    }
+
+    /// Says that the program stopped it, if that is why there is an error.
+    pub(super) fn explain(&self, error: Error, shown: &str) -> Error {
+        if !self.stopped.load(Ordering::Relaxed) {
+            return error;
+        }
+        let message = format!("{shown}: the program stopped reading it; nothing was changed");
+        Error::new(ErrorKind::Cancelled, message)
+    }
+
+    fn tell(&self, watch: &Watch, read: u64) -> io::Result<()> {
+        let done = self.done.fetch_add(read, Ordering::Relaxed) + read;
+        if done < self.next.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.next.store(done + STEP, Ordering::Relaxed);
+        let total = self.storage.len()?;
+        let again = self.again.load(Ordering::Relaxed);
+        let phase = if again { Phase::ReadingAgain } else { Phase::Reading };
+        if (watch.0)(Progress { phase, done: done.min(total), total }).is_break() {
+            self.stopped.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+impl Storage for Watched<'_> {
+    fn len(&self) -> io::Result<u64> {
+        self.storage.len()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.storage.read_at(offset, buffer)?;
+        if let Some(watch) = self.watch {
+            self.tell(watch, read as u64)?;
+        }
+        match self.stopped.load(Ordering::Relaxed) {
+            true => Err(io::Error::other("stopped")),
+            false => Ok(read),
+        }
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.storage.write_at(offset, data)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.storage.flush()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.storage.set_len(len)
+    }
+
+    fn has_fixed_len(&self) -> bool {
+        self.storage.has_fixed_len()
+    }
+
+    fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool> {
+        self.storage.try_lock(lock, hold)
+    }
+
+    fn unlock(&self, lock: Lock) -> io::Result<()> {
+        self.storage.unlock(lock)
+    }
+
+    fn is_linked(&self) -> io::Result<bool> {
+        self.storage.is_linked()
+    }
+}

@@ -1,0 +1,166 @@
+//! Trying whether a transaction fits the state that the ones before it gave.
+
+use annals_schema::{Blob, RowId, Schema, TableNumber, Type, ValueRef};
+
+use crate::db::database::Writing;
+use crate::event::{self, Event};
+use crate::journal::Frame;
+use crate::store::Uniqueness;
+use crate::{Error, Result};
+
+/// The least number of bytes of the first piece of a blob in a journal.
+pub(super) const PIECE_MIN: u64 = 12;
+
+/// Applies events of a damaged journal to a new one: store and journal.
+pub(super) struct Apply<'a> {
+    pub(super) writing: &'a mut Writing,
+    /// Whether something before was lost: then nothing is taken for granted that the writer checked.
+    pub(super) is_torn: bool,
+    /// Runs of numbers of blobs whose bytes were lost, first and last.
+    pub(super) lost_blobs: &'a mut Vec<(u64, u64)>,
+    /// How many blobs there can have been before.
+    pub(super) most_blobs: u64,
+}
+
+/// Why an event wasn't taken.
+enum Problem {
+    /// It doesn't fit.
+    Unfit(Error),
+    /// The new journal can't be written.
+    Broken(Error),
+}
+
+impl Apply<'_> {
+    /// Applies the events of a frame; gives why one of them doesn't fit, if so.
+    ///
+    /// # Errors
+    /// `Io` if the new journal can't be written.
+    pub(super) fn frame(
+        &mut self,
+        schema: &mut Schema,
+        frame: &Frame<'_>,
+    ) -> Result<Option<Error>> {
+        if let Some(unknown) = frame.header.unknown() {
+            let message = format!("it has {unknown}, which only a newer version understands");
+            return Ok(Some(Error::invalid(message)));
+        }
+        if !frame.header.has_events() {
+            return Ok(None);
+        }
+        let mut broken = None;
+        let applied =
+            event::decode(frame.payload, frame.payload_at(), schema, &mut |schema, event| {
+                self.event(schema, event).map_err(|problem| match problem {
+                    Problem::Unfit(error) => error,
+                    Problem::Broken(error) => {
+                        broken = Some(error);
+                        Error::invalid("the new journal can't be written")
+                    }
+                })
+            });
+        match broken {
+            Some(error) => Err(error),
+            None => Ok(applied.err()),
+        }
+    }
+
+    fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<(), Problem> {
+        if let Event::Blob { blob, offset, bytes, .. } = *event {
+            return self.piece(blob, offset, bytes);
+        }
+        let applied = match self.is_torn {
+            true => self.check_blobs(schema, event).and_then(|()| self.apply_checked(event)),
+            false => self.writing.store.apply(event),
+        };
+        applied.map_err(Problem::Unfit)?;
+        self.writing.writer.event(schema, event).map_err(Problem::Broken)
+    }
+
+    /// Applies an event as the writer did that made it.
+    fn apply_checked(&mut self, event: &Event<'_>) -> Result<()> {
+        let store = &mut self.writing.store;
+        match *event {
+            Event::Schema(command) => store.apply_command(command),
+            Event::Insert { table, id, values } => {
+                store.insert(table, id, values, Uniqueness::AtCommit)
+            }
+            Event::Update { table, id, field, value } => store.update(table, id, field, value),
+            Event::Delete { table, id } => {
+                self.check_deletion(table, id, 1)?;
+                self.writing.store.delete(table, id)
+            }
+            Event::InsertVector { table, id, count } => store.insert_vector(table, id, count, true),
+            Event::UpdateVector { table, id, field, values } => {
+                store.update_vector(table, id, field, values, true)
+            }
+            Event::DeleteVector { table, id, count } => {
+                self.check_deletion(table, id, count)?;
+                self.writing.store.delete_vector(table, id, count)
+            }
+            Event::Blob { .. } | Event::ValidData | Event::Comment(_) | Event::Timestamp(_) => {
+                Ok(())
+            }
+        }
+    }
+
+    /// Refuses to delete rows that others refer to, which the writer would have changed before.
+    fn check_deletion(&mut self, table: TableNumber, id: RowId, count: u64) -> Result<()> {
+        let store = &mut self.writing.store;
+        if !store.is_referred(table) {
+            return Ok(());
+        }
+        let deletion = store.plan_deletion(table, id, count)?;
+        if deletion.nulls.is_empty() && deletion.rows.is_empty() {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "row {} can't be deleted: rows refer to it that would have been changed before",
+            id.0
+        )))
+    }
+
+    /// Refuses values that lead to a blob whose bytes were lost.
+    fn check_blobs(&self, schema: &Schema, event: &Event<'_>) -> Result<()> {
+        let is_lost = |value: ValueRef<'_>| match value {
+            ValueRef::Blob(blob) => {
+                self.lost_blobs.iter().any(|&(first, last)| (first..=last).contains(&blob.0))
+            }
+            _ => false,
+        };
+        let leads_nowhere = match *event {
+            Event::Insert { values, .. } => values.iter().any(|&value| is_lost(value)),
+            Event::Update { value, .. } => is_lost(value),
+            Event::UpdateVector { table, field, values, .. } => {
+                let table = schema.table(table);
+                let ty = table.and_then(|table| table.field(field)).map(|field| field.ty);
+                ty == Some(Type::Blob) && values.iter(Type::Blob).any(is_lost)
+            }
+            _ => false,
+        };
+        match leads_nowhere {
+            false => Ok(()),
+            true => Err(Error::invalid("it has a field that leads to a blob that was lost")),
+        }
+    }
+
+    /// Adds a piece of a blob. Blobs keep their numbers: in the place of those that were lost come empty
+    /// ones, which nothing leads to.
+    fn piece(&mut self, blob: Blob, offset: u64, bytes: &[u8]) -> Result<(), Problem> {
+        let next = self.writing.store.next_blob().map_err(Problem::Unfit)?;
+        if self.is_torn && offset == 0 && (next.0..self.most_blobs).contains(&blob.0) {
+            for lost in next.0..blob.0 {
+                self.add_piece(Blob(lost), 0, &[])?;
+            }
+            if next < blob {
+                self.lost_blobs.push((next.0, blob.0 - 1));
+            }
+        }
+        self.add_piece(blob, offset, bytes)
+    }
+
+    fn add_piece(&mut self, blob: Blob, offset: u64, bytes: &[u8]) -> Result<(), Problem> {
+        let Writing { writer, store } = &mut *self.writing;
+        let position = writer.piece(blob, offset, bytes).map_err(Problem::Broken)?;
+        store.add_piece(blob, offset, bytes.len(), position).map_err(Problem::Unfit)
+    }
+}

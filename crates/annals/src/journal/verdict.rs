@@ -1,0 +1,117 @@
+//! The verdict on a journal: what a survey amounts to, and how to say it.
+
+use super::format::Slot;
+use super::recover::Recovery;
+use super::survey::Survey;
+use crate::Error;
+
+/// What a survey amounts to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Only zeros follow the last commit.
+    Whole,
+    /// Something follows that never was known to be durable.
+    Tail,
+    /// Something that was durable doesn't verify any more.
+    Damaged,
+}
+
+impl Survey {
+    /// Judges by DESIGN's table: whole, a tail, or damage.
+    pub(crate) fn verdict(&self) -> Verdict {
+        if self.end.position < self.hard || self.head.newest_slot().is_none() {
+            Verdict::Damaged
+        } else if self.may_hold_a_commit() || self.uncommitted_frames > 0 {
+            Verdict::Tail
+        } else {
+            Verdict::Whole
+        }
+    }
+
+    /// Tells whether a commit may lie in what follows the end.
+    pub(crate) fn may_hold_a_commit(&self) -> bool {
+        self.tail.is_some() || !self.doubtful.is_empty()
+    }
+
+    /// Tells whether what follows the end is all that tells that the last commit counts (also a data frame
+    /// of the next transaction does), so that another recovery would cut that too.
+    pub(super) fn rests_on_what_is_cut(&self) -> bool {
+        let is_told = self.head.newest_slot().is_some_and(|slot| slot.point == self.end);
+        !is_told && self.counted_flushed
+    }
+
+    /// Says what commits lack that don't count.
+    pub(super) fn missing_proof(&self) -> &'static str {
+        match self.rule().recovery {
+            Recovery::ToHard => "they were flushed, and all that isn't known to be was to be cut",
+            Recovery::ToSoft => {
+                "they were acknowledged or flushed, and all that isn't known to be was to be cut"
+            }
+            _ => "they were flushed, as their commit level asks for",
+        }
+    }
+
+    /// Tells whether the journal was closed properly: a slot reaches its end, and nothing follows.
+    pub(crate) fn is_closed(&self) -> bool {
+        let at_end = |slot: Slot| slot.point == self.end;
+        let nothing_follows = match self.has_fixed_len {
+            false => self.len == self.end.position,
+            // Zeros that follow may be in the page cache alone, unless whoever wrote them closed.
+            true => {
+                self.verdict() == Verdict::Whole
+                    && self.head.live.is_some_and(|live| live.pid == 0 && !live.suspect)
+            }
+        };
+        self.head.slots.into_iter().flatten().any(at_end)
+            && nothing_follows
+            && self.head.damaged_headers == [false; 3]
+    }
+
+    /// Describes the damage, with what is lost and what can be done.
+    pub(crate) fn damage(&self, name: &str) -> Error {
+        let advice = format!("The file was not changed: {}", salvage_advice(name));
+        if self.head.newest_slot().is_none() {
+            return Error::corrupt(format!(
+                "{name}: damaged: both slots are, which tell how far the journal had reached \
+                 permanent storage; transactions up to {} (position {}) are whole, but whether \
+                 others followed can't be told. {advice}",
+                self.end.txid, self.end.position
+            ));
+        }
+        let reached = self.reached().txid;
+        let slot_txid = self.head.newest_slot().map_or(0, |slot| slot.point.txid);
+        let last = self.tail.map_or(0, |tail| tail.last_txid).max(slot_txid);
+        let lost = if last > reached {
+            match reached + 1 {
+                first if first == last => format!("transaction {first} can't be read"),
+                first => format!("transactions {first} to {last} can't be read"),
+            }
+        } else {
+            format!("what followed transaction {reached} can't be read")
+        };
+        Error::corrupt(format!(
+            "{name}: damaged at position {}: all up to position {} had reached permanent storage, \
+             but from there on it does not verify (the file has {} bytes); {lost}, transactions up \
+             to {reached} are whole. {advice}",
+            self.verified_to, self.hard, self.len
+        ))
+    }
+}
+
+/// Says what to do with a damaged file.
+pub(super) fn salvage_advice(name: &str) -> String {
+    format!(
+        "restore it from a backup, or write all that verifies into a new file with `annals recover {} \
+         --salvage NEW`",
+        shown_path(name)
+    )
+}
+
+/// Writes a path as it is typed in a shell.
+pub(super) fn shown_path(path: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "._-/:@+,=\\".contains(c);
+    match path.chars().all(is_plain) && !path.is_empty() {
+        true => path.to_owned(),
+        false => format!("'{}'", path.replace('\'', "'\\''")),
+    }
+}
