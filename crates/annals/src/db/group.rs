@@ -279,3 +279,40 @@ fn unknown_outcome(point: Point, cause: &str) -> Error {
         ),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::MemoryDirectory;
+    use crate::storage::simulated::SimulatedClock;
+    use crate::{Database, Options};
+
+    /// Commits from several threads, so few that it can also be run where each access of memory is
+    /// watched. What they see of each other is tested with many (`tests/it/processes/crowd.rs`).
+    #[test]
+    fn threads_share_flushes() {
+        let (directory, clock) = (MemoryDirectory::new(), SimulatedClock::new(1));
+        let options = Options::new().background(false);
+        let opened = options.open_in(Arc::new(directory), "journal", Arc::new(clock));
+        let database = &opened.unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                scope.spawn(move || commit_at_all_levels(database, thread));
+            }
+        });
+        assert_eq!(database.read().txid(), 3 * 4);
+    }
+
+    fn commit_at_all_levels(database: &Database, thread: usize) {
+        let mut before = 0;
+        for number in 0..4 {
+            let mut transaction = database.begin().unwrap();
+            transaction.set_level(Level::ALL[(thread + number) % 4]);
+            transaction.comment("a commit").unwrap();
+            let txid = transaction.commit().unwrap().txid;
+            let seen = database.read().txid();
+            assert!(txid > before && seen >= txid, "{before}, {txid}, {seen}");
+            before = seen;
+        }
+    }
+}

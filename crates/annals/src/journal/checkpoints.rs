@@ -38,6 +38,8 @@ pub(crate) struct Checkpoints {
     progress: Mutex<Progress>,
     pub(super) slots: Mutex<Slots>,
     pub(super) space: Space,
+    /// Held while a flush is under way.
+    flushing: Mutex<()>,
     flushes_begun: AtomicU64,
     flushes_done: AtomicU64,
     /// How far a transaction that will be durable has written data frames, and how far of that a
@@ -86,6 +88,7 @@ impl Checkpoints {
             progress: Mutex::new(progress),
             slots: Mutex::new(settled.slots),
             space: Space::new(settled.zeroed_to),
+            flushing: Mutex::default(),
             flushes_begun: AtomicU64::new(FLUSHES_AT_FIRST),
             flushes_done: AtomicU64::new(FLUSHES_AT_FIRST),
             streamed: AtomicU64::new(0),
@@ -175,8 +178,10 @@ impl Checkpoints {
     }
 
     /// Flushes everything written before the call. A failure is final: the kernel may have
-    /// dropped the pages, and a second try would prove nothing.
+    /// dropped the pages, and a second try would prove nothing. Nor would another thread's flush
+    /// that was under way: so there is one at a time.
     pub(crate) fn flush(&self) -> Result<()> {
+        let _alone = lock(&self.flushing);
         self.check_usable()?;
         let number = self.flushes_begun.fetch_add(1, Ordering::SeqCst) + 1;
         match self.storage.flush() {
