@@ -125,9 +125,16 @@ impl Checkpoints {
         self.space.set(len.max(end.position));
     }
 
+    /// As [`Self::adopt`], in its turn, where nothing has to be recovered: what this handle may have left
+    /// half cut is in order again.
+    pub(crate) fn take_over(&self, end: Point, head: &Head, len: u64) {
+        self.is_suspect.store(false, Ordering::Release);
+        self.adopt(end, head, len);
+    }
+
     /// Goes on behind a recovery that was done meanwhile.
     pub(crate) fn adopt_settled(&self, end: Point, settled: &Settled) {
-        *lock(&self.slots) = settled.slots;
+        *lock(&self.slots) = settled.slots.behind(self.flushes_begun());
         let mut progress = lock(&self.progress);
         (progress.acknowledged, progress.durable, progress.told) = (end, end, None);
         self.is_suspect.store(false, Ordering::Release);
@@ -269,7 +276,7 @@ impl Checkpoints {
         if slots.newest().position >= point.position {
             return Ok(());
         }
-        slots.prepare(self)?;
+        slots.prepare_both(self)?;
         slots.write_both(self, &self.slot(point))
     }
 
@@ -377,7 +384,7 @@ impl Checkpoints {
         self.note_durable(point);
         let mut slots = lock(&self.slots);
         for _ in 0..2 {
-            slots.prepare(self)?; // the keeper may have written a slot since the flush above
+            slots.prepare_both(self)?; // the keeper may have written a slot since the flush above
             slots.write_both(self, &self.slot(point))?;
             self.flush()?;
         }
