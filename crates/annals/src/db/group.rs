@@ -42,6 +42,8 @@ pub(super) struct Group {
     open: AtomicUsize,
     /// How many commits wait: as `queue.waiting`, for whoever looks without its lock.
     written: AtomicUsize,
+    /// Whether a leader may wait for others.
+    is_patient: bool,
 }
 
 #[derive(Debug, Default)]
@@ -99,7 +101,13 @@ impl Group {
             led: Condvar::new(),
             open: AtomicUsize::new(0),
             written: AtomicUsize::new(0),
+            is_patient: true,
         }
+    }
+
+    /// Lets leaders wait for nobody.
+    pub(super) fn without_patience(self) -> Self {
+        Self { is_patient: false, ..self }
     }
 
     /// Gives what was committed last.
@@ -207,7 +215,9 @@ impl Group {
         let (expected, patience) = (threads.len(), queue.took / PATIENCE);
         let begun = self.clock.elapsed();
         let are_more = || {
-            self.open.load(Ordering::Relaxed) > 0 || self.written.load(Ordering::Relaxed) < expected
+            self.is_patient
+                && (self.open.load(Ordering::Relaxed) > 0
+                    || self.written.load(Ordering::Relaxed) < expected)
         };
         if !are_more() {
             return queue;
