@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::options::Options;
 use super::turns::Turns;
@@ -11,6 +12,9 @@ use crate::{Error, ErrorKind, Result};
 
 /// How often opening starts over when the file changes under its hands.
 const TRIES: usize = 100;
+
+/// How long opening waits before it looks again whether a file is free.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// A file that was opened, or created, and locked.
 pub(super) struct Acquired {
@@ -84,17 +88,39 @@ impl Options {
             ));
         }
         if self.shared {
-            Turns::new(storage, clock, shown, self.lock_timeout).take()?;
+            return self.join(storage, clock, shown);
         }
-        let alone = storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)?;
-        let mut is_held = alone;
-        if self.shared {
-            storage.unlock(Lock::Head).map_err(io)?;
-            is_held = storage.try_lock(Lock::Head, Hold::Shared).map_err(io)?;
-        }
-        match is_held {
-            true => Ok(!alone),
+        match storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)? {
+            true => Ok(false),
             false => Err(busy(shown, journal::holder(&**storage))),
+        }
+    }
+
+    /// Takes the turn, and the head lock with others; tells whether there are others.
+    fn join(
+        &self,
+        storage: &Arc<dyn Storage>,
+        clock: &Arc<dyn Clock>,
+        shown: &str,
+    ) -> Result<bool> {
+        let io = |error| Error::io(format!("{shown}: can't lock it"), error);
+        let turns = Turns::new(storage, clock, shown, self.lock_timeout);
+        let begun = clock.elapsed();
+        loop {
+            turns.take()?;
+            let alone = storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)?;
+            storage.unlock(Lock::Head).map_err(io)?;
+            if storage.try_lock(Lock::Head, Hold::Shared).map_err(io)? {
+                return Ok(!alone);
+            }
+            turns.end();
+            let holder = journal::holder(&**storage);
+            // Whoever is just creating or closing it, which no pid tells, is alone for a moment only.
+            let waited = clock.elapsed().saturating_sub(begun);
+            if holder.is_some() || waited >= self.lock_timeout {
+                return Err(busy(shown, holder));
+            }
+            clock.pause(PAUSE);
         }
     }
 

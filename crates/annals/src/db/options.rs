@@ -231,12 +231,12 @@ impl Options {
             scan::looks_wrong,
             |replay: &mut Replay, frame, end| replay.frame(frame, end, &shown).map(drop),
         )?;
-        let is_suspect = survey.head.live.is_none_or(|live| live.suspect);
-        let joins = others && !is_suspect && survey.verdict() == Verdict::Whole;
+        let joins = others && survey.is_told() && survey.verdict() == Verdict::Whole;
         let settled = match joins {
             true => journal::join(&survey),
             false => {
-                let careful = Careful { directory: &*directory, name, survey: &survey, recovery };
+                let careful =
+                    Careful { directory: &*directory, name, survey: &survey, recovery, others };
                 careful.settle(self, &*storage, is_new)?
             }
         };
