@@ -82,8 +82,10 @@ impl<'s> Watched<'s> {
         if done < self.next.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.next.store(done + STEP, Ordering::Relaxed);
         let total = self.storage.len()?;
+        // The end is told, too.
+        let next = if done < total { total.min(done + STEP) } else { u64::MAX };
+        self.next.store(next, Ordering::Relaxed);
         let again = self.again.load(Ordering::Relaxed);
         let phase = if again { Phase::ReadingAgain } else { Phase::Reading };
         if (watch.0)(Progress { phase, done: done.min(total), total }).is_break() {
