@@ -23,3 +23,10 @@ pub(crate) fn tell_recovery(database: &annals::Database) {
         eprintln!("note: {finding}");
     }
 }
+
+/// Says the same of what was recovered since, after another process that shares the file.
+pub(crate) fn tell_later_recoveries(database: &annals::Database) {
+    for finding in database.recoveries().iter().flat_map(|recovered| &recovered.findings) {
+        eprintln!("note: {finding}");
+    }
+}

@@ -15,6 +15,11 @@ use crate::{Outcome, commands, files, language, progress, shell};
 /// The file is created if it isn't there. With --read-only it isn't, and nothing can be changed: that
 /// shows a file as it is now, also one that another process is writing, or that nobody may write.
 ///
+/// With --shared other processes that open the file so may write it too, in turn. The first change, or
+/// `begin`, waits for the turn, 10 seconds at most, and brings in what the others committed. The turn is
+/// held until `commit` or `rollback`: as long as changes are pending, nobody else can write. `pull` brings
+/// in without a turn what the others committed; nothing else does.
+///
 /// A script on standard input is one transaction until it says `commit`, and its end commits what is
 /// pending. After each commit one line is printed at once: `committed txid=N position=P
 /// level=soft|half|two_phase|checksummed`. An error rolls back what is not committed, prints `error: line N: ..` and
@@ -35,6 +40,9 @@ pub(crate) struct Arguments {
     /// Only look: everything that would change the file is an error
     #[arg(long)]
     read_only: bool,
+    /// Let other processes write the file too, in turn; all that write it must open it so
+    #[arg(long, conflicts_with = "read_only")]
+    shared: bool,
     /// Don't remember the lines that are typed; ANNALS_HISTORY names the file that they are kept in
     #[arg(long)]
     no_history: bool,
@@ -59,13 +67,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let path = &arguments.file;
     if arguments.read_only {
         let reader = progress::options().open_read_only(path)?;
-        return run_lines(Base::ReadOnly(reader.read()), arguments).map(|()| Outcome::Done);
+        return run_lines(Base::ReadOnly(&reader), arguments).map(|()| Outcome::Done);
     }
     let is_new = !path.try_exists().map_err(|error| files::cannot("look for", path, error))?;
-    let database = progress::options().level(arguments.level).open(path)?;
+    let options = progress::options().level(arguments.level).shared(arguments.shared);
+    let database = options.open(path)?;
     commands::tell_recovery(&database);
     let ran = run_lines(Base::Database(&database), arguments);
-    let is_unused = is_new && database.read().txid() == 0;
+    commands::tell_later_recoveries(&database);
+    // A shared file may be another's by now.
+    let is_unused = is_new && !arguments.shared && database.read().txid() == 0;
     let closed = database.close();
     if ran.is_err() && is_unused {
         // A script that did nothing leaves nothing. Its error is the one to tell.

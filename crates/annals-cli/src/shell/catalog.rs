@@ -86,6 +86,8 @@ pub(crate) enum Run {
     HardCheckpoint,
     /// The session rolls back.
     Rollback,
+    /// The session brings in what others committed.
+    Pull,
     /// The session ends.
     Quit,
 }

@@ -4,7 +4,7 @@ use super::catalog::{Command, Kind, Run};
 use super::{blobs, display, help, rows, schema, vectors};
 
 /// All commands, in the order of the help.
-pub(crate) static COMMANDS: [Command; 41] = [
+pub(crate) static COMMANDS: [Command; 42] = [
     Command {
         name: "create_table",
         form: "NAME",
@@ -256,6 +256,15 @@ pub(crate) static COMMANDS: [Command; 41] = [
         more: "",
         kind: Kind::Transaction,
         run: Run::HardCheckpoint,
+    },
+    Command {
+        name: "pull",
+        form: "",
+        help: "brings in what other processes committed",
+        more: "For a file that is open with --shared or --read-only; otherwise nobody else writes it. Not \
+               while a transaction is open: that brings it in when it begins.",
+        kind: Kind::Transaction,
+        run: Run::Pull,
     },
     Command {
         name: "table",

@@ -9,7 +9,9 @@
 //!    commit that fails has rolled it back.
 //! 4. A session that is dropped rolls back.
 
-use annals::{Commit, Database, Error, Level, Result, Schema, Snapshot, Timestamp, Transaction};
+use annals::{
+    Commit, Database, Error, Level, Reader, Result, Schema, Snapshot, Timestamp, Transaction,
+};
 use annals_schema::Token;
 
 use super::catalog::{self, Run};
@@ -32,15 +34,22 @@ pub(crate) enum Commits {
 pub(crate) enum Base<'db> {
     /// A database that it may change.
     Database(&'db Database),
-    /// A state that it may look at only.
-    ReadOnly(Snapshot),
+    /// A file that it may look at only.
+    ReadOnly(&'db Reader),
 }
 
 impl Base<'_> {
     fn read(&self) -> Snapshot {
         match self {
             Base::Database(database) => database.read(),
-            Base::ReadOnly(snapshot) => snapshot.clone(),
+            Base::ReadOnly(reader) => reader.read(),
+        }
+    }
+
+    fn pull(&self) -> Result<Snapshot> {
+        match self {
+            Base::Database(database) => database.pull(),
+            Base::ReadOnly(reader) => reader.pull(),
         }
     }
 }
@@ -115,6 +124,10 @@ impl<'db> Session<'db> {
                 let [] = words.exactly()?;
                 self.rollback().map(|()| Answer::Done)
             }
+            Run::Pull => {
+                let [] = words.exactly()?;
+                self.pull(screen).map(|()| Answer::Done)
+            }
             Run::Quit => {
                 let [] = words.exactly()?;
                 Ok(Answer::Quit)
@@ -152,6 +165,18 @@ impl<'db> Session<'db> {
     /// Gives the schema as the session sees it.
     pub(crate) fn schema(&self) -> std::sync::Arc<Schema> {
         self.look(|present| present.schema().clone())
+    }
+
+    /// Brings in what others committed, and says up to where.
+    fn pull(&self, screen: &mut Screen) -> Result<()> {
+        if self.is_open() {
+            return Err(Error::invalid(
+                "a transaction has begun, and sees all that was committed before it did; end it with \
+                 commit or rollback first",
+            ));
+        }
+        let txid = self.base.pull()?.txid();
+        screen.output.line(&format!("pulled up to txid={txid}"))
     }
 
     /// Looks at what there is, pending changes included.

@@ -56,6 +56,46 @@ fn a_second_writer_is_told_who_is_the_first() {
 }
 
 #[test]
+fn shared_shells_write_in_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    let shared = ["shell", "--shared", "a.annals"];
+    let mut command = annals(dir.path(), &shared);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut answer = |script: &str| {
+        writeln!(input, "{script}").unwrap();
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        line
+    };
+    let first = answer("create_table t\nadd_field t x int32\ncommit");
+    assert!(first.starts_with("committed txid=1 "), "{first}");
+
+    let second = succeed(dir.path(), &shared, "insert t 1\n");
+    assert!(second.starts_with("committed txid=2 "), "{second}");
+    assert_eq!(answer("pull"), "pulled up to txid=2\n");
+    let refused = run(dir.path(), &["shell", "a.annals"], b"insert t 1\n");
+    assert_eq!(refused.status.code(), Some(1));
+
+    // Pending changes hold the turn; a reader needs none, and doesn't see them.
+    assert_eq!(answer("insert t 2\nrecord t 1"), "id  1\n");
+    assert_eq!(answer(""), "x   2\n");
+    let options = annals::Options::new().shared(true);
+    let hasty = options.lock_timeout(std::time::Duration::from_millis(50));
+    let busy = hasty.open(dir.path().join("a.annals")).unwrap_err();
+    assert_eq!(busy.kind(), annals::ErrorKind::Busy, "{busy}");
+    let seen = succeed(dir.path(), &["shell", "--read-only", "a.annals"], "pull\ntable t\n");
+    assert!(seen.starts_with("pulled up to txid=2\n") && seen.ends_with("\n1 row\n"), "{seen}");
+
+    let third = answer("commit");
+    assert!(third.starts_with("committed txid=3 "), "{third}");
+    drop(input);
+    assert!(child.wait().unwrap().success());
+    assert!(succeed(dir.path(), &["check", "a.annals"], "").contains("2 rows"));
+}
+
+#[test]
 fn a_killed_shell_loses_only_what_was_not_committed() {
     let dir = tempfile::tempdir().unwrap();
     let mut command = annals(dir.path(), &["shell", "a.annals", "--level", "soft"]);
