@@ -241,7 +241,8 @@ impl Options {
         let settled = match joins {
             true => journal::join(&survey),
             false => {
-                let careful = Careful { directory: &*directory, name, survey: &survey, recovery };
+                let careful =
+                    Careful { directory: &*directory, name, survey: &survey, recovery, others };
                 careful.settle(self, &*storage, is_new)?
             }
         };

@@ -17,7 +17,7 @@
 //! less of a tail that was never known to be durable.
 
 use super::checkpoints::{FLUSHES_AT_FIRST, zero};
-use super::format::{Point, Slot};
+use super::format::{Live, Point, Slot};
 use super::head;
 use super::mistakes::{Mistake, is_made};
 use super::reader::FrameReader;
@@ -134,6 +134,26 @@ pub(crate) fn join(survey: &Survey) -> Settled {
     let slots = Slots::found(&survey.head, FLUSHES_AT_FIRST);
     let zeroed_to = survey.len.max(survey.end.position);
     Settled { recovered: Recovered::default(), zeroed_to, slots }
+}
+
+/// Does what [`settle`] does, where other processes have the journal open: should this one end in the
+/// midst of it, or a flush fail, the next one that writes does it all again.
+pub(crate) fn settle_among_others(
+    storage: &dyn Storage,
+    directory: &dyn Directory,
+    name: &str,
+    survey: &Survey,
+    recovery: Recovery,
+) -> Result<Settled> {
+    let shown = directory.display(name);
+    refuse(&shown, survey, recovery)?;
+    if let Some(live) = survey.head.live.filter(|live| !live.suspect)
+        && !is_made(Mistake::RecoveryNotMarked)
+    {
+        head::write_live(storage, &Live { suspect: true, ..live })
+            .map_err(|error| Error::io(format!("{shown}: can't write the live block"), error))?;
+    }
+    settle(storage, directory, name, survey, recovery)
 }
 
 /// Makes the journal fit to be written, or refuses.
