@@ -89,7 +89,7 @@ pub enum Mistake {
 
 impl Mistake {
     /// All mistakes.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 39] = [
         Self::CommitNotFlushed,
         Self::SlotBeforeFlush,
         Self::UnflushedClaimed,
@@ -121,6 +121,14 @@ impl Mistake {
         Self::ShownSlotNotFlushed,
         Self::ShownSlotNotRewritten,
         Self::ProofCutFirst,
+        Self::CutNotMarked,
+        Self::SuspectTrusted,
+        Self::OthersNotLookedAt,
+        Self::SlotsOfOthersNotSeen,
+        Self::ClosedAmongOthers,
+        Self::TurnEndedEarly,
+        Self::FailedFlushNotTold,
+        Self::RecoveryNotMarked,
     ];
 }
 
