@@ -110,7 +110,7 @@ pub(super) struct Careful<'a> {
     pub(super) name: &'a str,
     pub(super) survey: &'a Survey,
     pub(super) recovery: Recovery,
-    /// Whether other handles have the file open for writing too.
+    /// Whether other processes have the file open too.
     pub(super) others: bool,
 }
 
@@ -123,13 +123,9 @@ impl Careful<'_> {
         is_new: bool,
     ) -> Result<Settled> {
         let copy = if is_new { None } else { self.ask(options, storage)? };
-        let Self { directory, name, survey, recovery, .. } = *self;
-        if self.others {
-            let shown = directory.display(name);
-            journal::refuse(&shown, survey, recovery)?;
-            journal::mark(storage, &shown, survey)?;
-        }
-        let mut settled = journal::settle(storage, directory, name, survey, recovery)?;
+        let Self { directory, name, survey, recovery, others } = *self;
+        let settle = if others { journal::settle_among_others } else { journal::settle };
+        let mut settled = settle(storage, directory, name, survey, recovery)?;
         settled.recovered.copied_to = copy;
         Ok(settled)
     }

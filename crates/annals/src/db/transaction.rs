@@ -7,7 +7,7 @@ use annals_schema::{Command, FieldNumber, RowId, TableNumber, Timestamp, ValueRe
 use super::database::{Database, Writing, this_thread};
 use super::group::Written;
 use crate::event::Event;
-use crate::journal::{Level, Point};
+use crate::journal::{Level, Mistake, Point, is_made};
 use crate::store::{Uniqueness, View};
 use crate::{Error, Result};
 
@@ -291,10 +291,11 @@ impl<'db> Transaction<'db> {
         self.usable()?;
         let (database, level) = (self.database, self.level);
         if self.is_empty() {
-            let point = self.writing.writer.committed();
             if level.flushes() && database.sharing().is_some() {
+                // While it is this process's turn, so that the others are told if it fails.
                 database.harden()?;
             }
+            let point = self.writing.writer.committed();
             return Ok(Pending { database, point, level, is_empty: true });
         }
         self.writing.store.check_unique()?;
@@ -308,6 +309,9 @@ impl<'db> Transaction<'db> {
         database.wake_keeper();
         if database.sharing().is_some() {
             // The others build on it as soon as the turn ends.
+            if is_made(Mistake::TurnEndedEarly) {
+                database.end_turn();
+            }
             database.group().wait(point)?;
         }
         Ok(Pending { database, point, level, is_empty: false })

@@ -116,6 +116,10 @@ impl Checkpoints {
         let mut progress = lock(&self.progress);
         progress.acknowledged = end;
         progress.told = head.live;
+        if head.live.is_some_and(|live| !live.suspect) {
+            // Whatever this process left, another one has recovered.
+            self.is_suspect.store(false, Ordering::Release);
+        }
         let kept = slots.kept();
         for point in [Some(kept), told.map(|_| end)].into_iter().flatten() {
             if point.position > progress.durable.position {
@@ -141,9 +145,18 @@ impl Checkpoints {
         self.space.set(settled.zeroed_to);
     }
 
-    /// Tells whether what the live block says is what this handle told last.
+    /// Tells whether what the live block says is what this handle told last, and the slots are as it
+    /// left them: another process may have ended in the midst of writing one.
     pub(crate) fn is_unchanged(&self, live: &Live) -> bool {
-        lock(&self.progress).told == Some(*live) && !live.suspect
+        if lock(&self.progress).told != Some(*live) || live.suspect {
+            return false;
+        }
+        let newest = lock(&self.slots).newest();
+        let [first, second] = head::slots(&*self.storage, self.header);
+        let is_same = first.zip(second).is_some_and(|(first, second)| {
+            first.point.position.max(second.point.position) == newest.position
+        });
+        is_same || is_made(Mistake::SlotsOfOthersNotSeen)
     }
 
     pub(super) fn flushes_begun(&self) -> u64 {
@@ -369,7 +382,7 @@ impl Checkpoints {
     pub(crate) fn cut(&self, point: Point, dirty_to: u64) -> Result<()> {
         self.check_usable()?;
         let io = |error| Error::io(format!("{}: can't cut the journal", self.name), error);
-        if self.is_shared {
+        if self.is_shared && !is_made(Mistake::CutNotMarked) {
             // Should this process end in the midst of it, the next one that writes recovers first.
             self.is_suspect.store(true, Ordering::Release);
             self.tell()?;

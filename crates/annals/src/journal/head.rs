@@ -183,6 +183,11 @@ fn read_slot(storage: &dyn Storage, block: u64, hash: u64, name: &str) -> Result
     Ok(first.filter(|_| first == second || is_made(Mistake::TornSlotTrusted)))
 }
 
+/// Gives what the slots tell; none for one that isn't whole, or can't be read.
+pub(super) fn slots(storage: &dyn Storage, header: u64) -> [Option<Slot>; 2] {
+    SLOT_AT.map(|block| read_slot(storage, block, header, "").ok().flatten())
+}
+
 fn read_live(storage: &dyn Storage, name: &str) -> Result<Option<Live>> {
     for copy in LIVE_COPY_AT {
         let bytes = read_array::<COPY_LEN>(storage, LIVE_AT + copy, name)?;

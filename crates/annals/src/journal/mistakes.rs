@@ -69,11 +69,27 @@ pub enum Mistake {
     ShownSlotNotRewritten,
     /// Recovery cuts the frames that alone show that the last commit counts before a slot tells it.
     ProofCutFirst,
+    /// In shared mode a rollback doesn't set the suspect mark before it begins.
+    CutNotMarked,
+    /// In shared mode the suspect mark is ignored.
+    SuspectTrusted,
+    /// In shared mode a process goes on from the end that it knows.
+    OthersNotLookedAt,
+    /// In shared mode a process doesn't see that another one ended in the midst of writing a slot.
+    SlotsOfOthersNotSeen,
+    /// In shared mode a process closes the journal though others have it open.
+    ClosedAmongOthers,
+    /// In shared mode the turn ends before the commit is acknowledged.
+    TurnEndedEarly,
+    /// In shared mode nobody is told of a flush that failed outside of a transaction.
+    FailedFlushNotTold,
+    /// In shared mode a recovery doesn't set the suspect mark before it begins.
+    RecoveryNotMarked,
 }
 
 impl Mistake {
     /// All mistakes.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 39] = [
         Self::CommitNotFlushed,
         Self::SlotBeforeFlush,
         Self::UnflushedClaimed,
@@ -105,6 +121,14 @@ impl Mistake {
         Self::ShownSlotNotFlushed,
         Self::ShownSlotNotRewritten,
         Self::ProofCutFirst,
+        Self::CutNotMarked,
+        Self::SuspectTrusted,
+        Self::OthersNotLookedAt,
+        Self::SlotsOfOthersNotSeen,
+        Self::ClosedAmongOthers,
+        Self::TurnEndedEarly,
+        Self::FailedFlushNotTold,
+        Self::RecoveryNotMarked,
     ];
 }
 

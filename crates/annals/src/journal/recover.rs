@@ -137,13 +137,24 @@ pub(crate) fn join(survey: &Survey) -> Settled {
     Settled { recovered: Recovered::default(), zeroed_to, slots }
 }
 
-/// Marks a journal that others have open too as suspect, before it is settled: if that doesn't come to its
-/// end, what is left may look whole, and the next one must do it again.
-pub(crate) fn mark(storage: &dyn Storage, name: &str, survey: &Survey) -> Result<()> {
-    let Survey { end, hard, .. } = *survey;
-    let (pid, hard) = (std::process::id(), hard.min(end.position));
-    head::write_live(storage, &Live { pid, soft: end, hard, suspect: true })
-        .map_err(|error| Error::io(format!("{name}: can't write the live block"), error))
+/// Does what [`settle`] does, where other processes have the journal open: should this one end in the
+/// midst of it, or a flush fail, the next one that writes does it all again.
+pub(crate) fn settle_among_others(
+    storage: &dyn Storage,
+    directory: &dyn Directory,
+    name: &str,
+    survey: &Survey,
+    recovery: Recovery,
+) -> Result<Settled> {
+    let shown = directory.display(name);
+    refuse(&shown, survey, recovery)?;
+    if !is_made(Mistake::RecoveryNotMarked) {
+        let Survey { end, hard, .. } = *survey;
+        let (pid, hard) = (std::process::id(), hard.min(end.position));
+        head::write_live(storage, &Live { pid, soft: end, hard, suspect: true })
+            .map_err(|error| Error::io(format!("{shown}: can't write the live block"), error))?;
+    }
+    settle(storage, directory, name, survey, recovery)
 }
 
 /// Makes the journal fit to be written, or refuses.

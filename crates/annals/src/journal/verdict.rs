@@ -1,6 +1,7 @@
 //! The verdict on a journal: what a survey amounts to, and how to say it.
 
-use super::format::Slot;
+use super::format::{Live, Slot};
+use super::mistakes::{Mistake, is_made};
 use super::recover::Recovery;
 use super::survey::Survey;
 use crate::Error;
@@ -32,7 +33,8 @@ impl Survey {
     /// nothing that failed. Or else it was interrupted, perhaps behind a flush that failed: then the
     /// frames are whole, but no later flush covers them.
     pub(crate) fn is_told(&self) -> bool {
-        self.head.live.is_some_and(|live| !live.suspect && live.soft == self.end)
+        let is_told = |live: Live| !live.suspect && live.soft == self.end;
+        self.head.live.is_some_and(is_told) || is_made(Mistake::SuspectTrusted)
     }
 
     /// Tells whether a commit may lie in what follows the end.

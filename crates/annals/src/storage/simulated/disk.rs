@@ -13,7 +13,11 @@ use super::machine::Machine;
 use super::plan::{Fault, ReadFault};
 use crate::storage::{Access, Directory, Storage, check_name};
 
-/// A simulated disk with one directory; a clone is another handle of the same disk.
+/// What is done before an operation.
+type Interruption = Box<dyn FnOnce() + Send>;
+
+/// A simulated disk with one directory; a clone is another handle of the same disk, in the same
+/// process.
 ///
 /// *Operations* are what changes something: writes, changes of length, flushes, and changes of
 /// names. They are counted from 0, and each has one line in the transcript. (A crash at anything
@@ -23,6 +27,9 @@ use crate::storage::{Access, Directory, Storage, check_name};
 #[derive(Clone)]
 pub struct SimulatedDisk {
     machine: Arc<Mutex<Machine>>,
+    interruption: Arc<Mutex<Option<(u64, Interruption)>>>,
+    /// The process whose handle this is.
+    process: u64,
 }
 
 impl SimulatedDisk {
@@ -33,11 +40,31 @@ impl SimulatedDisk {
     }
 
     pub(super) fn from_machine(machine: Machine) -> Self {
-        Self { machine: Arc::new(Mutex::new(machine)) }
+        Self { machine: Arc::new(Mutex::new(machine)), interruption: Arc::default(), process: 0 }
     }
 
     pub(super) fn machine(&self) -> MutexGuard<'_, Machine> {
-        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        machine.acting = self.process;
+        machine
+    }
+
+    /// Does what is to be done before the next operation, if that is now.
+    pub(super) fn interrupt(&self) {
+        let mut interruption = self.interruption.lock().unwrap_or_else(PoisonError::into_inner);
+        let operations = self.machine().operations;
+        let now = interruption.take_if(|(operation, _)| *operation <= operations);
+        drop(interruption);
+        if let Some((_, act)) = now {
+            act();
+        }
+    }
+
+    /// Gives a handle of the same disk in another process, which may be [killed](Self::kill_at) alone.
+    #[must_use]
+    pub fn process(&self) -> Self {
+        let process = self.machine().new_process();
+        Self { process, ..self.clone() }
     }
 
     /// Gives the seed.
@@ -107,6 +134,18 @@ impl SimulatedDisk {
     /// Lets an operation and all after it fail.
     pub fn fail_from(&self, operation: u64, fault: Fault) {
         self.machine().plan.add_from(operation, fault);
+    }
+
+    /// Lets the process die whose operation this one is: it fails in this way, and so does all that the
+    /// process does from then on. Its locks go with its handles. Other processes go on.
+    pub fn kill_at(&self, operation: u64, fault: Fault) {
+        self.machine().plan.kill_at = Some((operation, fault));
+    }
+
+    /// Does something right before an operation, as another process might.
+    pub fn interrupt_at(&self, operation: u64, act: impl FnOnce() + Send + 'static) {
+        let interruption = Some((operation, Box::new(act) as Interruption));
+        *self.interruption.lock().unwrap_or_else(PoisonError::into_inner) = interruption;
     }
 
     /// Lets one read fail.
@@ -216,6 +255,7 @@ impl Directory for SimulatedDisk {
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
         check_name(name)?;
+        self.interrupt();
         let mut machine = self.machine();
         machine.check_free(name)?;
         let inode = machine.change(format!("create {name}"), |machine, at| {
@@ -230,6 +270,7 @@ impl Directory for SimulatedDisk {
     fn link(&self, from: &str, to: &str) -> io::Result<()> {
         check_name(from)?;
         check_name(to)?;
+        self.interrupt();
         let mut machine = self.machine();
         let inode = machine.lookup(from)?;
         machine.check_free(to)?;
@@ -243,6 +284,7 @@ impl Directory for SimulatedDisk {
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         check_name(from)?;
         check_name(to)?;
+        self.interrupt();
         let mut machine = self.machine();
         let inode = machine.lookup(from)?;
         machine.change(format!("rename {from} {to}"), |machine, at| {
@@ -258,6 +300,7 @@ impl Directory for SimulatedDisk {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         check_name(name)?;
+        self.interrupt();
         let mut machine = self.machine();
         let inode = machine.lookup(name)?;
         machine.change(format!("remove {name}"), |machine, at| {
@@ -275,6 +318,7 @@ impl Directory for SimulatedDisk {
     }
 
     fn flush(&self) -> io::Result<()> {
+        self.interrupt();
         self.machine().flush_directory()
     }
 

@@ -28,16 +28,19 @@ impl Storage for SimulatedFile {
 
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         check_writable(self.access)?;
+        self.disk.interrupt();
         self.disk.machine().write(self.inode, &self.name, offset, data)
     }
 
     fn flush(&self) -> io::Result<()> {
         check_writable(self.access)?;
+        self.disk.interrupt();
         self.disk.machine().flush(self.inode, &self.name)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         check_writable(self.access)?;
+        self.disk.interrupt();
         self.disk.machine().set_len(self.inode, &self.name, len)
     }
 

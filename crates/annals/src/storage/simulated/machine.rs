@@ -1,12 +1,12 @@
 //! The state of a simulated disk, and what each operation does to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use super::Rng;
 use super::fact::Fact;
 use super::inode::{Inode, LARGEST_FILE, SECTOR_SIZE};
-use super::plan::{Fault, Plan, ReadFault, input_output, no_space, power_off};
+use super::plan::{Fault, Plan, ReadFault, input_output, killed, no_space, power_off};
 use crate::storage::check_fixed_len;
 
 /// A disk with one directory, the plan of what goes wrong with it, and what has happened.
@@ -20,6 +20,10 @@ pub(super) struct Machine {
     pub(super) reads: u64,
     pub(super) transcript: Vec<String>,
     pub(super) is_off: bool,
+    /// The process that does the next thing.
+    pub(super) acting: u64,
+    dead: BTreeSet<u64>,
+    next_process: u64,
     next_inode: u64,
     next_handle: u64,
     rng: Rng,
@@ -41,6 +45,9 @@ impl Machine {
             reads: 0,
             transcript: Vec::new(),
             is_off: false,
+            acting: 0,
+            dead: BTreeSet::new(),
+            next_process: 1,
             next_inode,
             next_handle: 1,
             rng: Rng::new(seed),
@@ -58,8 +65,18 @@ impl Machine {
         fork
     }
 
+    /// Fails if the power is off, or the process is dead.
     pub(super) fn check_power(&self) -> io::Result<()> {
-        if self.is_off { Err(power_off()) } else { Ok(()) }
+        match self.is_off {
+            true => Err(power_off()),
+            false if self.dead.contains(&self.acting) => Err(killed()),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) const fn new_process(&mut self) -> u64 {
+        self.next_process += 1;
+        self.next_process - 1
     }
 
     /// Gives the file that a name leads to.
@@ -113,6 +130,9 @@ impl Machine {
         let trouble = if self.plan.crash_at == Some(number) {
             self.is_off = true;
             Some(Trouble::Crash)
+        } else if let Some((_, fault)) = self.plan.kill_at.filter(|(at, _)| *at == number) {
+            self.dead.insert(self.acting);
+            Some(Trouble::Fault(fault))
         } else {
             self.plan.fault_at(number).map(Trouble::Fault)
         };

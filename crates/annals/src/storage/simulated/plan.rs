@@ -44,6 +44,8 @@ pub enum ReadFault {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
     pub(super) crash_at: Option<u64>,
+    /// At which operation the process dies whose it is, and how that one fails.
+    pub(super) kill_at: Option<(u64, Fault)>,
     faults: BTreeMap<u64, Fault>,
     fault_from: Option<(u64, Fault)>,
     read_faults: BTreeMap<u64, ReadFault>,
@@ -125,6 +127,10 @@ pub(super) fn power_off() -> io::Error {
 
 pub(super) fn input_output() -> io::Error {
     io::Error::other("input/output error (simulated)")
+}
+
+pub(super) fn killed() -> io::Error {
+    io::Error::other("the process was killed (simulated)")
 }
 
 pub(super) fn no_space() -> io::Error {

@@ -19,7 +19,7 @@ use annals::storage::simulated::{CrashStates, Fault, Rng, SimulatedDisk};
 use super::history::{Checked, History};
 use super::judge;
 use super::workload::{Step, named};
-use super::world::{End, Errors, Stop, World};
+use super::world::{End, Errors, Sharing, Stop, World};
 
 /// How much is explored.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +42,8 @@ pub(super) struct Effort {
 pub(super) struct Explorer {
     pub(super) effort: Effort,
     only: Option<String>,
+    /// Whether half of the states are opened in shared mode.
+    pub(super) shares: bool,
     states: AtomicU64,
     /// The states that were tried, so that none is tried twice.
     seen: Mutex<HashSet<u64>>,
@@ -100,7 +102,7 @@ pub(super) type Make<'a> = &'a dyn Fn() -> SimulatedDisk;
 impl Explorer {
     pub(super) fn new(effort: Effort) -> Self {
         let only = std::env::var("ANNALS_TEST_CRASH").ok().map(|place| place + "/");
-        Self { effort, only, states: AtomicU64::new(0), seen: Mutex::default() }
+        Self { effort, only, shares: false, states: AtomicU64::new(0), seen: Mutex::default() }
     }
 
     /// Gives how many states were opened.
@@ -238,7 +240,7 @@ impl Explorer {
 
     /// Opens one state, judges it, goes on. Gives how many operations there were, up to a few behind
     /// the opening; none if this was done already, or isn't wanted.
-    fn state(
+    pub(super) fn state(
         &self,
         place: &str,
         make: Make<'_>,
@@ -254,11 +256,41 @@ impl Explorer {
         }
         self.count_one();
         let before = disk.operations();
-        let looked = catch_unwind(AssertUnwindSafe(|| look(&disk, history, at_least)));
+        let looked =
+            catch_unwind(AssertUnwindSafe(|| self.look(place, &disk, (history, at_least))));
         let opening = looked
             .unwrap_or_else(|_| Err("panicked".to_owned()))
             .map_err(|text| format!("{place}: {text}\n{}", disk.transcript()))?;
         Ok(Some((disk.operations() - before).min(opening + 8)))
+    }
+
+    /// Opens, judges, goes on. Gives how many operations the opening took.
+    fn look(
+        &self,
+        place: &str,
+        disk: &SimulatedDisk,
+        (history, at_least): (&History, usize),
+    ) -> Checked<u64> {
+        let before = judge::before(disk, history)?;
+        let mut world = self.world(place, disk.clone(), history, Errors::Fatal);
+        let started = disk.operations();
+        let finish = |stop| match stop {
+            Stop::Broken(text) => text,
+            Stop::Died => "died, though the power is on".to_owned(),
+        };
+        world.open(at_least).map_err(finish)?;
+        let opening = disk.operations() - started;
+        judge::opened(disk, &before, world.database())?;
+        go_on(&mut world).map_err(|stop| format!("going on: {}", finish(stop)))?;
+        Ok(opening)
+    }
+
+    /// Gives a world with a disk that a crash left.
+    fn world(&self, place: &str, disk: SimulatedDisk, history: &History, errors: Errors) -> World {
+        let mut world = World::new(disk, 1, history.clone(), errors);
+        let is_shared = self.shares && hash(place.as_bytes()).is_multiple_of(2);
+        world.sharing = is_shared.then(Sharing::default);
+        world
     }
 
     /// Tells whether this state, with these promises, wasn't tried yet.
@@ -290,7 +322,7 @@ impl Explorer {
             }
             let disk = make();
             disk.crash_at(disk.operations() + operation);
-            let mut world = World::new(disk, 1, history.clone(), Errors::Fatal);
+            let mut world = self.world(&place, disk, history, Errors::Fatal);
             if let Err(Stop::Broken(text)) = world.open(at_least).and_then(|()| go_on(&mut world)) {
                 return Err(format!("{place}: {text}"));
             }
@@ -304,7 +336,7 @@ impl Explorer {
                 }
                 let disk = make();
                 trouble.plan(&disk, disk.operations() + operation);
-                let mut world = World::new(disk, 1, history.clone(), Errors::Faults);
+                let mut world = self.world(&place, disk, history, Errors::Faults);
                 let write = Step::Write { rows: 1, level: Level::Soft };
                 if let Err(Stop::Broken(text)) =
                     world.open(at_least).and_then(|()| world.step(write))
@@ -352,22 +384,6 @@ pub(super) fn count(workload: &str) -> Checked<u64> {
         run(workload, Errors::Fatal, |_| ()).map_err(|text| format!("{workload}: {text}"))?;
     assert_eq!(end, End::Finished, "nothing went wrong");
     Ok(world.disk.operations())
-}
-
-/// Opens, judges, goes on. Gives how many operations the opening took.
-fn look(disk: &SimulatedDisk, history: &History, at_least: usize) -> Checked<u64> {
-    let before = judge::before(disk, history)?;
-    let mut world = World::new(disk.clone(), 1, history.clone(), Errors::Fatal);
-    let started = disk.operations();
-    let finish = |stop| match stop {
-        Stop::Broken(text) => text,
-        Stop::Died => "died, though the power is on".to_owned(),
-    };
-    world.open(at_least).map_err(finish)?;
-    let opening = disk.operations() - started;
-    judge::opened(disk, &before, world.database())?;
-    go_on(&mut world).map_err(|stop| format!("going on: {}", finish(stop)))?;
-    Ok(opening)
 }
 
 /// Writes some more, closes and opens.

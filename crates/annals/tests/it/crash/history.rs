@@ -158,6 +158,50 @@ impl History {
         Ok(())
     }
 
+    /// Checks what one of several handles shows: a state that was, not before transaction `from`. It will
+    /// not be taken back as long as the power is on; whether it is durable is another question. Gives
+    /// its txid.
+    pub(super) fn shown(&mut self, txid: u64, state: State, from: usize) -> Checked<usize> {
+        let txid = usize::try_from(txid).unwrap();
+        if txid < from || txid > self.submitted() {
+            let upto = self.submitted();
+            return Err(format!("shows transaction {txid}, but {from} to {upto} is promised"));
+        }
+        let count = txid.saturating_sub(self.acknowledged());
+        self.states.extend(self.pending.drain(..count).map(|(state, _)| state));
+        if self.states[txid] == state {
+            return Ok(txid);
+        }
+        Err(format!("is not the state after transaction {txid}"))
+    }
+
+    /// Notes what a handle saw that has the turn: what isn't there now will never be.
+    pub(super) fn settled(&mut self, txid: u64) -> Checked {
+        let txid = usize::try_from(txid).unwrap();
+        if txid < self.acknowledged() || txid > self.submitted() {
+            let (from, to) = (self.acknowledged(), self.submitted());
+            return Err(format!("transaction {txid} is the last one, but {from} to {to} may be"));
+        }
+        let count = txid - self.acknowledged();
+        self.states.extend(self.pending.drain(..count).map(|(state, _)| state));
+        self.pending.clear();
+        Ok(())
+    }
+
+    /// Notes that somebody was shown this transaction as a hard one. Should its commit be a half one,
+    /// only those before it are durable.
+    pub(super) fn shown_as_hard(&mut self, txid: usize) {
+        self.durable = self.durable.max(txid.saturating_sub(1));
+    }
+
+    /// As [`opened`](Self::opened), where others have the file open: nothing need have been flushed.
+    pub(super) fn joined(&mut self, database: &Database, at_least: usize) -> Checked {
+        let durable = self.durable;
+        self.opened(database, at_least)?;
+        self.durable = durable;
+        Ok(())
+    }
+
     /// Notes that the database was closed: all that was handed in is acknowledged and durable.
     pub(super) fn close(&mut self) {
         self.acknowledge(self.submitted());

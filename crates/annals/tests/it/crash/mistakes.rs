@@ -14,7 +14,7 @@ use super::recovery::doubt;
 /// How one kind of test explores one workload.
 type Test = (&'static str, &'static str, fn(&Explorer, &str) -> Checked);
 
-const TESTS: [Test; 11] = [
+const TESTS: [Test; 13] = [
     ("a_doubtful_commit_counts_by_its_slot", "levels", |_, _| doubt()),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::power),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::kill),
@@ -26,6 +26,8 @@ const TESTS: [Test; 11] = [
     ("power_cut_while_commits_are_pending", "pipelined", Explorer::faults),
     ("power_cut_in_long_transactions", "streaming", Explorer::power),
     ("power_cut_in_long_transactions", "streaming", Explorer::kill),
+    ("process_killed_while_others_have_the_file_open", "shared", Explorer::shared),
+    ("process_killed_in_long_transactions_of_several", "sharedlong", Explorer::shared),
 ];
 
 /// Makes no mistake again when it goes.
@@ -43,11 +45,12 @@ fn find(mistake: Option<Mistake>, is_wanted: impl Fn(&str) -> bool) -> Option<St
     let _made = Made;
     TESTS.into_iter().filter(|(name, ..)| is_wanted(name)).find_map(|(name, kind, how)| {
         let (samples, again, killed) = match kind {
-            "streaming" => ([6, 2, 0], [0, 0], 0),
+            "streaming" | "sharedlong" => ([6, 2, 0], [0, 0], 0),
             _ => ([8, 4, 0], [4, 0], 300),
         };
         let reads = if name == "every_read_goes_wrong" { 100 } else { 0 };
-        let effort = Effort { few: [8, 16, 0], samples, again, killed, faults: 3, reads };
+        let faults = if kind == "sharedlong" { 20 } else { 3 };
+        let effort = Effort { few: [8, 16, 0], samples, again, killed, faults, reads };
         let workloads = if mistake.is_some() { 12 } else { 3 };
         // Each on its own: states that were tried with one mistake aren't tried with the next.
         (0..workloads).find_map(|seed| how(&Explorer::new(effort), &format!("{kind}-{seed}")).err())
@@ -66,9 +69,15 @@ fn documented(document: &str, mistake: Mistake) -> String {
 fn each_mistake_is_found() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/crash.md");
     let document = std::fs::read_to_string(path).unwrap();
+    // Those that are named there, if any are.
+    let only = std::env::var("ANNALS_TEST_MISTAKES").ok();
     let (next, missed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some(mistake) = Mistake::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let name = format!("{mistake:?}");
+            if only.as_ref().is_some_and(|only| only.split(',').all(|one| one != name)) {
+                continue;
+            }
             let started = SystemClock.elapsed();
             let test = documented(&document, *mistake);
             let found = find(Some(*mistake), |name| name == test);

@@ -7,6 +7,7 @@
 
 mod background;
 mod changes;
+mod crew;
 mod explore;
 mod faults;
 mod history;
@@ -15,6 +16,7 @@ mod mistakes;
 mod pipeline;
 mod reading;
 mod recovery;
+mod sharing;
 mod upgrading;
 mod workload;
 mod world;
@@ -79,7 +81,8 @@ fn explore(what: &str, kind: &Kind, how: impl Fn(&Explorer, &str) -> Checked + S
             if seed >= kind.count[full] {
                 break;
             }
-            let explorer = Explorer::new(kind.effort[full]);
+            let mut explorer = Explorer::new(kind.effort[full]);
+            explorer.shares = kind.workloads.starts_with("shared");
             let explored = how(&explorer, &format!("{}-{seed}", kind.workloads));
             states.fetch_add(explorer.states(), Ordering::Relaxed);
             if let Err(text) = explored {
@@ -113,7 +116,7 @@ fn say(what: &str, states: u64, more: &str) {
 
 #[test]
 fn power_cut_at_every_operation() {
-    let kind = Kind { workloads: "mixed", count: [30, 160], effort: SHORT };
+    let kind = Kind { workloads: "mixed", count: [30, 320], effort: SHORT };
     explore("power cuts", &kind, Explorer::power);
 }
 
@@ -125,14 +128,14 @@ fn process_killed_at_every_operation() {
 
 #[test]
 fn every_operation_fails_in_every_way() {
-    let kind = Kind { workloads: "mixed", count: [12, 90], effort: SHORT };
+    let kind = Kind { workloads: "mixed", count: [12, 150], effort: SHORT };
     explore("faults", &kind, Explorer::faults);
 }
 
 #[test]
 fn every_read_goes_wrong() {
     let reads = |effort: Effort| Effort { reads: 200, ..effort };
-    let kind = Kind { workloads: "mixed", count: [10, 80], effort: SHORT.map(reads) };
+    let kind = Kind { workloads: "mixed", count: [10, 160], effort: SHORT.map(reads) };
     explore("reads", &kind, Explorer::reads);
 }
 
@@ -144,7 +147,7 @@ fn power_cut_while_commits_are_pending() {
 
 #[test]
 fn power_cut_after_commits_of_each_level() {
-    let kind = Kind { workloads: "levels", count: [10, 60], effort: SHORT };
+    let kind = Kind { workloads: "levels", count: [10, 240], effort: SHORT };
     explore("levels", &kind, all);
 }
 
@@ -175,8 +178,20 @@ fn power_cut_in_long_transactions() {
 #[test]
 fn power_cut_on_a_disk_that_leaves_garbage() {
     let again = |effort: Effort| Effort { again: [0, 0], reads: 0, ..effort };
-    let kind = Kind { workloads: "padded", count: [10, 80], effort: SHORT.map(again) };
+    let kind = Kind { workloads: "padded", count: [10, 160], effort: SHORT.map(again) };
     explore("garbage, with padding", &kind, Explorer::garbage);
+}
+
+#[test]
+fn process_killed_while_others_have_the_file_open() {
+    let kind = Kind { workloads: "shared", count: [6, 60], effort: SHORT };
+    explore("several processes", &kind, Explorer::shared);
+}
+
+#[test]
+fn process_killed_in_long_transactions_of_several() {
+    let kind = Kind { workloads: "sharedlong", count: [2, 4], effort: LONG };
+    explore("several processes, long", &kind, Explorer::shared);
 }
 
 /// Explores a workload in all ways.

@@ -1,6 +1,7 @@
 //! A database on a simulated disk, with the history of what it promised.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk, is_power_off};
 use annals::storage::{Clock, Directory};
@@ -48,6 +49,15 @@ impl From<String> for Stop {
     }
 }
 
+/// How a handle is, in shared mode.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sharing {
+    /// Whether others have the file open.
+    pub(super) joins: bool,
+    /// Whether an error was the last thing that the handle could give.
+    pub(super) poisoned: bool,
+}
+
 pub(super) struct World {
     pub(super) disk: SimulatedDisk,
     clock: Arc<SimulatedClock>,
@@ -58,6 +68,8 @@ pub(super) struct World {
     pub(super) padded: bool,
     /// Whether the background thread runs.
     pub(super) background: bool,
+    /// How it shares the file with others, if it does.
+    pub(super) sharing: Option<Sharing>,
     pub(super) rng: Rng,
 }
 
@@ -65,7 +77,8 @@ impl World {
     pub(super) fn new(disk: SimulatedDisk, seed: u64, history: History, errors: Errors) -> Self {
         let clock = Arc::new(SimulatedClock::new(seed));
         let rng = Rng::new(seed);
-        Self { disk, clock, database: None, history, errors, padded: false, background: false, rng }
+        let (padded, background, sharing) = (false, false, None);
+        Self { disk, clock, database: None, history, errors, padded, background, sharing, rng }
     }
 
     /// Opens the database, whatever it holds.
@@ -74,6 +87,10 @@ impl World {
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
         let options = Options::new().background(self.background);
         let options = if self.padded { options.sector_padding(4096) } else { options };
+        let options = match self.sharing {
+            Some(_) => options.shared(true).lock_timeout(Duration::from_millis(5)),
+            None => options,
+        };
         options.open_in(directory, NAME, clock)
     }
 
@@ -94,6 +111,10 @@ impl World {
         let database = opened.map_err(|error| self.stop("opening", &error))?;
         let before = self.history.clone();
         let opened = match self.history.opened(&database, at_least) {
+            _ if self.sharing.is_some_and(|sharing| sharing.joins) => {
+                self.history = before;
+                self.history.joined(&database, at_least)
+            }
             Err(_) if self.errors == Errors::Misreads => {
                 self.history = before;
                 self.history.opened(&database, at_least)
@@ -120,8 +141,9 @@ impl World {
 
     pub(super) fn step(&mut self, step: Step) -> Result<(), Stop> {
         let done = self.take(step);
-        // Also where the power went off: somebody may have seen it before.
-        if let Some(database) = &self.database {
+        // Also where the power went off: somebody may have seen it before. (Of several handles each may
+        // be at another place.)
+        if let Some(database) = self.database.as_ref().filter(|_| self.sharing.is_none()) {
             self.history.see(database)?;
         }
         done
@@ -153,7 +175,7 @@ impl World {
             Step::HardCheckpoint => {
                 let reached = self.database().hard_checkpoint();
                 if let Ok(point) = reached {
-                    self.history.see(self.database.as_ref().unwrap())?;
+                    self.see_all()?;
                     self.history.hard = point.position;
                     self.history.harden();
                 }
@@ -169,6 +191,15 @@ impl World {
                 self.shrug("closing", closed)?;
                 self.open(self.history.acknowledged())
             }
+        }
+    }
+
+    /// Notes what can be seen of a handle that knows of everything.
+    fn see_all(&mut self) -> Checked {
+        let database = self.database.as_ref().unwrap();
+        match self.sharing {
+            Some(_) => self.history.settled(database.read().txid()),
+            None => self.history.see(database),
         }
     }
 
@@ -212,21 +243,26 @@ impl World {
             Ok(()) if unknown => Err(Stop::Broken("an unknown outcome didn't poison".to_owned())),
             Ok(()) => Ok(()),
             Err(error) if is_power_off(&error) => Err(Stop::Died),
-            Err(error) if error.kind() == ErrorKind::Poisoned => {
-                self.open(self.history.acknowledged())
-            }
+            Err(error) if error.kind() == ErrorKind::Poisoned => self.replace(),
             Err(error) => {
                 // The remains of a transaction could not be cut. The fault is over now.
                 let again = self.database().begin().map(drop);
                 match again {
                     Ok(()) => Ok(()),
-                    Err(again) if again.kind() == ErrorKind::Poisoned => {
-                        self.open(self.history.acknowledged())
-                    }
+                    Err(again) if again.kind() == ErrorKind::Poisoned => self.replace(),
                     Err(again) => Err(self.stop(&format!("beginning after {error}"), &again)),
                 }
             }
         }
+    }
+
+    /// Opens the database again, whose handle is done for; of several handles the others go on first.
+    fn replace(&mut self) -> Result<(), Stop> {
+        match &mut self.sharing {
+            Some(sharing) => sharing.poisoned = true,
+            None => self.open(self.history.acknowledged())?,
+        }
+        Ok(())
     }
 
     /// Runs a transaction, which is rolled back if there is no level.
@@ -235,10 +271,14 @@ impl World {
         level: Option<Level>,
         change: impl Fn(&mut Transaction<'_>, &mut Rng) -> annals::Result<()>,
     ) -> Result<(), Stop> {
-        let Self { database, rng, .. } = self;
-        let mut after = None;
+        let Self { database, rng, history, sharing, .. } = self;
+        let (mut after, mut found) = (None, Ok(()));
         let mut run = || -> annals::Result<()> {
-            let mut tx = database.as_ref().unwrap().begin()?;
+            let database = database.as_ref().unwrap();
+            let mut tx = database.begin()?;
+            if sharing.is_some() {
+                found = history.settled(database.read().txid());
+            }
             change(&mut tx, rng)?;
             let Some(level) = level else { return tx.rollback() };
             tx.set_level(level);
@@ -248,6 +288,7 @@ impl World {
             tx.commit().map(drop)
         };
         let done = run();
+        found?;
         self.settle(done, after, level)
     }
 
@@ -261,7 +302,7 @@ impl World {
         match (done, after, level) {
             (Ok(()), Some(after), Some(level)) => self.history.commit(after, level),
             (Ok(()), _, Some(level)) if level.flushes() => {
-                self.history.see(self.database.as_ref().unwrap())?;
+                self.see_all()?;
                 self.history.harden();
             }
             (Ok(()), ..) => {}
@@ -287,7 +328,9 @@ impl World {
 
     /// Checks that what is read now is the newest state.
     pub(super) fn shows_the_newest(&mut self) -> Result<(), Stop> {
-        let Some(database) = &self.database else { return Ok(()) };
+        let Some(database) = self.database.as_ref().filter(|_| self.sharing.is_none()) else {
+            return Ok(());
+        };
         self.history.see(database)?;
         let now = database.read();
         match self.history.shows_the_newest(&now) {
