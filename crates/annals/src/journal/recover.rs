@@ -147,9 +147,7 @@ pub(crate) fn settle_among_others(
 ) -> Result<Settled> {
     let shown = directory.display(name);
     refuse(&shown, survey, recovery)?;
-    if let Some(live) = survey.head.live.filter(|live| !live.suspect)
-        && !is_made(Mistake::RecoveryNotMarked)
-    {
+    if let Some(live) = survey.head.live.filter(|live| !live.suspect) {
         head::write_live(storage, &Live { suspect: true, ..live })
             .map_err(|error| Error::io(format!("{shown}: can't write the live block"), error))?;
     }
