@@ -75,21 +75,17 @@ pub enum Mistake {
     SuspectTrusted,
     /// In shared mode a process goes on from the end that it knows.
     OthersNotLookedAt,
-    /// In shared mode a process doesn't see that another one ended in the midst of writing a slot.
-    SlotsOfOthersNotSeen,
     /// In shared mode a process closes the journal though others have it open.
     ClosedAmongOthers,
     /// In shared mode the turn ends before the commit is acknowledged.
     TurnEndedEarly,
     /// In shared mode nobody is told of a flush that failed outside of a transaction.
     FailedFlushNotTold,
-    /// In shared mode a recovery doesn't set the suspect mark before it begins.
-    RecoveryNotMarked,
 }
 
 impl Mistake {
     /// All mistakes.
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 37] = [
         Self::CommitNotFlushed,
         Self::SlotBeforeFlush,
         Self::UnflushedClaimed,
@@ -124,11 +120,9 @@ impl Mistake {
         Self::CutNotMarked,
         Self::SuspectTrusted,
         Self::OthersNotLookedAt,
-        Self::SlotsOfOthersNotSeen,
         Self::ClosedAmongOthers,
         Self::TurnEndedEarly,
         Self::FailedFlushNotTold,
-        Self::RecoveryNotMarked,
     ];
 }
 

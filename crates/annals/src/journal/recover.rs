@@ -148,12 +148,10 @@ pub(crate) fn settle_among_others(
 ) -> Result<Settled> {
     let shown = directory.display(name);
     refuse(&shown, survey, recovery)?;
-    if !is_made(Mistake::RecoveryNotMarked) {
-        let Survey { end, hard, .. } = *survey;
-        let (pid, hard) = (std::process::id(), hard.min(end.position));
-        head::write_live(storage, &Live { pid, soft: end, hard, suspect: true })
-            .map_err(|error| Error::io(format!("{shown}: can't write the live block"), error))?;
-    }
+    let Survey { end, hard, .. } = *survey;
+    let (pid, hard) = (std::process::id(), hard.min(end.position));
+    head::write_live(storage, &Live { pid, soft: end, hard, suspect: true })
+        .map_err(|error| Error::io(format!("{shown}: can't write the live block"), error))?;
     settle(storage, directory, name, survey, recovery)
 }
 

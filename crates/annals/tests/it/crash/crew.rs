@@ -84,15 +84,17 @@ impl Others {
                 self.broken.get_or_insert(text);
             }
         }
-        if let Err(text) = self.look(disk) {
+        if let Err(text) = self.look(disk, true) {
             self.broken.get_or_insert(text);
         }
     }
 
-    /// Lets everybody bring in what there is.
-    fn look(&mut self, disk: &SimulatedDisk) -> Checked {
+    /// Lets all readers bring in what there is, and the writers too, if they are to.
+    fn look(&mut self, disk: &SimulatedDisk, with_writers: bool) -> Checked {
         for (number, process) in self.processes.iter().enumerate() {
-            let Some(database) = &process.database else { continue };
+            let Some(database) = process.database.as_ref().filter(|_| with_writers) else {
+                continue;
+            };
             if let Some(shown) = shown(database.pull())? {
                 self.shown.push((number, shown));
             }
@@ -196,13 +198,15 @@ impl Crew {
         match done {
             Err(Stop::Broken(text)) => Err(text),
             _ if self.disk.is_off() => Ok(End::Died),
-            Err(Stop::Died) => self.look(),
+            // A writer that brings in what there is sees more of it than one that only begins.
+            Err(Stop::Died) => self.look(self.disk.operations().is_multiple_of(2)),
             Ok(()) => {
                 let had_turn = matches!(act, Act::Step(step) if takes_the_turn(step));
                 if had_turn && self.errors == Errors::Fatal {
                     self.nothing_follows()?;
                 }
-                self.look()
+                // The writers stay behind, until it is their turn.
+                self.look(false)
             }
         }
     }
@@ -264,8 +268,8 @@ impl Crew {
     }
 
     /// Lets everybody look at what there is.
-    fn look(&mut self) -> Checked<End> {
-        let looked = lock(&self.others).look(&self.disk);
+    fn look(&mut self, with_writers: bool) -> Checked<End> {
+        let looked = lock(&self.others).look(&self.disk, with_writers);
         looked?;
         self.check()?;
         Ok(if self.disk.is_off() { End::Died } else { End::Finished })

@@ -73,6 +73,7 @@ impl Child {
     }
 
     /// Gives the next line if it is there by now.
+    #[cfg(unix)]
     pub(super) fn line_so_far(&self) -> Option<String> {
         self.lines.try_recv().ok()
     }
@@ -89,6 +90,7 @@ impl Child {
     }
 
     /// Lets it go on from where it waits for the first time.
+    #[cfg(unix)]
     pub(super) fn go_on(&mut self) {
         self.process.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     }
