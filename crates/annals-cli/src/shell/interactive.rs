@@ -23,7 +23,9 @@ pub(crate) fn run(base: Base<'_>, level: Level, remember: bool) -> Result<()> {
     let mut editor = Editor::new(history)?;
     let rule = match &base {
         Base::Database(_) => "Each line commits by itself, but for those after `begin`.",
-        Base::ReadOnly(_) => "The file is open read-only, as it is now; `pull` brings in what is committed later.",
+        Base::ReadOnly(_) => {
+            "The file is open read-only, as it is now; `pull` brings in what is committed later."
+        }
     };
     screen.remark(&format!("{rule} `help` tells more."))?;
     let mut session = Session::new(base, level, Commits::EachLine);
