@@ -48,7 +48,9 @@ pub enum Recovery {
     /// ones are cut off though they verify, soft ones above all.
     ToHard,
     /// Goes back to the last commit that was acknowledged, as the live block tells other processes (at
-    /// most 10 ms late), as far as it verifies; never farther back than [`ToHard`](Self::ToHard) goes.
+    /// most 10 ms late; without [`Options::background`](crate::Options::background) it tells of the last
+    /// checkpoint or opening), as far as it verifies; never farther back than [`ToHard`](Self::ToHard)
+    /// goes.
     ToSoft,
     /// Keeps all commits that verify, also half and two-phase ones that were perhaps never
     /// acknowledged.
