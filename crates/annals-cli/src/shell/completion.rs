@@ -231,7 +231,7 @@ mod tests {
         }
         assert_eq!(words("add_field author x int8 "), "null default");
         assert_eq!(words("add_field author x int8 null "), "default");
-        assert_eq!(words("commit "), "soft checksummed at");
+        assert_eq!(words("commit "), "soft half two_phase checksummed at");
         assert_eq!(words("commit soft "), "at");
         assert_eq!(words("commit at "), "");
         assert_eq!(words("help comm"), "comment commit");
