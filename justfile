@@ -22,10 +22,10 @@ update:
 bench:
     cargo run --release -p annals-bench -- --table
 
-# Undefined behaviour in the store's unsafe code.
+# Undefined behaviour in the store's unsafe code, and races of threads that commit.
 miri:
     cargo +nightly miri test -p annals --lib -- store::page store::unique store::cells store::btree \
-        store::primitive store::vector store::writer
+        store::primitive store::vector store::writer db::group
 
 # Looks for bytes that break a target, for so many seconds: schema, codec, journal, shell (fuzz/README.md).
 fuzz target seconds="300":

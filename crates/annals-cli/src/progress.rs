@@ -36,6 +36,9 @@ impl Bar {
     }
 
     fn show(&self, progress: Progress) {
+        if self.bar.is_finished() {
+            return;
+        }
         if progress.phase != Phase::Reading {
             // Then others write to the terminal.
             return self.bar.finish_and_clear();

@@ -174,3 +174,30 @@ fn info_names_tables_and_indexes_as_json() {
         serde_json::json!({"name": "i", "table": "t", "fields": ["y", "x"], "unique": true});
     assert_eq!(info["indexes"], serde_json::json!([index]));
 }
+
+/// Starts `recover` at a terminal, answers its question, and gives how it ended.
+#[cfg(unix)]
+fn answered(dir: &Path, answer: &str) -> (String, bool) {
+    let command = crate::program::annals(dir, &["recover", "a.annals", "--to", "hard"]);
+    let options = rexpect::session::Options::new().timeout_ms(Some(20_000));
+    let mut terminal = rexpect::session::spawn_with_options(command, options).unwrap();
+    terminal.exp_string("Do it? [yes, no] ").unwrap();
+    terminal.send_line(answer).unwrap();
+    let rest = terminal.exp_eof().unwrap();
+    let status = format!("{:?}", terminal.process().wait().unwrap());
+    (rest, status.ends_with(", 0)"))
+}
+
+#[cfg(unix)]
+#[test]
+fn a_person_is_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    killed(dir.path(), "a.annals");
+    let before = fs::read(dir.path().join("a.annals")).unwrap();
+    let (said, done) = answered(dir.path(), "no");
+    assert!(said.contains("nothing was changed") && !done, "{said}");
+    assert_eq!(fs::read(dir.path().join("a.annals")).unwrap(), before);
+    let (said, done) = answered(dir.path(), "yes");
+    assert!(said.contains("done: the file is closed properly") && done, "{said}");
+    assert_eq!(succeed(dir.path(), &["log", "a.annals"], "").matches("comment").count(), 1);
+}

@@ -110,6 +110,8 @@ pub(super) struct Careful<'a> {
     pub(super) name: &'a str,
     pub(super) survey: &'a Survey,
     pub(super) recovery: Recovery,
+    /// Whether other handles have the file open for writing too.
+    pub(super) others: bool,
 }
 
 impl Careful<'_> {
@@ -121,7 +123,12 @@ impl Careful<'_> {
         is_new: bool,
     ) -> Result<Settled> {
         let copy = if is_new { None } else { self.ask(options, storage)? };
-        let Self { directory, name, survey, recovery } = *self;
+        let Self { directory, name, survey, recovery, .. } = *self;
+        if self.others {
+            let shown = directory.display(name);
+            journal::refuse(&shown, survey, recovery)?;
+            journal::mark(storage, &shown, survey)?;
+        }
         let mut settled = journal::settle(storage, directory, name, survey, recovery)?;
         settled.recovered.copied_to = copy;
         Ok(settled)
@@ -130,7 +137,7 @@ impl Careful<'_> {
     /// Asks whoever is to be asked before a file is recovered, and copies it if that is wanted; gives
     /// what the copy is called.
     fn ask(&self, options: &Options, storage: &dyn Storage) -> Result<Option<String>> {
-        let Self { directory, name, survey, recovery } = *self;
+        let Self { directory, name, survey, recovery, .. } = *self;
         let shown = directory.display(name);
         if let Some(before) = &options.before {
             journal::refuse(&shown, survey, recovery)?;

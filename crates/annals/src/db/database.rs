@@ -75,8 +75,13 @@ impl Database {
             name: setup.checkpoints.name.clone(),
         });
         let checkpoints = Arc::clone(&setup.checkpoints);
+        let mut group = Group::new(checkpoints, setup.clock, Arc::clone(&file), setup.view);
+        if setup.sharing.is_some() {
+            // One turn, one commit: none can come while another is waited for.
+            group = group.without_patience();
+        }
         Self {
-            group: Group::new(checkpoints, setup.clock, Arc::clone(&file), setup.view),
+            group,
             file,
             writing: Mutex::new(Writing { writer: setup.writer, store: setup.store }),
             owner: AtomicUsize::new(0),
@@ -297,8 +302,11 @@ impl Database {
             // In shared mode that was told at the end of the turn.
             Err(error) if self.sharing.is_some() => Err(error),
             Err(error) => {
-                // Tells the next one to open that the last flush failed; no matter if it can't.
-                let _ = self.checkpoints.tell();
+                // Tells the next one to open that the last flush failed; no matter if it can't. Where others
+                // write too that was told in the turn in which it failed.
+                if self.sharing.is_none() {
+                    let _ = self.checkpoints.tell();
+                }
                 Err(Error::new(ErrorKind::Poisoned, error.to_string()))
             }
             Ok(()) if self.sharing.is_some() => self.close_shared(),

@@ -42,6 +42,8 @@ pub(super) struct Group {
     open: AtomicUsize,
     /// How many commits wait: as `queue.waiting`, for whoever looks without its lock.
     written: AtomicUsize,
+    /// Whether a leader may wait for others.
+    is_patient: bool,
 }
 
 #[derive(Debug, Default)]
@@ -99,7 +101,13 @@ impl Group {
             led: Condvar::new(),
             open: AtomicUsize::new(0),
             written: AtomicUsize::new(0),
+            is_patient: true,
         }
+    }
+
+    /// Lets leaders wait for nobody.
+    pub(super) fn without_patience(self) -> Self {
+        Self { is_patient: false, ..self }
     }
 
     /// Gives what was committed last.
@@ -207,7 +215,9 @@ impl Group {
         let (expected, patience) = (threads.len(), queue.took / PATIENCE);
         let begun = self.clock.elapsed();
         let are_more = || {
-            self.open.load(Ordering::Relaxed) > 0 || self.written.load(Ordering::Relaxed) < expected
+            self.is_patient
+                && (self.open.load(Ordering::Relaxed) > 0
+                    || self.written.load(Ordering::Relaxed) < expected)
         };
         if !are_more() {
             return queue;
@@ -278,4 +288,41 @@ fn unknown_outcome(point: Point, cause: &str) -> Error {
             point.txid, point.chain
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::MemoryDirectory;
+    use crate::storage::simulated::SimulatedClock;
+    use crate::{Database, Options};
+
+    /// Commits from several threads, so few that it can also be run where each access of memory is
+    /// watched. What they see of each other is tested with many (`tests/it/processes/crowd.rs`).
+    #[test]
+    fn threads_share_flushes() {
+        let (directory, clock) = (MemoryDirectory::new(), SimulatedClock::new(1));
+        let options = Options::new().background(false);
+        let opened = options.open_in(Arc::new(directory), "journal", Arc::new(clock));
+        let database = &opened.unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                scope.spawn(move || commit_at_all_levels(database, thread));
+            }
+        });
+        assert_eq!(database.read().txid(), 3 * 4);
+    }
+
+    fn commit_at_all_levels(database: &Database, thread: usize) {
+        let mut before = 0;
+        for number in 0..4 {
+            let mut transaction = database.begin().unwrap();
+            transaction.set_level(Level::ALL[(thread + number) % 4]);
+            transaction.comment("a commit").unwrap();
+            let txid = transaction.commit().unwrap().txid;
+            let seen = database.read().txid();
+            assert!(txid > before && seen >= txid, "{before}, {txid}, {seen}");
+            before = seen;
+        }
+    }
 }

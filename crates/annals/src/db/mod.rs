@@ -1,11 +1,13 @@
 //! What users hold: the database, its transactions and snapshots, and the ways to read a journal.
 //!
-//! In reading order: `options` opens, with `careful` ones, and tells its `progress`; `upgrade` brings the schema up; `database` is the handle;
-//! `transaction` writes and `group` acknowledges, `vectors` whole runs of rows, and `references` what follows from a change;
-//! `snapshot` is what was committed; `blobs` are written and read; `keeper` works in the background;
-//! `shared` and `turns` are for files that several processes write; `scan`, `reader` and `inspect` read
-//! journals without writing; `salvage` writes another.
+//! In reading order: `options` open a file that they `acquire`, `careful` ones on the way, and tell their
+//! `progress`; `upgrade` brings the schema up; `database` is the handle; `transaction` writes and `group`
+//! acknowledges, `vectors` are whole runs of rows, and `references` what follows from a change; `snapshot` is
+//! what was committed; `blobs` are written and read; `keeper` works in the background; `shared` and `turns` are
+//! for files that several processes write; `scan`, `reader` and `inspect` read journals without writing;
+//! `salvage` writes another.
 
+mod acquire;
 mod blobs;
 mod careful;
 mod database;

@@ -1,6 +1,5 @@
 //! How a database is opened.
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -8,6 +7,7 @@ use std::time::Duration;
 
 use annals_schema::Schema;
 
+use super::acquire::Acquired;
 use super::careful::{Before, Careful};
 use super::database::{Database, Setup};
 use super::progress::{Watch, Watched};
@@ -17,10 +17,8 @@ use super::shared::Sharing;
 use super::turns::Turns;
 use super::upgrade::{self, Customs};
 use crate::journal::{self, Checkpoints, Level, Recovery, Verdict};
-use crate::storage::{
-    self, Access, Clock, Directory, FileDirectory, Hold, Lock, Storage, SystemClock,
-};
-use crate::{Error, ErrorKind, Result};
+use crate::storage::{Clock, Directory, FileDirectory, SystemClock};
+use crate::{Error, Result};
 
 /// How to open a database: the commit level, what to do after an unclean end, and whether to create
 /// what is missing.
@@ -28,14 +26,14 @@ use crate::{Error, ErrorKind, Result};
 pub struct Options {
     level: Level,
     pub(super) recovery: Recovery,
-    create: bool,
+    pub(super) create: bool,
     background: bool,
     sector: u64,
     pub(super) watch: Option<Watch>,
     pub(super) before: Option<Before>,
     pub(super) copy_first: bool,
-    shared: bool,
-    lock_timeout: Duration,
+    pub(super) shared: bool,
+    pub(super) lock_timeout: Duration,
     pub(super) hard_only: bool,
 }
 
@@ -50,9 +48,6 @@ const NO_PADDING: u64 = 8;
 
 /// How long a process waits for its turn unless told otherwise.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How often opening starts over when the file changes under its hands.
-const TRIES: usize = 100;
 
 impl Options {
     /// Gives the defaults: commits at [`Level::Checksummed`], [`Recovery::Checked`], create if
@@ -236,12 +231,12 @@ impl Options {
             scan::looks_wrong,
             |replay: &mut Replay, frame, end| replay.frame(frame, end, &shown).map(drop),
         )?;
-        let is_suspect = survey.head.live.is_none_or(|live| live.suspect);
-        let joins = others && !is_suspect && survey.verdict() == Verdict::Whole;
+        let joins = others && survey.is_told() && survey.verdict() == Verdict::Whole;
         let settled = match joins {
             true => journal::join(&survey),
             false => {
-                let careful = Careful { directory: &*directory, name, survey: &survey, recovery };
+                let careful =
+                    Careful { directory: &*directory, name, survey: &survey, recovery, others };
                 careful.settle(self, &*storage, is_new)?
             }
         };
@@ -312,20 +307,6 @@ impl Options {
         Reader::open_with(self, directory, name)
     }
 
-    /// Creates a journal if the storage is a blank device; tells whether it was.
-    fn create_on(&self, storage: &dyn Storage, shown: &str, clock: &dyn Clock) -> Result<bool> {
-        let io = |error| Error::io(format!("{shown}: can't read the device"), error);
-        if !storage.has_fixed_len() || !journal::is_blank(storage).map_err(io)? {
-            return Ok(false);
-        }
-        if !self.create {
-            let message = format!("{shown}: the device is blank: there is no journal on it yet");
-            return Err(Error::new(ErrorKind::NotFound, message));
-        }
-        journal::create_on(storage, shown, clock)?;
-        Ok(true)
-    }
-
     /// Refuses settings that make no sense.
     fn check(&self) -> Result<()> {
         let is_sector = self.sector.is_power_of_two() && (512..=65_536).contains(&self.sector);
@@ -338,85 +319,6 @@ impl Options {
             self.sector
         )))
     }
-
-    /// Opens or creates the file and takes its locks: in shared mode the turn, too.
-    fn acquire(
-        &self,
-        directory: &dyn Directory,
-        name: &str,
-        clock: &Arc<dyn Clock>,
-    ) -> Result<Acquired> {
-        for _ in 0..TRIES {
-            let (storage, is_new) = match directory.open(name, Access::Write) {
-                Ok(storage) => (storage, false),
-                Err(error) if error.kind() == io::ErrorKind::NotFound && self.create => {
-                    match journal::create(directory, name, &**clock)? {
-                        Some(storage) => (storage, true),
-                        None => continue,
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                    return Err(device_busy(directory, name, &error));
-                }
-                Err(error) => {
-                    return Err(cannot_open(&directory.display(name), Access::Write, error));
-                }
-            };
-            let shown = directory.display(name);
-            let io = |error| Error::io(format!("{shown}: can't lock it"), error);
-            if self.shared && storage.has_fixed_len() {
-                return Err(Error::new(
-                    ErrorKind::Unsupported,
-                    format!("{shown}: a device is for one process at a time: open it unshared"),
-                ));
-            }
-            if self.shared {
-                Turns::new(&storage, clock, &shown, self.lock_timeout).take()?;
-            }
-            let alone = storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)?;
-            if self.shared {
-                storage.unlock(Lock::Head).map_err(io)?;
-            }
-            let open = match self.shared {
-                true => storage.try_lock(Lock::Head, Hold::Shared).map_err(io)?,
-                false => alone,
-            };
-            if !open {
-                return Err(busy(&shown, journal::holder(&*storage)));
-            }
-            // What was just created was opened by another name, which is gone: that does only as long as
-            // nobody asks again whether it is linked.
-            if (is_new && !self.shared) || storage.is_linked().map_err(io)? {
-                let is_new = is_new || self.create_on(&*storage, &shown, &**clock)?;
-                return Ok(Acquired { storage, is_new, others: !alone });
-            }
-        }
-        Err(Error::new(
-            ErrorKind::Busy,
-            format!("{}: it is replaced again and again; try later", directory.display(name)),
-        ))
-    }
-}
-
-/// Explains why a device can't be opened for writing, which is for one at a time.
-fn device_busy(directory: &dyn Directory, name: &str, error: &io::Error) -> Error {
-    let shown = directory.display(name);
-    let storage = directory.open(name, Access::Read).ok();
-    match storage.and_then(|storage| journal::holder(&*storage)) {
-        Some(pid) if storage::is_alive(pid) => busy(&shown, Some(pid)),
-        _ => Error::new(
-            ErrorKind::Busy,
-            format!("{shown}: {error}; unmount it or end that, or open read-only"),
-        ),
-    }
-}
-
-/// A file that was opened, or created, and locked.
-struct Acquired {
-    storage: Arc<dyn Storage>,
-    is_new: bool,
-    /// Whether other handles have it open for writing too, in shared mode.
-    others: bool,
 }
 
 /// Splits a path into a directory and a name in it.
@@ -424,43 +326,4 @@ pub(super) fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
     let (directory, name) = FileDirectory::split(path)
         .map_err(|error| Error::io(format!("the path {path:?} can't be used"), error))?;
     Ok((directory, name))
-}
-
-/// Explains why an existing file can't be opened.
-pub(super) fn cannot_open(shown: &str, access: Access, error: io::Error) -> Error {
-    match error.kind() {
-        io::ErrorKind::NotFound => {
-            Error::new(ErrorKind::NotFound, format!("{shown}: there is no such file"))
-        }
-        io::ErrorKind::PermissionDenied => {
-            let advice = match access {
-                Access::Read => "ask its owner",
-                Access::Write => "ask its owner, or open it read-only",
-            };
-            Error::io(format!("{shown}: no permission to open it; {advice}"), error)
-        }
-        io::ErrorKind::ReadOnlyFilesystem => Error::io(
-            format!("{shown}: can't write there; copy it elsewhere, or open it read-only"),
-            error,
-        ),
-        _ => Error::io(format!("{shown}: can't open it"), error),
-    }
-}
-
-fn busy(shown: &str, holder: Option<u32>) -> Error {
-    let who = match holder {
-        Some(pid) if pid == std::process::id() => {
-            format!("this process (pid {pid}) has it open already; share that handle")
-        }
-        Some(pid) if storage::is_alive(pid) => {
-            format!("process {pid} has it open for writing; end it, or open read-only")
-        }
-        Some(pid) => format!(
-            "it is open for writing, but not by process {pid} of this machine, as it says: by one in \
-             another container or on another machine, or by one that is just opening it; end that, \
-             try again, or open read-only"
-        ),
-        None => "another process is just opening or closing it; try again".to_owned(),
-    };
-    Error::new(ErrorKind::Busy, format!("{shown}: {who}"))
 }

@@ -24,7 +24,7 @@ pub enum Phase {
 pub struct Progress {
     /// What is being done.
     pub phase: Phase,
-    /// How many bytes have been read in this phase.
+    /// How far the file has been read in this phase, in bytes.
     pub done: u64,
     /// How many there are.
     pub total: u64,
@@ -77,13 +77,16 @@ impl<'s> Watched<'s> {
         Error::new(ErrorKind::Cancelled, message)
     }
 
-    fn tell(&self, watch: &Watch, read: u64) -> io::Result<()> {
-        let done = self.done.fetch_add(read, Ordering::Relaxed) + read;
+    /// Tells how far it has been read, which is in order but for the head.
+    fn tell(&self, watch: &Watch, end: u64) -> io::Result<()> {
+        let done = self.done.fetch_max(end, Ordering::Relaxed).max(end);
         if done < self.next.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.next.store(done + STEP, Ordering::Relaxed);
         let total = self.storage.len()?;
+        // The end is told, too.
+        let next = if done < total { total.min(done + STEP) } else { u64::MAX };
+        self.next.store(next, Ordering::Relaxed);
         let again = self.again.load(Ordering::Relaxed);
         let phase = if again { Phase::ReadingAgain } else { Phase::Reading };
         if (watch.0)(Progress { phase, done: done.min(total), total }).is_break() {
@@ -101,7 +104,7 @@ impl Storage for Watched<'_> {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.storage.read_at(offset, buffer)?;
         if let Some(watch) = self.watch {
-            self.tell(watch, read as u64)?;
+            self.tell(watch, offset + read as u64)?;
         }
         match self.stopped.load(Ordering::Relaxed) {
             true => Err(io::Error::other("stopped")),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use annals_schema::Schema;
 
-use super::options::{Options, cannot_open};
+use super::acquire::cannot_open;
+use super::options::Options;
 use super::progress::Watched;
 use crate::event::{self, Event};
 use crate::journal::{

@@ -10,8 +10,8 @@
 //! far as it verifies and counts.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, TryLockError};
 
 use super::database::{Database, Writing, this_thread};
 use super::progress::Watched;
@@ -69,8 +69,7 @@ impl Database {
             let mut writing = lock(self.writing());
             sharing.check_schema()?;
             self.see_that_it_is_linked()?;
-            let (head, _) = self.read_head()?;
-            let ahead = self.look(head, &writing)?;
+            let ahead = self.look(self.read_head()?, &writing)?;
             self.bring_in(&mut writing, sharing, ahead.end, ahead.last_clock_time)?;
             self.checkpoints().adopt(ahead.end, &ahead.head, ahead.len);
         }
@@ -102,6 +101,8 @@ impl Database {
         let mut writing = lock(self.writing());
         self.take_turn(&mut writing)?;
         let done = act();
+        // Should a flush have failed, the next one has to know.
+        let _ = self.checkpoints().tell();
         sharing.turns.end();
         done
     }
@@ -110,10 +111,17 @@ impl Database {
     pub(super) fn close_shared(&self) -> Result<()> {
         let Some(sharing) = self.sharing() else { return Ok(()) };
         if sharing.is_outdated.load(Ordering::Relaxed) {
-            return self.checkpoints().harden();
+            sharing.turns.take()?;
+            return self.close_as_it_is(sharing);
         }
-        // A transaction that was forgotten (`mem::forget`) holds this for ever, and the turn too.
-        let Ok(mut writing) = self.writing().try_lock() else { return Ok(()) };
+        let mut writing = match self.writing().try_lock() {
+            Ok(writing) => writing,
+            // A transaction panicked, which rolled it back.
+            Err(TryLockError::Poisoned(panicked)) => panicked.into_inner(),
+            // One was forgotten (`mem::forget`): it holds this for ever, and the turn too. What it has
+            // written is recovered by the next one.
+            Err(TryLockError::WouldBlock) => return self.close_as_it_is(sharing),
+        };
         self.take_turn(&mut writing)?;
         let closed = match self.is_alone() {
             Ok(true) => self.checkpoints().close(),
@@ -122,6 +130,19 @@ impl Database {
             }
             Err(error) => Err(self.unreadable(error)),
         };
+        if closed.is_err() {
+            let _ = self.checkpoints().tell();
+        }
+        sharing.turns.end();
+        closed
+    }
+
+    /// Makes durable what this handle committed, and lets go of the turn, without looking at the rest.
+    fn close_as_it_is(&self, sharing: &Sharing) -> Result<()> {
+        let closed = self.checkpoints().harden();
+        if closed.is_err() {
+            let _ = self.checkpoints().tell();
+        }
         sharing.turns.end();
         closed
     }
@@ -159,11 +180,10 @@ impl Database {
         if self.is_up_to_date(writing)? {
             return Ok(());
         }
-        let (head, is_suspect) = self.read_head()?;
-        let ahead = self.look(head, writing)?;
+        let ahead = self.look(self.read_head()?, writing)?;
         self.bring_in(writing, sharing, ahead.end, ahead.last_clock_time)?;
-        if !is_suspect && ahead.verdict() == Verdict::Whole {
-            self.checkpoints().adopt(ahead.end, &ahead.head, ahead.len);
+        if ahead.is_told() && ahead.verdict() == Verdict::Whole {
+            self.checkpoints().take_over(ahead.end, &ahead.head, ahead.len);
             // Whoever waits too long for the turn is told by the live block whose it is.
             return self.checkpoints().tell().map(drop);
         }
@@ -190,6 +210,8 @@ impl Database {
         let storage = Watched::new(self.storage(), None);
         let (found, ()) = survey(&storage, &shown, *recovery, looks_wrong, |(), _, _| Ok(()))?;
         self.bring_in(writing, sharing, found.end, found.last_clock_time)?;
+        journal::refuse(&shown, &found, *recovery)?;
+        journal::mark(self.storage(), &shown, &found)?;
         let settled = journal::settle(self.storage(), &**directory, file, &found, *recovery)?;
         self.checkpoints().adopt_settled(found.end, &settled);
         self.checkpoints().tell()?;
@@ -247,11 +269,8 @@ impl Database {
         ))
     }
 
-    /// Reads the head; tells whether the journal is suspect.
-    fn read_head(&self) -> Result<(Head, bool)> {
-        let head = Head::read(self.storage(), &self.file().name)?;
-        let is_suspect = head.live.is_none_or(|live| live.suspect);
-        Ok((head, is_suspect))
+    fn read_head(&self) -> Result<Head> {
+        Head::read(self.storage(), &self.file().name)
     }
 
     fn storage(&self) -> &dyn Storage {

@@ -48,6 +48,10 @@ impl Pending<'_> {
         database.check_origin()?;
         if !self.is_empty {
             database.group().wait(self.point)?;
+            // It may have fallen asleep in the meantime.
+            database.wake_keeper();
+        } else if database.sharing().is_some() {
+            // Done by `submit`, before the turn ended.
         } else if level.flushes() {
             database.harden()?;
         } else {
@@ -288,6 +292,9 @@ impl<'db> Transaction<'db> {
         let (database, level) = (self.database, self.level);
         if self.is_empty() {
             let point = self.writing.writer.committed();
+            if level.flushes() && database.sharing().is_some() {
+                database.harden()?;
+            }
             return Ok(Pending { database, point, level, is_empty: true });
         }
         self.writing.store.check_unique()?;

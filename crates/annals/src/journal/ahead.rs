@@ -54,7 +54,7 @@ impl Checkpoints {
     fn claim(&self, held: &MutexGuard<'_, ()>, zeroed_to: u64) -> Result<()> {
         self.flush()?;
         let mut slots = lock(&self.slots);
-        slots.prepare(self)?;
+        slots.prepare_both(self)?;
         slots.write_both(self, &Slot { point: self.durable(), zeroed_to })?;
         self.flush()?;
         slots.turn(self.flushes_done());

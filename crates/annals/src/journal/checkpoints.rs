@@ -38,6 +38,8 @@ pub(crate) struct Checkpoints {
     progress: Mutex<Progress>,
     pub(super) slots: Mutex<Slots>,
     pub(super) space: Space,
+    /// Held while a flush is under way.
+    flushing: Mutex<()>,
     flushes_begun: AtomicU64,
     flushes_done: AtomicU64,
     /// How far a transaction that will be durable has written data frames, and how far of that a
@@ -86,6 +88,7 @@ impl Checkpoints {
             progress: Mutex::new(progress),
             slots: Mutex::new(settled.slots),
             space: Space::new(settled.zeroed_to),
+            flushing: Mutex::default(),
             flushes_begun: AtomicU64::new(FLUSHES_AT_FIRST),
             flushes_done: AtomicU64::new(FLUSHES_AT_FIRST),
             streamed: AtomicU64::new(0),
@@ -122,9 +125,16 @@ impl Checkpoints {
         self.space.set(len.max(end.position));
     }
 
+    /// As [`Self::adopt`], in its turn, where nothing has to be recovered: what this handle may have left
+    /// half cut is in order again.
+    pub(crate) fn take_over(&self, end: Point, head: &Head, len: u64) {
+        self.is_suspect.store(false, Ordering::Release);
+        self.adopt(end, head, len);
+    }
+
     /// Goes on behind a recovery that was done meanwhile.
     pub(crate) fn adopt_settled(&self, end: Point, settled: &Settled) {
-        *lock(&self.slots) = settled.slots;
+        *lock(&self.slots) = settled.slots.behind(self.flushes_begun());
         let mut progress = lock(&self.progress);
         (progress.acknowledged, progress.durable, progress.told) = (end, end, None);
         self.is_suspect.store(false, Ordering::Release);
@@ -175,8 +185,10 @@ impl Checkpoints {
     }
 
     /// Flushes everything written before the call. A failure is final: the kernel may have
-    /// dropped the pages, and a second try would prove nothing.
+    /// dropped the pages, and a second try would prove nothing. Nor would another thread's flush
+    /// that was under way: so there is one at a time.
     pub(crate) fn flush(&self) -> Result<()> {
+        let _alone = lock(&self.flushing);
         self.check_usable()?;
         let number = self.flushes_begun.fetch_add(1, Ordering::SeqCst) + 1;
         match self.storage.flush() {
@@ -264,7 +276,7 @@ impl Checkpoints {
         if slots.newest().position >= point.position {
             return Ok(());
         }
-        slots.prepare(self)?;
+        slots.prepare_both(self)?;
         slots.write_both(self, &self.slot(point))
     }
 
@@ -372,7 +384,7 @@ impl Checkpoints {
         self.note_durable(point);
         let mut slots = lock(&self.slots);
         for _ in 0..2 {
-            slots.prepare(self)?; // the keeper may have written a slot since the flush above
+            slots.prepare_both(self)?; // the keeper may have written a slot since the flush above
             slots.write_both(self, &self.slot(point))?;
             self.flush()?;
         }

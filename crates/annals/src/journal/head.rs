@@ -47,10 +47,7 @@ impl Head {
         refuse_cut(storage, name)?;
         let hash = header.hash();
         let damaged_headers = decoded.map(|copy| copy != Some(header));
-        let mut slots = [None; 2];
-        for (slot, block) in slots.iter_mut().zip(SLOT_AT) {
-            *slot = read_slot(storage, block, hash, name)?;
-        }
+        let slots = read_slots(storage, hash, name)?;
         let live = read_live(storage, name)?;
         Ok(Self { header, hash, damaged_headers, slots, live })
     }
@@ -161,6 +158,22 @@ fn two_copies(copy: &[u8; COPY_LEN]) -> [u8; 512 + COPY_LEN] {
         *to = *from;
     }
     both
+}
+
+/// Reads both slots; again if one isn't whole: another process may have written both, one after the
+/// other, between the reads of their copies. One of them is whole at any time.
+fn read_slots(storage: &dyn Storage, hash: u64, name: &str) -> Result<[Option<Slot>; 2]> {
+    const TRIES: usize = 4;
+    let mut slots = [None; 2];
+    for _ in 0..TRIES {
+        for (slot, block) in slots.iter_mut().zip(SLOT_AT) {
+            *slot = read_slot(storage, block, hash, name)?;
+        }
+        if slots.iter().all(Option::is_some) || is_made(Mistake::DoubtCutAtOnce) {
+            break;
+        }
+    }
+    Ok(slots)
 }
 
 fn read_slot(storage: &dyn Storage, block: u64, hash: u64, name: &str) -> Result<Option<Slot>> {

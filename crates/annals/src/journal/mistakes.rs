@@ -59,7 +59,7 @@ pub enum Mistake {
     TailNotLookedAt,
     /// What turns out to count only behind the end isn't replayed.
     LateCountForgotten,
-    /// Doubtful commits are cut without a second look.
+    /// Doubtful commits are cut without a second look, at their slots too.
     DoubtCutAtOnce,
     /// What is cut is read once before.
     CutReadOnce,

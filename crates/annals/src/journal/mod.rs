@@ -44,7 +44,7 @@ pub(crate) use device::{create_on, is_blank};
 pub(crate) use head::{Head, holder, live};
 pub(crate) use mistakes::{Mistake, is_made};
 pub(crate) use reader::{Frame, FrameReader};
-pub(crate) use recover::{Settled, join, refuse, settle};
+pub(crate) use recover::{Settled, join, mark, refuse, settle};
 pub(crate) use survey::{Rule, Survey};
 pub(crate) use tail::copy_whole;
 pub(crate) use verdict::Verdict;

@@ -17,7 +17,7 @@
 //! less of a tail that was never known to be durable.
 
 use super::checkpoints::FLUSHES_AT_FIRST;
-use super::format::{Point, Slot};
+use super::format::{Live, Point, Slot};
 use super::head;
 use super::mistakes::{Mistake, is_made};
 use super::reader::FrameReader;
@@ -139,6 +139,15 @@ pub(crate) fn join(survey: &Survey) -> Settled {
     let slots = Slots::found(&survey.head, FLUSHES_AT_FIRST);
     let zeroed_to = survey.len.max(survey.end.position);
     Settled { recovered: Recovered::default(), zeroed_to, slots }
+}
+
+/// Marks a journal that others have open too as suspect, before it is settled: if that doesn't come to its
+/// end, what is left may look whole, and the next one must do it again.
+pub(crate) fn mark(storage: &dyn Storage, name: &str, survey: &Survey) -> Result<()> {
+    let Survey { end, hard, .. } = *survey;
+    let (pid, hard) = (std::process::id(), hard.min(end.position));
+    head::write_live(storage, &Live { pid, soft: end, hard, suspect: true })
+        .map_err(|error| Error::io(format!("{name}: can't write the live block"), error))
 }
 
 /// Makes the journal fit to be written, or refuses.

@@ -7,6 +7,8 @@
 //! 3. A copy that claims a point is written after the frames up to it were handed to the operating
 //!    system; both copies, or the second, only after a flush that covers them.
 //! 4. The two change places once a flush that began behind the writing of both copies has returned.
+//! 5. Only the first copy of a half or two-phase commit goes over a slot that was written and not flushed:
+//!    no other commit waits for a flush then.
 
 use super::checkpoints::Checkpoints;
 use super::format::{Point, Slot};
@@ -42,6 +44,14 @@ impl Slots {
     /// Begins with both slots known to be whole on permanent storage.
     pub(super) const fn whole(working: usize, kept: Point) -> Self {
         Self { working, kept, kept_at: 0, written: None }
+    }
+
+    /// Goes on in a handle that has begun some flushes: what was only written yet needs one that begins
+    /// behind them.
+    pub(super) fn behind(self, flushes_begun: u64) -> Self {
+        let kept_at =
+            if self.kept_at < super::checkpoints::FLUSHES_AT_FIRST { 0 } else { flushes_begun };
+        Self { kept_at, ..self }
     }
 
     /// Gives the point that is told by the slot that was written last.
@@ -80,6 +90,18 @@ impl Slots {
         checkpoints.check_usable()
     }
 
+    /// As [`Self::prepare`], for whoever writes both copies at once: flushes also if the working slot was
+    /// written and not flushed. A flush may be under way that a two-phase commit waits for, which that
+    /// slot proves; writing over it now could tear it behind that flush.
+    pub(super) fn prepare_both(&mut self, checkpoints: &Checkpoints) -> Result<()> {
+        self.prepare(checkpoints)?;
+        if self.written.is_some() {
+            checkpoints.flush()?;
+            self.turn(checkpoints.flushes_done());
+        }
+        checkpoints.check_usable()
+    }
+
     /// Writes the first copy into the working slot, which was prepared.
     pub(super) fn write_first(&mut self, checkpoints: &Checkpoints, slot: &Slot) -> Result<()> {
         self.written = None;
@@ -98,7 +120,7 @@ impl Slots {
         Ok(())
     }
 
-    /// Writes both copies into the working slot, which was prepared.
+    /// Writes both copies into the working slot, which was prepared for that.
     pub(super) fn write_both(&mut self, checkpoints: &Checkpoints, slot: &Slot) -> Result<()> {
         self.written = None;
         self.write(checkpoints, |storage, which, header| {

@@ -28,6 +28,13 @@ impl Survey {
         }
     }
 
+    /// Tells whether the last one that wrote came to tell the others of all that it committed, and of
+    /// nothing that failed. Or else it was interrupted, perhaps behind a flush that failed: then the
+    /// frames are whole, but no later flush covers them.
+    pub(crate) fn is_told(&self) -> bool {
+        self.head.live.is_some_and(|live| !live.suspect && live.soft == self.end)
+    }
+
     /// Tells whether a commit may lie in what follows the end.
     pub(crate) fn may_hold_a_commit(&self) -> bool {
         self.tail.is_some() || !self.doubtful.is_empty()

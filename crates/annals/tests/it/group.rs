@@ -1,10 +1,12 @@
 //! Commits that are written while another one is being flushed, which takes a disk whose flushes wait.
 
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
-use annals::storage::{Access, Directory, Hold, Lock, Storage};
+use annals::storage::{Access, Clock, Directory, Hold, Lock, Storage};
 use annals::{
     Command, Database, ErrorKind, Level, Options, Result, TableNumber, Transaction, Type, ValueRef,
 };
@@ -190,4 +192,51 @@ fn a_failed_flush_leaves_all_that_wait_unknown() {
     }
     assert_eq!(database.read().txid(), acknowledged);
     assert_eq!(database.begin().unwrap_err().kind(), ErrorKind::Poisoned);
+}
+
+/// A clock that goes on by a millisecond whenever it is read, and by 100 in each flush.
+#[derive(Debug)]
+struct SlowFlushes {
+    reads: AtomicU64,
+    gate: Arc<Gate>,
+    clock: SimulatedClock,
+}
+
+impl Clock for SlowFlushes {
+    fn now(&self) -> i64 {
+        self.clock.now()
+    }
+    fn elapsed(&self) -> Duration {
+        let flushes = self.gate.state.lock().unwrap().1;
+        Duration::from_millis(self.reads.fetch_add(1, Ordering::Relaxed) + 100 * flushes)
+    }
+    fn pause(&self, time: Duration) {
+        self.clock.pause(time);
+    }
+    fn random(&self) -> u64 {
+        self.clock.random()
+    }
+}
+
+#[test]
+fn who_commits_alone_waits_for_nobody() {
+    for shared in [false, true] {
+        let gate = Arc::new(Gate::default());
+        let clock = Arc::new(SlowFlushes {
+            reads: AtomicU64::new(0),
+            gate: Arc::clone(&gate),
+            clock: SimulatedClock::new(1),
+        });
+        let directory = Arc::new(Gated { disk: SimulatedDisk::new(1), gate });
+        let options = Options::new().background(false).shared(shared);
+        let database = options.open_in(directory, "journal", Arc::<SlowFlushes>::clone(&clock));
+        let database = database.unwrap();
+        database.write(define).unwrap();
+        let before = clock.reads.load(Ordering::Relaxed);
+        for _ in 0..10 {
+            begin(&database, Level::Checksummed).commit().unwrap();
+        }
+        let reads = clock.reads.load(Ordering::Relaxed) - before;
+        assert!(reads <= 100, "shared: {shared}: {reads} looks at the clock for 10 commits");
+    }
 }

@@ -28,6 +28,7 @@ mod processes;
 mod recovery;
 mod references;
 mod shared;
+mod shared_faults;
 mod single_row;
 mod storage;
 mod store_cases;

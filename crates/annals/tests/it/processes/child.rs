@@ -25,8 +25,8 @@ pub(super) fn say(line: &str) {
     output.flush().unwrap();
 }
 
-/// Waits until the parent lets this process end.
-pub(super) fn wait_for_the_end() {
+/// Waits until the parent lets this process go on, or end.
+pub(super) fn wait_for_the_parent() {
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
@@ -86,6 +86,11 @@ impl Child {
             }
         }
         panic!("the child didn't say {wanted}");
+    }
+
+    /// Lets it go on from where it waits for the first time.
+    pub(super) fn go_on(&mut self) {
+        self.process.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     }
 
     /// Kills it, at whatever it is doing (`SIGKILL`).

@@ -104,7 +104,7 @@ fn child_that_fills() {
     let mut transaction = book.database.begin().unwrap();
     write(&mut transaction, WRITER, book.number, 2, 2_500_000).unwrap();
     child::say("written");
-    child::wait_for_the_end();
+    child::wait_for_the_parent();
 }
 
 #[test]

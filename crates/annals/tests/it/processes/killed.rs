@@ -77,7 +77,7 @@ fn writers_are_killed_and_nothing_acknowledged_is_lost() {
         let reader = scope.spawn(|| ledger.read_all_the_while());
         let stop = StopOnDrop(&ledger.ended);
         let mut before = Seen::default();
-        for generation in 0..effort(15, 300) {
+        for generation in 0..effort(15, 120) {
             ledger.run_and_kill(generation, &mut rng);
             let said = ledger.said.lock().unwrap().clone();
             if !ledger.path.exists() {

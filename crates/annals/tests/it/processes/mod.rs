@@ -21,6 +21,7 @@ mod one_writer;
 mod permissions;
 #[cfg(unix)]
 mod signals;
+mod torn;
 #[cfg(any(target_os = "linux", windows))]
 mod turns;
 mod work;

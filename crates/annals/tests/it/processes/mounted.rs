@@ -64,13 +64,11 @@ impl Mounted {
         let path = self.file("filler");
         let mut file = std::fs::File::create(&path).unwrap();
         let block = vec![b'x'; 64 << 10];
-        for size in [block.len(), 4096, 512, 1] {
-            loop {
-                let written = std::io::Write::write_all(&mut file, &block[..size]);
-                // A file system may find room at the last moment, once it looks for it.
-                if written.and_then(|()| file.sync_data()).is_err() {
-                    break;
-                }
+        for size in [block.len(), 4096, 1] {
+            // A file system may find room at the last moment, once it has to look for it.
+            for _ in 0..3 {
+                while std::io::Write::write_all(&mut file, &block[..size]).is_ok() {}
+                let _ = file.sync_data();
             }
         }
         Filler(path)

@@ -23,7 +23,7 @@ fn child_that_writes() {
         }
     }
     child::say("written");
-    child::wait_for_the_end();
+    child::wait_for_the_parent();
 }
 
 fn start_writer(path: &Path) -> Child {

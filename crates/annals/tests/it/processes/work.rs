@@ -36,7 +36,7 @@ fn child_that_commits() {
                 }
             });
         }
-        child::wait_for_the_end();
+        child::wait_for_the_parent();
         ended.store(true, Ordering::Relaxed);
     });
     database.close().unwrap();

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use annals::storage::simulated::{Rng, SimulatedClock};
@@ -33,26 +33,74 @@ impl Dice {
     }
 }
 
+type Act = Box<dyn FnOnce() + Send>;
+
+/// What is to be done after so many calls.
+#[derive(Default)]
+struct Hook(Mutex<Option<(u64, Act)>>);
+
+impl Hook {
+    fn set(&self, calls: u64, act: impl FnOnce() + Send + 'static) {
+        *self.0.lock().unwrap() = Some((calls, Box::new(act)));
+    }
+
+    fn pass(&self) {
+        let mut planned = self.0.lock().unwrap();
+        match planned.take() {
+            Some((0, act)) => {
+                drop(planned);
+                act();
+            }
+            Some((calls, act)) => *planned = Some((calls - 1, act)),
+            None => {}
+        }
+    }
+}
+
+impl std::fmt::Debug for Hook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hook")
+    }
+}
+
+/// What is done at reads and flushes, and how many flushes are under way.
+#[derive(Debug, Default)]
+struct Watch {
+    reads: Hook,
+    flushes: Hook,
+    flushing: AtomicU64,
+}
+
 #[derive(Debug)]
 pub(super) struct Yielding {
     inner: Arc<dyn Directory>,
     dice: Arc<Dice>,
-    panics: Arc<AtomicBool>,
+    watch: Arc<Watch>,
 }
 
 impl Yielding {
     pub(super) fn new(inner: Arc<dyn Directory>, seed: u64) -> Self {
         let dice = Arc::new(Dice(Mutex::new(Rng::new(seed))));
-        Self { inner, dice, panics: Arc::default() }
+        Self { inner, dice, watch: Arc::default() }
     }
 
-    /// Lets the thread panic that flushes a file next.
-    pub(super) fn panic_at_the_next_flush(&self) {
-        self.panics.store(true, Ordering::SeqCst);
+    /// Lets the thread do something that flushes a file next, before it does so.
+    pub(super) fn at_the_next_flush(&self, act: impl FnOnce() + Send + 'static) {
+        self.watch.flushes.set(0, act);
+    }
+
+    /// Lets whoever reads a file do something first, after so many other reads.
+    pub(super) fn at_read(&self, number: u64, act: impl FnOnce() + Send + 'static) {
+        self.watch.reads.set(number, act);
+    }
+
+    /// Tells whether everything was done that was to be done at reads.
+    pub(super) fn has_read(&self) -> bool {
+        self.watch.reads.0.lock().unwrap().is_none()
     }
 
     fn file(&self, inner: Arc<dyn Storage>) -> Arc<dyn Storage> {
-        Arc::new(File { inner, dice: Arc::clone(&self.dice), panics: Arc::clone(&self.panics) })
+        Arc::new(File { inner, dice: Arc::clone(&self.dice), watch: Arc::clone(&self.watch) })
     }
 }
 
@@ -87,7 +135,7 @@ impl Directory for Yielding {
 struct File {
     inner: Arc<dyn Storage>,
     dice: Arc<Dice>,
-    panics: Arc<AtomicBool>,
+    watch: Arc<Watch>,
 }
 
 impl Storage for File {
@@ -95,14 +143,19 @@ impl Storage for File {
         self.inner.len()
     }
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.watch.reads.pass();
         self.inner.read_at(offset, buffer)
     }
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.dice.around(|| self.inner.write_at(offset, data))
     }
     fn flush(&self) -> io::Result<()> {
-        assert!(!self.panics.swap(false, Ordering::SeqCst), "as it was told to");
-        self.dice.around(|| self.inner.flush())
+        self.watch.flushes.pass();
+        let others = self.watch.flushing.fetch_add(1, Ordering::SeqCst);
+        assert_eq!(others, 0, "what one flush dropped that failed, another would seem to cover");
+        let flushed = self.dice.around(|| self.inner.flush());
+        self.watch.flushing.fetch_sub(1, Ordering::SeqCst);
+        flushed
     }
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.dice.around(|| self.inner.set_len(len))

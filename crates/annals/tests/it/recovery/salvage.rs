@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use annals::storage::simulated::{SimulatedClock, SimulatedDisk};
+use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk};
 use annals::{
-    Committed, Database, ErrorKind, Fate, FieldNumber, Level, Options, Recovery, RowId, Salvaged,
-    Timestamp, ValueRef,
+    Command, Committed, Database, ErrorKind, Fate, FieldNumber, Level, OnDelete, Options, Recovery,
+    RowId, Salvaged, Timestamp, Type, ValueRef,
 };
 
 use super::{NAME, TABLE, TEXT, define, ends, install, open};
@@ -335,5 +335,69 @@ fn blobs_keep_their_numbers_and_none_leads_to_lost_bytes() {
         };
         assert_eq!(blob.0, 3);
         assert_eq!(snapshot.blob(blob).unwrap().to_vec(1000).unwrap(), [3; 300]);
+    }
+}
+
+/// Rows that should have been changed or deleted before, by a transaction that is lost, keep the row that
+/// they refer to.
+#[test]
+fn enforced_references_hold_behind_damage() {
+    for (rule, frees) in [
+        (OnDelete::Restrict, Deed::Delete(0)),
+        (OnDelete::Cascade, Deed::Update(0, "nowhere")),
+        (OnDelete::SetNull, Deed::Update(0, "nowhere")),
+    ] {
+        let disk = SimulatedDisk::new(9);
+        let database = open(&disk, Recovery::Checked).unwrap();
+        let (city, person, home) = (TABLE, annals::TableNumber(1), FieldNumber(0));
+        let schema = database.write(|tx| {
+            tx.apply_command(&Command::CreateTable { name: "city".to_owned() })?;
+            tx.apply_command(&Command::CreateTable { name: "person".to_owned() })?;
+            tx.apply_command(&Command::AddField {
+                table: person,
+                name: "home".to_owned(),
+                ty: Type::Reference(city, rule),
+                nullable: true,
+                default: None,
+            })
+        });
+        schema.unwrap();
+        database.write(|tx| tx.insert_at(city, RowId(0), &[])).unwrap();
+        let lives = [ValueRef::Reference(RowId(0))];
+        database.write(|tx| tx.insert_at(person, RowId(0), &lives)).unwrap();
+        let freed = database.write(|tx| match frees {
+            Deed::Delete(id) => tx.delete(person, RowId(id)),
+            _ => tx.update(person, RowId(0), home, ValueRef::Null),
+        });
+        freed.unwrap();
+        database.write(|tx| tx.delete(city, RowId(0))).unwrap();
+        database.write(|tx| tx.insert_at(city, RowId(1), &[])).unwrap();
+        database.close().unwrap();
+        let mut damaged = disk.content(NAME).unwrap();
+        let at = ends(&damaged)[3] + 80;
+        damaged[at] ^= 1;
+        let (new, salvaged) = salvage(&damaged).unwrap();
+        assert_eq!(kept(&salvaged), [1, 2, 3, 6], "{rule:?}: {:?}", salvaged.runs);
+        let database = reopened(&new);
+        assert_eq!(super::ids(&database.read()), [0, 1], "{rule:?}");
+    }
+}
+
+/// What makes no sense at all costs neither a panic nor much time.
+#[test]
+fn nonsense_is_left_out() {
+    let sound = journal(true);
+    let mut rng = Rng::new(1);
+    for round in 0..200 {
+        let mut damaged = sound.clone();
+        for _ in 0..1 + rng.below(20) {
+            let at = rng.index(damaged.len());
+            let end = damaged.len().min(at + rng.index(300));
+            rng.fill(&mut damaged[at..end]);
+        }
+        damaged.truncate(sound.len() - rng.index(300));
+        let (disk, salvaged) = salvage(&damaged).unwrap_or_else(|error| panic!("{round}: {error}"));
+        assert!(salvaged.transactions <= DEEDS.len() as u64, "{round}");
+        drop(reopened(&disk));
     }
 }

@@ -1,0 +1,192 @@
+//! Getting hold of a file: opening or creating it, and taking its locks.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::options::Options;
+use super::turns::Turns;
+use crate::journal;
+use crate::storage::{self, Access, Clock, Directory, Hold, Lock, Storage};
+use crate::{Error, ErrorKind, Result};
+
+/// How often opening starts over when the file changes under its hands.
+const TRIES: usize = 100;
+
+/// How long opening waits before it looks again whether a file is free.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A file that was opened, or created, and locked.
+pub(super) struct Acquired {
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) is_new: bool,
+    /// Whether other handles have it open for writing too, in shared mode.
+    pub(super) others: bool,
+}
+
+impl Options {
+    /// Opens or creates the file and takes its locks: in shared mode the turn, too.
+    pub(super) fn acquire(
+        &self,
+        directory: &dyn Directory,
+        name: &str,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Acquired> {
+        let shown = directory.display(name);
+        for _ in 0..TRIES {
+            let Some((storage, is_new)) = self.open_or_create(directory, name, &**clock)? else {
+                continue;
+            };
+            let others = self.lock(&storage, clock, &shown)?;
+            let io = |error| Error::io(format!("{shown}: can't lock it"), error);
+            // What was just created was opened by another name, which is gone: that does only as long as
+            // nobody asks again whether it is linked.
+            if (is_new && !self.shared) || storage.is_linked().map_err(io)? {
+                let is_new = is_new || self.create_on(&*storage, &shown, &**clock)?;
+                return Ok(Acquired { storage, is_new, others });
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Busy,
+            format!("{shown}: it is replaced again and again; try later"),
+        ))
+    }
+
+    /// Opens the file, or creates it; tells whether it was created. `None` if it has to be tried again.
+    fn open_or_create(
+        &self,
+        directory: &dyn Directory,
+        name: &str,
+        clock: &dyn Clock,
+    ) -> Result<Option<(Arc<dyn Storage>, bool)>> {
+        match directory.open(name, Access::Write) {
+            Ok(storage) => Ok(Some((storage, false))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.create => {
+                let created = journal::create(directory, name, clock)?;
+                Ok(created.map(|storage| (storage, true)))
+            }
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                Err(device_busy(directory, name, &error))
+            }
+            Err(error) => Err(cannot_open(&directory.display(name), Access::Write, error)),
+        }
+    }
+
+    /// Takes the head lock, alone, or in shared mode with others and in turn; tells whether there are
+    /// others.
+    fn lock(
+        &self,
+        storage: &Arc<dyn Storage>,
+        clock: &Arc<dyn Clock>,
+        shown: &str,
+    ) -> Result<bool> {
+        let io = |error| Error::io(format!("{shown}: can't lock it"), error);
+        if self.shared && storage.has_fixed_len() {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("{shown}: a device is for one process at a time: open it unshared"),
+            ));
+        }
+        if self.shared {
+            return self.join(storage, clock, shown);
+        }
+        match storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)? {
+            true => Ok(false),
+            false => Err(busy(shown, journal::holder(&**storage))),
+        }
+    }
+
+    /// Takes the turn, and the head lock with others; tells whether there are others.
+    fn join(
+        &self,
+        storage: &Arc<dyn Storage>,
+        clock: &Arc<dyn Clock>,
+        shown: &str,
+    ) -> Result<bool> {
+        let io = |error| Error::io(format!("{shown}: can't lock it"), error);
+        let turns = Turns::new(storage, clock, shown, self.lock_timeout);
+        let begun = clock.elapsed();
+        loop {
+            turns.take()?;
+            let alone = storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)?;
+            storage.unlock(Lock::Head).map_err(io)?;
+            if storage.try_lock(Lock::Head, Hold::Shared).map_err(io)? {
+                return Ok(!alone);
+            }
+            turns.end();
+            let holder = journal::holder(&**storage);
+            // Whoever is just creating or closing it, which no pid tells, is alone for a moment only.
+            let waited = clock.elapsed().saturating_sub(begun);
+            if holder.is_some() || waited >= self.lock_timeout {
+                return Err(busy(shown, holder));
+            }
+            clock.pause(PAUSE);
+        }
+    }
+
+    /// Creates a journal if the storage is a blank device; tells whether it was.
+    fn create_on(&self, storage: &dyn Storage, shown: &str, clock: &dyn Clock) -> Result<bool> {
+        let io = |error| Error::io(format!("{shown}: can't read the device"), error);
+        if !storage.has_fixed_len() || !journal::is_blank(storage).map_err(io)? {
+            return Ok(false);
+        }
+        if !self.create {
+            let message = format!("{shown}: the device is blank: there is no journal on it yet");
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
+        journal::create_on(storage, shown, clock)?;
+        Ok(true)
+    }
+}
+
+/// Explains why a device can't be opened for writing, which is for one at a time.
+fn device_busy(directory: &dyn Directory, name: &str, error: &io::Error) -> Error {
+    let shown = directory.display(name);
+    let storage = directory.open(name, Access::Read).ok();
+    match storage.and_then(|storage| journal::holder(&*storage)) {
+        Some(pid) if storage::is_alive(pid) => busy(&shown, Some(pid)),
+        _ => Error::new(
+            ErrorKind::Busy,
+            format!("{shown}: {error}; unmount it or end that, or open read-only"),
+        ),
+    }
+}
+
+/// Explains why an existing file can't be opened.
+pub(super) fn cannot_open(shown: &str, access: Access, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            Error::new(ErrorKind::NotFound, format!("{shown}: there is no such file"))
+        }
+        io::ErrorKind::PermissionDenied => {
+            let advice = match access {
+                Access::Read => "ask its owner",
+                Access::Write => "ask its owner, or open it read-only",
+            };
+            Error::io(format!("{shown}: no permission to open it; {advice}"), error)
+        }
+        io::ErrorKind::ReadOnlyFilesystem => Error::io(
+            format!("{shown}: can't write there; copy it elsewhere, or open it read-only"),
+            error,
+        ),
+        _ => Error::io(format!("{shown}: can't open it"), error),
+    }
+}
+
+fn busy(shown: &str, holder: Option<u32>) -> Error {
+    let who = match holder {
+        Some(pid) if pid == std::process::id() => {
+            format!("this process (pid {pid}) has it open already; share that handle")
+        }
+        Some(pid) if storage::is_alive(pid) => {
+            format!("process {pid} has it open for writing; end it, or open read-only")
+        }
+        Some(pid) => format!(
+            "it is open for writing, but not by process {pid} of this machine, as it says: by one in \
+             another container or on another machine, or by one that is just opening it; end that, \
+             try again, or open read-only"
+        ),
+        None => "another process is just opening or closing it; try again".to_owned(),
+    };
+    Error::new(ErrorKind::Busy, format!("{shown}: {who}"))
+}
