@@ -90,7 +90,8 @@ fn check_head(inspection: &Inspection) -> Result<()> {
     let repair = "everything else is sound, and opening the file for writing repairs it";
     if inspection.damaged_headers > 0 {
         let damaged = inspection.damaged_headers;
-        let message = format!("{damaged} of the 3 copies of the header are damaged; {repair}");
+        let are = if damaged == 1 { "is" } else { "are" };
+        let message = format!("{damaged} of the 3 copies of the header {are} damaged; {repair}");
         return Err(Error::corrupt(message));
     }
     let torn = inspection.slots.iter().position(Option::is_none);

@@ -165,10 +165,16 @@ pub(crate) fn tail(inspection: &Inspection) -> Vec<String> {
     if let Some(last) = inspection.last_doubtful {
         let transactions = count(*doubtful_commits, "transaction");
         let (first, last, time) = (end.txid + 1, last.txid, last.time);
-        lines.push(format!(
-            "{transactions} whose frames verify ({first} to {last}, the last of {time}), but which \
-             aren't known to be flushed as their commit levels ask for"
-        ));
+        lines.push(match first == last {
+            true => format!(
+                "{transactions} whose frames verify ({last}, of {time}), but which isn't known to be \
+                 flushed as its commit level asks for"
+            ),
+            false => format!(
+                "{transactions} whose frames verify ({first} to {last}, the last of {time}), but which \
+                 aren't known to be flushed as their commit levels ask for"
+            ),
+        });
     }
     if *uncommitted_frames > 0 {
         let frames = count(*uncommitted_frames, "data frame");

@@ -99,6 +99,7 @@ fn rest(examination: &Examination) -> Value {
         "first": examination.first.as_ref().map(commit),
         "last": inspection.last.as_ref().map(commit),
         "tables": tables(&examination.snapshot),
+        "indexes": indexes(&examination.snapshot),
     })
 }
 
@@ -108,4 +109,19 @@ fn tables(view: &View) -> Vec<Value> {
         Some(json!({ "name": table.name, "rows": rows.len(), "next_id": rows.next_id() }))
     };
     view.schema().tables().iter().filter_map(table).collect()
+}
+
+fn indexes(view: &View) -> Vec<Value> {
+    let index = |index: &annals::Index| {
+        let table = view.schema().table(index.table)?;
+        let fields = index.fields.iter().filter_map(|&number| table.field(number));
+        let fields: Vec<&str> = fields.map(|field| field.name.as_str()).collect();
+        Some(json!({
+            "name": index.name,
+            "table": table.name,
+            "fields": fields,
+            "unique": index.unique,
+        }))
+    };
+    view.schema().indexes().iter().filter_map(index).collect()
 }

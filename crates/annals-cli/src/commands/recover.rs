@@ -18,6 +18,9 @@ use crate::{Outcome, progress};
 /// was never known to be durable. This command shows first what would be kept and cut, asks, and copies
 /// the whole file before it changes it. Nothing is done while another process has the file open.
 ///
+/// What was cut is saved as FILE.tail-TXID-CHAIN: the bytes of the journal from the end of transaction TXID
+/// on. The copy FILE.before-recovery-TXID-CHAIN is a database like any other.
+///
 /// A damaged file, of which something is missing that was durable, is never changed. With --salvage all
 /// transactions that verify are written into a new file: those up to the damage, and those behind it
 /// that are whole and fit what was kept.
@@ -101,6 +104,9 @@ fn recover(arguments: &Arguments) -> Result<Outcome> {
             return Err(Error::new(ErrorKind::Cancelled, message));
         }
         Err(error) if error.kind() == ErrorKind::Cancelled => return Ok(Outcome::Done),
+        Err(error) if arguments.dry_run && is_only_for_reading(&error) => {
+            return plan_unlocked(&arguments.file, recovery);
+        }
         opened => opened?,
     };
     let mut output = Output::new();
@@ -117,6 +123,28 @@ fn recover(arguments: &Arguments) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// Tells whether the file is there, but may not be written.
+fn is_only_for_reading(error: &Error) -> bool {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    std::error::Error::source(error)
+        .and_then(|source| source.downcast_ref::<std::io::Error>())
+        .is_some_and(|source| matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem))
+}
+
+/// Shows the plan for a file that can only be read, as it is at the moment.
+fn plan_unlocked(file: &Path, recovery: Recovery) -> Result<Outcome> {
+    let examination = progress::options().recovery(recovery).examine(file)?;
+    let inspection = &examination.inspection;
+    if let Some(damage) = inspection.damage.as_ref().or(examination.problem.as_ref()) {
+        return Err(Error::corrupt(damage.clone()));
+    }
+    decide(file, inspection, false, true)?;
+    let mut output = Output::new();
+    output.line("note: this user may not write the file, so it was read without a lock")?;
+    output.flush()?;
+    Ok(Outcome::Done)
+}
+
 /// Shows the plan, and asks if there is anything to ask.
 fn decide(file: &Path, inspection: &Inspection, yes: bool, dry_run: bool) -> Result<Decision> {
     let mut output = Output::new();
@@ -124,7 +152,7 @@ fn decide(file: &Path, inspection: &Inspection, yes: bool, dry_run: bool) -> Res
         output.line(&line)?;
     }
     output.flush()?;
-    match (inspection.has_tail(), dry_run, yes) {
+    match (inspection.has_tail() || inspection.has_damaged_copy(), dry_run, yes) {
         (false, ..) => Ok(Decision::Nothing),
         (true, true, _) => Ok(Decision::Plan),
         (true, false, true) => Ok(Decision::Yes),

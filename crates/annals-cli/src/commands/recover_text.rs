@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use annals::storage::{Access, FileDirectory};
 use annals::{Fate, Inspection, Run, Salvaged};
 use serde_json::{Value, json};
 
@@ -12,7 +13,8 @@ use crate::output::{count, plain};
 pub(crate) fn plan(file: &Path, inspection: &Inspection) -> Vec<String> {
     let shown = plain(&file.display().to_string());
     let Inspection { end, len, header, .. } = inspection;
-    if inspection.closed {
+    let damaged = damaged_copies(inspection);
+    if inspection.closed && damaged.is_empty() {
         return vec![format!("nothing to do: {shown} was closed properly")];
     }
     let kept = match inspection.last {
@@ -25,6 +27,14 @@ pub(crate) fn plan(file: &Path, inspection: &Inspection) -> Vec<String> {
             last.level.name()
         ),
     };
+    if !inspection.has_tail() && !damaged.is_empty() {
+        return vec![
+            format!("{shown} is whole, but {damaged}"),
+            format!("keep: {kept}"),
+            "cut: nothing, so no copy is made".to_owned(),
+            "repair: what is damaged is written again from what is whole".to_owned(),
+        ];
+    }
     if !inspection.has_tail() {
         return vec![
             format!("{shown} was not closed properly, but it is whole: only zeros follow the end"),
@@ -32,7 +42,6 @@ pub(crate) fn plan(file: &Path, inspection: &Inspection) -> Vec<String> {
             "nothing to do: whatever opens it for writing goes on from there".to_owned(),
         ];
     }
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
     let mark = format!("{}-{:016x}", end.txid, end.chain);
     let mut lines = vec![
         match info::opener(inspection) {
@@ -44,13 +53,53 @@ pub(crate) fn plan(file: &Path, inspection: &Inspection) -> Vec<String> {
     ];
     lines.extend(info::tail(inspection).into_iter().map(|line| format!("  {line}")));
     lines.push(match inspection.may_hold_a_commit() {
-        true => plain(&format!("save: what is cut, at most 64 MiB of it, as {name}.tail-{mark}")),
+        true => plain(&format!(
+            "save: what is cut, at most 64 MiB of it, as {}",
+            beside(file, &format!("tail-{mark}"))
+        )),
         false => "save: nothing, for no transaction can be in what is cut".to_owned(),
     });
+    if !damaged.is_empty() {
+        lines.push(format!("repair: {damaged}, and is written again"));
+    }
     lines.push(plain(&format!(
-        "copy: the whole file before that, as {name}.before-recovery-{mark}"
+        "copy: the whole file before that, as {}",
+        beside(file, &format!("before-recovery-{mark}"))
     )));
     lines
+}
+
+/// Says which copies are damaged of what is written more than once; nothing if none is.
+fn damaged_copies(inspection: &Inspection) -> String {
+    let headers = match inspection.damaged_headers {
+        0 => None,
+        1 => Some("1 of the 3 copies of its header is damaged".to_owned()),
+        damaged => Some(format!("{damaged} of the 3 copies of its header are damaged")),
+    };
+    let slots = inspection.slots.iter().enumerate();
+    let slots = slots.filter(|(_, slot)| inspection.closed && slot.is_none());
+    let slots = slots.map(|(number, _)| format!("the copies of slot {number} don't agree"));
+    headers.into_iter().chain(slots).collect::<Vec<_>>().join(", and ")
+}
+
+/// Says what a new file is called that is made for what is saved of a file: beside that, wherever a link
+/// leads, under a name that isn't taken.
+fn beside(file: &Path, kind: &str) -> String {
+    let Ok((directory, name)) = FileDirectory::split(file) else {
+        return format!("{}.{kind}", file.display());
+    };
+    let storage = directory.open(&name, Access::Read).ok();
+    let elsewhere = storage.and_then(|storage| directory.for_copies(&*storage));
+    let directory = elsewhere.unwrap_or(directory);
+    let taken = directory.list().unwrap_or_default();
+    let base = format!("{name}.{kind}");
+    let mut unused = base.clone();
+    let mut attempt = 1;
+    while taken.contains(&unused) {
+        attempt += 1;
+        unused = format!("{base}-{attempt}");
+    }
+    directory.display(&unused)
 }
 
 fn txids(first: u64, last: u64) -> String {
@@ -91,6 +140,11 @@ pub(crate) fn salvage_lines(new: &Path, salvaged: &Salvaged) -> Vec<String> {
     let lost = salvaged.runs.iter().position(|run| run.fate != Fate::Kept);
     let kept = salvaged.runs.iter().rposition(|run| run.fate == Fate::Kept);
     match lost {
+        None if salvaged.slots == 0 => lines.push(
+            "note: no slot verifies, which would tell how far the journal went; whether transactions \
+             followed is not known"
+                .to_owned(),
+        ),
         None if salvaged.skipped.is_empty() => lines.push("nothing was lost".to_owned()),
         None => lines.push(
             "note: whether transactions followed the last that was kept is not known".to_owned(),
@@ -115,8 +169,10 @@ fn run(run: &Run) -> String {
             format!("lost: {which}{place}: frames of that don't verify, or may be missing")
         }
         Fate::Unfit(why) => {
+            let (verifies, does) =
+                if run.first == run.last { ("verifies", "doesn't") } else { ("verify", "don't") };
             format!(
-                "left out: {which}{place}, which verifies, but doesn't fit without what is lost: {why}"
+                "left out: {which}{place}, which {verifies}, but {does} fit without what is lost: {why}"
             )
         }
         _ => format!("lost: {which}"),
@@ -147,6 +203,7 @@ pub(crate) fn salvage_json(new: &Path, salvaged: &Salvaged) -> Value {
         "transactions": salvaged.transactions,
         "last_time": salvaged.last_time.map(|time| time.to_string()),
         "header_copies": salvaged.headers,
+        "slots": salvaged.slots,
         "runs": salvaged.runs.iter().map(run).collect::<Vec<_>>(),
         "skipped": salvaged.skipped.iter().map(skipped).collect::<Vec<_>>(),
     })

@@ -117,6 +117,64 @@ fn a_large_file_is_no_reason_for_a_bar_where_nobody_looks() {
     assert_eq!(output.stderr, b"", "standard error is no terminal");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_plan_names_the_files_that_will_be_there() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("real")).unwrap();
+    std::os::unix::fs::symlink("real/a.annals", dir.path().join("link.annals")).unwrap();
+    for round in 1..=3 {
+        // The same crash again, so that the names are taken from the second round on.
+        if round == 1 {
+            killed(dir.path(), "real/a.annals");
+            fs::copy(dir.path().join("real/a.annals"), dir.path().join("crashed")).unwrap();
+        }
+        fs::copy(dir.path().join("crashed"), dir.path().join("real/a.annals")).unwrap();
+        let recover = |decision| {
+            succeed(dir.path(), &["recover", "link.annals", "--to", "hard", decision], "")
+        };
+        let plan = recover("--dry-run");
+        let lines =
+            plan.lines().filter(|line| line.starts_with("save") || line.starts_with("copy"));
+        let names = lines.map(|line| Path::new(line.rsplit_once(" as ").unwrap().1));
+        let names: Vec<&Path> = names.collect();
+        assert_eq!(names.len(), 2, "{plan}");
+        assert!(names.iter().all(|name| !name.exists()), "{plan}");
+        recover("--yes");
+        assert!(names.iter().all(|name| name.exists()), "{plan}");
+    }
+}
+
+#[test]
+fn a_saved_tail_can_be_put_back() {
+    let dir = tempfile::tempdir().unwrap();
+    killed(dir.path(), "a.annals");
+    succeed(dir.path(), &["recover", "a.annals", "--to", "hard", "--yes"], "");
+    assert_eq!(succeed(dir.path(), &["log", "a.annals"], "").matches("comment").count(), 1);
+    let names = fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().path());
+    let tail = names.into_iter().find(|path| path.to_str().unwrap().contains(".tail-")).unwrap();
+    let mut whole = fs::read(dir.path().join("a.annals")).unwrap();
+    whole.extend(fs::read(tail).unwrap());
+    fs::write(dir.path().join("b.annals"), whole).unwrap();
+    succeed(dir.path(), &["recover", "b.annals", "--to", "end", "--yes"], "");
+    assert_eq!(succeed(dir.path(), &["log", "b.annals"], "").matches("comment").count(), 3);
+    succeed(dir.path(), &["check", "b.annals"], "");
+}
+
+#[test]
+fn info_names_tables_and_indexes_as_json() {
+    let dir = tempfile::tempdir().unwrap();
+    let script =
+        "create_table t\nadd_field t x int32\nadd_field t y int32\ncreate_unique_index i t y,x\n";
+    succeed(dir.path(), &["shell", "a.annals"], script);
+    let info = succeed(dir.path(), &["info", "--json", "a.annals"], "");
+    let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+    assert_eq!(info["tables"][0]["name"], "t");
+    let index =
+        serde_json::json!({"name": "i", "table": "t", "fields": ["y", "x"], "unique": true});
+    assert_eq!(info["indexes"], serde_json::json!([index]));
+}
+
 /// Starts `recover` at a terminal, answers its question, and gives how it ended.
 #[cfg(unix)]
 fn answered(dir: &Path, answer: &str) -> (String, bool) {

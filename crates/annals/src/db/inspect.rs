@@ -82,6 +82,13 @@ impl Inspection {
         self.tail.is_some() || self.doubtful_commits > 0 || self.uncommitted_frames > 0
     }
 
+    /// Tells whether a copy of the header doesn't verify, or one of a slot though the journal was closed.
+    /// Nothing is lost by that, and opening the file for writing repairs it.
+    #[must_use]
+    pub fn has_damaged_copy(&self) -> bool {
+        self.damaged_headers > 0 || (self.closed && self.slots.iter().any(Option::is_none))
+    }
+
     /// Tells whether a commit may lie in what would be cut off, so that it is saved.
     #[must_use]
     pub const fn may_hold_a_commit(&self) -> bool {
@@ -123,7 +130,8 @@ pub fn inspect_head_in(directory: &dyn Directory, name: &str) -> Result<HeadInsp
     let io = |error| Error::io(format!("{shown}: can't read it"), error);
     let copies = Copies::read(&*storage).map_err(io)?;
     if copies.is_empty() {
-        let message = format!("{shown}: neither a header nor a slot of a journal is there");
+        let message =
+            format!("{shown}: neither a header nor a slot of a journal is there; check the path");
         return Err(Error::new(ErrorKind::NotAJournal, message));
     }
     Ok(HeadInspection { len: storage.len().map_err(io)?, copies })

@@ -33,7 +33,9 @@ use crate::{Error, ErrorKind, Result};
 ///
 /// None of them helps against damage, that is, if something is missing that was on permanent storage:
 /// that is always refused. Each of them saves beside the file what it cuts off, if a commit may lie in
-/// it, and reports what it did.
+/// it, and reports what it did; without space for that it reports that it was not saved, unless
+/// [`Options::copy_first`](crate::Options::copy_first) asks for more. In shared mode, once a process has
+/// the file open, all but [`Refuse`](Self::Refuse) are as [`Checked`](Self::Checked).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Recovery {
     /// Keeps what its frames prove: all commits that verify, except half and two-phase ones behind the
@@ -46,7 +48,9 @@ pub enum Recovery {
     /// ones are cut off though they verify, soft ones above all.
     ToHard,
     /// Goes back to the last commit that was acknowledged, as the live block tells other processes (at
-    /// most 10 ms late), as far as it verifies; never farther than [`ToHard`](Self::ToHard).
+    /// most 10 ms late; without [`Options::background`](crate::Options::background) it tells of the last
+    /// checkpoint or opening), as far as it verifies; never farther back than [`ToHard`](Self::ToHard)
+    /// goes.
     ToSoft,
     /// Keeps all commits that verify, also half and two-phase ones that were perhaps never
     /// acknowledged.
@@ -268,9 +272,11 @@ fn describe(recovered: &mut Recovered, survey: &Survey) {
     );
     if let Some(last) = survey.doubtful.back() {
         text += &format!(
-            "; the frames of transactions {} to {} verify, but nothing shows that {}",
-            cut.txid + 1,
-            last.txid,
+            "; the frames of {} verify, but nothing shows that {}",
+            match cut.txid + 1 {
+                first if first == last.txid => format!("transaction {first}"),
+                first => format!("transactions {first} to {}", last.txid),
+            },
             survey.missing_proof()
         );
     }

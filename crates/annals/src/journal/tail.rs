@@ -57,6 +57,20 @@ fn is_want_of_space(error: &io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
+/// Says what to do where no file can be written.
+fn advice(error: &io::Error) -> &'static str {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    match error.kind() {
+        PermissionDenied | ReadOnlyFilesystem => {
+            "; allow this program to create files there, or recover a copy of the file elsewhere"
+        }
+        _ if is_want_of_space(error) => {
+            "; make room there, or recover a copy of the file elsewhere"
+        }
+        _ => "",
+    }
+}
+
 /// Saves what follows the end up to `to`, if a commit may lie in it. Having no space for the copy is no
 /// reason not to open: it is reported.
 pub(super) fn save(
@@ -86,9 +100,12 @@ pub(super) fn save(
         Ok(saved_as) => cut.saved_as = Some(directory.display(&saved_as)),
         Err(error) if is_want_of_space(&error) => {}
         Err(error) => {
-            let shown = directory.display(name);
+            let shown = directory.display(&base);
             return Err(Error::io(
-                format!("{shown}: can't save the tail before cutting it"),
+                format!(
+                    "{shown}: what is to be cut can't be saved so, and nothing was changed{}",
+                    advice(&error)
+                ),
                 error,
             ));
         }
@@ -150,8 +167,11 @@ pub(crate) fn copy_whole(
     };
     let copied = copied.map(|to| elsewhere.as_deref().unwrap_or(directory).display(&to));
     copied.map_err(|error| {
-        let shown = directory.display(name);
-        Error::io(format!("{shown}: can't be copied, so it was not changed"), error)
+        let (shown, copy) =
+            (directory.display(name), elsewhere.as_deref().unwrap_or(directory).display(&base));
+        let message =
+            format!("{shown}: can't be copied to {copy}, so it was not changed{}", advice(&error));
+        Error::io(message, error)
     })
 }
 

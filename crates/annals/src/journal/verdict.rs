@@ -98,10 +98,13 @@ impl Survey {
         } else {
             format!("what followed transaction {reached} can't be read")
         };
+        let whole = match reached.saturating_sub(self.head.header.first_txid.saturating_sub(1)) {
+            0 => "no transaction is whole before that".to_owned(),
+            _ => format!("transactions up to {reached} are whole"),
+        };
         Error::corrupt(format!(
             "{name}: damaged at position {}: all up to position {} had reached permanent storage, \
-             but from there on it does not verify (the file has {} bytes); {lost}, transactions up \
-             to {reached} are whole. {advice}",
+             but from there on it does not verify (the file has {} bytes); {lost}, {whole}. {advice}",
             self.verified_to, self.hard, self.len
         ))
     }

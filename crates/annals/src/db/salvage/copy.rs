@@ -26,7 +26,7 @@ impl Options {
     ///
     /// # Errors
     /// `InUse` if there is a file `to`; `Unsupported` if a newer version wrote `from`; `NotFound`; `Io`;
-    /// `NotAJournal` if no frame verifies.
+    /// `NotAJournal` if neither a header, nor a slot, nor a frame verifies.
     pub fn salvage(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Salvaged> {
         let (from, to) = (locate(from.as_ref())?, locate(to.as_ref())?);
         self.salvage_in((&*from.0, &from.1), (to.0, &to.1), Arc::new(SystemClock))
@@ -49,7 +49,7 @@ impl Options {
         }
         let temporary = format!("{new_name}.salvage-{:016x}", clock.random());
         let watched = Watched::new(&*storage, self.watch.as_ref());
-        let written = write_all(&watched, &shown, (Arc::clone(&to), &temporary), clock)
+        let written = write_all(&watched, &shown, (Arc::clone(&to), &temporary, &shown_new), clock)
             .map_err(|error| watched.explain(error, &shown));
         let linked = written.and_then(|salvaged| {
             let linked = to.link(&temporary, new_name).and_then(|()| to.flush());
@@ -73,13 +73,16 @@ fn exists(shown: &str) -> Error {
 fn write_all(
     storage: &Watched<'_>,
     shown: &str,
-    (directory, name): (Arc<dyn Directory>, &str),
+    (directory, name, shown_new): (Arc<dyn Directory>, &str, &str),
     clock: Arc<dyn Clock>,
 ) -> Result<Salvaged> {
     let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
     let copies = Copies::read(storage).map_err(io)?;
     let mut walk = Walk::new(storage, &copies).map_err(io)?;
-    let database = Options::new().background(false).open_in(directory, name, clock)?;
+    let database = Options::new()
+        .background(false)
+        .open_in(directory, name, clock)
+        .map_err(|error| error.within(format_args!("{shown_new}: nothing was written")))?;
     let mut salvage = Salvage::new(&database, &copies);
     while let Some(step) = walk.next().map_err(io)? {
         salvage.step(&step)?;
@@ -88,7 +91,8 @@ fn write_all(
     salvage.skip(rest);
     let report = salvage.finish(&copies)?;
     if report.runs.is_empty() && copies.is_empty() {
-        let message = format!("{shown}: neither a header nor a frame of a journal is there");
+        let message =
+            format!("{shown}: neither a header nor a frame of a journal is there; check the path");
         return Err(Error::new(ErrorKind::NotAJournal, message));
     }
     database.close().map(|()| report)

@@ -16,6 +16,9 @@ pub struct Salvaged {
     /// How many copies of the header verified, of 3; with none of them everything stands on the frames
     /// alone.
     pub headers: usize,
+    /// How many of the two slots verified; with none of them nothing tells how far the journal went, so
+    /// that its last transactions may be missing without a trace.
+    pub slots: usize,
     /// The time of the last transaction of the new journal.
     pub last_time: Option<Timestamp>,
 }

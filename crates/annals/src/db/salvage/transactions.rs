@@ -44,6 +44,8 @@ impl<'db> Salvage<'db> {
     pub(super) fn new(database: &'db Database, copies: &Copies) -> Self {
         let headers = copies.headers.iter().flatten().count();
         let header = copies.headers.iter().flatten().next();
+        let slots =
+            copies.slots.iter().filter(|slot| slot.iter().flatten().next().is_some()).count();
         Self {
             database,
             schema: Schema::default(),
@@ -51,7 +53,7 @@ impl<'db> Salvage<'db> {
             seen: header.map(|header| header.first_txid.saturating_sub(1)),
             is_torn: false,
             lost_blobs: Vec::new(),
-            report: Salvaged { headers, ..Salvaged::default() },
+            report: Salvaged { headers, slots, ..Salvaged::default() },
         }
     }
 
