@@ -73,7 +73,7 @@ impl Child {
     }
 
     /// Gives the next line if it is there by now.
-    #[cfg(unix)]
+    #[cfg(any(target_os = "linux", windows))]
     pub(super) fn line_so_far(&self) -> Option<String> {
         self.lines.try_recv().ok()
     }
@@ -90,7 +90,7 @@ impl Child {
     }
 
     /// Lets it go on from where it waits for the first time.
-    #[cfg(unix)]
+    #[cfg(any(target_os = "linux", windows))]
     pub(super) fn go_on(&mut self) {
         self.process.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     }
