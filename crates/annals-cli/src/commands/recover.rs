@@ -23,7 +23,8 @@ use crate::{Outcome, progress};
 ///
 /// A damaged file, of which something is missing that was durable, is never changed. With --salvage all
 /// transactions that verify are written into a new file: those up to the damage, and those behind it
-/// that are whole and fit what was kept.
+/// that are whole and fit what was kept. The status is 2 if that isn't all that the file is known to
+/// have had.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals recover people.annals --dry-run
@@ -187,5 +188,5 @@ fn salvage(file: &Path, new: &Path, json: bool) -> Result<Outcome> {
         }
     }
     output.flush()?;
-    Ok(Outcome::Done)
+    Ok(if salvaged.is_complete() { Outcome::Done } else { Outcome::Damaged })
 }

@@ -128,8 +128,9 @@ impl Options {
         self
     }
 
-    /// Sets whether those who open for reading only see just what is known to be on permanent storage,
-    /// rather than all that was committed.
+    /// Sets whether those who open for reading only see just what was flushed to permanent storage, rather
+    /// than all that was committed. (A half commit was flushed as well; a power cut may undo it all the
+    /// same, if the second copy of its slot wasn't.)
     #[must_use]
     pub const fn hard_only(mut self, hard_only: bool) -> Self {
         self.hard_only = hard_only;

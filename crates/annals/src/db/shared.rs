@@ -55,9 +55,9 @@ impl Sharing {
 }
 
 impl Database {
-    /// Brings in what other processes have committed since, and gives a snapshot of it. Takes no lock and
-    /// never waits for another process; it waits while a transaction of this handle is open. In
-    /// exclusive mode there is nothing to bring in.
+    /// Brings in what other processes have committed since, and gives a snapshot of it. Takes no lock of
+    /// the file; it waits while another thread has a transaction of this handle open, or waits for its
+    /// turn. In exclusive mode there is nothing to bring in.
     ///
     /// Cost: reads what was added to the journal, and replays it.
     ///

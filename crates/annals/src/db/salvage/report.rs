@@ -51,6 +51,14 @@ pub enum Fate {
 }
 
 impl Salvaged {
+    /// Tells whether everything was kept that the old journal is known to have had.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.slots > 0
+            && self.skipped.is_empty()
+            && self.runs.iter().all(|run| run.fate == Fate::Kept)
+    }
+
     /// Gives how many transactions shared a fate.
     #[must_use]
     pub fn count(&self, which: impl Fn(&Fate) -> bool) -> u64 {
