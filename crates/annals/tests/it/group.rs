@@ -1,15 +1,16 @@
 //! Commits that are written while another one is being flushed, which takes a disk whose flushes wait.
 
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use annals::storage::Clock;
 use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
-use annals::storage::{Access, Clock, Directory, Hold, Lock, Storage};
 use annals::{
     Command, Database, ErrorKind, Level, Options, Result, TableNumber, Transaction, Type, ValueRef,
 };
+
+use crate::watched::{Watched, Watcher};
 
 const TABLE: TableNumber = TableNumber(0);
 
@@ -40,72 +41,9 @@ impl Gate {
     }
 }
 
-#[derive(Debug)]
-struct Gated {
-    disk: SimulatedDisk,
-    gate: Arc<Gate>,
-}
-
-impl Directory for Gated {
-    fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn Storage>> {
-        let file = self.disk.open(name, access)?;
-        Ok(Arc::new(GatedFile { file, gate: Arc::clone(&self.gate) }))
-    }
-    fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
-        let file = self.disk.create(name)?;
-        Ok(Arc::new(GatedFile { file, gate: Arc::clone(&self.gate) }))
-    }
-    fn link(&self, from: &str, to: &str) -> io::Result<()> {
-        self.disk.link(from, to)
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.disk.remove(name)
-    }
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.disk.list()
-    }
-    fn flush(&self) -> io::Result<()> {
-        self.disk.flush()
-    }
-    fn display(&self, name: &str) -> String {
-        self.disk.display(name)
-    }
-}
-
-#[derive(Debug)]
-struct GatedFile {
-    file: Arc<dyn Storage>,
-    gate: Arc<Gate>,
-}
-
-impl Storage for GatedFile {
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.file.read_at(offset, buffer)
-    }
-    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.file.write_at(offset, data)
-    }
-    fn flush(&self) -> io::Result<()> {
-        self.gate.pass();
-        self.file.flush()
-    }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
-    }
-    fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool> {
-        self.file.try_lock(lock, hold)
-    }
-    fn unlock(&self, lock: Lock) -> io::Result<()> {
-        self.file.unlock(lock)
-    }
-    fn is_linked(&self) -> io::Result<bool> {
-        self.file.is_linked()
+impl Watcher for Gate {
+    fn before_flush(&self) {
+        self.pass();
     }
 }
 
@@ -129,7 +67,7 @@ fn begin(database: &Database, level: Level) -> Transaction<'_> {
 
 fn gated() -> (SimulatedDisk, Arc<Gate>, Database) {
     let (disk, gate) = (SimulatedDisk::new(1), Arc::new(Gate::default()));
-    let directory = Gated { disk: disk.clone(), gate: Arc::clone(&gate) };
+    let directory = Watched::new(Arc::new(disk.clone()), Arc::clone(&gate));
     let clock = Arc::new(SimulatedClock::new(1));
     let database =
         Options::new().background(false).open_in(Arc::new(directory), "journal", clock).unwrap();
@@ -227,7 +165,7 @@ fn who_commits_alone_waits_for_nobody() {
             gate: Arc::clone(&gate),
             clock: SimulatedClock::new(1),
         });
-        let directory = Arc::new(Gated { disk: SimulatedDisk::new(1), gate });
+        let directory = Arc::new(Watched::new(Arc::new(SimulatedDisk::new(1)), gate));
         let options = Options::new().background(false).shared(shared);
         let database = options.open_in(directory, "journal", Arc::<SlowFlushes>::clone(&clock));
         let database = database.unwrap();

@@ -38,3 +38,4 @@ mod transcripts;
 mod typed;
 mod upgrade;
 mod vectors;
+mod watched;

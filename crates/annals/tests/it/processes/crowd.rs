@@ -227,7 +227,7 @@ fn what_is_acknowledged_is_seen_at_once_by_all_threads() {
 fn threads_take_turns_in_many_ways() {
     for seed in 0..effort(60, 3000) {
         let directory: Arc<dyn Directory> =
-            Arc::new(Yielding::new(Arc::new(MemoryDirectory::new()), seed));
+            Arc::new(Yielding::yielding(Arc::new(MemoryDirectory::new()), seed));
         let clock = || Arc::new(YieldingClock::new(seed));
         let crowd =
             Crowd::new(open(Arc::clone(&directory), clock(), seed.is_multiple_of(4)).unwrap());

@@ -13,7 +13,7 @@ use super::ledger::{Seen, audit};
 use super::yielding::{Yielding, YieldingClock};
 
 fn open_on(disk: &SimulatedDisk, seed: u64, background: bool) -> annals::Result<Database> {
-    let directory: Arc<dyn Directory> = Arc::new(Yielding::new(Arc::new(disk.clone()), seed));
+    let directory: Arc<dyn Directory> = Arc::new(Yielding::yielding(Arc::new(disk.clone()), seed));
     open(directory, Arc::new(YieldingClock::new(seed)), background)
 }
 
@@ -90,7 +90,7 @@ fn a_write_that_fails_under_many_takes_back_its_own_transaction_alone() {
 #[test]
 fn a_flush_that_panics_leaves_nobody_waiting() {
     let inner: Arc<dyn Directory> = Arc::new(SimulatedDisk::new(1));
-    let directory = Arc::new(Yielding::new(Arc::clone(&inner), 1));
+    let directory = Arc::new(Yielding::yielding(Arc::clone(&inner), 1));
     let shared: Arc<dyn Directory> = Arc::clone(&directory) as _;
     let database = open(shared, Arc::new(YieldingClock::new(1)), false).unwrap();
     let submit = |number| {
@@ -159,7 +159,7 @@ fn half_commits_outlive_the_death_of_one_that_was_written_meanwhile() {
     };
     for operation in 0..8 {
         let disk = SimulatedDisk::new(1);
-        let directory = Arc::new(Yielding::new(Arc::new(disk.clone()), 1));
+        let directory = Arc::new(Yielding::yielding(Arc::new(disk.clone()), 1));
         let shared: Arc<dyn Directory> = Arc::clone(&directory) as _;
         let database = Arc::new(open(shared, Arc::new(YieldingClock::new(1)), false).unwrap());
         for number in 0..2 {

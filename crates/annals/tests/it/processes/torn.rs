@@ -45,7 +45,7 @@ fn is_disturbed(
     let clock = Arc::new(SimulatedClock::new(read));
     let database = Arc::new(open(Arc::new(disk.clone()), clock, false).unwrap());
     commit(&database, 0, Level::TwoPhase);
-    let directory = Yielding::new(Arc::new(disk), read);
+    let directory = Yielding::yielding(Arc::new(disk), read);
     let reader = Options::new().open_read_only_in(&directory, NAME).unwrap();
     for number in 1..4 {
         commit(&database, number, level);

@@ -1,13 +1,14 @@
 //! A directory and a clock that let other threads go first, at random, around everything they do.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use annals::storage::simulated::{Rng, SimulatedClock};
-use annals::storage::{Access, Clock, Directory, Hold, Lock, Storage};
+use annals::storage::{Clock, Directory};
+
+use crate::watched::{Watched, Watcher};
 
 /// Lets other threads go first, as a seed has it.
 #[derive(Debug)]
@@ -64,110 +65,54 @@ impl std::fmt::Debug for Hook {
 }
 
 /// What is done at reads and flushes, and how many flushes are under way.
-#[derive(Debug, Default)]
-struct Watch {
+#[derive(Debug)]
+pub(super) struct Watch {
+    dice: Dice,
     reads: Hook,
     flushes: Hook,
     flushing: AtomicU64,
 }
 
-#[derive(Debug)]
-pub(super) struct Yielding {
-    inner: Arc<dyn Directory>,
-    dice: Arc<Dice>,
-    watch: Arc<Watch>,
-}
+/// A directory whose files let other threads go first.
+pub(super) type Yielding = Watched<Watch>;
 
 impl Yielding {
-    pub(super) fn new(inner: Arc<dyn Directory>, seed: u64) -> Self {
-        let dice = Arc::new(Dice(Mutex::new(Rng::new(seed))));
-        Self { inner, dice, watch: Arc::default() }
+    pub(super) fn yielding(inner: Arc<dyn Directory>, seed: u64) -> Self {
+        let dice = Dice(Mutex::new(Rng::new(seed)));
+        let (reads, flushes, flushing) = (Hook::default(), Hook::default(), AtomicU64::new(0));
+        Self::new(inner, Arc::new(Watch { dice, reads, flushes, flushing }))
     }
 
     /// Lets the thread do something that flushes a file next, before it does so.
     pub(super) fn at_the_next_flush(&self, act: impl FnOnce() + Send + 'static) {
-        self.watch.flushes.set(0, act);
+        self.watcher.flushes.set(0, act);
     }
 
     /// Lets whoever reads a file do something first, after so many other reads.
     pub(super) fn at_read(&self, number: u64, act: impl FnOnce() + Send + 'static) {
-        self.watch.reads.set(number, act);
+        self.watcher.reads.set(number, act);
     }
 
     /// Tells whether everything was done that was to be done at reads.
     pub(super) fn has_read(&self) -> bool {
-        self.watch.reads.0.lock().unwrap().is_none()
-    }
-
-    fn file(&self, inner: Arc<dyn Storage>) -> Arc<dyn Storage> {
-        Arc::new(File { inner, dice: Arc::clone(&self.dice), watch: Arc::clone(&self.watch) })
+        self.watcher.reads.0.lock().unwrap().is_none()
     }
 }
 
-impl Directory for Yielding {
-    fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn Storage>> {
-        self.inner.open(name, access).map(|inner| self.file(inner))
+impl Watcher for Watch {
+    fn before_read(&self) {
+        self.reads.pass();
     }
-    fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
-        self.inner.create(name).map(|inner| self.file(inner))
-    }
-    fn link(&self, from: &str, to: &str) -> io::Result<()> {
-        self.inner.link(from, to)
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.inner.rename(from, to)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.inner.remove(name)
-    }
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.inner.list()
-    }
-    fn flush(&self) -> io::Result<()> {
-        self.inner.flush()
-    }
-    fn display(&self, name: &str) -> String {
-        self.inner.display(name)
-    }
-}
-
-#[derive(Debug)]
-struct File {
-    inner: Arc<dyn Storage>,
-    dice: Arc<Dice>,
-    watch: Arc<Watch>,
-}
-
-impl Storage for File {
-    fn len(&self) -> io::Result<u64> {
-        self.inner.len()
-    }
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.watch.reads.pass();
-        self.inner.read_at(offset, buffer)
-    }
-    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.dice.around(|| self.inner.write_at(offset, data))
-    }
-    fn flush(&self) -> io::Result<()> {
-        self.watch.flushes.pass();
-        let others = self.watch.flushing.fetch_add(1, Ordering::SeqCst);
+    fn before_flush(&self) {
+        self.flushes.pass();
+        let others = self.flushing.fetch_add(1, Ordering::SeqCst);
         assert_eq!(others, 0, "what one flush dropped that failed, another would seem to cover");
-        let flushed = self.dice.around(|| self.inner.flush());
-        self.watch.flushing.fetch_sub(1, Ordering::SeqCst);
-        flushed
     }
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.dice.around(|| self.inner.set_len(len))
+    fn after_flush(&self) {
+        self.flushing.fetch_sub(1, Ordering::SeqCst);
     }
-    fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool> {
-        self.dice.around(|| self.inner.try_lock(lock, hold))
-    }
-    fn unlock(&self, lock: Lock) -> io::Result<()> {
-        self.dice.around(|| self.inner.unlock(lock))
-    }
-    fn is_linked(&self) -> io::Result<bool> {
-        self.inner.is_linked()
+    fn give_way(&self) {
+        self.dice.roll();
     }
 }
 

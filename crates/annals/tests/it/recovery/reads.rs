@@ -6,7 +6,7 @@ use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Access, Directory, MemoryDirectory};
 use annals::{Database, Level, Recovery, RowId, ValueRef};
 
-use super::counting::{Counting, Counts};
+use super::counting::{Counts, counting};
 use super::{NAME, TABLE, define, options};
 
 const MIB: u64 = 1 << 20;
@@ -24,7 +24,7 @@ fn open(directory: &Arc<dyn Directory>) -> Database {
 /// Writes a long journal at a level, and lets go of it without closing. Its rows are one row that
 /// changes, so that memory doesn't grow with it.
 fn written(level: Level, sizes: &[usize]) -> (Arc<dyn Directory>, Arc<Counts>) {
-    let (directory, counts) = Counting::new(Arc::new(MemoryDirectory::new()));
+    let (directory, counts) = counting(Arc::new(MemoryDirectory::new()));
     let directory: Arc<dyn Directory> = Arc::new(directory);
     let database = open(&directory);
     define(&database);
@@ -55,7 +55,7 @@ fn written(level: Level, sizes: &[usize]) -> (Arc<dyn Directory>, Arc<Counts>) {
     file.read_at(0, &mut bytes).unwrap();
     drop((file, database, directory, counts));
     // As it is when the process is killed.
-    let (directory, counts) = Counting::new(Arc::new(MemoryDirectory::new()));
+    let (directory, counts) = counting(Arc::new(MemoryDirectory::new()));
     directory.create(NAME).unwrap().write_at(0, &bytes).unwrap();
     (Arc::new(directory), counts)
 }
