@@ -9,7 +9,7 @@ use super::progress::Watched;
 use super::scan::{Replay, open_to_read, survey_moving};
 use super::shared::replay_between;
 use super::snapshot::{JournalFile, Published, Snapshot};
-use crate::journal::{Head, Point, Survey, lock};
+use crate::journal::{Point, Survey, lock};
 use crate::storage::Directory;
 use crate::store::Store;
 use crate::{Error, ErrorKind, Result};
@@ -45,27 +45,32 @@ impl Reader {
         let hard_only = options.hard_only;
         let (storage, shown) = open_to_read(directory, name)?;
         let watched = Watched::new(&*storage, options.watch.as_ref());
-        let (point, (store, view)) = if hard_only {
+        let (point, is_doubtful, (store, view)) = if hard_only {
             let (survey, ()) = survey_moving(&watched, &shown, |(), _, _| Ok(()))?;
             let (start, to) = (survey.head.start(), hard_position(&survey));
             let (store, replayed) = replay_between(&*storage, Store::new(), (start, to), &shown);
             let (view, point) = replayed?;
-            (point, (store, view))
+            (point, !survey.doubtful.is_empty(), (store, view))
         } else {
             let (survey, replay) =
                 survey_moving(&watched, &shown, |replay: &mut Replay, frame, end| {
                     replay.frame(frame, end, &shown).map(drop)
                 })?;
-            (survey.end, replay.finish())
+            (survey.end, !survey.doubtful.is_empty(), replay.finish())
         };
         let file = Arc::new(JournalFile { storage, name: shown });
         let published = Published { view, point, file: Arc::clone(&file) };
-        Ok(Self {
+        let reader = Self {
             published: ArcSwap::from_pointee(published),
             file,
             following: Mutex::new((store, point)),
             hard_only,
-        })
+        };
+        if is_doubtful {
+            // Perhaps only because somebody was writing meanwhile.
+            reader.bring_in()?;
+        }
+        Ok(reader)
     }
 
     /// Gives the state as of the last commit that was brought in. Never waits.
@@ -83,7 +88,6 @@ impl Reader {
     /// `NotFound` if the file was removed or replaced; `Corrupt`; `Unsupported`; `Io`. What was shown
     /// stays as it is.
     pub fn pull(&self) -> Result<Snapshot> {
-        let mut following = lock(&self.following);
         let JournalFile { storage, name } = &*self.file;
         let io = |error| Error::io(format!("{name}: can't read the journal"), error);
         if !storage.is_linked().map_err(io)? {
@@ -92,8 +96,15 @@ impl Reader {
                 format!("{name}: the file was removed or replaced meanwhile: open it again"),
             ));
         }
+        self.bring_in()?;
+        Ok(self.read())
+    }
+
+    fn bring_in(&self) -> Result<()> {
+        let mut following = lock(&self.following);
+        let JournalFile { storage, name } = &*self.file;
         let from = following.1;
-        let survey = Survey::since(&**storage, name, Head::read(&**storage, name)?, from)?;
+        let survey = Survey::since_moving(&**storage, name, from)?;
         let to = if self.hard_only { hard_position(&survey) } else { survey.end.position };
         if to > from.position {
             let store = std::mem::take(&mut following.0);
@@ -104,7 +115,7 @@ impl Reader {
             let published = Published { view, point, file: Arc::clone(&self.file) };
             self.published.store(Arc::new(published));
         }
-        Ok(self.read())
+        Ok(())
     }
 }
 

@@ -71,7 +71,8 @@ impl Database {
             let mut writing = lock(self.writing());
             sharing.check_schema()?;
             self.see_that_it_is_linked()?;
-            let ahead = self.look(self.read_head()?, &writing)?;
+            let (name, from) = (&self.file().name, writing.writer.committed());
+            let ahead = Survey::since_moving(self.storage(), name, from)?;
             self.bring_in(&mut writing, sharing, ahead.end, ahead.last_clock_time)?;
             self.checkpoints().adopt(ahead.end, &ahead.head, ahead.len);
         }

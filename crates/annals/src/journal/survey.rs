@@ -197,6 +197,24 @@ impl Survey {
             && self.head.slots == again.head.slots)
     }
 
+    /// Does what [`since`](Self::since) does where another process may be writing or recovering: a slot may
+    /// tell of a doubtful commit by now, and the frame be gone that told of it when the slots were read.
+    pub(crate) fn since_moving(storage: &dyn Storage, name: &str, from: Point) -> Result<Self> {
+        const TRIES: usize = 16;
+        let mut survey = Self::since(storage, name, Head::read(storage, name)?, from)?;
+        for _ in 1..TRIES {
+            if survey.doubtful.is_empty() {
+                break;
+            }
+            let head = Head::read(storage, name)?;
+            if head.slots == survey.head.slots {
+                break;
+            }
+            survey = Self::since(storage, name, head, from)?;
+        }
+        Ok(survey)
+    }
+
     /// Follows the chain from `from`, the end of a commit that counts, without looking behind the first
     /// position that doesn't verify. Nothing is known of damage then.
     pub(crate) fn since(

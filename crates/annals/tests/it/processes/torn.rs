@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use annals::storage::Directory;
-use annals::storage::simulated::{SimulatedClock, SimulatedDisk};
+use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
 use annals::{Database, Level, Options, Reader};
 
 use super::crowd::open;
@@ -72,5 +72,44 @@ fn what_was_acknowledged_shows_whatever_is_written_between_two_reads() {
         };
         let pulling = (0..).take_while(|&read| is_disturbed(read, how, pull)).count();
         assert!(opening > 8 && pulling > 8, "{opening} and {pulling} reads");
+    }
+}
+
+/// Lets a reader open while, at its read number `read`, somebody recovers from a writer that was killed in
+/// the midst of a half commit: a slot tells then what a frame told before, which is cut. Gives whether
+/// there was such a read.
+fn is_recovered_meanwhile(read: u64, level: Level) -> bool {
+    let disk = SimulatedDisk::new(read);
+    let reopen = move |disk: &SimulatedDisk| {
+        let clock = Arc::new(SimulatedClock::new(read));
+        open(Arc::new(disk.clone()), clock, false).unwrap()
+    };
+    let database = reopen(&disk);
+    commit(&database, 0, Level::TwoPhase);
+    for number in 1..4 {
+        commit(&database, number, level);
+    }
+    // The frame and the first copy of the slot are written, and nothing else.
+    let mut transaction = database.begin().unwrap();
+    transaction.set_level(Level::Half);
+    write(&mut transaction, 1, 4, 1, 0).unwrap();
+    disk.fail_from(disk.operations() + 2, Fault::Io);
+    transaction.commit().unwrap_err();
+    drop(database);
+    disk.clear_plan();
+
+    let directory = Yielding::yielding(Arc::new(disk.clone()), read);
+    directory.at_read(read, move || reopen(&disk).close().unwrap());
+    let reader = Options::new().open_read_only_in(&directory, NAME).unwrap();
+    let seen = audit(&reader.read()).of(1);
+    assert_eq!(seen, 4, "{level:?}, read {read}: 4 were acknowledged");
+    directory.has_read()
+}
+
+#[test]
+fn what_was_acknowledged_shows_also_while_somebody_recovers() {
+    for level in Level::ALL {
+        let reads = (0..).take_while(|&read| is_recovered_meanwhile(read, level)).count();
+        assert!(reads > 8, "{reads} reads");
     }
 }
