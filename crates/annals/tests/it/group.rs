@@ -6,13 +6,10 @@ use std::time::Duration;
 
 use annals::storage::Clock;
 use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
-use annals::{
-    Command, Database, ErrorKind, Level, Options, Result, TableNumber, Transaction, Type, ValueRef,
-};
+use annals::{Database, ErrorKind, Level, Options, Result, Transaction, ValueRef};
 
+use crate::shared::{TABLE, define};
 use crate::watched::{Watched, Watcher};
-
-const TABLE: TableNumber = TableNumber(0);
 
 /// Lets flushes of files through, one at a time if it is closed.
 #[derive(Debug, Default)]
@@ -45,17 +42,6 @@ impl Watcher for Gate {
     fn before_flush(&self) {
         self.pass();
     }
-}
-
-fn define(tx: &mut Transaction<'_>) -> Result<()> {
-    tx.apply_command(&Command::CreateTable { name: "item".to_owned() })?;
-    tx.apply_command(&Command::AddField {
-        table: TABLE,
-        name: "number".to_owned(),
-        ty: Type::Int64,
-        nullable: false,
-        default: None,
-    })
 }
 
 fn begin(database: &Database, level: Level) -> Transaction<'_> {

@@ -8,9 +8,9 @@ use annals::{
     Command, Database, ErrorKind, Level, Options, Result, TableNumber, Transaction, Type, ValueRef,
 };
 
-const TABLE: TableNumber = TableNumber(0);
+pub(crate) const TABLE: TableNumber = TableNumber(0);
 
-fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options::new().shared(true).lock_timeout(Duration::from_millis(50))
 }
 
@@ -18,11 +18,11 @@ fn open_with(disk: &SimulatedDisk, options: &Options) -> Result<Database> {
     options.open_in(Arc::new(disk.clone()), "journal", Arc::new(SimulatedClock::new(1)))
 }
 
-fn open(disk: &SimulatedDisk) -> Database {
+pub(crate) fn open(disk: &SimulatedDisk) -> Database {
     open_with(disk, &options()).unwrap()
 }
 
-fn define(tx: &mut Transaction<'_>) -> Result<()> {
+pub(crate) fn define(tx: &mut Transaction<'_>) -> Result<()> {
     tx.apply_command(&Command::CreateTable { name: "item".to_owned() })?;
     tx.apply_command(&Command::AddField {
         table: TABLE,

@@ -3,33 +3,11 @@
 
 use std::path::Path;
 use std::sync::{Arc, Barrier};
-use std::time::Duration;
 
 use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
-use annals::{
-    Command, Database, ErrorKind, Level, Options, Result, TableNumber, Transaction, Type, ValueRef,
-};
+use annals::{Database, ErrorKind, Level, Options, Result, Transaction, ValueRef};
 
-const TABLE: TableNumber = TableNumber(0);
-
-fn options() -> Options {
-    Options::new().shared(true).lock_timeout(Duration::from_millis(50))
-}
-
-fn open(disk: &SimulatedDisk) -> Database {
-    options().open_in(Arc::new(disk.clone()), "journal", Arc::new(SimulatedClock::new(1))).unwrap()
-}
-
-fn define(tx: &mut Transaction<'_>) -> Result<()> {
-    tx.apply_command(&Command::CreateTable { name: "item".to_owned() })?;
-    tx.apply_command(&Command::AddField {
-        table: TABLE,
-        name: "number".to_owned(),
-        ty: Type::Int64,
-        nullable: false,
-        default: None,
-    })
-}
+use crate::shared::{TABLE, define, open, options};
 
 fn insert(database: &Database, number: i64, level: Level) -> Result<()> {
     database.write(|tx| {
