@@ -45,6 +45,7 @@
 mod db;
 mod error;
 pub mod event;
+mod image;
 pub mod journal;
 pub mod storage;
 pub mod store;
