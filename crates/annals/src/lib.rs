@@ -57,8 +57,8 @@ pub use annals_schema::{
     TableNumber, Timestamp, Type, Value, ValueRef,
 };
 pub use db::{
-    BlobReader, Commit, Custom, Customs, Database, Examination, Fate, HeadInspection, Inspection,
-    Options, Pending, Phase, Progress, Reader, Run, Salvaged, Sink, Snapshot, Transaction, examine,
+    BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, BlobReader, Commit, Custom, Customs, Database, Examination, Fate, HeadInspection, Inspection,
+    OldestReader, Options, Pending, Phase, Progress, Reader, Run, Salvaged, Sink, Snapshot, Transaction, examine,
     inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};

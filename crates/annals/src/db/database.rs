@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::core::{Core, Writing};
 use super::group::Group;
+use super::image::{BackfillMode, Backfilled, Background, Imager};
 use super::keeper::Keeper;
 use super::options::Options;
 use super::shared::Sharing;
@@ -26,11 +28,11 @@ use crate::{Error, ErrorKind, Result};
 /// opens the database again, when the parent has closed it, or opens it read-only.
 #[derive(Debug)]
 pub struct Database {
-    group: Group,
-    writing: Mutex<Writing>,
+    core: Arc<Core>,
+    /// Brings the image forward; none if nothing is done in the background.
+    background: Option<Background>,
     /// The thread that has a transaction open, as [`this_thread`] names it; 0: none.
     owner: AtomicUsize,
-    checkpoints: Arc<Checkpoints>,
     file: Arc<JournalFile>,
     keeper: Option<Keeper>,
     recovered: Recovered,
@@ -44,13 +46,6 @@ pub struct Database {
     has_fixed_schema: bool,
 }
 
-/// What only the writer touches.
-#[derive(Debug)]
-pub(super) struct Writing {
-    pub(super) writer: Writer,
-    pub(super) store: Store,
-}
-
 /// What an open database is made of.
 pub(super) struct Setup {
     pub(super) writer: Writer,
@@ -59,6 +54,8 @@ pub(super) struct Setup {
     pub(super) store: Store,
     pub(super) view: Arc<View>,
     pub(super) recovered: Recovered,
+    /// What is known of the image; none if there can be none.
+    pub(super) imager: Option<Imager>,
     pub(super) level: Level,
     pub(super) background: bool,
     /// What it takes to share the file with other processes; none if it isn't.
@@ -75,17 +72,20 @@ impl Database {
             name: setup.checkpoints.name.clone(),
         });
         let checkpoints = Arc::clone(&setup.checkpoints);
-        let mut group = Group::new(checkpoints, setup.clock, Arc::clone(&file), setup.view);
-        if setup.sharing.is_some() {
+        let group = Group::new(checkpoints, setup.clock, Arc::clone(&file), setup.view);
+        let group = match setup.sharing {
             // One turn, one commit: none can come while another is waited for.
-            group = group.without_patience();
-        }
+            Some(_) => group.without_patience(),
+            None => group,
+        };
+        let writing = Writing { writer: setup.writer, store: setup.store };
+        let core = Arc::new(Core::new(group, writing, setup.checkpoints, setup.imager));
+        let background = background.then(|| Background::new(Arc::clone(&core)));
         Self {
-            group,
+            core,
+            background,
             file,
-            writing: Mutex::new(Writing { writer: setup.writer, store: setup.store }),
             owner: AtomicUsize::new(0),
-            checkpoints: setup.checkpoints,
             keeper,
             recovered: setup.recovered,
             later_recoveries: Mutex::default(),
@@ -119,7 +119,7 @@ impl Database {
     /// Gives a snapshot of the last commit. Never waits; costs one reference count.
     #[must_use]
     pub fn read(&self) -> Snapshot {
-        Snapshot::new(self.group.published())
+        Snapshot::new(self.core.group.published())
     }
 
     /// Begins a transaction; waits until the one before has ended or is on its way to permanent storage.
@@ -132,12 +132,15 @@ impl Database {
     pub fn begin(&self) -> Result<Transaction<'_>> {
         self.check_origin()?;
         self.refuse_nesting()?;
-        self.group.arrive();
-        let mut writing = lock(&self.writing);
+        self.core.group.arrive();
+        let mut writing = lock(&self.core.writing);
         let begun = self
             .take_turn(&mut writing)
             .and_then(|()| writing.writer.begin(self.level).inspect_err(|_| self.end_turn()));
-        begun.inspect_err(|_| self.group.leave())?;
+        begun.inspect_err(|_| self.core.group.leave())?;
+        if let Some(imager) = self.core.image() {
+            imager.install(&mut writing.store);
+        }
         self.wake_keeper();
         self.owner.store(this_thread(), Ordering::Relaxed);
         Ok(Transaction::new(self, writing, self.level))
@@ -181,8 +184,8 @@ impl Database {
     /// `Poisoned` after a failed flush, or in a forked child; `Io` if the live block can't be written.
     pub fn soft_checkpoint(&self) -> Result<Point> {
         self.check_origin()?;
-        self.group.settle()?;
-        self.in_turn(|| self.checkpoints.soft())
+        self.core.group.settle()?;
+        self.in_turn(|| self.core.checkpoints.soft())
     }
 
     /// Makes a hard checkpoint: everything committed is flushed to permanent storage, and then a slot
@@ -194,8 +197,35 @@ impl Database {
     /// block can't be written.
     pub fn hard_checkpoint(&self) -> Result<Point> {
         self.check_origin()?;
-        self.group.settle()?;
-        self.in_turn(|| self.checkpoints.hard())
+        self.core.group.settle()?;
+        self.in_turn(|| self.core.checkpoints.hard())
+    }
+
+    /// Brings the image, the page file beside the journal, forward to the newest commit, so that the next
+    /// opening has less to replay. It happens by itself when the journal has grown; this does it now.
+    ///
+    /// Readers and writers go on meanwhile; with [`BackfillMode::Full`] it waits for the open transaction.
+    /// Cost: makes the journal hard (a flush), writes each page that changed since the last one, and
+    /// flushes the image once.
+    ///
+    /// # Errors
+    /// `Unsupported` on a raw device, which has no image; `Invalid` in a thread that has a transaction
+    /// open, if the mode would wait for it; `Poisoned` after a failed flush, or in a forked child; `Io`,
+    /// and `Busy` if another process has advanced the image. Commits and readers are not concerned, and
+    /// nothing is lost.
+    pub fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
+        self.check_origin()?;
+        if mode != BackfillMode::Passive {
+            self.refuse_nesting()?;
+        }
+        self.core.backfill(mode)
+    }
+
+    /// Tells what went wrong with the image in the background since the last backfill; nothing is lost by
+    /// that.
+    #[must_use]
+    pub fn image_error(&self) -> Option<String> {
+        self.core.image_error()
     }
 
     /// Makes a hard checkpoint, gives back the space that was filled ahead, and closes. The next
@@ -215,18 +245,18 @@ impl Database {
     #[cfg(feature = "testing")]
     pub fn rest(&self) -> Result<()> {
         self.in_turn(|| {
-            self.checkpoints.prefill()?;
-            self.checkpoints.tell()?;
-            self.checkpoints.advance_slot()
+            self.core.checkpoints.prefill()?;
+            self.core.checkpoints.tell()?;
+            self.core.checkpoints.advance_slot()
         })
     }
 
     pub(super) fn checkpoints(&self) -> &Checkpoints {
-        &self.checkpoints
+        &self.core.checkpoints
     }
 
-    pub(super) const fn writing(&self) -> &Mutex<Writing> {
-        &self.writing
+    pub(super) fn writing(&self) -> &Mutex<Writing> {
+        &self.core.writing
     }
 
     pub(super) fn file(&self) -> &JournalFile {
@@ -258,14 +288,14 @@ impl Database {
     }
 
     /// Gives what acknowledges commits.
-    pub(super) const fn group(&self) -> &Group {
-        &self.group
+    pub(super) fn group(&self) -> &Group {
+        &self.core.group
     }
 
     /// Makes everything that is written durable.
     pub(super) fn harden(&self) -> Result<()> {
-        self.group.settle()?;
-        self.checkpoints.harden_all()
+        self.core.group.settle()?;
+        self.core.checkpoints.harden_all()
     }
 
     /// Notes that a transaction has been written, or has ended otherwise: the next may begin.
@@ -275,7 +305,19 @@ impl Database {
         }
         self.end_turn();
         self.owner.store(0, Ordering::Relaxed);
-        self.group.leave();
+        self.core.group.leave();
+    }
+
+    /// Lets the background work know how far the journal was written.
+    pub(super) fn note_tail(&self, position: u64) {
+        if let Some(background) = &self.background {
+            background.note(position);
+        }
+    }
+
+    /// Gives what the threads share.
+    pub(super) fn core(&self) -> &Core {
+        &self.core
     }
 
     /// Lets the background work know that something was committed.
@@ -289,23 +331,26 @@ impl Database {
         if std::mem::replace(&mut self.closed, true) {
             return Ok(());
         }
-        let keeper = self.keeper.take();
+        let (keeper, background) = (self.keeper.take(), self.background.take());
         if let Err(error) = self.check_origin() {
-            // Its thread isn't here, and what it held when the process was forked is held for ever.
-            std::mem::forget(keeper);
+            // Their threads aren't here, and what those held when the process was forked is held for ever.
+            std::mem::forget((keeper, background));
             return Err(error);
+        }
+        if let Some(background) = background {
+            background.stop();
         }
         if let Some(keeper) = keeper {
             keeper.stop();
         }
-        let closed = match self.checkpoints.check_usable() {
+        let closed = match self.core.checkpoints.check_usable() {
             // In shared mode that was told at the end of the turn.
             Err(error) if self.sharing.is_some() => Err(error),
             Err(error) => {
                 // Tells the next one to open that the last flush failed; no matter if it can't. Where others
                 // write too that was told in the turn in which it failed.
                 if self.sharing.is_none() {
-                    let _ = self.checkpoints.tell();
+                    let _ = self.core.checkpoints.tell();
                 }
                 Err(Error::new(ErrorKind::Poisoned, error.to_string()))
             }
@@ -323,11 +368,16 @@ impl Database {
 impl Database {
     /// Closes a journal that no other process writes.
     fn close_journal(&mut self) -> Result<()> {
-        // Not by its lock: a transaction that was forgotten (`mem::forget`) holds that for ever.
-        let writing = self.writing.get_mut().unwrap_or_else(PoisonError::into_inner);
-        writing.writer.rollback()?;
-        self.group.settle()?;
-        self.checkpoints.close()
+        // Not by its lock: a transaction that was forgotten (`mem::forget`) holds that for ever. The thread
+        // that shared it has ended.
+        if let Some(core) = Arc::get_mut(&mut self.core) {
+            let writing = core.writing.get_mut().unwrap_or_else(PoisonError::into_inner);
+            writing.writer.rollback()?;
+        }
+        self.core.group.settle()?;
+        // What goes wrong with it is no reason not to close: the next opening replays more.
+        let _ = self.core.backfill_at_close();
+        self.core.checkpoints.close()
     }
 }
 

@@ -10,8 +10,10 @@
 mod acquire;
 mod blobs;
 mod careful;
+mod core;
 mod database;
 mod group;
+mod image;
 mod inspect;
 mod keeper;
 mod options;
@@ -29,6 +31,7 @@ mod vectors;
 
 pub use blobs::BlobReader;
 pub use database::Database;
+pub use image::{BackfillMode, Backfilled, OldestReader, BackfillOutcome, BackfillPhases};
 pub use inspect::{
     Examination, HeadInspection, Inspection, examine, inspect, inspect_head, inspect_head_in,
     inspect_in,

@@ -10,7 +10,7 @@ use super::options::Options;
 use super::progress::Watched;
 use crate::event::{self, Event};
 use crate::journal::{
-    Committed, Frame, FrameReader, Mistake, Recovery, Rule, Survey, Verdict, is_made,
+    Committed, Frame, FrameReader, Mistake, Point, Recovery, Rule, Survey, Verdict, is_made,
 };
 use crate::storage::{Access, Directory, Storage};
 use crate::store::{Store, View};
@@ -118,15 +118,27 @@ pub(super) fn survey<V: Default>(
     shown: &str,
     recovery: Recovery,
     looks_wrong: impl Fn(&Survey) -> bool,
+    visit: impl FnMut(&mut V, &Frame<'_>, u64) -> Result<()>,
+) -> Result<(Survey, V)> {
+    survey_from(storage, shown, (recovery, None), looks_wrong, V::default, visit)
+}
+
+/// As [`survey`], from the end of a commit that counts, if one is given, with what `begin` makes.
+pub(super) fn survey_from<V>(
+    storage: &Watched<'_>,
+    shown: &str,
+    (recovery, from): (Recovery, Option<Point>),
+    looks_wrong: impl Fn(&Survey) -> bool,
+    begin: impl Fn() -> V,
     mut visit: impl FnMut(&mut V, &Frame<'_>, u64) -> Result<()>,
 ) -> Result<(Survey, V)> {
     let mut rule = Rule::new(recovery);
     let mut looks = 0;
     loop {
-        let mut visitor = V::default();
+        let mut visitor = begin();
         let seen = |frame: &Frame<'_>, end| visit(&mut visitor, frame, end);
         let explain = |error| storage.explain(error, shown);
-        let survey = Survey::make(storage, shown, rule, seen).map_err(explain)?;
+        let survey = Survey::make(storage, shown, (rule, from), seen).map_err(explain)?;
         if let Some(next) = survey.next_rule() {
             // The visitor may have gone past the end. Told this from the start, it won't.
             storage.read_again();

@@ -13,7 +13,8 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, TryLockError};
 
-use super::database::{Database, Writing, this_thread};
+use super::core::Writing;
+use super::database::{Database, this_thread};
 use super::progress::Watched;
 use super::scan::{Replay, survey};
 use super::snapshot::Snapshot;

@@ -4,7 +4,8 @@ use std::sync::MutexGuard;
 
 use annals_schema::{Command, FieldNumber, RowId, TableNumber, Timestamp, ValueRef};
 
-use super::database::{Database, Writing, this_thread};
+use super::core::Writing;
+use super::database::{Database, this_thread};
 use super::group::Written;
 use crate::event::Event;
 use crate::journal::{Level, Mistake, Point, is_made};
@@ -304,9 +305,17 @@ impl<'db> Transaction<'db> {
         let point = self.writing.writer.commit(level, time)?;
         let written = Written { point, level, claimed: self.writing.writer.claimed() };
         self.committed = true;
+        let imager = database.core().image();
+        if let Some(imager) = imager {
+            imager.install(&mut self.writing.store);
+        }
         let view = self.writing.store.commit();
+        if let Some(imager) = imager {
+            imager.note_published(&view);
+        }
         database.group().add(written, view, this_thread());
         database.wake_keeper();
+        database.note_tail(point.position);
         if database.sharing().is_some() {
             // The others build on it as soon as the turn ends.
             if is_made(Mistake::TurnEndedEarly) {

@@ -87,17 +87,18 @@ pub(crate) struct Tail {
 }
 
 impl Survey {
-    /// Follows the chain from the start and looks at all that is behind. `visit` sees each verified
-    /// frame in order, also those of a transaction that then doesn't count, and C as it is with that
-    /// frame. If [`Self::next_rule`] gives one, the visitor may have gone past the end.
+    /// Follows the chain from the start, or from the end of a commit that counts, and looks at all that is
+    /// behind. `visit` sees each verified frame in order, also those of a transaction that then doesn't
+    /// count, and C as it is with that frame. If [`Self::next_rule`] gives one, the visitor may have gone
+    /// past the end.
     pub(crate) fn make(
         storage: &dyn Storage,
         name: &str,
-        rule: Rule,
+        (rule, from): (Rule, Option<Point>),
         mut visit: impl FnMut(&Frame<'_>, u64) -> Result<()>,
     ) -> Result<Self> {
         let head = Head::read(storage, name)?;
-        let start = head.start();
+        let start = from.unwrap_or_else(|| head.start());
         let mut survey = Self::begin(storage, name, rule, (head, start))?;
         survey.check_slots(survey.end.position, name)?;
         survey.follow(storage, name, &mut visit)?;

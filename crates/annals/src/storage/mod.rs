@@ -3,6 +3,7 @@
 //! Everything else is a function of bytes and takes these traits as arguments, so that the same
 //! code runs on a real disk, in memory, and on a simulated disk that crashes.
 
+mod capacity;
 mod clock;
 #[cfg(unix)]
 mod device;
@@ -23,6 +24,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use capacity::memory;
 pub use clock::SystemClock;
 pub use file::FileDirectory;
 pub(crate) use fork::Origin;

@@ -1,0 +1,255 @@
+//! The backfill: brings the image forward to a commit.
+//!
+//! ```text
+//! 1. take the lock of backfills                     (rule 1: before the bound is sampled)
+//! 2. full: wait for the transaction that is open
+//! 3. sample the bound: what is published
+//! 4. make the journal hard up to it                 (rule 2: before the first page is written)
+//! 5. write what changed to free space               (rule 5: from the snapshot itself, which can't change)
+//! 6. publish: first copy, flush, second copy        (rules 3 and 7: the writes have completed)
+//! 7. let the store go on from the new root          (only now: what failed before changes nothing)
+//! ```
+//!
+//! A failure is an error of the backfill and of nothing else (rule 8): no commit, no reader and no later
+//! backfill depends on it, but that a failed flush stops the image for this handle.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, TryLockError};
+use std::time::Duration;
+
+use super::imager::{Imager, Working};
+use super::report::{BackfillMode, Backfilled, BackfillOutcome, BackfillPhases};
+use crate::db::core::{Core, Writing};
+use crate::db::snapshot::Published;
+use crate::image::{Catalog, Draft, Image, NewRoot, Stored};
+use crate::journal::{Mistake, is_made, lock};
+use crate::store::{Keep, Piece};
+use crate::Result;
+
+/// How much is collected before it is written.
+const BATCH: usize = 64 << 20;
+
+/// Takes what a view stores: gives it space, and writes it in large batches.
+struct Drafting<'d, 'i> {
+    draft: &'d mut Draft<'i>,
+    image: &'i Image,
+    txid: u64,
+    queue: Vec<(u64, Piece)>,
+    queued: usize,
+    written: Counts,
+    clock: &'d Imager,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    pages: u64,
+    from_memory: u64,
+    nodes: u64,
+    bytes: u64,
+    runs: u64,
+    took: Duration,
+}
+
+impl Drafting<'_, '_> {
+    /// Writes what is in the queue.
+    fn write(&mut self) -> Result<()> {
+        let begun = self.clock.clock().elapsed();
+        let parts: Vec<_> = self.queue.iter().map(|(place, piece)| (*place, [piece.as_ref()])).collect();
+        let objects: Vec<_> = parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
+        let written = self.image.write(&objects)?;
+        self.written.runs += written.runs;
+        self.queue.clear();
+        self.queued = 0;
+        self.written.took += self.clock.clock().elapsed().saturating_sub(begun);
+        Ok(())
+    }
+}
+
+impl Keep for Drafting<'_, '_> {
+    fn store(&mut self, piece: Piece) -> Result<Stored> {
+        let bytes = piece.as_ref();
+        let stored = self.draft.place(bytes, self.txid)?;
+        self.written.bytes += bytes.len() as u64;
+        self.queued += bytes.len();
+        match &piece {
+            Piece::Page(_) | Piece::Long(_) => self.written.from_memory += 1,
+            Piece::Part(_) => self.written.pages += 1,
+            Piece::Node(_) => self.written.nodes += 1,
+        }
+        self.queue.push((stored.place, piece));
+        if self.queued >= BATCH {
+            self.write()?;
+        }
+        Ok(stored)
+    }
+
+    fn leave(&mut self, stored: Stored) {
+        self.draft.release(&stored);
+    }
+}
+
+impl Core {
+    /// Brings the image forward.
+    pub(in crate::db) fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
+        let imager = self.imager()?;
+        let mut phases = BackfillPhases::default();
+        let mut at = imager.clock().elapsed();
+        let mut lap = || {
+            let now = imager.clock().elapsed();
+            std::mem::replace(&mut at, now).abs_diff(now)
+        };
+        let mut working = lock(&imager.working);
+        if mode == BackfillMode::Full {
+            self.wait_for_writer(imager)?;
+        }
+        phases.wait = lap();
+        let Some(published) = self.sample(imager, mode)? else {
+            return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
+        };
+        if working.root.is_some_and(|root| root.point == published.point) {
+            return Ok(report(mode, BackfillOutcome::UpToDate, &working, (imager, phases)));
+        }
+        if !is_made(Mistake::BackfillNotHard) {
+            self.checkpoints.harden_all()?;
+        }
+        phases.harden = lap();
+        let written = self.advance(imager, &mut working, &published, &mut phases);
+        let (counts, before) = match written {
+            Ok(written) => written,
+            Err(error) => return Err(error.within("the image wasn't brought forward")),
+        };
+        at = imager.clock().elapsed();
+        let mut lap = || imager.clock().elapsed().saturating_sub(at);
+        self.try_to_install(imager);
+        phases.install = lap();
+        let report = report(mode, BackfillOutcome::Advanced, &working, (imager, phases));
+        Ok(Backfilled {
+            journal_bytes: published.point.position.saturating_sub(before),
+            pages: counts.pages + counts.from_memory,
+            from_memory: counts.from_memory,
+            copied: counts.pages,
+            nodes: counts.nodes,
+            bytes: counts.bytes,
+            runs: counts.runs,
+            ..report
+        })
+    }
+
+    /// Writes a new root of the image; gives what was written, and the position of the root before.
+    fn advance(
+        &self,
+        imager: &Imager,
+        working: &mut Working,
+        published: &Published,
+        phases: &mut BackfillPhases,
+    ) -> Result<(Counts, u64)> {
+        let clock = imager.clock();
+        let begun = clock.elapsed();
+        let time = clock.now();
+        let (image, pager) = imager.image(working)?;
+        let mut draft = image.space(imager.pins.oldest())?;
+        let number = draft.number();
+        let mut drafting = Drafting {
+            draft: &mut draft,
+            image: &image,
+            txid: published.point.txid,
+            queue: Vec::new(),
+            queued: 0,
+            written: Counts::default(),
+            clock: imager,
+        };
+        let mut saved = published.view.save(&pager, &mut drafting)?;
+        let metadata = self.metadata(&saved.metadata);
+        let catalog = Catalog { arrays: saved.arrays(), metadata }.encode();
+        if let Some(root) = working.root {
+            drafting.leave(root.catalog);
+        }
+        let catalog = drafting.store(Piece::Node(catalog))?;
+        drafting.write()?;
+        let counts = drafting.written;
+        phases.write = counts.took;
+        phases.collect = clock.elapsed().saturating_sub(begun).saturating_sub(counts.took);
+        let begun = clock.elapsed();
+        let new = NewRoot { segment: imager.segment(), point: published.point, time, catalog };
+        let root = draft.publish(&new)?;
+        phases.publish = clock.elapsed().saturating_sub(begun);
+        let before = working.root.replace(root).map_or(0, |root| root.point.position);
+        working.wrote = counts.bytes;
+        pager.set_keeps(root.end <= imager.budget());
+        saved.pin = Some(imager.pins.add(number, clock.elapsed()));
+        imager.note_saved(saved, number);
+        Ok((counts, before))
+    }
+
+    /// Gives what a catalog says beside what the store does: how late the clock was.
+    fn metadata(&self, of_store: &[u8]) -> Vec<u8> {
+        let last = self.checkpoints.last_clock_time.load(Ordering::Relaxed);
+        [&last.to_le_bytes()[..], of_store].concat()
+    }
+
+    /// Waits until no transaction is open, and all that was written is acknowledged.
+    fn wait_for_writer(&self, imager: &Imager) -> Result<()> {
+        let mut writing = lock(&self.writing);
+        self.group.settle()?;
+        self.install_now(imager, &mut writing);
+        Ok(())
+    }
+
+    /// Gives what is published, if it lies over the newest root: only the difference to that is written.
+    fn sample(&self, imager: &Imager, mode: BackfillMode) -> Result<Option<Arc<Published>>> {
+        let mut published = self.group.published();
+        if published.view.root() != imager.newest() {
+            if mode != BackfillMode::Passive {
+                self.wait_for_writer(imager)?;
+            } else {
+                self.try_to_install(imager);
+            }
+            published = self.group.published();
+        }
+        Ok((published.view.root() == imager.newest()).then_some(published))
+    }
+
+    /// Lets the store go on from the newest root, if no transaction is open; else the next one does that
+    /// when it begins or commits.
+    fn try_to_install(&self, imager: &Imager) {
+        match self.writing.try_lock() {
+            Ok(mut writing) => self.install_now(imager, &mut writing),
+            Err(TryLockError::Poisoned(writing)) => self.install_now(imager, &mut writing.into_inner()),
+            Err(TryLockError::WouldBlock) => {}
+        }
+    }
+
+    /// Lets the store, which no transaction changes, and what is published go on from the newest root.
+    fn install_now(&self, imager: &Imager, writing: &mut Writing) {
+        imager.install(&mut writing.store);
+        self.group.replace(writing.store.republish());
+        imager.note_published(&self.group.published().view);
+    }
+}
+
+fn report(
+    mode: BackfillMode,
+    outcome: BackfillOutcome,
+    working: &Working,
+    (imager, phases): (&Imager, BackfillPhases),
+) -> Backfilled {
+    let point = working.root.map(|root| root.point);
+    let len = working.image.as_ref().and_then(|(image, _)| image.len().ok());
+    Backfilled {
+        mode,
+        outcome,
+        txid: point.map_or(0, |point| point.txid),
+        position: point.map_or(0, |point| point.position),
+        journal_bytes: 0,
+        pages: 0,
+        from_memory: 0,
+        copied: 0,
+        nodes: 0,
+        bytes: 0,
+        runs: 0,
+        image_bytes: len.unwrap_or(0),
+        oldest_reader: imager.oldest_reader(),
+        phases,
+    }
+}

@@ -1,0 +1,154 @@
+//! What an open database knows of its image.
+//!
+//! Invariants
+//! 1. Whoever holds `working` runs a backfill; it holds it from before the bound is sampled until the
+//!    root is published.
+//! 2. `newest` is the number of the root that was published last by this handle, or that it opened from;
+//!    `pending` has what a store needs to go on from it, until the published view does.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::opening::{Begun, Found};
+use super::pins::Pins;
+use super::report::OldestReader;
+use crate::Result;
+use crate::image::{Identity, Image, Root};
+use crate::journal::lock;
+use crate::storage::{Clock, Directory};
+use crate::store::{Pager, Saved, Store, View};
+
+/// What an open database knows of its image.
+#[derive(Debug)]
+pub(in crate::db) struct Imager {
+    directory: Arc<dyn Directory>,
+    /// The name of the image.
+    name: String,
+    identity: Identity,
+    clock: Arc<dyn Clock>,
+    /// How much of the image may be kept in memory, in bytes.
+    budget: u64,
+    pub(super) working: Mutex<Working>,
+    pending: Mutex<Option<Arc<Saved>>>,
+    newest: AtomicU64,
+    pub(super) pins: Arc<Pins>,
+}
+
+/// What a backfill works with.
+#[derive(Debug, Default)]
+pub(super) struct Working {
+    /// The image; none before the first backfill.
+    pub(super) image: Option<(Arc<Image>, Arc<Pager>)>,
+    /// The root that was published last.
+    pub(super) root: Option<Root>,
+    /// How many bytes the last backfill wrote.
+    pub(super) wrote: u64,
+}
+
+impl Imager {
+    /// Begins with what opening found.
+    pub(in crate::db) fn new(
+        directory: Arc<dyn Directory>,
+        found: &Found,
+        clock: Arc<dyn Clock>,
+        budget: u64,
+    ) -> Self {
+        let (working, newest) = match &found.begun {
+            None => (Working::default(), 0),
+            Some(Begun { image, pager, root, .. }) => {
+                let image = Some((Arc::clone(image), Arc::clone(pager)));
+                (Working { image, root: Some(*root), wrote: root.bytes }, root.number)
+            }
+        };
+        Self {
+            directory,
+            name: found.name.clone(),
+            identity: found.identity,
+            clock,
+            budget,
+            working: Mutex::new(working),
+            pending: Mutex::default(),
+            newest: AtomicU64::new(newest),
+            pins: Arc::clone(&found.pins),
+        }
+    }
+
+    pub(super) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// Gives the number of the newest root.
+    pub(super) fn newest(&self) -> u64 {
+        self.newest.load(Ordering::Acquire)
+    }
+
+    /// Lets a store go on from the newest root, if it doesn't yet. The caller holds the writer. A load and
+    /// a comparison, unless a backfill has ended since.
+    #[inline]
+    pub(in crate::db) fn install(&self, store: &mut Store) {
+        if store.view().root() != self.newest() {
+            self.install_pending(store);
+        }
+    }
+
+    #[cold]
+    fn install_pending(&self, store: &mut Store) {
+        let pending = lock(&self.pending).clone();
+        if let Some(saved) = pending {
+            store.rebase(&saved);
+        }
+    }
+
+    /// Notes that a view was published.
+    #[inline]
+    pub(in crate::db) fn note_published(&self, view: &View) {
+        let newest = self.newest();
+        if newest > 0 && view.root() == newest {
+            self.forget_pending();
+        }
+    }
+
+    fn forget_pending(&self) {
+        *lock(&self.pending) = None;
+    }
+
+    /// Notes what was published: stores go on from it.
+    pub(super) fn note_saved(&self, saved: Saved, number: u64) {
+        let mut pending = lock(&self.pending);
+        *pending = Some(Arc::new(saved));
+        self.newest.store(number, Ordering::Release);
+    }
+
+    /// Gives the image, or creates it.
+    pub(super) fn image(&self, working: &mut Working) -> Result<(Arc<Image>, Arc<Pager>)> {
+        if let Some((image, pager)) = &working.image {
+            return Ok((Arc::clone(image), Arc::clone(pager)));
+        }
+        let image =
+            Arc::new(Image::create(&self.directory, &self.name, &self.identity, &*self.clock)?);
+        let pager = Arc::new(Pager::new(Arc::clone(&image) as _, self.budget, true));
+        working.image = Some((Arc::clone(&image), Arc::clone(&pager)));
+        Ok((image, pager))
+    }
+
+    /// Tells up to where the image stands for the journal, and how many bytes the last backfill wrote.
+    pub(in crate::db) fn state(&self) -> (u64, u64) {
+        let working = lock(&self.working);
+        (working.root.map_or(0, |root| root.point.position), working.wrote)
+    }
+
+    /// Gives how much of the image may be kept in memory, in bytes.
+    pub(super) const fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    /// Gives the segment of the journal.
+    pub(super) const fn segment(&self) -> u64 {
+        self.identity.segment
+    }
+
+    /// Tells who reads the oldest root but the newest.
+    pub(super) fn oldest_reader(&self) -> Option<OldestReader> {
+        self.pins.oldest_reader(self.clock.elapsed())
+    }
+}

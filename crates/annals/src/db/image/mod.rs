@@ -1,0 +1,18 @@
+//! The image of an open database: opening from it, and bringing it forward.
+//!
+//! In reading order: a [`report`] says what a backfill did; [`pins`] tell which roots are still read;
+//! [`opening`] finds the image, and whether the journal has its point; the [`imager`] knows what the image
+//! has, lets the store go on from it, and runs a [`backfill`]; the [`background`] thread asks for one when
+//! the tail has grown.
+
+mod background;
+mod backfill;
+mod imager;
+mod opening;
+mod pins;
+mod report;
+
+pub(super) use background::Background;
+pub(super) use imager::Imager;
+pub(super) use opening::{Found, Looking};
+pub use report::{BackfillMode, Backfilled, OldestReader, BackfillOutcome, BackfillPhases};

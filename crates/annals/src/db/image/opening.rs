@@ -1,0 +1,209 @@
+//! Opening from the image: finding it, and whether the journal has the point that it stands for.
+//!
+//! An image that can't be used is set aside, or left where it is if this opening only reads. Either way
+//! the journal is replayed from its beginning, and somebody is told why.
+
+use std::sync::Arc;
+
+use super::pins::Pins;
+use crate::db::progress::Watched;
+use crate::db::scan::{self, Replay};
+use crate::image::{self, Identity, Image, Opened, Root, SetAside, Usable};
+use crate::journal::{Frame, FrameReader, Head, Point, Recovery, Survey, Verdict};
+use crate::storage::{Access, Clock, Directory, Storage};
+use crate::store::{BaseRoot, Pager, Store, View};
+use crate::{Error, ErrorKind, Result};
+
+/// What was found where the image would be.
+#[derive(Debug)]
+pub(in crate::db) struct Found {
+    /// The name of the image.
+    pub(in crate::db) name: String,
+    /// Which journal it would belong to.
+    pub(in crate::db) identity: Identity,
+    /// What the store begins with; nothing: it is replayed.
+    pub(in crate::db) begun: Option<Begun>,
+    /// The roots that views of this process read.
+    pub(super) pins: Arc<Pins>,
+    /// A sentence for each thing worth telling a person.
+    pub(in crate::db) notes: Vec<String>,
+}
+
+/// What a store begins with.
+#[derive(Debug)]
+pub(in crate::db) struct Begun {
+    pub(in crate::db) image: Arc<Image>,
+    pub(in crate::db) pager: Arc<Pager>,
+    pub(in crate::db) root: Root,
+    pub(in crate::db) view: View,
+    /// The time of the last commit before, if it came from a clock.
+    pub(in crate::db) last_clock_time: i64,
+}
+
+/// What is looked for, and how.
+#[derive(Clone, Copy)]
+pub(in crate::db) struct Looking<'a> {
+    pub(in crate::db) directory: &'a Arc<dyn Directory>,
+    /// The name of the journal.
+    pub(in crate::db) name: &'a str,
+    pub(in crate::db) storage: &'a dyn Storage,
+    pub(in crate::db) access: Access,
+    pub(in crate::db) clock: &'a dyn Clock,
+    /// How much of the image may be kept in memory, in bytes.
+    pub(in crate::db) budget: u64,
+}
+
+impl Found {
+    /// Gives the time of the last commit that the image has, if it came from a clock.
+    pub(in crate::db) fn last_clock_time(&self) -> i64 {
+        self.begun.as_ref().map_or(i64::MIN, |begun| begun.last_clock_time)
+    }
+}
+
+impl Looking<'_> {
+    /// Looks for the image of a journal.
+    ///
+    /// # Errors
+    /// Those of reading the journal's head. What is wrong with the image is none.
+    pub(in crate::db) fn find(&self) -> Result<Found> {
+        let shown = self.directory.display(self.name);
+        let head = Head::read(self.storage, &shown)?;
+        let identity = Identity {
+            journal_id: head.header.journal_id,
+            segment: head.header.segment,
+            segment_hash: head.hash,
+        };
+        let name = image::image_name(self.name);
+        let has_none = self.storage.has_fixed_len();
+        let pins = Arc::default();
+        let mut found = Found { name, identity, begun: None, pins, notes: Vec::new() };
+        if has_none {
+            return Ok(found);
+        }
+        match Image::open(self.directory, &found.name, &identity, self.access) {
+            Ok(Opened::Missing) => {}
+            Ok(Opened::Usable(usable)) => match self.begin(*usable, &head, &found.pins) {
+                Ok(begun) => found.begun = Some(begun),
+                Err(error) => self.set_aside(&mut found, error.to_string()),
+            },
+            Ok(Opened::SetAside(aside)) => note(&mut found, &aside),
+            // What can't be read now may be read later.
+            Err(error) => found.notes.push(format!("the image isn't used: {error}")),
+        }
+        Ok(found)
+    }
+
+    /// Surveys the journal, and gives the store: from the image's point on, or from the beginning if there
+    /// is none, or if the journal turns out not to go on from there.
+    ///
+    /// # Errors
+    /// Those of the survey of the whole journal.
+    pub(in crate::db) fn survey(
+        &self,
+        found: &mut Found,
+        storage: &Watched<'_>,
+        recovery: Recovery,
+        looks_wrong: impl Fn(&Survey) -> bool,
+    ) -> Result<(Survey, Replay)> {
+        let shown = self.directory.display(self.name);
+        let visit = |replay: &mut Replay, frame: &Frame<'_>, end| {
+            replay.frame(frame, end, &shown).map(drop)
+        };
+        if matches!(recovery, Recovery::ToHard | Recovery::ToSoft) && found.begun.is_some() {
+            self.set_aside(found, "commits that it has may be taken back now".to_owned());
+        }
+        let Some(begun) = &found.begun else {
+            return scan::survey(storage, &shown, recovery, looks_wrong, visit);
+        };
+        let from = (recovery, Some(begun.root.point));
+        let begin = || Replay::resume(Store::resume(begun.view.share()));
+        let reason = match scan::survey_from(storage, &shown, from, &looks_wrong, begin, visit) {
+            Ok((survey, replay)) if survey.verdict() != Verdict::Damaged => {
+                return Ok((survey, replay));
+            }
+            Ok((survey, _)) => survey.damage(&shown).to_string(),
+            Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
+            Err(error) => error.to_string(),
+        };
+        // Whether that is the journal's fault or the image's, only all of the journal can tell.
+        storage.read_again();
+        let all = scan::survey(storage, &shown, recovery, looks_wrong, visit)?;
+        if all.0.verdict() != Verdict::Damaged {
+            self.set_aside(found, reason);
+        }
+        Ok(all)
+    }
+
+    /// Takes the image out of the way: the journal says something else.
+    pub(in crate::db) fn set_aside(&self, found: &mut Found, reason: String) {
+        found.begun = None;
+        let aside = match self.access {
+            Access::Read => Ok(SetAside { reason, kept_as: None }),
+            Access::Write => image::set_aside(&**self.directory, &found.name, reason),
+        };
+        match aside {
+            Ok(aside) => note(found, &aside),
+            Err(error) => found.notes.push(error.to_string()),
+        }
+    }
+
+    fn begin(&self, usable: Usable, head: &Head, pins: &Pins) -> Result<Begun> {
+        let Usable { image, root, catalog } = usable;
+        if root.segment != head.header.segment {
+            return Err(stale(&image, &root));
+        }
+        if !self.has(head, root.point)? {
+            return Err(stale(&image, &root));
+        }
+        let too_short = || Error::corrupt(format!("{}: its catalog is too short", image.path()));
+        let (last, metadata) = catalog.metadata.split_first_chunk().ok_or_else(too_short)?;
+        let last_clock_time = i64::from_le_bytes(*last);
+        let roots: Vec<_> = catalog.arrays.iter().map(BaseRoot::of).collect();
+        let image = Arc::new(image);
+        let keeps = root.end <= self.budget;
+        let pager = Arc::new(Pager::new(Arc::clone(&image) as _, self.budget, keeps));
+        let view = View::load(metadata, &roots, &pager)
+            .map_err(|error| error.within(image.path()))?
+            .pinned(pins.add(root.number, self.clock.elapsed()));
+        Ok(Begun { image, pager, root, view, last_clock_time })
+    }
+
+    /// Tells whether the journal has a point, as far as that can be told without reading all of it: behind
+    /// the slots the frames tell, and before them the survey that begins there comes by the slots.
+    fn has(&self, head: &Head, point: Point) -> Result<bool> {
+        let slots = head.slots.iter().flatten().map(|slot| slot.point);
+        let known = slots.chain([head.start()]).filter(|slot| slot.position <= point.position);
+        let Some(from) = known.max_by_key(|slot| slot.position) else { return Ok(false) };
+        let newest = head.newest_slot().map_or(head.start(), |slot| slot.point);
+        if newest.position > point.position {
+            return Ok(point.position >= head.start().position);
+        }
+        let shown = self.directory.display(self.name);
+        let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
+        let mut reader = FrameReader::new(self.storage, from, point.position);
+        while reader.next().map_err(io)?.is_some() {}
+        Ok(reader.point() == point)
+    }
+}
+
+fn note(found: &mut Found, aside: &SetAside) {
+    let SetAside { reason, kept_as } = aside;
+    found.notes.push(match kept_as {
+        Some(kept) => format!(
+            "the image was set aside as `{kept}` and the journal replayed: {reason}; nothing is lost"
+        ),
+        None => format!("the image isn't used, the journal was replayed: {reason}; nothing is lost"),
+    });
+}
+
+fn stale(image: &Image, root: &Root) -> Error {
+    Error::new(
+        ErrorKind::Corrupt,
+        format!(
+            "{}: it stands for transaction {} at position {}, which the journal doesn't have like this",
+            image.path(),
+            root.point.txid,
+            root.point.position
+        ),
+    )
+}
