@@ -3,7 +3,33 @@
 //!
 //! The store is what has pages, and knows nothing of files; it reads them through a [`Source`] by what
 //! is [`Stored`].
+//!
+//! In reading order: `stored`, `format`, `node` and `catalog` are the bytes; `roots` are the two slots;
+//! `walk` visits all that a root reaches, noting its `units`; `space` is what is free; `file` is an
+//! open image, which is made by `create` and found by `open`; `batch` writes objects and `publish` makes them
+//! a root; `check` looks at all of it. (`document`, `vectors`, `crash` and `testing` are for tests only.)
+#![deny(clippy::indexing_slicing)]
+#![allow(dead_code, unused_imports, reason = "the store and the backfill are what uses this room")]
 
+mod batch;
+mod catalog;
+mod create;
+mod file;
+mod format;
+mod node;
+mod open;
+mod publish;
+mod roots;
+mod space;
 mod stored;
+mod units;
+mod walk;
 
+pub(crate) use catalog::{Array, Catalog, Kind};
+pub(crate) use create::{SetAside, image_name, set_aside};
+pub(crate) use file::Image;
+pub(crate) use format::{FANOUT, Identity, MAX_HEIGHT, Root, UNIT};
+pub(crate) use node::{Entries, decode as decode_node, encode as encode_node};
+pub(crate) use open::{Opened, Usable};
+pub(crate) use publish::{Draft, NewRoot};
 pub(crate) use stored::{Source, Stored};
