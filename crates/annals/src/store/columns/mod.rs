@@ -5,6 +5,7 @@
 //! of [`primitive`] types.
 
 pub(super) mod column;
+pub(super) mod fetched;
 pub(super) mod primitive;
 pub(super) mod strings;
 pub(super) mod values;

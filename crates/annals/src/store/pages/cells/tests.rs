@@ -7,12 +7,12 @@ use super::*;
 fn published_cells_stay_and_fresh_ones_are_written_in_place() {
     let mut epoch = Epoch::first();
     let mut cells = Cells::<8>::default();
-    (0..3000_usize).for_each(|slot| cells.set(slot, (slot as u64).to_le_bytes(), true, &epoch));
+    (0..3000_usize).for_each(|slot| cells.set(slot, (slot as u64).to_le_bytes(), true, &epoch)).unwrap();
     epoch.advance();
     let published = cells.clone();
-    cells.set(3000, [9; 8], true, &epoch);
+    cells.set(3000, [9; 8], true, &epoch).unwrap();
     assert_eq!(published.memory(), cells.memory());
-    cells.set(5, [7; 8], false, &epoch);
+    cells.set(5, [7; 8], false, &epoch).unwrap();
     assert_eq!((published.get(5), cells.get(5)), (5_u64.to_le_bytes(), [7; 8]));
     assert_eq!((cells.get(2999), cells.get(3000)), (2999_u64.to_le_bytes(), [9; 8]));
     assert_eq!(cells.slice(5, 1, 2), [7, 7]);
@@ -26,8 +26,8 @@ fn a_few_cells_take_no_page_and_move_into_the_first() {
     for slot in 0..700_usize {
         kept.push((cells.clone(), bits.clone()));
         epoch.advance();
-        cells.set(slot, [u8::try_from(slot % 7).unwrap(); 4], true, &epoch);
-        bits.set(slot, slot % 7 == 1, true, &epoch);
+        cells.set(slot, [u8::try_from(slot % 7).unwrap().unwrap(); 4], true, &epoch);
+        bits.set(slot, slot % 7 == 1, true, &epoch).unwrap();
         assert!(slot > 30 || cells.memory() + bits.memory() < 200);
         assert!(slot > 250 || cells.memory() < 1200);
     }
@@ -48,16 +48,16 @@ fn a_few_cells_take_no_page_and_move_into_the_first() {
     );
     let (mut zeros, mut unset) = (Cells::<16>::default(), Bits::default());
     for slot in [0, 5, 40_000] {
-        zeros.set(slot, [0; 16], true, &epoch);
-        unset.set(slot, false, true, &epoch);
+        zeros.set(slot, [0; 16], true, &epoch).unwrap();
+        unset.set(slot, false, true, &epoch).unwrap();
     }
     assert_eq!(zeros.memory() + unset.memory(), 0);
-    zeros.set(5000, [1; 16], true, &epoch);
-    zeros.set(1, [2; 16], true, &epoch);
+    zeros.set(5000, [1; 16], true, &epoch).unwrap();
+    zeros.set(1, [2; 16], true, &epoch).unwrap();
     assert_eq!((zeros.get(1), zeros.get(5000), zeros.get(0)), ([2; 16], [1; 16], [0; 16]));
     let mut ones = Bits::ones(10);
-    ones.set(9, false, false, &epoch);
-    ones.set(5000, true, true, &epoch);
+    ones.set(9, false, false, &epoch).unwrap();
+    ones.set(5000, true, true, &epoch).unwrap();
     assert_eq!((ones.count(0, 10), ones.get(9), ones.get(5000)), (9, false, true));
 }
 
@@ -66,7 +66,7 @@ fn filled_cells_take_no_memory_until_they_differ() {
     let epoch = Epoch::first();
     let mut cells = Cells::filled([1, 2, 3, 4], 100_000);
     assert!(cells.memory() < PAGE);
-    cells.set(99_999, [5; 4], true, &epoch);
+    cells.set(99_999, [5; 4], true, &epoch).unwrap();
     assert_eq!((cells.get(99_998), cells.get(99_999)), ([1, 2, 3, 4], [5; 4]));
     assert_eq!(cells.get(3), [1, 2, 3, 4]);
 }
@@ -76,7 +76,7 @@ fn bits_are_found_and_counted() {
     let epoch = Epoch::first();
     let mut bits = Bits::default();
     for slot in [3, 64, 200, PAGE_BITS + 1] {
-        bits.set(slot, true, true, &epoch);
+        bits.set(slot, true, true, &epoch).unwrap();
     }
     assert_eq!(bits.first(4, 1000), Some(64));
     assert_eq!(bits.first(65, 200), None);
@@ -87,7 +87,7 @@ fn bits_are_found_and_counted() {
     assert_eq!(bits.last(0, 3), None);
     assert_eq!(bits.count(3, 198), 3);
     assert_eq!(bits.count(4, 60), 0);
-    bits.set(64, false, true, &epoch);
+    bits.set(64, false, true, &epoch).unwrap();
     assert!(!bits.get(64) && bits.get(200) && Bits::ones(10).get(9));
 }
 
@@ -118,14 +118,14 @@ fn runs_are_as_if_written_cell_by_cell() {
         let cells: Vec<u8> =
             (0..len * 8).map(|at| u8::try_from(at % 50).unwrap().wrapping_mul(what)).collect();
         if what == 0 {
-            runs.zero(first, len, false, &epoch);
+            runs.zero(first, len, false, &epoch).unwrap();
         } else {
-            runs.write(first, &cells, false, &epoch);
+            runs.write(first, &cells, false, &epoch).unwrap();
         }
-        bits.set_run((first, len), what % 2 == 1, false, &epoch);
+        bits.set_run((first, len), what % 2 == 1, false, &epoch).unwrap();
         for (slot, cell) in (first..).zip(cells.as_chunks().0) {
-            singles.set(slot, *cell, false, &epoch);
-            single_bits.set(slot, what % 2 == 1, false, &epoch);
+            singles.set(slot, *cell, false, &epoch).unwrap();
+            single_bits.set(slot, what % 2 == 1, false, &epoch).unwrap();
         }
         if round % 3 > 0 {
             kept.push((runs.clone(), singles.clone(), bits.clone(), single_bits.clone()));
