@@ -133,7 +133,22 @@ impl Deref for NodePage<'_> {
     }
 }
 
+impl<'a> NodePage<'a> {
+    /// Takes a page that was just loaded from an image: nobody writes to such a page.
+    pub(in crate::store) const fn loaded(page: &'a Arc<Page>) -> Self {
+        Self(Held::Here(page))
+    }
+}
+
 impl Nodes {
+    /// Tells whether there is no node of that number.
+    ///
+    /// # Errors
+    /// What tells it can't be loaded.
+    pub(in crate::store) fn is_missing(&self, number: u32) -> Result<bool> {
+        Ok(self.pages.get(number as usize)?.is_none_or(|page| page.is_gone()))
+    }
+
     /// Borrows a node.
     ///
     /// # Errors
