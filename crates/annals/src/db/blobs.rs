@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use annals_schema::Blob;
 
-use super::database::Writing;
+use super::core::Writing;
 use super::snapshot::{Published, Snapshot};
 use super::transaction::Transaction;
 use crate::event::{MAX_PIECE, piece};

@@ -5,7 +5,7 @@
 
 use annals_schema::{FieldNumber, RowId, TableNumber};
 
-use super::database::Writing;
+use super::core::Writing;
 use super::transaction::Transaction;
 use crate::event::{Event, MAX_VECTOR};
 use crate::store::Values;

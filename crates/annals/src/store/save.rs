@@ -135,6 +135,7 @@ impl View {
             }
         }
         self.blobs.make_mut().rebase(saved);
+        self.pin.clone_from(&saved.pin);
     }
 }
 

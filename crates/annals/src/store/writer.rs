@@ -84,6 +84,15 @@ impl Store {
         self.working.rebase(saved);
     }
 
+    /// Publishes the working view once more, which no transaction has changed: it may lie over another base
+    /// by now.
+    pub(crate) fn republish(&mut self) -> Arc<View> {
+        debug_assert!(!self.changed, "no transaction is open");
+        self.published = Arc::new(self.working.share());
+        self.epoch.advance();
+        Arc::clone(&self.published)
+    }
+
     /// Gives the working view: what the current transaction sees.
     #[must_use]
     pub fn view(&self) -> &View {

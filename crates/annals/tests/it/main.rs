@@ -23,6 +23,7 @@ mod generated_for_tests;
 mod group;
 mod history_model;
 mod hostile;
+mod image;
 mod indexes;
 mod processes;
 mod recovery;

@@ -22,7 +22,7 @@ use super::report::{BackfillMode, Backfilled, BackfillOutcome, BackfillPhases};
 use crate::db::core::{Core, Writing};
 use crate::db::snapshot::Published;
 use crate::image::{Catalog, Draft, Image, NewRoot, Stored};
-use crate::journal::{Mistake, is_made, lock};
+use crate::journal::lock;
 use crate::store::{Keep, Piece};
 use crate::Result;
 
@@ -110,19 +110,16 @@ impl Core {
         if working.root.is_some_and(|root| root.point == published.point) {
             return Ok(report(mode, BackfillOutcome::UpToDate, &working, (imager, phases)));
         }
-        if !is_made(Mistake::BackfillNotHard) {
-            self.checkpoints.harden_all()?;
-        }
+        self.checkpoints.harden_all()?;
         phases.harden = lap();
         let written = self.advance(imager, &mut working, &published, &mut phases);
         let (counts, before) = match written {
             Ok(written) => written,
             Err(error) => return Err(error.within("the image wasn't brought forward")),
         };
-        at = imager.clock().elapsed();
-        let mut lap = || imager.clock().elapsed().saturating_sub(at);
+        let begun = imager.clock().elapsed();
         self.try_to_install(imager);
-        phases.install = lap();
+        phases.install = imager.clock().elapsed().saturating_sub(begun);
         let report = report(mode, BackfillOutcome::Advanced, &working, (imager, phases));
         Ok(Backfilled {
             journal_bytes: published.point.position.saturating_sub(before),

@@ -14,5 +14,5 @@ mod report;
 
 pub(super) use background::Background;
 pub(super) use imager::Imager;
-pub(super) use opening::{Found, Looking};
+pub(super) use opening::Looking;
 pub use report::{BackfillMode, Backfilled, OldestReader, BackfillOutcome, BackfillPhases};

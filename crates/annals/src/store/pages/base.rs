@@ -10,7 +10,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::image::{Stored, decode_node};
+use crate::image::{Array, Kind, Stored, decode_node};
 use crate::store::pages::item::{Held, Item};
 use crate::store::pages::pager::Pager;
 use crate::{Error, Result};
@@ -19,8 +19,6 @@ use crate::{Error, Result};
 pub(super) const BITS: u32 = 6;
 /// How many places a node has.
 pub(super) const FANOUT: usize = 1 << BITS;
-/// No base is higher: its numbers have 64 bits.
-pub(super) const MAX_HEIGHT: u8 = 10;
 
 /// Where the root of a base is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +27,20 @@ pub(crate) struct BaseRoot {
     pub(crate) height: u8,
     /// The root; none if the array was empty.
     pub(crate) stored: Option<Stored>,
+}
+
+impl BaseRoot {
+    /// Takes the root of an array of an image, whose heights count the items too.
+    pub(crate) fn of(array: &Array) -> Self {
+        let stored = array.root.filter(|_| array.height > 0);
+        Self { height: array.height.saturating_sub(1), stored }
+    }
+
+    /// Gives the array of an image that has this root.
+    pub(crate) fn array(&self, kind: Kind) -> Array {
+        let height = if self.stored.is_some() { self.height + 1 } else { 0 };
+        Array { height, kind, root: self.stored }
+    }
 }
 
 /// Tells whether something that was loaded is well formed.
@@ -134,13 +146,14 @@ impl<T: Item> Link<T> {
         }
         let mut bytes = vec![0; usize::try_from(self.stored.len).unwrap_or(0)];
         pager.source().read(&self.stored, &mut bytes)?;
-        let entries = decode_node(&bytes, height).ok_or_else(|| ill_formed(&self.stored))?;
+        let entries = decode_node(&bytes, height + 1, u64::MAX)
+            .map_err(|wrong| ill_formed(&self.stored).advising(wrong))?;
         let kids = if height > 0 {
             let link = |stored| Link { stored, node: OnceLock::new() };
-            Kids::Inner(entries.into_iter().map(|entry| entry.map(link)).collect())
+            Kids::Inner(entries.map(|entry| entry.map(link)).into())
         } else {
             let item = |stored| (stored, OnceLock::new());
-            Kids::Leaf(entries.into_iter().map(|entry| entry.map(item)).collect())
+            Kids::Leaf(entries.map(|entry| entry.map(item)).into())
         };
         Ok(self.node.get_or_init(|| Arc::new(Node { kids })))
     }

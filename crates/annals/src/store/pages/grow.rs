@@ -129,10 +129,12 @@ fn empty<T>() -> impl Iterator<Item = Option<T>> {
 
 /// Stores a node.
 fn link<T>(node: &Arc<Node<T>>, height: u8, keep: &mut dyn Keep) -> Result<Link<T>> {
-    let entries: Vec<_> = match &node.kids {
-        Kids::Inner(links) => links.iter().map(|l| l.as_ref().map(|link| link.stored)).collect(),
-        Kids::Leaf(items) => items.iter().map(|i| i.as_ref().map(|(stored, _)| *stored)).collect(),
+    let mut entries = [None; FANOUT];
+    let stored = |place: usize| match &node.kids {
+        Kids::Inner(links) => links.get(place)?.as_ref().map(|link| link.stored),
+        Kids::Leaf(items) => items.get(place)?.as_ref().map(|(stored, _)| *stored),
     };
-    let stored = keep.store(Piece::Made(encode_node(&entries, height)))?;
+    entries.iter_mut().enumerate().for_each(|(place, entry)| *entry = stored(place));
+    let stored = keep.store(Piece::Node(encode_node(height + 1, &entries)))?;
     Ok(Link { stored, node: OnceLock::from(Arc::clone(node)) })
 }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Result;
@@ -25,7 +25,6 @@ pub(crate) struct Pager {
     shards: [Mutex<Shard>; SHARDS],
     /// How many bytes each part of the cache may have.
     room: usize,
-    loaded: AtomicU64,
 }
 
 impl fmt::Debug for Pager {
@@ -70,7 +69,6 @@ impl Pager {
             keeps: AtomicBool::new(keeps),
             shards: std::array::from_fn(|_| Mutex::default()),
             room: usize::try_from(budget / SHARDS as u64).unwrap_or(usize::MAX),
-            loaded: AtomicU64::new(0),
         }
     }
 
@@ -85,11 +83,6 @@ impl Pager {
         self.keeps.store(keeps, Ordering::Relaxed);
     }
 
-    /// Tells how many bytes were read from the image.
-    pub(crate) fn loaded(&self) -> u64 {
-        self.loaded.load(Ordering::Relaxed)
-    }
-
     /// Gives where it reads from.
     pub(in crate::store) fn source(&self) -> &dyn Source {
         &*self.source
@@ -97,7 +90,6 @@ impl Pager {
 
     /// Loads an item without looking for it in the cache.
     pub(in crate::store) fn load<T: Item>(&self, stored: &Stored) -> Result<T> {
-        self.loaded.fetch_add(u64::from(stored.len), Ordering::Relaxed);
         T::load(stored, self.source())
     }
 

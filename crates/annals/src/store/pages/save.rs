@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::Result;
 use crate::event::compact;
-use crate::image::Stored;
+use crate::image::{self, Kind, RootPin, Stored};
 use crate::store::pages::base::{Base, BaseRoot, Check};
 use crate::store::pages::grow::Change;
 use crate::store::pages::item::Item;
@@ -33,8 +33,10 @@ pub(crate) enum Piece {
     Page(Frozen),
     /// A long value of the view itself.
     Long(Arc<[u8]>),
-    /// A copy, or something made for the image.
-    Made(Vec<u8>),
+    /// A copy of a part of a page of the view, which may still be written.
+    Part(Vec<u8>),
+    /// Something made for the image: a node of its directory, or its catalog.
+    Node(Vec<u8>),
 }
 
 impl AsRef<[u8]> for Piece {
@@ -42,7 +44,7 @@ impl AsRef<[u8]> for Piece {
         match self {
             Self::Page(page) => page.as_ref(),
             Self::Long(value) => value,
-            Self::Made(bytes) => bytes,
+            Self::Part(bytes) | Self::Node(bytes) => bytes,
         }
     }
 }
@@ -132,6 +134,9 @@ enum Has<T> {
 pub(crate) struct Saved {
     /// The roots of all arrays, in their order.
     pub(crate) roots: Vec<BaseRoot>,
+    kinds: Vec<Kind>,
+    /// What keeps the space of the root that has all this, once that is published.
+    pub(crate) pin: Option<Arc<RootPin>>,
     /// What else there is to know of the view.
     pub(crate) metadata: Vec<u8>,
     pages: HashMap<ArrayId, Grown<Arc<Page>>>,
@@ -189,6 +194,8 @@ impl Saver {
     pub(in crate::store) fn store(self, pager: &Arc<Pager>, keep: &mut dyn Keep) -> Result<Saved> {
         let mut saved = Saved {
             roots: Vec::with_capacity(self.arrays.len()),
+            kinds: Vec::with_capacity(self.arrays.len()),
+            pin: None,
             metadata: self.metadata,
             pages: HashMap::new(),
             longs: HashMap::new(),
@@ -198,11 +205,13 @@ impl Saver {
                 AnyArray::Pages(array) => {
                     let (id, grown) = array.store(pager, keep, |p| Piece::Page(Frozen::new(p)))?;
                     saved.roots.push(grown.base.root());
+                    saved.kinds.push(Kind::Pages);
                     saved.pages.insert(id, grown);
                 }
                 AnyArray::Longs(array) => {
                     let (id, grown) = array.store(pager, keep, Piece::Long)?;
                     saved.roots.push(grown.base.root());
+                    saved.kinds.push(Kind::Bytes);
                     saved.longs.insert(id, grown);
                 }
             }
@@ -212,6 +221,11 @@ impl Saver {
 }
 
 impl Saved {
+    /// Gives all arrays, in their order, as the catalog of an image has them.
+    pub(crate) fn arrays(&self) -> Vec<image::Array> {
+        self.roots.iter().zip(&self.kinds).map(|(root, &kind)| root.array(kind)).collect()
+    }
+
     /// Lets an array of pages go on from the base that it got, if it was there.
     pub(super) fn rebase_pages(&self, pages: &mut Paged<Arc<Page>>) {
         if let Some(grown) = self.pages.get(&pages.id()) {
@@ -282,7 +296,7 @@ impl<T: Item> Array<T> {
                     has.push((index, Has::Whole(item)));
                 }
                 Content::Part(bytes) => {
-                    changes.push((index, Some((keep.store(Piece::Made(bytes))?, None))));
+                    changes.push((index, Some((keep.store(Piece::Part(bytes))?, None))));
                     has.push((index, Has::Part));
                 }
                 Content::Blank => {}

@@ -70,7 +70,7 @@ impl TestImage {
         let mut all = self.bytes.lock().unwrap();
         let at = |stored: &Stored| usize::try_from(stored.place).unwrap();
         // A node of a directory begins with 1.
-        let is_page = |stored: &&Stored| all[at(stored)] != 1;
+        let is_page = |stored: &&Stored| !all[at(stored)..].starts_with(b"NODE");
         let mut pages: Vec<_> = live.values().filter(is_page).collect();
         pages.sort_by_key(|stored| stored.place);
         let piece = pages[choose(pages.len()).0];
