@@ -139,6 +139,9 @@ impl<R> Clone for Cursor<'_, R> {
 impl<R: Record> fmt::Debug for Cursor<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = &R::NAME;
-        f.debug_struct("Cursor").field("table", table).field("rank", &self.cursor.rank().ok()).finish()
+        f.debug_struct("Cursor")
+            .field("table", table)
+            .field("rank", &self.cursor.rank().ok())
+            .finish()
     }
 }

@@ -1,5 +1,7 @@
 //! Vectors: runs of rows, through the typed API and by numbers.
 
+use std::borrow::Cow;
+
 use annals::event::{Event, MAX_VECTOR, Vector};
 use annals::storage::MemoryDirectory;
 use annals::store::Store;

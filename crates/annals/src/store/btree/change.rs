@@ -129,13 +129,7 @@ impl Tree {
         Ok(first[..(common(&last, &first) + 1).min(first.len())].to_vec())
     }
 
-    fn grow_root(
-        &mut self,
-        left: u32,
-        right: u32,
-        separator: &[u8],
-        epoch: &Epoch,
-    ) -> Result<()> {
+    fn grow_root(&mut self, left: u32, right: u32, separator: &[u8], epoch: &Epoch) -> Result<()> {
         if self.height + 1 == LEVELS {
             return Err(unfit());
         }

@@ -41,7 +41,8 @@ const LONG: usize = 1 << 15;
 pub(super) const MAX_VALUE: usize = 16;
 
 const _: () = assert!(PAGE <= 1 << 15, "offsets and sizes fit in 16 bits");
-const _: () = assert!(4 * (LIMIT + 4 + MAX_VALUE + SLOT) < PAGE - HEADER, "a node holds four entries");
+const _: () =
+    assert!(4 * (LIMIT + 4 + MAX_VALUE + SLOT) < PAGE - HEADER, "a node holds four entries");
 
 /// A key: borrowed from its node, or one of the long ones.
 pub(super) enum Key<'a> {

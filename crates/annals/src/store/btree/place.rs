@@ -73,13 +73,7 @@ impl Tree {
     }
 
     /// Goes from a node at `level` down along its first or last children.
-    fn descend(
-        &self,
-        place: &mut Place,
-        level: usize,
-        mut number: u32,
-        last: bool,
-    ) -> Result<()> {
+    fn descend(&self, place: &mut Place, level: usize, mut number: u32, last: bool) -> Result<()> {
         for level in level..self.height {
             let page = self.inner(number)?;
             let node = Node::new(&page);

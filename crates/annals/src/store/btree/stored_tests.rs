@@ -110,16 +110,38 @@ fn what_did_not_change_is_not_stored_again() {
     tree.rebase(&saved);
     assert!(tree.memory() < 20_000, "{} bytes", tree.memory());
     let (before, read) = (image.live(), pager.loaded());
-    tree.insert(b"00000500x", &[], &epoch).unwrap();
+    assert!(tree.remove(b"00000500", &epoch).unwrap());
     epoch.advance();
     tree.rebase(&image.save(&pager, |out| tree.save(out)));
-    assert_eq!(image.live(), before, "a leaf and the nodes that lead to it take the old ones' place");
+    assert_eq!(
+        image.live(),
+        before,
+        "a leaf and the nodes that lead to it take the old ones' place"
+    );
     assert_eq!(pager.loaded(), read, "what was stored from memory isn't loaded again");
     // To look for a key takes a page for each level.
-    let copy = load(&image.save(&pager, |out| tree.save(out)), &pager, |i| Tree::load(i, 0)).unwrap();
-    let found = copy.first_with(b"00000500x", |key, _| key.len()).unwrap();
-    assert_eq!((found, copy.height), (Some(9), 1));
+    let copy =
+        load(&image.save(&pager, |out| tree.save(out)), &pager, |i| Tree::load(i, 0)).unwrap();
+    let found = copy.first_with(b"0000050", |key, _| key.to_vec()).unwrap();
+    assert_eq!((found.as_deref(), copy.height), (Some(&b"00000501"[..]), 1));
     assert!(pager.loaded() - read <= 2 * 16 * 1024);
+}
+
+#[test]
+fn nodes_that_are_freed_during_the_first_backfill_stay_free() {
+    let (image, pager) = TestImage::new(u64::MAX, true);
+    let (mut random, mut epoch) = (Random(5), Epoch::first());
+    let (mut tree, mut model) = (Tree::new(2), Model::new());
+    change(&mut tree, &mut model, (sized(2000, 100), true, 1500), (&epoch, &mut random));
+    let (published, then) = (tree.clone(), std::mem::take(&mut model));
+    epoch.advance();
+    then.keys().for_each(|key| assert!(tree.remove(key, &epoch).unwrap()));
+    let saved = image.save(&pager, |out| published.save(out));
+    tree.rebase(&saved);
+    compare(&tree, &model, &mut random);
+    change(&mut tree, &mut model, (sized(2000, 100), true, 1500), (&epoch, &mut random));
+    compare(&tree, &model, &mut random);
+    compare(&loaded(&saved, &pager), &then, &mut random);
 }
 
 #[test]

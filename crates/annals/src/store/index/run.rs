@@ -90,10 +90,7 @@ impl Store {
                 let mut last: &[u8] = &[];
                 for (entry, counts) in entries.iter() {
                     let key = key_of(entry);
-                    if watched
-                        && counts
-                        && (key == key_of(last) || index.holder(key)?.is_some())
-                    {
+                    if watched && counts && (key == key_of(last) || index.holder(key)?.is_some()) {
                         let known =
                             suspects.last().is_some_and(|(n, k)| (*n, &**k) == (number, key));
                         if !known {

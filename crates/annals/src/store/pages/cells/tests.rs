@@ -2,6 +2,7 @@
 
 use super::bits::PAGE_BITS;
 use super::*;
+use crate::store::pages::testing::TestImage;
 
 #[test]
 fn published_cells_stay_and_fresh_ones_are_written_in_place() {
@@ -15,7 +16,10 @@ fn published_cells_stay_and_fresh_ones_are_written_in_place() {
     assert_eq!(published.memory(), cells.memory());
     cells.set(5, [7; 8], false, &epoch).unwrap();
     assert_eq!((published.get(5).unwrap(), cells.get(5).unwrap()), (5_u64.to_le_bytes(), [7; 8]));
-    assert_eq!((cells.get(2999).unwrap(), cells.get(3000).unwrap()), (2999_u64.to_le_bytes(), [9; 8]));
+    assert_eq!(
+        (cells.get(2999).unwrap(), cells.get(3000).unwrap()),
+        (2999_u64.to_le_bytes(), [9; 8])
+    );
     assert_eq!(*cells.slice(5, 1, 2).unwrap(), [7, 7]);
 }
 
@@ -55,11 +59,17 @@ fn a_few_cells_take_no_page_and_move_into_the_first() {
     assert_eq!(zeros.memory() + unset.memory(), 0);
     zeros.set(5000, [1; 16], true, &epoch).unwrap();
     zeros.set(1, [2; 16], true, &epoch).unwrap();
-    assert_eq!((zeros.get(1).unwrap(), zeros.get(5000).unwrap(), zeros.get(0).unwrap()), ([2; 16], [1; 16], [0; 16]));
+    assert_eq!(
+        (zeros.get(1).unwrap(), zeros.get(5000).unwrap(), zeros.get(0).unwrap()),
+        ([2; 16], [1; 16], [0; 16])
+    );
     let mut ones = Bits::ones(10);
     ones.set(9, false, false, &epoch).unwrap();
     ones.set(5000, true, true, &epoch).unwrap();
-    assert_eq!((ones.count(0, 10).unwrap(), ones.get(9).unwrap(), ones.get(5000).unwrap()), (9, false, true));
+    assert_eq!(
+        (ones.count(0, 10).unwrap(), ones.get(9).unwrap(), ones.get(5000).unwrap()),
+        (9, false, true)
+    );
 }
 
 #[test]
@@ -144,10 +154,32 @@ fn runs_are_as_if_written_cell_by_cell() {
             }
             slot += run.len() / 8;
         }
-        assert!((0..end / 64 + 1).all(|word| bits.word(word).unwrap() == single_bits.word(word).unwrap()));
+        assert!(
+            (0..end / 64 + 1)
+                .all(|word| bits.word(word).unwrap() == single_bits.word(word).unwrap())
+        );
         let clear = (0..end).find(|&slot| !bits.get(slot).unwrap());
         assert_eq!(bits.first_clear(0, end).unwrap(), clear);
     }
     let runs = &kept.last().unwrap().0;
     assert!(runs.pages.is_missing(3).unwrap() && !runs.pages.is_missing(4).unwrap());
+}
+
+#[test]
+fn pages_that_are_taken_away_during_the_first_backfill_stay_away() {
+    let (image, pager) = TestImage::new(u64::MAX, true);
+    let mut epoch = Epoch::first();
+    let each = PAGE / 8;
+    let mut cells = Cells::<8>::default();
+    (0..each * 2).for_each(|slot| cells.set(slot, [7; 8], true, &epoch).unwrap());
+    let published = cells.clone();
+    epoch.advance();
+    cells.zero(0, each * 2, false, &epoch).unwrap();
+    let blanks = Blanks { from: each * 2 - 1, gap: (0, 0) };
+    cells.rebase(&image.save(&pager, |out| published.save(out, &blanks)));
+    assert_eq!((cells.get(0).unwrap(), cells.get(each).unwrap()), ([0; 8], [0; 8]));
+    // Nothing is left of them in the next one.
+    epoch.advance();
+    let saved = image.save(&pager, |out| cells.save(out, &Blanks::NONE));
+    assert_eq!((saved.roots[0].stored, image.live()), (None, 0));
 }
