@@ -1,0 +1,35 @@
+//! What a folder takes on disk, and what this process wrote.
+
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+
+use crate::engine::Failure;
+
+/// Gives all files below a folder.
+fn files(folder: &Path) -> Result<Vec<(PathBuf, Metadata)>, Failure> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        match metadata.is_dir() {
+            true => found.extend(files(&entry.path())?),
+            false => found.push((entry.path(), metadata)),
+        }
+    }
+    Ok(found)
+}
+
+/// Gives the length of all files below a folder.
+pub(crate) fn length(folder: &Path) -> Result<u64, Failure> {
+    Ok(files(folder)?.iter().map(|(_, metadata)| metadata.len()).sum())
+}
+
+/// Reads all files below a folder, so that the page cache has them.
+pub(crate) fn warm(folder: &Path) -> Result<(), Failure> {
+    for (path, _) in files(folder)? {
+        #[allow(clippy::disallowed_methods, reason = "nobody's storage is involved")]
+        let mut file = std::fs::File::open(path)?;
+        std::io::copy(&mut file, &mut std::io::sink())?;
+    }
+    Ok(())
+}
