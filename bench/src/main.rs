@@ -1,12 +1,14 @@
 //! Annals beside its peers: the same work, in the same run.
 //!
 //! `commits` measures commits of one row in turns so short that all see the same minutes; `open` times
-//! openings, after a clean close and after a kill. Without one of them, the table of bulk work is made.
+//! openings, after a clean close and after a kill; `checkpoint` what brings a table up to date with its
+//! log. Without one of them, the table of bulk work is made.
 //! Each engine is used as its own documentation recommends for speed at equal guarantees. Engines take
 //! turns; what is printed is the median of all turns.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod annals_engine;
+mod checkpoint;
 mod commits;
 mod disk;
 mod engine;
@@ -54,6 +56,8 @@ enum Part {
     },
     /// Opening up to the first point read, after a clean close and after a kill.
     Open(opening::Course),
+    /// What brings a table up to date after random updates.
+    Checkpoint(checkpoint::Work),
     /// What this program starts itself for.
     #[command(hide = true)]
     Step(opening::Step),
@@ -81,6 +85,11 @@ fn main() -> Result<(), engine::Failure> {
             for opened in opening::run(course, turns)? {
                 print(&opened.figures, opened.rows, &opened.title);
             }
+        }
+        Some(Part::Checkpoint(work)) => {
+            let (rows, changed) = (work.rows, work.changed);
+            let title = format!("{changed} random updates of {rows} rows, then a checkpoint");
+            print(&checkpoint::run(work, turns)?, rows, &title);
         }
         Some(Part::Step(step)) => step.take()?,
         None => {

@@ -9,6 +9,8 @@ use super::{Peer, Table, name, value};
 use crate::engine::Failure;
 
 pub(super) const FILE: &str = "items.sqlite";
+/// The log beside the database.
+pub(crate) const LOG: &str = "items.sqlite-wal";
 
 pub(crate) struct Sqlite;
 
