@@ -24,6 +24,22 @@ pub(crate) fn length(folder: &Path) -> Result<u64, Failure> {
     Ok(files(folder)?.iter().map(|(_, metadata)| metadata.len()).sum())
 }
 
+/// Gives the space that the file system has given to the files below a folder: less than their length
+/// where they have holes, more where it has blocks ready beyond their end.
+pub(crate) fn allocated(folder: &Path) -> Result<u64, Failure> {
+    Ok(files(folder)?.iter().map(|(_, metadata)| blocks(metadata)).sum())
+}
+
+#[cfg(unix)]
+fn blocks(metadata: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::blocks(metadata) * 512
+}
+
+#[cfg(not(unix))]
+fn blocks(metadata: &Metadata) -> u64 {
+    metadata.len()
+}
+
 /// Reads all files below a folder, so that the page cache has them.
 pub(crate) fn warm(folder: &Path) -> Result<(), Failure> {
     for (path, _) in files(folder)? {

@@ -2,7 +2,7 @@
 //!
 //! `commits` measures commits of one row in turns so short that all see the same minutes; `open` times
 //! openings, after a clean close and after a kill; `checkpoint` what brings a table up to date with its
-//! log. Without one of them, the table of bulk work is made.
+//! log; `size` tells how small a small database is. Without one of them, the table of bulk work is made.
 //! Each engine is used as its own documentation recommends for speed at equal guarantees. Engines take
 //! turns; what is printed is the median of all turns.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
@@ -18,6 +18,7 @@ mod peers;
 mod race;
 mod random;
 mod report;
+mod size;
 mod sqlite_engine;
 mod workload;
 
@@ -58,6 +59,8 @@ enum Part {
     Open(opening::Course),
     /// What brings a table up to date after random updates.
     Checkpoint(checkpoint::Work),
+    /// What a small database takes on disk.
+    Size(size::Small),
     /// What this program starts itself for.
     #[command(hide = true)]
     Step(opening::Step),
@@ -90,6 +93,10 @@ fn main() -> Result<(), engine::Failure> {
             let (rows, changed) = (work.rows, work.changed);
             let title = format!("{changed} random updates of {rows} rows, then a checkpoint");
             print(&checkpoint::run(work, turns)?, rows, &title);
+        }
+        Some(Part::Size(small)) => {
+            let title = format!("{} rows with an index, each committed by itself", small.rows);
+            print(&size::run(small)?, small.rows, &title);
         }
         Some(Part::Step(step)) => step.take()?,
         None => {
