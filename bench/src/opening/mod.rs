@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 
 use crate::disk;
 use crate::engine::Failure;
+use crate::floor::Floor;
 use crate::peers::{self, Peer};
 use crate::random::Random;
-use crate::workload::{Figure, Measured};
+use crate::workload::{Figure, Measured, nanoseconds, settle};
 use kill::Session;
 use step::By;
 pub(crate) use step::Step;
@@ -70,7 +71,7 @@ impl Contestant {
     fn open(&self, (by, row): (By, u64), check: Option<(u64, i64)>) -> Result<f64, Failure> {
         self.peer.forget(&self.folder)?;
         disk::warm(&self.folder)?;
-        crate::workload::settle();
+        settle();
         let mut arguments = vec![by.name().to_owned(), row.to_string()];
         if let Some((id, value)) = check {
             arguments.extend([id.to_string(), value.to_string()]);
@@ -87,6 +88,10 @@ pub(crate) fn run(course: &Course, turns: usize) -> Result<Vec<Opened>, Failure>
     course.rows.iter().map(|&rows| many_rows(course, rows, turns)).collect()
 }
 
+/// Blocks that are written and flushed for the floor of a turn.
+const FLUSHES: u64 = 20;
+/// The bytes of a block.
+const BLOCK: u64 = 4096;
 const CLEAN: [&str; 2] = ["after a clean close, by the index", "after a clean close, by id"];
 
 fn one_row(course: &Course, updates: u64, turns: usize) -> Result<Opened, Failure> {
@@ -113,8 +118,10 @@ fn many_rows(course: &Course, rows: u64, turns: usize) -> Result<Opened, Failure
         contestant.step("fill", &[rows.to_string()])?;
         clean(contestant, 0, &mut Measured::default())?; // makes everything warm
     }
+    let mut floor = Floor::create(&all.path().join("floor"))?;
     let mut random = Random::new(rows);
     for _ in 0..turns {
+        flush(&mut floor, &mut measured)?;
         let row = random.below(rows);
         for contestant in &contestants {
             clean(contestant, row, &mut measured)?;
@@ -152,6 +159,15 @@ fn clean(contestant: &Contestant, row: u64, measured: &mut Measured) -> Result<(
         let micros = contestant.open((by, row), None)?;
         measured.add(contestant.peer.name(), (workload, "us"), micros);
     }
+    Ok(())
+}
+
+/// Measures what a write and a flush take at the moment: recovering is little else for some engines.
+fn flush(floor: &mut Floor, measured: &mut Measured) -> Result<(), Failure> {
+    settle();
+    floor.prepare(FLUSHES * BLOCK)?;
+    let each = nanoseconds(FLUSHES, || floor.commit(FLUSHES, BLOCK))?;
+    measured.add("the disk", ("write and flush of a block", "us"), each / 1e3);
     Ok(())
 }
 
