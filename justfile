@@ -18,9 +18,9 @@ test-full:
 update:
     UPDATE=1 cargo test --workspace
 
-# Annals beside its peers.
-bench:
-    cargo run --release -p annals-bench -- --table
+# Annals beside its peers: bulk work, or `just bench open`, `just bench commits`, ..
+bench *part:
+    cargo run --release -p annals-bench -- --table {{part}}
 
 # Undefined behaviour in the store's unsafe code, and races of threads that commit.
 miri:

@@ -17,24 +17,31 @@ pub(crate) fn print_lines(figures: &[Figure], rows: u64) {
     }
 }
 
-/// Prints a Markdown table: a line for each workload, and what the peers take compared with Annals.
-pub(crate) fn print_table(figures: &[Figure], rows: u64) {
-    println!("{rows} rows of (\"TOTO\", i); medians\n");
+/// Prints a Markdown table: a line for each workload, and what the peers take compared with Annals, where
+/// it took part.
+pub(crate) fn print_table(figures: &[Figure], title: &str) {
+    println!("{title}; medians\n");
     println!("| workload | unit | engine | value | times Annals |\n|---|---|---|---:|---:|");
     for figure in figures {
-        let ours = figures
-            .iter()
-            .find(|other| other.workload == figure.workload && other.engine == "Annals")
-            .map_or(f64::NAN, |ours| ours.value);
+        let is_ours = |other: &&Figure| {
+            (other.workload, other.unit, other.engine) == (figure.workload, figure.unit, "Annals")
+        };
+        let ours = figures.iter().find(is_ours).map_or(f64::NAN, |ours| ours.value);
         println!(
-            "| {} | {} | {} | {:.1} | {:.2} |",
+            "| {} | {} | {} | {} | {} |",
             figure.workload,
             figure.unit,
             figure.engine,
-            figure.value,
-            figure.value / ours
+            shown(figure.value, 1),
+            shown(figure.value / ours, if figure.value < ours / 10.0 { 4 } else { 2 })
         );
     }
+    println!();
+}
+
+/// Gives a number with so many digits behind the point; what can't be told, as a dash.
+fn shown(value: f64, digits: usize) -> String {
+    if value.is_finite() { format!("{value:.digits$}") } else { "-".to_owned() }
 }
 
 /// Prints a JSON line for each runner of each race.
