@@ -117,12 +117,14 @@ impl Core {
             Ok(written) => written,
             Err(error) => return Err(error.within("the image wasn't brought forward")),
         };
+        let end = published.point.position;
+        drop(published); // no reader of the root before
         let begun = imager.clock().elapsed();
         self.try_to_install(imager);
         phases.install = imager.clock().elapsed().saturating_sub(begun);
         let report = report(mode, BackfillOutcome::Advanced, &working, (imager, phases));
         Ok(Backfilled {
-            journal_bytes: published.point.position.saturating_sub(before),
+            journal_bytes: end.saturating_sub(before),
             pages: counts.pages + counts.from_memory,
             from_memory: counts.from_memory,
             copied: counts.pages,
