@@ -13,6 +13,7 @@
 
 mod batch;
 mod catalog;
+mod check;
 mod create;
 mod file;
 mod format;
@@ -22,10 +23,15 @@ mod publish;
 mod roots;
 mod space;
 mod stored;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod units;
 mod walk;
 
 pub(crate) use catalog::{Array, Catalog, Kind};
+pub(crate) use check::{Report, check};
 pub(crate) use create::{SetAside, image_name, set_aside};
 pub(crate) use file::Image;
 pub(crate) use format::{FANOUT, Identity, MAX_HEIGHT, Root, UNIT};

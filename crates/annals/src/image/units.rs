@@ -84,6 +84,9 @@ impl Units {
             }
         }
         self.used -= extent.count;
+        while self.words.last() == Some(&0) {
+            self.words.pop();
+        }
         true
     }
 
