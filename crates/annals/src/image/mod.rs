@@ -7,7 +7,8 @@
 //! In reading order: `stored`, `format`, `node` and `catalog` are the bytes; `roots` are the two slots;
 //! `walk` visits all that a root reaches, noting its `units`; `space` is what is free; `file` is an
 //! open image, which is made by `create` and found by `open`; `batch` writes objects and `publish` makes them
-//! a root; `check` looks at all of it. (`document`, `vectors`, `crash` and `testing` are for tests only.)
+//! a root; `check` looks at all of it. (`document`, `vectors`,
+//! `tests`, `miniature` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 #![allow(dead_code, unused_imports, reason = "the store and the backfill are what uses this room")]
 
@@ -15,19 +16,26 @@ mod batch;
 mod catalog;
 mod check;
 mod create;
+#[cfg(test)]
+pub(crate) mod document;
 mod file;
 mod format;
+#[cfg(any(test, feature = "testing"))]
+mod miniature;
 mod node;
 mod open;
 mod publish;
 mod roots;
 mod space;
 mod stored;
-#[cfg(test)]
-mod testing;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 mod units;
+#[cfg(test)]
+mod vectors;
 mod walk;
 
 pub(crate) use catalog::{Array, Catalog, Kind};

@@ -8,10 +8,10 @@ use super::world::{Held, IDENTITY, NAME, World, after, change, object};
 use crate::image::catalog::Kind;
 use crate::image::check::check;
 use crate::image::file::Image;
+use crate::image::miniature::{Changes, content};
 use crate::image::open::Opened;
 use crate::image::roots::VERIFY_AT_MOST;
-use crate::image::testing::{Changes, content};
-use crate::storage::simulated::{Rng, SimulatedDisk};
+use crate::storage::simulated::{Fault, Rng, SimulatedDisk};
 use crate::storage::{Access, Directory};
 
 /// What is done, and what is there after each step; nothing at first.
@@ -85,8 +85,8 @@ impl Script {
             let done = self.run(&disk);
             let states = disk.crash_states();
             let mut rng = Rng::new(operation);
-            let few = states.count().is_some_and(|count| count <= 512);
-            let some = (0..200).map(|_| states.random(&mut rng)).collect::<Vec<_>>();
+            let few = states.count().is_some_and(|count| count <= 128);
+            let some = (0..40 * effort()).map(|_| states.random(&mut rng)).collect::<Vec<_>>();
             let ends = [states.oldest(), states.newest(), states.all_but_last()];
             let all: Vec<_> =
                 if few { states.every().collect() } else { ends.into_iter().chain(some).collect() };
@@ -99,7 +99,7 @@ impl Script {
                 );
                 judged += 1;
                 // What was found goes on, and outlives a crash of its own.
-                if again && number % 40 == 0 {
+                if again && number % (400 / effort()) == 0 {
                     judged += self.explore(&state, false);
                 }
                 assert_eq!(self.run(&state), self.steps.len());
@@ -112,6 +112,12 @@ impl Script {
         }
         judged
     }
+}
+
+/// Gives how much more is tried: `ANNALS_TEST_EFFORT=full`.
+fn effort() -> usize {
+    let full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
+    if full { 10 } else { 1 }
 }
 
 fn new_disk() -> SimulatedDisk {
@@ -130,16 +136,16 @@ fn a_crash_leaves_the_old_root_or_the_new_one() {
     ];
     let script = Script::new(&HEIGHTS, steps.iter().map(|step| change(step)).collect());
     let judged = script.explore(&new_disk(), true);
-    assert!(judged > 5000, "{judged}");
+    assert!(judged > 2000, "{judged}");
 }
 
 #[test]
 fn a_crash_in_random_backfills_leaves_the_old_root_or_the_new_one() {
-    for seed in 0..4 {
+    for seed in 0..2 * effort() as u64 {
         let mut rng = Rng::new(seed);
         let steps = (0..5).map(|_| draw(&mut rng, 5)).collect();
         let judged = Script::new(&HEIGHTS, steps).explore(&new_disk(), false);
-        assert!(judged > 1000, "{judged}");
+        assert!(judged > 500, "{judged}");
     }
 }
 
@@ -153,24 +159,55 @@ fn a_large_backfill_whose_second_copy_is_lost_costs_that_backfill_at_most() {
         vec![(0, 0, Some(object(600, 3)))],
     ];
     let script = Script::new(&HEIGHTS, steps.iter().map(|step| change(step)).collect());
-    for operation in 0.. {
+    // The first root was published with 9 operations.
+    for operation in 9.. {
         let disk = new_disk();
         disk.crash_at(operation);
         let done = script.run(&disk);
-        let mut rng = Rng::new(operation);
         let states = disk.crash_states();
-        let ends = [states.oldest(), states.newest(), states.all_but_last()];
-        for state in ends.into_iter().chain((0..4).map(|_| states.random(&mut rng))) {
+        let random = states.random(&mut Rng::new(operation));
+        for state in [states.oldest(), states.newest(), states.all_but_last(), random] {
             let found = script.judge(&state);
             assert!(
                 found == done || found == done + 1 || done == 2 && found == 1,
                 "{found} {done}"
             );
-            assert_eq!(script.run(&state), 3);
-            assert_eq!(script.judge(&state), 3);
         }
         if !disk.is_off() {
             break;
+        }
+    }
+}
+
+/// A process is killed, another goes on from what the page cache shows, and the power goes off then.
+#[test]
+fn what_a_killed_process_left_unflushed_is_flushed_before_anything_rests_on_it() {
+    let page = |number, seed| (0, number, Some(object(600, seed)));
+    let steps = (1..5).map(|seed| change(&[page(seed % 2, seed), (3, 0, Some(object(9, seed)))]));
+    let script = Script::new(&HEIGHTS, steps.collect());
+    let whole = new_disk();
+    assert_eq!(script.run(&whole), 4);
+    for killed in 0..whole.operations() {
+        let disk = new_disk();
+        disk.kill_at(killed, Fault::Io);
+        let acknowledged = script.run(&disk.process());
+        let shown = script.judge(&disk.fork());
+        for operation in killed + 1.. {
+            let disk = disk.fork();
+            disk.crash_at(operation);
+            let done = script.run(&disk);
+            // What the second process found shown, nobody has acknowledged before it published more.
+            let kept = if done > shown { done } else { acknowledged };
+            let states = disk.crash_states();
+            let mut rng = Rng::new(operation);
+            let ends = [states.oldest(), states.newest(), states.all_but_last()];
+            for state in ends.into_iter().chain((0..15).map(|_| states.random(&mut rng))) {
+                let found = script.judge(&state);
+                assert!(found >= kept, "{found} behind {kept}");
+            }
+            if !disk.is_off() {
+                break;
+            }
         }
     }
 }

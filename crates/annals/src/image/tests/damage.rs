@@ -7,9 +7,9 @@ use super::world::{IDENTITY, NAME, World, change, object};
 use crate::image::check::check;
 use crate::image::file::Image;
 use crate::image::format::{IMAGE_HEADER_LEN, ROOT_AT, ROOT_COPY_AT, ROOT_LEN};
+use crate::image::miniature::content;
 use crate::image::open::Opened;
 use crate::image::roots::Slot;
-use crate::image::testing::content;
 use crate::storage::{Access, Directory, MemoryDirectory, Storage};
 
 fn bytes_of(storage: &dyn Storage) -> Vec<u8> {

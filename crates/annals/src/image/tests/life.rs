@@ -22,7 +22,10 @@ fn memory() -> Arc<dyn Directory> {
 }
 
 /// Draws some changes of arrays as [`HEIGHTS`] has them.
-pub(super) fn draw(rng: &mut Rng, count: usize) -> BTreeMap<usize, super::super::testing::Changes> {
+pub(super) fn draw(
+    rng: &mut Rng,
+    count: usize,
+) -> BTreeMap<usize, super::super::miniature::Changes> {
     let numbers = [64, 4096, 64, 1];
     let longest = [16384, 5000, 70_000, 9000];
     let mut changes = Vec::new();
@@ -174,8 +177,9 @@ fn a_failed_flush_stops_the_image() {
     let mut world = World::create(Arc::new(disk.clone()), &HEIGHTS).unwrap();
     world.advance(1, &change(&[(0, 1, Some(object(100, 1)))]), None).unwrap();
     let begin = disk.operations();
-    // A write that fails leaves the image good; the root's copy and the flush don't.
-    for (operation, stops) in [(0, false), (1, true), (2, true), (3, true)] {
+    // A write of objects that fails leaves the image good; what a root rests on doesn't: the name, which
+    // is flushed again, the first copy, the flush, the second copy.
+    for (operation, stops) in [(0, true), (1, false), (2, true), (3, true), (4, true)] {
         let disk = disk.fork();
         disk.fail_at(begin + operation, Fault::Io);
         let directory: Arc<dyn Directory> = Arc::new(disk.clone());

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::life::{HEIGHTS, draw};
 use super::world::{World, after, change, object, open};
 use crate::image::catalog::Catalog;
+use crate::image::miniature::content;
 use crate::image::space::Space;
-use crate::image::testing::content;
 use crate::storage::simulated::Rng;
 use crate::storage::{Directory, MemoryDirectory};
 
