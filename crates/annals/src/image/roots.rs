@@ -202,7 +202,9 @@ mod tests {
         let (whole, first) =
             (|number| Slot::Whole(root(number, false)), |number| Slot::First(root(number, false)));
         let much = |number| Slot::First(root(number, true));
-        let cases: [([Slot; 2], &[u64], Option<u64>, &[u64]); 12] = [
+        // The slots; which roots verify; which is chosen, and which were verified for that.
+        type Case = ([Slot; 2], &'static [u64], Option<u64>, &'static [u64]);
+        let cases: [Case; 12] = [
             ([whole(4), whole(5)], &[], Some(5), &[]),
             ([whole(6), whole(5)], &[], Some(6), &[]),
             ([whole(6), first(7)], &[7], Some(7), &[7]),

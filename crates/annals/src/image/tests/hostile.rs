@@ -9,6 +9,7 @@ use crate::image::file::Image;
 use crate::image::format::{FANOUT, MAX_HEIGHT, NODE_HEAD_LEN, Root};
 use crate::image::node;
 use crate::image::publish::{Draft, NewRoot};
+use crate::image::roots::write_copy;
 use crate::image::stored::Stored;
 use crate::storage::simulated::SimulatedClock;
 use crate::storage::{Directory, MemoryDirectory};
@@ -69,7 +70,8 @@ fn objects_that_overlap_are_found() {
 
 #[test]
 fn entries_that_lead_astray_are_found() {
-    let wrong: [(&str, fn(Stored) -> Stored); 5] = [
+    type Wrong = fn(Stored) -> Stored;
+    let wrong: [(&str, Wrong); 5] = [
         ("multiple of the unit", |page| Stored { place: page.place + 8, ..page }),
         ("in the head", |page| Stored { place: 8192, ..page }),
         ("beyond the used space", |page| Stored { place: 1 << 40, ..page }),
@@ -139,17 +141,26 @@ fn what_is_no_node_and_no_catalog_is_found() {
 }
 
 #[test]
-fn a_root_that_reaches_less_than_it_says_is_found() {
-    let found = problem(|image, draft| {
-        let catalog = Catalog::default().encode();
-        // Space that nothing leads to, at the very end.
-        draft.allocate(10);
-        draft.allocate(4096);
-        image.write(&[(draft.space().unwrap().used_end() + 4096, &[b"x"])]).unwrap();
-        catalog
-    });
-    assert_eq!(found, "", "space that nothing leads to before the end is no more than lost");
-    assert_eq!(Root::decode(&[0; 192], 0), None);
+fn a_root_that_says_more_or_less_than_there_is_is_found() {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let image = Image::create(&directory, NAME, &IDENTITY, &SimulatedClock::new(1)).unwrap();
+    let mut draft = image.space(None).unwrap();
+    let catalog = put(&image, &mut draft, &Catalog::default().encode());
+    // Nothing leads to this.
+    put(&image, &mut draft, b"lost");
+    let new = NewRoot { segment: 0, point: point(1), time: 0, catalog };
+    let root = draft.publish(&new).unwrap();
+    let problem = || check(&directory, NAME).unwrap().problem.unwrap_or_default();
+    assert!(problem().contains("its objects end at 16384, and it says 20480"), "{}", problem());
+    let rewrite = |root: Root| {
+        for copy in [0, 1] {
+            write_copy(&*image.storage, (0, copy), &root, image.header).unwrap();
+        }
+    };
+    rewrite(Root { end: 16384, ..root });
+    assert_eq!(problem(), "");
+    rewrite(Root { end: 16384, bytes: 15, ..root });
+    assert!(problem().contains("wrote 16 bytes, and it says 15"), "{}", problem());
 }
 
 #[test]
