@@ -1,11 +1,13 @@
 //! Annals beside its peers: the same work, in the same run.
 //!
-//! `commits` measures commits of one row in turns so short that all see the same minutes; without it,
-//! the table of bulk work is made. Each engine is used as its own documentation recommends for speed at equal guarantees. Engines
+//! `commits` measures commits of one row in turns so short that all see the same minutes;
+//! `backfill-floor` what brings many pages to the disk; without them, the table of bulk work is made. Each engine is used as its own documentation recommends for speed at equal guarantees. Engines
 //! take turns; what is printed is the median of all turns.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod annals_engine;
+#[cfg(unix)]
+mod backfill_floor;
 mod commits;
 mod engine;
 mod floor;
@@ -41,17 +43,36 @@ enum Part {
         #[arg(value_parser = commits::names())]
         races: Vec<String>,
     },
+    /// Pages brought to free places of a file, by each engine, beside what the disk does alone.
+    #[cfg(unix)]
+    BackfillFloor {
+        /// How many MiB of pages.
+        #[arg(default_value_t = 1024)]
+        mib: u64,
+    },
 }
 
 fn main() -> Result<(), engine::Failure> {
     let arguments = Arguments::parse();
-    if let Some(Part::Commits { races }) = arguments.part {
-        let outcomes = commits::run(&races, arguments.turns)?;
-        match arguments.table {
-            true => report::print_races(&outcomes),
-            false => report::print_race_lines(&outcomes),
+    match arguments.part {
+        Some(Part::Commits { races }) => {
+            let outcomes = commits::run(&races, arguments.turns)?;
+            match arguments.table {
+                true => report::print_races(&outcomes),
+                false => report::print_race_lines(&outcomes),
+            }
+            return Ok(());
         }
-        return Ok(());
+        #[cfg(unix)]
+        Some(Part::BackfillFloor { mib }) => {
+            let lines = backfill_floor::run(mib, arguments.turns)?;
+            match arguments.table {
+                true => report::print_floors(&lines, mib),
+                false => report::print_floor_lines(&lines, mib),
+            }
+            return Ok(());
+        }
+        None => {}
     }
     let figures = workload::run(arguments.rows, arguments.turns)?;
     if arguments.table {

@@ -7,6 +7,7 @@
     reason = "a test that fails should panic, and say why"
 )]
 
+mod batch;
 mod blobs;
 mod columns;
 mod compiler;
