@@ -8,6 +8,7 @@
 )]
 
 mod batch;
+mod batch_processes;
 mod blobs;
 mod columns;
 mod compiler;

@@ -6,8 +6,8 @@
 //!    kernel's hands when the batch has ended.
 //! 2. A forked child gets neither the ring's descriptor ([`fork`](super::fork)) nor its memory.
 //! 3. What the kernel reads from isn't freed before it has told that it is done ([`pump`]).
-//! 4. A ring that can't be made, or fails, is no failure of the disk: the file gets no other one, and the
-//!    batch is written in another way, once nothing of it is under way.
+//! 4. A ring that can't be made, or fails, is no failure of the disk: the batch is written in another way,
+//!    once nothing of it is under way. Where no ring can be made it isn't tried again for the same file.
 //!
 //! While the rest of a batch is written the kernel is asked to bring what was written to the disk, which
 //! the caller's flush then has to wait for less. That changes nothing of what a flush promises.
@@ -27,6 +27,7 @@ use io_uring::{IoUring, opcode, types};
 use self::pump::{Done, Pump, Queue, Trouble};
 use super::batch::{Batched, Engine, Run};
 use super::fork::{Registered, open_own};
+use super::interrupted::retry;
 
 /// How many writes are under way at most.
 const DEPTH: usize = 64;
@@ -36,8 +37,8 @@ const ENTRIES: u32 = 128;
 
 const _: () = assert!(DEPTH + pump::MOST_WRITEBACKS <= ENTRIES as usize);
 
-/// A batch of fewer bytes isn't worth a ring, which costs about as much as writing a quarter of them.
-const SMALLEST: usize = 1 << 20;
+/// A batch of fewer bytes takes no ring: nothing of it would be written back before the flush.
+const SMALLEST: usize = pump::STEP;
 
 /// Stands for a part that is brought to the disk, where else the number of a write is.
 const WRITEBACK: u64 = u64::MAX;
@@ -60,16 +61,14 @@ impl Uring {
         if (is_small && !forced) || self.is_missing.load(Ordering::Relaxed) {
             return None;
         }
-        let written = Kernel::new(file)
-            .map_err(|_| Trouble::Ring)
-            .and_then(|mut kernel| Pump::new(&mut kernel, DEPTH).write(runs));
-        match written {
+        let Ok(mut kernel) = Kernel::new(file) else {
+            self.is_missing.store(true, Ordering::Relaxed);
+            return None;
+        };
+        match Pump::new(&mut kernel, DEPTH).write(runs) {
             Ok(writes) => Some(Ok(Batched::of(runs, writes, Engine::Uring))),
             Err(Trouble::Write(error)) => Some(Err(error)),
-            Err(Trouble::Ring) => {
-                self.is_missing.store(true, Ordering::Relaxed);
-                None
-            }
+            Err(Trouble::Ring) => None,
         }
     }
 }
@@ -86,8 +85,9 @@ impl<'f> Kernel<'f> {
     /// Makes a ring. There is none before Linux 5.19, which knew how not to interrupt whoever waits for
     /// many writes once for each; nor where a filter of calls, a limit or the administrator refuses it.
     fn new(file: &'f File) -> io::Result<Self> {
-        let (place, ring) =
-            open_own(|_| IoUring::builder().dontfork().setup_coop_taskrun().build(ENTRIES))?;
+        let (place, ring) = open_own(|_| {
+            retry(|| IoUring::builder().dontfork().setup_coop_taskrun().build(ENTRIES))
+        })?;
         Ok(Self { _place: place, ring, file })
     }
 

@@ -19,7 +19,7 @@ use crate::storage::rest::Rest;
 pub(super) const MOST_WRITEBACKS: usize = 4;
 
 /// How many bytes are written before the disk is asked to have them.
-const STEP: usize = 8 << 20;
+pub(super) const STEP: usize = 8 << 20;
 
 /// A queue whose writes go on by themselves.
 ///
@@ -172,7 +172,8 @@ impl<'q, 'r, 'a, Q: Queue> Pump<'q, 'r, 'a, Q> {
     }
 }
 
-/// Tells errors by which a ring says that it won't do this, or not now: `pwritev` is tried then, which
+/// Tells errors by which a ring says that it won't do this, or not now (it cancels writes when a signal
+/// comes just as it needs another thread): `pwritev` is tried then, which
 /// tells whether the write itself is impossible.
 fn is_ring_s_own(error: &io::Error) -> bool {
     let own = [libc::EAGAIN, libc::ECANCELED, libc::EINVAL, libc::EOPNOTSUPP, libc::ENOMEM];
