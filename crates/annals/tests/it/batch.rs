@@ -47,7 +47,8 @@ fn compare(file: &dyn Storage, seed: u64) -> Batched {
         rng.fill(&mut bytes);
         let pieces = pieces(&bytes, 12 * MIB, &mut rng);
         for (at, piece) in &pieces {
-            let (from, end) = (*at as usize, *at as usize + piece.len());
+            let from = usize::try_from(*at).unwrap();
+            let end = from + piece.len();
             if end > model.len() && !piece.is_empty() {
                 model.resize(end, 0);
             }

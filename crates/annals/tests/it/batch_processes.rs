@@ -138,7 +138,7 @@ fn signals_come(folder: &Path) {
     }
     static SIGNALS: AtomicU32 = AtomicU32::new(0);
     let handler: extern "C" fn(libc::c_int) = count;
-    let often = libc::timeval { tv_sec: 0, tv_usec: 50 };
+    let often = libc::timeval { tv_sec: 0, tv_usec: 500 };
     let timer = libc::itimerval { it_interval: often, it_value: often };
     // SAFETY: both structures are whole (zeros are an empty set of signals and no flags: calls aren't
     // begun again), and the handler does nothing but count.
@@ -150,7 +150,7 @@ fn signals_come(folder: &Path) {
     }
     for engine in [Engine::Uring, Engine::Vectored] {
         let file = create(folder, &format!("{engine:?}"), Some(engine));
-        for byte in 1..=10 {
+        for byte in 1..=5 {
             // A ring that is interrupted when it starts a thread gives way to `pwritev`.
             write(&*file, byte).unwrap();
             check(&*file, byte);
