@@ -18,13 +18,13 @@ use std::sync::{Arc, TryLockError};
 use std::time::Duration;
 
 use super::imager::{Imager, Working};
-use super::report::{BackfillMode, Backfilled, BackfillOutcome, BackfillPhases};
+use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled};
+use crate::Result;
 use crate::db::core::{Core, Writing};
 use crate::db::snapshot::Published;
 use crate::image::{Catalog, Draft, Image, NewRoot, Stored};
 use crate::journal::lock;
 use crate::store::{Keep, Piece};
-use crate::Result;
 
 /// How much is collected before it is written.
 const BATCH: usize = 64 << 20;
@@ -55,7 +55,8 @@ impl Drafting<'_, '_> {
     /// Writes what is in the queue.
     fn write(&mut self) -> Result<()> {
         let begun = self.clock.clock().elapsed();
-        let parts: Vec<_> = self.queue.iter().map(|(place, piece)| (*place, [piece.as_ref()])).collect();
+        let parts: Vec<_> =
+            self.queue.iter().map(|(place, piece)| (*place, [piece.as_ref()])).collect();
         let objects: Vec<_> = parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
         let written = self.image.write(&objects)?;
         self.written.runs += written.runs;
@@ -214,7 +215,9 @@ impl Core {
     fn try_to_install(&self, imager: &Imager) {
         match self.writing.try_lock() {
             Ok(mut writing) => self.install_now(imager, &mut writing),
-            Err(TryLockError::Poisoned(writing)) => self.install_now(imager, &mut writing.into_inner()),
+            Err(TryLockError::Poisoned(writing)) => {
+                self.install_now(imager, &mut writing.into_inner())
+            }
             Err(TryLockError::WouldBlock) => {}
         }
     }
