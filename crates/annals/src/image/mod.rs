@@ -40,7 +40,7 @@ mod vectors;
 mod walk;
 
 pub(crate) use catalog::{Array, Catalog, Kind};
-pub(crate) use check::{Report, check};
+pub(crate) use check::{Report, check, slots};
 pub(crate) use create::{SetAside, image_name, set_aside};
 pub(crate) use file::Image;
 pub(crate) use format::{FANOUT, Identity, MAX_HEIGHT, Root, UNIT};

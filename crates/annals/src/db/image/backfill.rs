@@ -13,18 +13,21 @@
 //! A failure is an error of the backfill and of nothing else (rule 8): no commit, no reader and no later
 //! backfill depends on it, but that a failed flush stops the image for this handle.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
 use std::time::Duration;
 
 use super::imager::{Imager, Working};
-use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled};
-use crate::Result;
+use super::report::{
+    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, Watching,
+};
 use crate::db::core::{Core, Writing};
 use crate::db::snapshot::Published;
 use crate::image::{Catalog, Draft, Image, NewRoot, Stored};
 use crate::journal::lock;
 use crate::store::{Keep, Piece};
+use crate::{Error, ErrorKind, Result};
 
 /// How much is collected before it is written.
 const BATCH: usize = 64 << 20;
@@ -38,6 +41,9 @@ struct Drafting<'d, 'i> {
     queued: usize,
     written: Counts,
     clock: &'d Imager,
+    /// How many pages there will be, and whom to tell.
+    pages: u64,
+    watch: Watching<'d>,
 }
 
 /// What was written.
@@ -63,7 +69,21 @@ impl Drafting<'_, '_> {
         self.queue.clear();
         self.queued = 0;
         self.written.took += self.clock.clock().elapsed().saturating_sub(begun);
-        Ok(())
+        self.tell()
+    }
+
+    /// Tells how many pages have been written. Where the program wants no more, nothing was changed: what
+    /// was written lies in free space, which no root leads to.
+    fn tell(&mut self) -> Result<()> {
+        let done = self.written.pages + self.written.from_memory;
+        let progress = BackfillProgress { done, total: self.pages, bytes: self.written.bytes };
+        match (self.watch)(progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::new(
+                ErrorKind::Cancelled,
+                format!("{}: the program stopped the backfill; nothing is lost", self.image.path()),
+            )),
+        }
     }
 }
 
@@ -85,6 +105,10 @@ impl Keep for Drafting<'_, '_> {
         Ok(stored)
     }
 
+    fn expect(&mut self, items: u64) {
+        self.pages = items;
+    }
+
     fn leave(&mut self, stored: Stored) {
         self.draft.release(&stored);
     }
@@ -93,6 +117,15 @@ impl Keep for Drafting<'_, '_> {
 impl Core {
     /// Brings the image forward.
     pub(in crate::db) fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
+        self.backfill_watched(mode, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// Brings the image forward, and tells how far that is after each batch.
+    pub(in crate::db) fn backfill_watched(
+        &self,
+        mode: BackfillMode,
+        watch: Watching<'_>,
+    ) -> Result<Backfilled> {
         let imager = self.imager()?;
         let mut phases = BackfillPhases::default();
         let mut at = imager.clock().elapsed();
@@ -113,7 +146,7 @@ impl Core {
         }
         self.checkpoints.harden_all()?;
         phases.harden = lap();
-        let written = self.advance(imager, &mut working, &published, &mut phases);
+        let written = self.advance(imager, &mut working, &published, &mut phases, watch);
         let (counts, before) = match written {
             Ok(written) => written,
             Err(error) => return Err(error.within("the image wasn't brought forward")),
@@ -143,6 +176,7 @@ impl Core {
         working: &mut Working,
         published: &Published,
         phases: &mut BackfillPhases,
+        watch: Watching<'_>,
     ) -> Result<(Counts, u64)> {
         let clock = imager.clock();
         let begun = clock.elapsed();
@@ -158,7 +192,10 @@ impl Core {
             queued: 0,
             written: Counts::default(),
             clock: imager,
+            pages: 0,
+            watch,
         };
+        drafting.tell()?;
         let mut saved = published.view.save(&pager, &mut drafting)?;
         let metadata = self.metadata(&saved.metadata);
         let catalog = Catalog { arrays: saved.arrays(), metadata }.encode();

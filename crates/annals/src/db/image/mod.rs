@@ -3,16 +3,21 @@
 //! In reading order: a [`report`] says what a backfill did; [`pins`] tell which roots are still read;
 //! [`opening`] finds the image, and whether the journal has its point; the [`imager`] knows what the image
 //! has, lets the store go on from it, and runs a [`backfill`]; the [`background`] thread asks for one when
-//! the tail has grown.
+//! the tail has grown. [`verify`] looks at an image from outside, and [`compare`]s views.
 
 mod backfill;
 mod background;
+mod compare;
 mod imager;
 mod opening;
 mod pins;
 mod report;
+mod verify;
 
 pub(super) use background::Background;
 pub(super) use imager::Imager;
 pub(super) use opening::Looking;
-pub use report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, OldestReader};
+pub use report::{
+    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, OldestReader,
+};
+pub use verify::{ImageCheck, ImageComparison};

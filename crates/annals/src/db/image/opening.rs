@@ -25,6 +25,8 @@ pub(in crate::db) struct Found {
     pub(in crate::db) begun: Option<Begun>,
     /// The roots that views of this process read.
     pub(super) pins: Arc<Pins>,
+    /// Why the image that is there isn't used.
+    pub(in crate::db) reason: Option<String>,
     /// A sentence for each thing worth telling a person.
     pub(in crate::db) notes: Vec<String>,
 }
@@ -76,7 +78,8 @@ impl Looking<'_> {
         let name = image::image_name(self.name);
         let has_none = self.storage.has_fixed_len();
         let pins = Arc::default();
-        let mut found = Found { name, identity, begun: None, pins, notes: Vec::new() };
+        let mut found =
+            Found { name, identity, begun: None, pins, reason: None, notes: Vec::new() };
         if has_none {
             return Ok(found);
         }
@@ -88,7 +91,10 @@ impl Looking<'_> {
             },
             Ok(Opened::SetAside(aside)) => note(&mut found, &aside),
             // What can't be read now may be read later.
-            Err(error) => found.notes.push(format!("the image isn't used: {error}")),
+            Err(error) => {
+                found.notes.push(format!("the image isn't used: {error}"));
+                found.reason = Some(error.to_string());
+            }
         }
         Ok(found)
     }
@@ -143,7 +149,10 @@ impl Looking<'_> {
         };
         match aside {
             Ok(aside) => note(found, &aside),
-            Err(error) => found.notes.push(error.to_string()),
+            Err(error) => {
+                found.notes.push(error.to_string());
+                found.reason = Some(error.to_string());
+            }
         }
     }
 
@@ -188,6 +197,7 @@ impl Looking<'_> {
 
 fn note(found: &mut Found, aside: &SetAside) {
     let SetAside { reason, kept_as } = aside;
+    found.reason = Some(reason.clone());
     found.notes.push(match kept_as {
         Some(kept) => format!(
             "the image was set aside as `{kept}` and the journal replayed: {reason}; nothing is lost"
