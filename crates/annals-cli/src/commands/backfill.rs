@@ -68,9 +68,6 @@ fn lines(done: &Backfilled) -> Vec<String> {
     let reader = reader(done.oldest_reader.as_ref());
     if done.outcome != BackfillOutcome::Advanced {
         let what = match done.outcome {
-            BackfillOutcome::UpToDate if done.image_bytes == 0 => {
-                return vec!["nothing to do: the journal has no transaction".to_owned()];
-            }
             BackfillOutcome::UpToDate => "nothing to do: the image has",
             _ => "nothing done: the open transaction has to end first; the image has",
         };
@@ -89,13 +86,12 @@ fn lines(done: &Backfilled) -> Vec<String> {
 
 /// Says how many pages there were, and where they came from.
 fn pages(done: &Backfilled) -> String {
-    let share = (done.from_memory * 100).checked_div(done.pages).unwrap_or(100);
+    let Backfilled { pages, from_memory, copied, .. } = *done;
+    let share = ((from_memory + copied) * 100).checked_div(pages).unwrap_or(100);
+    let nodes = count(done.nodes, "node");
     format!(
-        "pages: {}, {} of them ({share}%) from memory as they were, {} copied first; {} of the directory",
-        done.pages,
-        done.from_memory,
-        done.copied,
-        count(done.nodes, "node")
+        "pages: {pages}, {share}% of them from memory ({from_memory} as they were, {copied} copied first); \
+         {nodes} of the directory"
     )
 }
 
@@ -197,9 +193,10 @@ mod tests {
 
     #[test]
     fn shares_are_of_all_pages() {
-        let done = Backfilled { pages: 4, from_memory: 3, copied: 1, nodes: 1, ..done() };
-        assert!(pages(&done).starts_with("pages: 4, 3 of them (75%) from memory"));
+        let done = Backfilled { pages: 4, from_memory: 2, copied: 1, nodes: 1, ..done() };
+        let told = "pages: 4, 75% of them from memory (2 as they were, 1 copied first); 1 node of the directory";
+        assert_eq!(pages(&done), told);
         let none = Backfilled { pages: 0, from_memory: 0, copied: 0, ..done };
-        assert!(pages(&none).starts_with("pages: 0, 0 of them (100%)"));
+        assert!(pages(&none).starts_with("pages: 0, 100% of them from memory"));
     }
 }

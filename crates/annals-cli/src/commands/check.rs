@@ -114,6 +114,12 @@ fn image(path: &Path, replayed: Option<&Snapshot>) -> Result<Option<String>> {
     let (objects, bytes) = (count(objects, "object"), count(bytes, "byte"));
     let mut line =
         format!("\nimage: root {root} with transactions up to {txid}, {objects}, {bytes}");
+    for slot in (0..2).filter(|slot| found.torn[*slot]) {
+        line.push_str(&format!(
+            "\nnote: a copy of root slot {slot} of the image doesn't verify, as after a backfill that was \
+             interrupted; the next one writes it again"
+        ));
+    }
     let Some(replayed) = replayed else { return Ok(Some(line)) };
     let compared = progress::options().compare_image(path, replayed).map_err(|error| {
         if error.kind() == ErrorKind::Corrupt { wrong(error.to_string()) } else { sound(error) }
@@ -123,7 +129,7 @@ fn image(path: &Path, replayed: Option<&Snapshot>) -> Result<Option<String>> {
             Err(wrong(format!("it and the replay of the journal differ in {what}")))
         }
         Some(None) => {
-            line.push_str("; it equals the replay of the journal");
+            line.push_str("\nreplay: it gives what the image and the journal behind it do");
             Ok(Some(line))
         }
         None => Ok(Some("\nnote: the image was removed meanwhile".to_owned())),

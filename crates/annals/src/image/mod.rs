@@ -48,4 +48,5 @@ pub(crate) use node::{Entries, decode as decode_node, encode as encode_node};
 pub(crate) use open::{Opened, Usable};
 pub(crate) use pin::RootPin;
 pub(crate) use publish::{Draft, NewRoot};
+pub(crate) use roots::Slot;
 pub(crate) use stored::{Source, Stored};

@@ -149,7 +149,9 @@ impl Core {
         let written = self.advance(imager, &mut working, &published, &mut phases, watch);
         let (counts, before) = match written {
             Ok(written) => written,
-            Err(error) => return Err(error.within("the image wasn't brought forward")),
+            Err(error) => {
+                return Err(error.within("the image wasn't brought forward; nothing is lost"));
+            }
         };
         let end = published.point.position;
         drop(published); // no reader of the root before

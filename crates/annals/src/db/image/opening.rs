@@ -92,7 +92,10 @@ impl Looking<'_> {
             Ok(Opened::SetAside(aside)) => note(&mut found, &aside),
             // What can't be read now may be read later.
             Err(error) => {
-                found.notes.push(format!("the image isn't used: {error}"));
+                found.notes.push(format!(
+                    "the image isn't used, the journal was replayed: {error}; nothing is lost: let this \
+                     user read and write the image, or delete it"
+                ));
                 found.reason = Some(error.to_string());
             }
         }
@@ -123,14 +126,15 @@ impl Looking<'_> {
         };
         let from = (recovery, Some(begun.root.point));
         let begin = || Replay::resume(Store::resume(begun.view.share()));
-        let reason = match scan::survey_from(storage, &shown, from, &looks_wrong, begin, visit) {
+        match scan::survey_from(storage, &shown, from, &looks_wrong, begin, visit) {
             Ok((survey, replay)) if survey.verdict() != Verdict::Damaged => {
                 return Ok((survey, replay));
             }
-            Ok((survey, _)) => survey.damage(&shown).to_string(),
             Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
-            Err(error) => error.to_string(),
-        };
+            // What it says would be wrong of a journal that is whole.
+            Ok(_) | Err(_) => {}
+        }
+        let reason = stale(&begun.image, &begun.root).to_string();
         // Whether that is the journal's fault or the image's, only all of the journal can tell.
         storage.read_again();
         let all = scan::survey(storage, &shown, recovery, looks_wrong, visit)?;

@@ -10,7 +10,7 @@ use crate::db::options::{Options, locate};
 use crate::db::progress::Watched;
 use crate::db::scan::{self, open_to_read};
 use crate::db::snapshot::Snapshot;
-use crate::image::{self, Report};
+use crate::image::{self, Report, Slot};
 use crate::journal::Recovery;
 use crate::storage::{Access, Directory, Storage, SystemClock};
 use crate::{Error, ErrorKind, Result};
@@ -38,6 +38,9 @@ pub struct ImageCheck {
     pub free: u64,
     /// The length of the file in bytes.
     pub len: u64,
+    /// In which of the two root slots a copy doesn't verify. That is no damage after a backfill that was
+    /// interrupted, and the next one writes such a slot first.
+    pub torn: [bool; 2],
     /// The first thing that is wrong, with its place.
     pub problem: Option<String>,
 }
@@ -62,8 +65,7 @@ impl Options {
     /// Takes no lock and writes nothing; what is wrong is part of the answer. Nothing is lost by that:
     /// the image holds only what the journal does.
     ///
-    /// Cost: reads all of the image once, and of the journal its head, and what lies between the last slot and
-    /// the image's point.
+    /// Cost: reads all of the image once, and of the journal what lies behind the image's point.
     ///
     /// # Errors
     /// `Io`, also if there is an image that can't be opened; and those of the journal's head: `NotFound`,
@@ -96,7 +98,7 @@ impl Options {
             looks += 1;
             let mut check = told(directory.display(&image), &report);
             if report.problem.is_none() {
-                check.problem = self.looking(directory, name, &*storage).find()?.reason;
+                check.problem = self.unusable(directory, name, &*storage)?;
             }
             // What an older root reaches is written over in time.
             let is_as_before = || image::slots(&**directory, &image) == report.slots;
@@ -163,6 +165,23 @@ impl Options {
         Ok(Some(ImageComparison { txid: survey.end.txid, image_txid, difference }))
     }
 
+    /// Says why an image isn't used that verifies: it is another journal's, or the journal doesn't go on from
+    /// its point.
+    fn unusable(
+        &self,
+        directory: &Arc<dyn Directory>,
+        name: &str,
+        storage: &dyn Storage,
+    ) -> Result<Option<String>> {
+        let looking = self.looking(directory, name, storage);
+        let mut found = looking.find()?;
+        if found.begun.is_some() {
+            let watched = Watched::new(storage, None);
+            looking.survey(&mut found, &watched, Recovery::Checked, scan::is_damaged)?;
+        }
+        Ok(found.reason)
+    }
+
     /// Gives how an image is looked for that nothing is done to.
     fn looking<'a>(
         &self,
@@ -177,6 +196,7 @@ impl Options {
 
 fn told(path: String, report: &Report) -> ImageCheck {
     let point = report.root.map(|root| root.point);
+    let is_torn = |slot| matches!(slot, Slot::First(_) | Slot::Torn);
     ImageCheck {
         path,
         root: report.root.map_or(0, |root| root.number),
@@ -187,6 +207,7 @@ fn told(path: String, report: &Report) -> ImageCheck {
         used: report.used,
         free: report.free,
         len: report.len,
+        torn: report.slots.map_or([false; 2], |slots| slots.map(is_torn)),
         problem: report.problem.clone(),
     }
 }
