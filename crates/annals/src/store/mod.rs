@@ -37,9 +37,14 @@ pub use columns::values::Values;
 pub use columns::vector_view::VectorView;
 pub use index::cursor::IndexCursor;
 pub use index::lookup::{IndexRows, IndexView};
+#[expect(unused_imports, reason = "for whoever opens an image")]
 pub(crate) use pages::base::BaseRoot;
+#[cfg_attr(not(test), expect(unused_imports, reason = "for whoever opens an image"))]
 pub(crate) use pages::pager::Pager;
-pub(crate) use pages::save::{Keep, Piece, Saved};
+#[cfg_attr(not(test), expect(unused_imports, reason = "for whoever backfills an image"))]
+pub(crate) use pages::save::Saved;
+#[expect(unused_imports, reason = "for whoever backfills an image")]
+pub(crate) use pages::save::{Keep, Piece};
 #[cfg(test)]
 pub(crate) use pages::testing::TestImage;
 pub use row::{Cell, Row, Rows};

@@ -35,6 +35,7 @@ impl View {
     /// # Errors
     /// Those of `keep`; a part of the image's directory can't be loaded. What was stored until then is
     /// of no use.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever opens an image"))]
     pub(crate) fn save(&self, pager: &Arc<Pager>, keep: &mut dyn Keep) -> Result<Saved> {
         let mut out = Saver::default();
         save_schema(&self.schema, &mut out);
@@ -61,6 +62,7 @@ impl View {
     ///
     /// # Errors
     /// `Corrupt`: that isn't what a view gives.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever opens an image"))]
     pub(crate) fn load(metadata: &[u8], roots: &[BaseRoot], pager: &Arc<Pager>) -> Result<Self> {
         let mut input = Loader::new(metadata, roots, pager);
         let mut view = Self::new();
@@ -153,7 +155,7 @@ fn load_schema(input: &mut Loader<'_>) -> Result<Schema> {
         Event::Schema(_) => Ok(()),
         _ => Err(Error::corrupt("there is an event that is no command")),
     })
-    .map_err(|error| error.within("the schema in the image's catalog"))?;
+    .map_err(|error| Error::corrupt(format!("the schema in the image's catalog: {error}")))?;
     Ok(schema)
 }
 

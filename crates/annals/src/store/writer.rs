@@ -71,6 +71,7 @@ impl Store {
     }
 
     /// Goes on from a view that was loaded: it is published, and nothing has changed since.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever opens an image"))]
     pub(crate) fn resume(view: View) -> Self {
         Self { working: view.share(), published: Arc::new(view), ..Self::new() }
     }
@@ -80,6 +81,7 @@ impl Store {
     ///
     /// The published view stays as it is, and a rollback goes back to it. Tables, indexes and fields
     /// that came or went since are left alone.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever opens an image"))]
     pub(crate) fn rebase(&mut self, saved: &Saved) {
         self.working.rebase(saved);
     }
