@@ -68,20 +68,20 @@ fn check(path: &Path) -> Result<String> {
         count(rows, "row"),
         count(snapshot.schema().indexes().len(), "index"),
     );
-    summary.extend(dangling(snapshot));
+    summary.extend(dangling(snapshot)?);
     summary.extend(unfinished(inspection));
     Ok(summary)
 }
 
 /// Says where references that nothing enforces lead to no row.
-fn dangling(view: &View) -> Vec<String> {
+fn dangling(view: &View) -> Result<Vec<String>> {
     let note = |dangling: Dangling| {
         let table = view.schema().table(dangling.table)?;
         let (name, field) = (&table.name, &table.field(dangling.field)?.name);
         let references = count(dangling.count, "reference");
         Some(format!("\nnote: {references} of `{name}` in the field `{field}` to no row"))
     };
-    view.dangling_references().into_iter().filter_map(note).collect()
+    Ok(view.dangling_references()?.into_iter().filter_map(note).collect())
 }
 
 /// Checks what is written more than once, so that one copy can be wrong without any harm yet. In a

@@ -128,22 +128,27 @@ impl<'a> TableView<'a> {
     }
 
     /// Tells whether there is a row with that id.
-    #[must_use]
-    pub fn contains(&self, id: RowId) -> bool {
-        self.data.rows.find(id.0).is_some()
+    ///
+    /// # Errors
+    /// What tells it can't be loaded.
+    pub fn contains(&self, id: RowId) -> Result<bool> {
+        Ok(self.data.rows.find(id.0)?.is_some())
     }
 
     /// Gives the row, if there is one with that id.
     #[inline]
     pub fn find(&self, id: RowId) -> Result<Option<Row<'a>>> {
-        Ok(self.data.rows.find(id.0).map(|slot| Row { table: *self, id, slot }))
+        match self.data.rows.find(id.0)? {
+            Some(slot) => Row::load(*self, id, slot).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Gives the row; `NotFound` (naming table and id) if there is none with that id.
     #[inline]
     pub fn get(&self, id: RowId) -> Result<Row<'a>> {
-        match self.data.rows.find(id.0) {
-            Some(slot) => Ok(Row { table: *self, id, slot }),
+        match self.data.rows.find(id.0)? {
+            Some(slot) => Row::load(*self, id, slot),
             None => Err(no_row(self.view, self.number, id)),
         }
     }

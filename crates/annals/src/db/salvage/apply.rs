@@ -6,7 +6,7 @@ use crate::db::database::Writing;
 use crate::event::{self, Event};
 use crate::journal::Frame;
 use crate::store::Uniqueness;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// The least number of bytes of the first piece of a blob in a journal.
 pub(super) const PIECE_MIN: u64 = 12;
@@ -72,7 +72,11 @@ impl Apply<'_> {
             true => self.check_blobs(schema, event).and_then(|()| self.apply_checked(event)),
             false => self.writing.store.apply(event),
         };
-        applied.map_err(Problem::Unfit)?;
+        applied.map_err(|error| match error.kind() {
+            // That says nothing of the event.
+            ErrorKind::Io => Problem::Broken(error),
+            _ => Problem::Unfit(error),
+        })?;
         self.writing.writer.event(schema, event).map_err(Problem::Broken)
     }
 

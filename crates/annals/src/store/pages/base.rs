@@ -64,8 +64,11 @@ pub(super) enum Kids<T> {
     /// Other nodes.
     Inner(Box<[Option<Link<T>>]>),
     /// Items, and those that were loaded.
-    Leaf(Box<[Option<(Stored, OnceLock<T>)>]>),
+    Leaf(Box<[Option<Leaf<T>>]>),
 }
+
+/// Where an item is, and the item if it was loaded.
+pub(super) type Leaf<T> = (Stored, OnceLock<T>);
 
 impl<T: Clone> Clone for Link<T> {
     fn clone(&self) -> Self {
@@ -136,7 +139,7 @@ impl<T: Item> Link<T> {
         pager.source().read(&self.stored, &mut bytes)?;
         let entries = decode_node(&bytes, height).ok_or_else(|| ill_formed(&self.stored))?;
         let kids = if height > 0 {
-            let link = |stored| Link { stored, node: OnceLock::new() };
+            let link = |stored| Self { stored, node: OnceLock::new() };
             Kids::Inner(entries.into_iter().map(|entry| entry.map(link)).collect())
         } else {
             let item = |stored| (stored, OnceLock::new());

@@ -19,4 +19,6 @@ pub(super) mod paged;
 pub(super) mod pager;
 mod reserve;
 pub(super) mod save;
+#[cfg(test)]
+pub(super) mod testing;
 pub(super) mod unique;

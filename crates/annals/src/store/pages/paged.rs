@@ -115,11 +115,21 @@ impl<T: Item> Paged<T> {
     }
 
     /// Goes on with a newer base: takes out of the overlay what `is_stored` says that the base has.
+    /// `new` has the places at which this base got something.
     pub(in crate::store) fn rebase(
         &mut self,
         base: &Arc<Base<T>>,
+        new: impl Iterator<Item = usize>,
         is_stored: impl Fn(usize, &T) -> bool,
     ) {
+        if self.base.is_none() {
+            // What was taken away since left nothing, as there was nothing to cover.
+            for index in new {
+                if self.overlay.get(index).is_none() {
+                    self.overlay.set(index, Some(T::gone()));
+                }
+            }
+        }
         self.base = Some(Arc::clone(base));
         self.overlay.retain(|index, item| !is_stored(index, item));
     }

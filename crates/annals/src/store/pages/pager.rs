@@ -64,6 +64,7 @@ impl Hasher for PlaceHasher {
 
 impl Pager {
     /// Makes a pager with a budget, in bytes; `keeps` says whether all of the image fits into it.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever opens an image"))]
     pub(crate) fn new(source: Arc<dyn Source>, budget: u64, keeps: bool) -> Self {
         Self {
             source,
@@ -81,11 +82,13 @@ impl Pager {
     }
 
     /// Changes that, for what is loaded from now on.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever opens an image"))]
     pub(crate) fn set_keeps(&self, keeps: bool) {
         self.keeps.store(keeps, Ordering::Relaxed);
     }
 
     /// Tells how many bytes were read from the image.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever opens an image"))]
     pub(crate) fn loaded(&self) -> u64 {
         self.loaded.load(Ordering::Relaxed)
     }

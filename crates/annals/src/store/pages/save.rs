@@ -114,8 +114,18 @@ impl std::fmt::Debug for Saver {
 /// The base that an array got, and what of the overlay it has.
 struct Grown<T> {
     base: Arc<Base<T>>,
-    /// In the order of the places; none where something was taken away.
-    has: Vec<(usize, Option<T>)>,
+    /// In the order of the places.
+    has: Vec<(usize, Has<T>)>,
+}
+
+/// What a base got at a place.
+enum Has<T> {
+    /// An item.
+    Whole(T),
+    /// A copy of a part of an item that may have been written on since.
+    Part,
+    /// Nothing: it was taken away.
+    Nothing,
 }
 
 /// What was stored of a view.
@@ -123,6 +133,7 @@ pub(crate) struct Saved {
     /// The roots of all arrays, in their order.
     pub(crate) roots: Vec<BaseRoot>,
     /// What else there is to know of the view.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever backfills an image"))]
     pub(crate) metadata: Vec<u8>,
     pages: HashMap<ArrayId, Grown<Arc<Page>>>,
     longs: HashMap<ArrayId, Grown<Arc<[u8]>>>,
@@ -205,26 +216,34 @@ impl Saved {
     /// Lets an array of pages go on from the base that it got, if it was there.
     pub(super) fn rebase_pages(&self, pages: &mut Paged<Arc<Page>>) {
         if let Some(grown) = self.pages.get(&pages.id()) {
-            pages.rebase(&grown.base, |index, page| grown.has(index, page, Arc::ptr_eq));
+            let is_stored = |index, page: &_| grown.has(index, page, Arc::ptr_eq);
+            pages.rebase(&grown.base, grown.places(), is_stored);
         }
     }
 
     /// Lets an array of long values go on from the base that it got, if it was there.
     pub(super) fn rebase_longs(&self, longs: &mut Paged<Arc<[u8]>>) {
         if let Some(grown) = self.longs.get(&longs.id()) {
-            longs.rebase(&grown.base, |index, value| grown.has(index, value, Arc::ptr_eq));
+            let is_stored = |index, value: &_| grown.has(index, value, Arc::ptr_eq);
+            longs.rebase(&grown.base, grown.places(), is_stored);
         }
     }
 }
 
 impl<T: Item> Grown<T> {
+    /// Gives the places at which the base got something.
+    fn places(&self) -> impl Iterator<Item = usize> {
+        let new = self.has.iter().filter(|(_, has)| !matches!(has, Has::Nothing));
+        new.map(|(index, _)| *index)
+    }
+
     /// Tells whether the base has just this item at a place.
     fn has(&self, index: usize, item: &T, is_same: impl Fn(&T, &T) -> bool) -> bool {
         let found = self.has.binary_search_by_key(&index, |(at, _)| *at).ok();
         match found.and_then(|at| self.has.get(at)) {
-            Some((_, Some(stored))) => is_same(stored, item),
-            Some((_, None)) => item.is_gone(),
-            None => false,
+            Some((_, Has::Whole(stored))) => is_same(stored, item),
+            Some((_, Has::Nothing)) => item.is_gone(),
+            Some((_, Has::Part)) | None => false,
         }
     }
 }
@@ -255,16 +274,17 @@ impl<T: Item> Array<T> {
         for (index, content) in self.changes {
             match content {
                 Content::Whole(item) if item.is_gone() => {
-                    has.push((index, None));
+                    has.push((index, Has::Nothing));
                     changes.push((index, None));
                 }
                 Content::Whole(item) => {
                     let stored = keep.store(whole(item.clone()))?;
                     changes.push((index, Some((stored, pager.keeps().then(|| item.clone())))));
-                    has.push((index, Some(item)));
+                    has.push((index, Has::Whole(item)));
                 }
                 Content::Part(bytes) => {
                     changes.push((index, Some((keep.store(Piece::Made(bytes))?, None))));
+                    has.push((index, Has::Part));
                 }
                 Content::Blank => {}
             }

@@ -136,7 +136,7 @@ pub(super) fn write(tx: &mut Transaction<'_>, rng: &mut Rng, rows: u64) -> annal
     for _ in 0..rows {
         let next = tx.view().table(TABLE)?.next_id();
         let id = RowId(rng.below(next.max(1)));
-        let is_there = tx.view().table(TABLE)?.contains(id);
+        let is_there = tx.view().table(TABLE)?.contains(id)?;
         let name = format!("{:016x}{}", rng.number(), "x".repeat(rng.index(30)));
         match rng.below(16) {
             0 | 1 if is_there => tx.delete(TABLE, id)?,

@@ -65,6 +65,20 @@ impl Bits {
         Ok(self.word(slot / 64)? >> (slot % 64) & 1 != 0)
     }
 
+    /// Tells whether a bit can be read again without loading anything. Loads it, if that wasn't done
+    /// yet.
+    ///
+    /// # Errors
+    /// Its page can't be loaded.
+    pub(in crate::store) fn stays(&self, slot: usize) -> Result<bool> {
+        self.pages.stays(slot / PAGE_BITS)
+    }
+
+    /// Tells whether something came from an image.
+    pub(in crate::store) const fn has_base(&self) -> bool {
+        self.pages.all.base().is_some()
+    }
+
     /// Writes a bit; copies its page first unless it is owned, or the bit is `fresh`.
     #[inline]
     pub(in crate::store) fn set(
@@ -84,13 +98,7 @@ impl Bits {
 
     /// Writes a bit whose page isn't the hot one, or can still be done without.
     #[cold]
-    fn set_with_page(
-        &mut self,
-        slot: usize,
-        bit: bool,
-        fresh: bool,
-        epoch: &Epoch,
-    ) -> Result<()> {
+    fn set_with_page(&mut self, slot: usize, bit: bool, fresh: bool, epoch: &Epoch) -> Result<()> {
         let (index, word) = (slot / PAGE_BITS, slot / 64 % (PAGE / 8));
         let is_missing = self.pages.here(index).is_none() && self.pages.is_missing(index)?;
         if is_missing && self.set_small(slot, bit) {

@@ -66,6 +66,12 @@ impl Pages {
         self.all.get(index)
     }
 
+    /// Tells whether what is at a place can be read again without loading anything. Loads it, if that
+    /// wasn't done yet.
+    fn stays(&self, index: usize) -> Result<bool> {
+        Ok(!matches!(self.get(index)?, Some(Held::Kept(_))))
+    }
+
     /// Tells whether there is no page.
     fn is_missing(&self, index: usize) -> Result<bool> {
         Ok(self.get(index)?.is_none())
@@ -100,9 +106,13 @@ impl Pages {
         (each, blanks): (usize, &Blanks),
         copy: impl Fn(&Page, (usize, usize), &mut [u8]),
     ) {
-        out.pages(&self.all, |_| true, |index, page| {
-            filled_parts(page, (index, each), blanks, |part, out| copy(page, part, out))
-        });
+        out.pages(
+            &self.all,
+            |_| true,
+            |index, page| {
+                filled_parts(page, (index, each), blanks, |part, out| copy(page, part, out))
+            },
+        );
     }
 
     fn load(input: &mut Loader<'_>) -> Result<Self> {
@@ -121,11 +131,7 @@ impl Pages {
 
 /// Makes page `index` one that the current transaction owns.
 #[cold]
-fn own<'d>(
-    pages: &'d mut Paged<Arc<Page>>,
-    index: usize,
-    epoch: &Epoch,
-) -> Result<&'d Arc<Page>> {
+fn own<'d>(pages: &'d mut Paged<Arc<Page>>, index: usize, epoch: &Epoch) -> Result<&'d Arc<Page>> {
     let page = match pages.get(index)? {
         Some(page) => page.copy(epoch),
         None => Page::zeroed(epoch),
@@ -207,6 +213,15 @@ impl<const W: usize> Cells<W> {
             Some(Held::Kept(page)) => Ok(Cow::Owned(unsafe { page.slice(at, len) }.to_vec())),
             None => Ok(Cow::Borrowed(self.small(slot, offset, len))),
         }
+    }
+
+    /// Tells whether a cell can be read again without loading anything. Loads it, if that wasn't done
+    /// yet.
+    ///
+    /// # Errors
+    /// Its page can't be loaded.
+    pub(in crate::store) fn stays(&self, slot: usize) -> Result<bool> {
+        self.pages.stays(slot / Self::EACH)
     }
 
     /// Writes a cell; copies its page first unless it is owned, or the cell is `fresh`.

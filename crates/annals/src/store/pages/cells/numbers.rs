@@ -1,10 +1,10 @@
 //! Numbers that were given back, to be given out again.
 
 use super::Cells;
-use crate::Result;
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
 use crate::store::pages::save::{Blanks, Saved, Saver};
+use crate::{Error, Result};
 
 /// Numbers from 0 on: those that were given back, as a stack, and all that were never given out.
 #[derive(Clone, Debug, Default)]
@@ -28,13 +28,17 @@ impl FreeNumbers {
     /// Takes a number.
     ///
     /// # Errors
-    /// The stack can't be loaded.
+    /// The stack can't be loaded, or has numbers that were never given out; there are no more.
     pub(in crate::store) fn take(&mut self) -> Result<u32> {
         let Some(last) = self.count.checked_sub(1) else {
-            self.end += 1;
-            return Ok(self.end - 1);
+            let number = self.end;
+            self.end = number.checked_add(1).ok_or_else(no_number)?;
+            return Ok(number);
         };
         let number = u32::from_le_bytes(self.free.get(last)?);
+        if number >= self.end {
+            return Err(no_number());
+        }
         self.count = last;
         Ok(number)
     }
@@ -71,4 +75,9 @@ impl FreeNumbers {
     pub(in crate::store) fn memory(&self) -> usize {
         self.free.memory()
     }
+}
+
+#[cold]
+fn no_number() -> Error {
+    Error::corrupt("free numbers were never given out: the image was written like this; delete it")
 }
