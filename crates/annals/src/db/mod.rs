@@ -24,6 +24,8 @@ mod shared;
 mod snapshot;
 mod transaction;
 mod turns;
+#[cfg(test)]
+mod unloadable;
 mod upgrade;
 mod vectors;
 
