@@ -4,19 +4,20 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::fork::{Opening, OwnFile};
 use super::interrupted::retry;
 use super::lock::Locks;
 use super::{
-    Access, Directory, Hold, Lock, Storage, check_lockable, check_name, check_writable, identity,
-    positioned,
+    Access, Directory, Hold, Lock, Storage, check_lockable, check_name, check_writable, holding,
+    identity, positioned,
 };
 
 /// A directory of the file system.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FileDirectory {
     /// As it was given, for messages.
     shown: PathBuf,
@@ -166,6 +167,10 @@ impl Directory for FileDirectory {
         storage.has_fixed_len().then(|| Arc::new(Self::new("")) as Arc<dyn Directory>)
     }
 
+    fn again(&self) -> Arc<dyn Directory> {
+        Arc::new(self.clone())
+    }
+
     fn display(&self, name: &str) -> String {
         // Somebody who wrote `x` doesn't want to read `./x`.
         let parent = if self.shown == Path::new(".") { Path::new("") } else { &self.shown };
@@ -181,7 +186,7 @@ fn open_existing(path: &Path, access: Access) -> io::Result<File> {
 #[derive(Debug)]
 pub(super) struct OpenFile {
     file: OwnFile,
-    path: PathBuf,
+    path: Mutex<PathBuf>,
     access: Access,
     locks: Locks,
 }
@@ -193,7 +198,7 @@ impl OpenFile {
         open: impl FnMut(Opening) -> io::Result<File>,
     ) -> io::Result<Self> {
         let file = OwnFile::open(open)?;
-        Ok(Self { file, path: path.to_owned(), access, locks: Locks::default() })
+        Ok(Self { file, path: Mutex::new(path.to_owned()), access, locks: Locks::default() })
     }
 
     /// Gives the file itself; an error in a forked child.
@@ -243,8 +248,21 @@ impl Storage for OpenFile {
         self.locks.unlock(self.file.get()?, lock)
     }
 
+    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
+        self.locks.oldest_pin(self.file.get()?, roots)
+    }
+
+    fn holder(&self, lock: Lock) -> Option<u32> {
+        holding::holder(self.file.get().ok()?, lock)
+    }
+
     fn is_linked(&self) -> io::Result<bool> {
-        identity::is_at(self.file.get()?, &self.path)
+        let path = self.path.lock().unwrap_or_else(PoisonError::into_inner);
+        identity::is_at(self.file.get()?, &path)
+    }
+
+    fn renamed(&self, name: &str) {
+        self.path.lock().unwrap_or_else(PoisonError::into_inner).set_file_name(name);
     }
 }
 
