@@ -246,13 +246,13 @@ impl Options {
             directory: &directory,
             name,
             storage: &*storage,
-            access: Access::Write,
+            // What others may be writing is left to whoever has the right to.
+            access: if self.shared { Access::Read } else { Access::Write },
             clock: &*clock,
             budget,
         };
         let mut found = looking.find()?;
-        let (survey, replay) =
-            looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
+        let (survey, replay) = looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
         let joins = others && survey.is_told() && survey.verdict() == Verdict::Whole;
         let settled = match joins {
             true => journal::join(&survey),

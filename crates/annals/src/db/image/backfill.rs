@@ -13,18 +13,19 @@
 //! A failure is an error of the backfill and of nothing else (rule 8): no commit, no reader and no later
 //! backfill depends on it, but that a failed flush stops the image for this handle.
 
+use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
 use std::time::Duration;
 
 use super::imager::{Imager, Working};
-use super::report::{BackfillMode, Backfilled, BackfillOutcome, BackfillPhases};
+use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled};
 use crate::db::core::{Core, Writing};
 use crate::db::snapshot::Published;
-use crate::image::{Catalog, Draft, Image, NewRoot, Stored};
+use crate::image::{Catalog, Draft, Image, NewRoot, RootPin, Stored};
 use crate::journal::lock;
 use crate::store::{Keep, Piece};
-use crate::Result;
+use crate::{Error, Result};
 
 /// How much is collected before it is written.
 const BATCH: usize = 64 << 20;
@@ -55,7 +56,8 @@ impl Drafting<'_, '_> {
     /// Writes what is in the queue.
     fn write(&mut self) -> Result<()> {
         let begun = self.clock.clock().elapsed();
-        let parts: Vec<_> = self.queue.iter().map(|(place, piece)| (*place, [piece.as_ref()])).collect();
+        let parts: Vec<_> =
+            self.queue.iter().map(|(place, piece)| (*place, [piece.as_ref()])).collect();
         let objects: Vec<_> = parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
         let written = self.image.write(&objects)?;
         self.written.runs += written.runs;
@@ -147,8 +149,13 @@ impl Core {
         let begun = clock.elapsed();
         let time = clock.now();
         let (image, pager) = imager.image(working)?;
-        let mut draft = image.space(imager.pins.oldest())?;
+        let looking = |error| Error::io(format!("{}: can't see who reads it", image.path()), error);
+        let mut draft = image.space(working.pins.all(&image).map_err(looking)?)?;
         let number = draft.number();
+        let pin = match image.pin(number, imager.clock()) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => RootPin::here(number),
+            pin => pin.map_err(looking)?,
+        };
         let mut drafting = Drafting {
             draft: &mut draft,
             image: &image,
@@ -176,7 +183,7 @@ impl Core {
         let before = working.root.replace(root).map_or(0, |root| root.point.position);
         working.wrote = counts.bytes;
         pager.set_keeps(root.end <= imager.budget());
-        saved.pin = Some(imager.pins.add(number, clock.elapsed()));
+        saved.pin = Some(working.pins.add(pin, clock.elapsed()));
         imager.note_saved(saved, number);
         Ok((counts, before))
     }
@@ -214,7 +221,9 @@ impl Core {
     fn try_to_install(&self, imager: &Imager) {
         match self.writing.try_lock() {
             Ok(mut writing) => self.install_now(imager, &mut writing),
-            Err(TryLockError::Poisoned(writing)) => self.install_now(imager, &mut writing.into_inner()),
+            Err(TryLockError::Poisoned(writing)) => {
+                self.install_now(imager, &mut writing.into_inner())
+            }
             Err(TryLockError::WouldBlock) => {}
         }
     }
@@ -248,7 +257,7 @@ fn report(
         bytes: 0,
         runs: 0,
         image_bytes: len.unwrap_or(0),
-        oldest_reader: imager.oldest_reader(),
+        oldest_reader: imager.oldest_reader(working),
         phases,
     }
 }

@@ -63,11 +63,11 @@ pub struct Backfilled {
 /// Who reads an older root of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OldestReader {
-    /// The process.
-    pub pid: u32,
+    /// The process; `None` where the system doesn't tell.
+    pub pid: Option<u32>,
     /// The number of the root that it reads.
     pub root: u64,
-    /// How long ago the root was replaced by a newer one; `None` if that isn't known.
+    /// How long ago, at least, the root was replaced by a newer one; `None` if that isn't known.
     pub age: Option<Duration>,
 }
 
