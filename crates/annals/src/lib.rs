@@ -63,5 +63,8 @@ pub use db::{
     inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub use image::testing as image_testing;
 pub use journal::{Committed, Copies, Cut, Level, Point, Recovered, Recovery, Skipped};
 pub use store::{Cell, Dangling, IndexCursor, IndexRows, IndexView, Row, Rows, TableView, View};

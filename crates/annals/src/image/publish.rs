@@ -69,10 +69,15 @@ impl Image {
         Ok(Draft { image: self, working, held, number })
     }
 
-    /// Makes a root whole that was found by its first copy alone: what the page cache shows need not be on
-    /// disk, and the next backfill writes over the other slot.
+    /// Makes a root whole that was found by its first copy alone, and the name durable of an image that was
+    /// just created: what the page cache shows need not be on disk, and the next backfill rests on it.
     fn make_whole(&self) -> Result<()> {
-        let newest = lock(&self.held).newest;
+        let Held { newest, is_named, .. } = lock(&self.held).clone();
+        if newest.is_some() && !is_named {
+            let flushed = self.directory.flush();
+            flushed.map_err(|error| self.stop(self.io("can't make its name durable", error)))?;
+            lock(&self.held).is_named = true;
+        }
         let Some(newest) = newest.filter(|newest| !newest.is_whole) else { return Ok(()) };
         self.check_newest()?;
         let written = self
@@ -200,6 +205,7 @@ impl Draft<'_> {
             other: self.held.newest.map(|newest| newest.root),
             last_number: root.number,
             temporary: None,
+            is_named: true,
         };
         Ok(root)
     }

@@ -12,9 +12,9 @@
 //!    `fence`. While one is pinned, space is only given out behind that.
 
 use super::file::Image;
-use super::format::{OBJECTS_AT, Root, UNIT, units};
+use super::format::{OBJECTS_AT, Root, UNIT};
 use super::stored::Stored;
-use super::units::{Extent, Units};
+use super::units::{Extent, Units, units};
 use super::walk::{Step, walk};
 use crate::{Error, ErrorKind, Result};
 
