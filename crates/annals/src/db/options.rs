@@ -317,8 +317,10 @@ impl Options {
         }))
     }
 
-    /// Opens an existing database for reading only: takes no lock and writes nothing. What is being
-    /// written meanwhile is not seen.
+    /// Opens an existing database for reading only: writes nothing, and takes no lock but one on the root of
+    /// the image that it reads. What is being written meanwhile is not seen.
+    ///
+    /// Cost: as [`Self::open`].
     ///
     /// # Errors
     /// As [`Self::open`], except that nothing is busy and nothing needs recovery.

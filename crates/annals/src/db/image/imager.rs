@@ -13,7 +13,7 @@ use super::opening::{Begun, Found};
 use super::pins::Pins;
 use super::report::OldestReader;
 use crate::Result;
-use crate::image::{Identity, Image, Root};
+use crate::image::{Identity, Image, Root, set_aside};
 use crate::journal::lock;
 use crate::storage::{Clock, Directory};
 use crate::store::{Pager, Saved, Store, View};
@@ -134,6 +134,11 @@ impl Imager {
         self.forget_pending();
         let newest = working.root.map_or(0, |root| root.number);
         self.newest.store(newest, Ordering::Release);
+    }
+
+    /// Takes the image out of the way. The caller has the right to bring it forward.
+    pub(super) fn set_aside(&self, reason: &str) -> Result<()> {
+        set_aside(&*self.directory, &self.name, reason.to_owned()).map(drop)
     }
 
     /// Gives where an image of this journal is looked for.

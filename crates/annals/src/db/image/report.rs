@@ -21,8 +21,9 @@ pub enum BackfillOutcome {
     Advanced,
     /// The image had the newest commit already.
     UpToDate,
-    /// The transaction that is open began before the last backfill ended, and has to end first: only
-    /// [`BackfillMode::Passive`] answers so.
+    /// The transaction that is open began before the last backfill ended, and has to end first; in shared
+    /// mode somebody writes, or brings the image forward, at this moment. Only [`BackfillMode::Passive`]
+    /// answers so.
     Postponed,
 }
 
