@@ -57,11 +57,8 @@ impl Reader {
         let hard_only = options.hard_only;
         let (storage, shown) = open_to_read(directory, name)?;
         let watched = Watched::new(&*storage, options.watch.as_ref());
-        let (reading, beginning) = Reading::open(
-            (directory.again(), name),
-            &watched,
-            (options.budget(), hard_only),
-        )?;
+        let (reading, beginning) =
+            Reading::open((directory.again(), name), &watched, (options.budget(), hard_only))?;
         let is_doubtful = !beginning.survey.doubtful.is_empty();
         let Replayed { store, view, point, began } = beginning.replayed;
         let file = Arc::new(JournalFile { storage, name: shown });
@@ -97,7 +94,7 @@ impl Reader {
     /// Brings in what was committed since, and gives the state after it. Takes no lock of the file: what
     /// is being written at the moment is seen next time.
     ///
-    /// Cost: reads what was added to the journal, and replays it. Once the image has come forward by 4 MiB
+    /// Cost: reads what was added to the journal, and replays it. Once the image has come forward by 1 MiB
     /// of the journal, and by more than there is behind it, the reader begins anew from there: it keeps no
     /// more than it must of what the image would otherwise use again.
     ///

@@ -40,7 +40,7 @@ fn filled() -> Database {
 /// Puts the store into an image, from which nothing was loaded yet.
 fn unload(database: &Database) -> Arc<TestImage> {
     let (image, pager) = TestImage::new(1 << 20, false);
-    let saved = database.read().save(&pager, &mut image.keeper()).unwrap();
+    let saved = database.read().save(&pager, &mut image.keeper(true)).unwrap();
     let view = View::load(&saved.metadata, &saved.roots, &pager).unwrap();
     database.begin().unwrap().writing.store = Store::resume(view);
     image

@@ -15,7 +15,7 @@ use super::report::OldestReader;
 use crate::Result;
 use crate::image::{Identity, Image, Root, set_aside};
 use crate::journal::lock;
-use crate::storage::{Clock, Directory};
+use crate::storage::{Clock, Directory, Storage};
 use crate::store::{Pager, Saved, Store, View};
 
 /// What an open database knows of its image.
@@ -60,8 +60,18 @@ impl Working {
 }
 
 impl Imager {
-    /// Begins with what opening found.
-    pub(in crate::db) fn new(
+    /// Begins with what opening found; none for a device, beside which there is no place for an image.
+    pub(in crate::db) fn of(
+        storage: &dyn Storage,
+        directory: Arc<dyn Directory>,
+        found: &Found,
+        (clock, budget): (&Arc<dyn Clock>, u64),
+    ) -> Option<Self> {
+        let is_device = storage.has_fixed_len();
+        (!is_device).then(|| Self::new(directory, found, Arc::clone(clock), budget))
+    }
+
+    fn new(
         directory: Arc<dyn Directory>,
         found: &Found,
         clock: Arc<dyn Clock>,

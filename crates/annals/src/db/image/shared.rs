@@ -27,8 +27,8 @@ use crate::store::Store;
 use crate::{Error, Result};
 
 /// How far the image has to have come forward, in bytes of the journal, before whoever follows begins anew
-/// from its newest root: a few hundredths of a second of replay.
-const WORTH_IT: u64 = 4 << 20;
+/// from its newest root: about a hundredth of a second of replay.
+const WORTH_IT: u64 = 1 << 20;
 
 /// Tells whether it is worth it to begin anew from a root at `newest`, for a store that began at `from`, to
 /// come to `end`: less has to be replayed again than the image has come forward.

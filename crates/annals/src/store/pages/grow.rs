@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::Result;
 use crate::image::{Stored, encode_node};
-use crate::store::pages::base::{BITS, Base, FANOUT, Kids, Link, Node, covers};
+use crate::store::pages::base::{BITS, Base, FANOUT, Kids, Leaf, Link, Node, covers};
 use crate::store::pages::item::Item;
 use crate::store::pages::save::{Keep, Piece};
 
@@ -87,13 +87,14 @@ impl<T: Item> Base<T> {
     }
 
     fn change_items(
-        old: Option<&[Option<(Stored, OnceLock<T>)>]>,
+        old: Option<&[Option<Leaf<T>>]>,
         changes: Vec<Change<T>>,
         keep: &mut dyn Keep,
     ) -> Kids<T> {
         let mut items: Vec<_> = old.map_or_else(|| empty().collect(), <[_]>::to_vec);
         for (index, new) in changes {
-            let new = new.map(|(stored, item)| (stored, item.map(OnceLock::from).unwrap_or_default()));
+            let new =
+                new.map(|(stored, item)| (stored, item.map(OnceLock::from).unwrap_or_default()));
             if let Some((old, _)) = std::mem::replace(&mut items[index % FANOUT], new) {
                 keep.leave(old);
             }

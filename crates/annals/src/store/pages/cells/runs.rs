@@ -38,12 +38,12 @@ impl<const W: usize> Cells<W> {
         let (index, at) = (slot / Self::EACH, slot % Self::EACH);
         let len = len.min(Self::EACH - at);
         match self.pages.get(index)? {
-            // SAFETY: as in `slice`: the view leads to the cells.
             Some(Held::Here(page)) => {
+                // SAFETY: as in `slice`: the view leads to the cells.
                 return Ok(Cow::Borrowed(unsafe { page.slice(at * W, len * W) }));
             }
-            // SAFETY: as in `slice`: they are copied at once.
             Some(Held::Kept(page)) => {
+                // SAFETY: as in `slice`: they are copied at once.
                 return Ok(Cow::Owned(unsafe { page.slice(at * W, len * W) }.to_vec()));
             }
             None => {}
@@ -102,13 +102,7 @@ impl<const W: usize> Cells<W> {
         Ok(())
     }
 
-    fn write_part(
-        &mut self,
-        part: Part,
-        cells: &[u8],
-        fresh: bool,
-        epoch: &Epoch,
-    ) -> Result<()> {
+    fn write_part(&mut self, part: Part, cells: &[u8], fresh: bool, epoch: &Epoch) -> Result<()> {
         let (index, at, len) = part;
         // What is written over as a whole needn't be loaded.
         let is_whole = len == Self::EACH;
