@@ -26,6 +26,7 @@ mod stored;
 mod units;
 mod walk;
 
+pub(crate) use batch::Written;
 pub(crate) use catalog::{Array, Catalog, Kind};
 pub(crate) use create::{SetAside, image_name, set_aside};
 pub(crate) use file::Image;
@@ -35,3 +36,4 @@ pub(crate) use open::{Opened, Usable};
 pub(crate) use pin::RootPin;
 pub(crate) use publish::{Draft, NewRoot};
 pub(crate) use stored::{Source, Stored};
+pub(crate) use walk::read_catalog;

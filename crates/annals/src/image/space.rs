@@ -17,6 +17,7 @@ use super::format::{OBJECTS_AT, Root, UNIT, units};
 use super::stored::Stored;
 use super::units::{Extent, Units};
 use super::walk::{Step, walk};
+use crate::mistakes::{Mistake, is_made};
 use crate::{Error, ErrorKind, Result};
 
 /// The space of an image.
@@ -103,7 +104,13 @@ impl Space {
     /// oldest pin, is free now; `file_end` is the file's length in bytes.
     pub(super) fn begin(&mut self, oldest_root: u64, oldest_pin: Option<u64>, file_end: u64) {
         debug_assert!(self.given.is_empty() && self.released.is_empty());
+        let oldest_pin = oldest_pin.filter(|_| !is_made(Mistake::PinnedRootWrittenOver));
         let oldest = oldest_pin.map_or(oldest_root, |pin| pin.min(oldest_root));
+        let oldest = match oldest {
+            _ if is_made(Mistake::OlderRootWrittenOver) => u64::MAX,
+            _ if is_made(Mistake::FreedSpaceForgotten) => 0,
+            oldest => oldest,
+        };
         while self.waiting.front().is_some_and(|(number, _)| *number <= oldest) {
             for extent in self.waiting.pop_front().into_iter().flat_map(|(_, waited)| waited) {
                 self.used.give_back(extent);

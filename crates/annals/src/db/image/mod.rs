@@ -10,6 +10,8 @@ mod backfill;
 mod imager;
 mod opening;
 mod pins;
+#[cfg(feature = "testing")]
+mod proof;
 mod report;
 
 pub(super) use background::Background;
