@@ -2,12 +2,14 @@
 //!
 //! `commits` measures commits of one row in turns so short that all see the same minutes; `open` times
 //! openings, after a clean close and after a kill; `checkpoint` what brings a table up to date with its
-//! log; `size` tells how small a small database is. Without one of them, the table of bulk work is made.
+//! log; `backfill-floor` what brings many pages to the disk; `size` tells how small a small database is. Without one of them, the table of bulk work is made.
 //! Each engine is used as its own documentation recommends for speed at equal guarantees. Engines take
 //! turns; what is printed is the median of all turns.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod annals_engine;
+#[cfg(unix)]
+mod backfill_floor;
 mod checkpoint;
 mod commits;
 mod disk;
@@ -55,6 +57,13 @@ enum Part {
         #[arg(value_parser = commits::names())]
         races: Vec<String>,
     },
+    /// Pages brought to free places of a file, by each engine, beside what the disk does alone.
+    #[cfg(unix)]
+    BackfillFloor {
+        /// How many MiB of pages.
+        #[arg(default_value_t = 1024)]
+        mib: u64,
+    },
     /// Opening up to the first point read, after a clean close and after a kill.
     Open(opening::Course),
     /// What brings a table up to date after random updates.
@@ -93,6 +102,14 @@ fn main() -> Result<(), engine::Failure> {
             let (rows, changed) = (work.rows, work.changed);
             let title = format!("{changed} random updates of {rows} rows, then a checkpoint");
             print(&checkpoint::run(work, turns)?, rows, &title);
+        }
+        #[cfg(unix)]
+        Some(Part::BackfillFloor { mib }) => {
+            let lines = backfill_floor::run(*mib, turns)?;
+            match table {
+                true => report::print_floors(&lines, *mib),
+                false => report::print_floor_lines(&lines, *mib),
+            }
         }
         Some(Part::Size(small)) => {
             let title = format!("{} rows with an index, each committed by itself", small.rows);

@@ -1,5 +1,7 @@
 //! How the figures are printed.
 
+#[cfg(unix)]
+use crate::backfill_floor::Line;
 use crate::race::{Compared, Outcome};
 use crate::workload::Figure;
 
@@ -91,6 +93,45 @@ pub(crate) fn print_races(outcomes: &[Outcome]) {
             }
         }
         println!();
+    }
+}
+
+/// Prints a JSON line for each writer with each layout.
+#[cfg(unix)]
+pub(crate) fn print_floor_lines(lines: &[Line], mib: u64) {
+    for line in lines {
+        let line = serde_json::json!({
+            "layout": line.layout,
+            "writer": line.writer,
+            "MiB": mib,
+            "MiB/s": line.rate.median,
+            "least": line.rate.least,
+            "most": line.rate.most,
+            "beside raw": line.beside_raw.median,
+            "beside loop": line.beside_loop.median,
+        });
+        println!("{line}");
+    }
+}
+
+/// Prints a Markdown table for each layout.
+#[cfg(unix)]
+pub(crate) fn print_floors(lines: &[Line], mib: u64) {
+    let mut layout = "";
+    for line in lines {
+        if line.layout != layout {
+            layout = line.layout;
+            println!(
+                "\n{mib} MiB in pages of 16 KiB, {layout}; medians\n\n\
+                 | writer | MiB/s | least | most | times 1 MiB writes | times the loop |\n\
+                 |---|---:|---:|---:|---:|---:|"
+            );
+        }
+        let (rate, raw, beside) = (line.rate, line.beside_raw, line.beside_loop);
+        println!(
+            "| {} | {:.0} | {:.0} | {:.0} | {:.2} | {:.2} |",
+            line.writer, rate.median, rate.least, rate.most, raw.median, beside.median
+        );
     }
 }
 

@@ -59,10 +59,14 @@ pub use annals_schema::{
     TableNumber, Timestamp, Type, Value, ValueRef,
 };
 pub use db::{
-    BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, BlobReader, Commit, Custom, Customs, Database, Examination, Fate, HeadInspection, Inspection,
-    OldestReader, Options, Pending, Phase, Progress, Reader, Run, Salvaged, Sink, Snapshot, Transaction, examine,
-    inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
+    BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, BlobReader, Commit, Custom, Customs,
+    Database, Examination, Fate, HeadInspection, Inspection, OldestReader, Options, Pending, Phase,
+    Progress, Reader, Run, Salvaged, Sink, Snapshot, Transaction, examine, inspect, inspect_head,
+    inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub use image::testing as image_testing;
 pub use journal::{Committed, Copies, Cut, Level, Point, Recovered, Recovery, Skipped};
 pub use store::{Cell, Dangling, IndexCursor, IndexRows, IndexView, Row, Rows, TableView, View};

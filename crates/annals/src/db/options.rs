@@ -251,8 +251,7 @@ impl Options {
             budget,
         };
         let mut found = looking.find()?;
-        let (survey, replay) =
-            looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
+        let (survey, replay) = looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
         let joins = others && survey.is_told() && survey.verdict() == Verdict::Whole;
         let settled = match joins {
             true => journal::join(&survey),

@@ -347,10 +347,7 @@ impl<'db> Transaction<'db> {
 
     /// Does a part of a statement in the store. If what it needs can't be loaded, it may have stopped in
     /// the middle.
-    pub(super) fn change<T>(
-        &mut self,
-        change: impl FnOnce(&mut Store) -> Result<T>,
-    ) -> Result<T> {
+    pub(super) fn change<T>(&mut self, change: impl FnOnce(&mut Store) -> Result<T>) -> Result<T> {
         change(&mut self.writing.store).map_err(|error| stopped(&mut self.broken, error))
     }
 

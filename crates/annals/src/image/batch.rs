@@ -3,10 +3,10 @@
 use std::io;
 
 use super::format::UNIT;
-use crate::storage::Storage;
+use crate::storage::{Storage, join};
 
-/// How many bytes are written at a time at most, unless one object is longer.
-const LONGEST_RUN: usize = 1 << 20;
+/// Zeros for what is behind an object up to a whole unit.
+static ZEROS: [u8; UNIT as usize] = [0; UNIT as usize];
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,28 +19,16 @@ pub(crate) struct Written {
 
 /// Writes objects, each with zeros behind it up to a whole unit.
 pub(super) fn write(storage: &dyn Storage, objects: &[(u64, &[&[u8]])]) -> io::Result<Written> {
-    let mut order: Vec<_> = objects.iter().collect();
-    order.sort_unstable_by_key(|(place, _)| *place);
-    let mut written = Written::default();
-    let (mut start, mut run) = (0, Vec::new());
-    let mut put = |start, run: &[u8]| {
-        if run.is_empty() {
-            return Ok(());
+    let mut pieces = Vec::with_capacity(objects.len());
+    for (place, parts) in objects {
+        let mut at = *place;
+        for part in *parts {
+            pieces.push((at, *part));
+            at += part.len() as u64;
         }
-        written.runs += 1;
-        written.bytes += run.len() as u64;
-        storage.write_at(start, run)
-    };
-    for (place, parts) in order {
-        if start + run.len() as u64 != *place || run.len() >= LONGEST_RUN {
-            put(start, &run)?;
-            run.clear();
-            start = *place;
-        }
-        parts.iter().for_each(|part| run.extend_from_slice(part));
-        let unit = usize::try_from(UNIT).unwrap_or(1);
-        run.resize(run.len().next_multiple_of(unit), 0);
+        let rest = usize::try_from(at.next_multiple_of(UNIT) - at).unwrap_or_default();
+        pieces.push((at, ZEROS.get(..rest).unwrap_or_default()));
     }
-    put(start, &run)?;
-    Ok(written)
+    let batched = storage.write_batch(&join(pieces))?;
+    Ok(Written { runs: batched.writes, bytes: batched.bytes })
 }

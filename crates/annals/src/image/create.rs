@@ -8,7 +8,8 @@
 //! 4. remove NAME.new-ID, flush the directory; if that fails, remove NAME
 //! ```
 //!
-//! Steps 2 to 4 are those of publishing the first root. What a creation leaves that didn't come to its end
+//! Steps 2 to 4 are those of publishing the first root. Whoever publishes the second one flushes the directory
+//! first, should the creator have come to its end before step 4. What a creation leaves that didn't come to its end
 //! is removed by the next one: whoever creates an image holds the lock of backfills.
 
 use std::sync::Arc;

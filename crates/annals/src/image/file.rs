@@ -46,6 +46,8 @@ pub(super) struct Held {
     pub(super) last_number: u64,
     /// The name of a file that has no root yet.
     pub(super) temporary: Option<String>,
+    /// Whether the file's own name is known to be on permanent storage.
+    pub(super) is_named: bool,
 }
 
 impl Image {

@@ -220,8 +220,3 @@ pub(crate) fn check_place(stored: &Stored, end: u64) -> Result<(), &'static str>
     }
     Ok(())
 }
-
-/// Gives how many units so many bytes take.
-pub(crate) const fn units(len: u64) -> u64 {
-    len.div_ceil(UNIT)
-}

@@ -7,15 +7,21 @@
 //! In reading order: `stored`, `format`, `node` and `catalog` are the bytes; `roots` are the two slots;
 //! `walk` visits all that a root reaches, noting its `units`; `space` is what is free; `file` is an
 //! open image, which is made by `create` and found by `open`; `batch` writes objects and `publish` makes them
-//! a root; `check` looks at all of it. (`document`, `vectors`, `crash` and `testing` are for tests only.)
+//! a root; `check` looks at all of it. (`document`, `vectors`,
+//! `tests`, `miniature` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 #![allow(dead_code, unused_imports, reason = "the store and the backfill are what uses this room")]
 
 mod batch;
 mod catalog;
+mod check;
 mod create;
+#[cfg(test)]
+pub(crate) mod document;
 mod file;
 mod format;
+#[cfg(any(test, feature = "testing"))]
+mod miniature;
 mod node;
 mod open;
 mod pin;
@@ -23,11 +29,19 @@ mod publish;
 mod roots;
 mod space;
 mod stored;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
+#[cfg(test)]
+mod tests;
 mod units;
+#[cfg(test)]
+mod vectors;
 mod walk;
 
 pub(crate) use batch::Written;
 pub(crate) use catalog::{Array, Catalog, Kind};
+pub(crate) use check::{Report, check};
 pub(crate) use create::{SetAside, image_name, set_aside};
 pub(crate) use file::Image;
 pub(crate) use format::{FANOUT, Identity, MAX_HEIGHT, Root, UNIT};

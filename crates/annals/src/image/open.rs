@@ -91,6 +91,8 @@ impl Image {
             other: roots.other(&chosen),
             last_number: roots.last_number(),
             temporary: None,
+            // Whoever published the second root saw to that before.
+            is_named: chosen.root.number > 1,
         };
         Ok(Usable { image, root: chosen.root, catalog })
     }

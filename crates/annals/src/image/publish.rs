@@ -73,11 +73,16 @@ impl Image {
         Ok(Draft { image: self, working, held, number })
     }
 
-    /// Makes a root whole that was found by its first copy alone: what the page cache shows need not be on
-    /// disk, nor come there by a flush, if an earlier one failed. So all that its backfill wrote is written
-    /// again. The next backfill writes over the other slot.
+    /// Makes a root whole that was found by its first copy alone, and the name durable of an image that was
+    /// just created: the next backfill rests on them, and what the page cache shows need not be on disk. Nor
+    /// does a flush bring it there if an earlier one failed: all that the backfill wrote is written again.
     fn make_whole(&self) -> Result<()> {
-        let newest = lock(&self.held).newest;
+        let Held { newest, is_named, .. } = lock(&self.held).clone();
+        if newest.is_some() && !is_named {
+            let flushed = self.directory.flush();
+            flushed.map_err(|error| self.stop(self.io("can't make its name durable", error)))?;
+            lock(&self.held).is_named = true;
+        }
         let Some(newest) = newest.filter(|newest| !newest.is_whole) else { return Ok(()) };
         self.check_newest()?;
         if !is_made(Mistake::FirstCopyNotRewritten) {
@@ -213,6 +218,7 @@ impl Draft<'_> {
             other: self.held.newest.map(|newest| newest.root),
             last_number: root.number,
             temporary: None,
+            is_named: true,
         };
         Ok(root)
     }

@@ -166,3 +166,68 @@ pub(crate) fn write_copy(
     let copy = ROOT_COPY_AT.get(copy).copied().unwrap_or(ROOT_COPY_AT[0]);
     storage.write_at(block + copy, &root.encode(header))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::Stored;
+    use crate::journal::Point;
+
+    /// Makes a root that wrote little, or much; 1000 bytes are reached.
+    fn root(number: u64, much: bool) -> Root {
+        let bytes = if much { VERIFY_AT_MOST + 1 } else { VERIFY_AT_MOST };
+        let point = Point { position: 0, txid: 0, chain: 0 };
+        let catalog = Stored::default();
+        Root { number, segment: 0, point, time: 0, catalog, end: 1000, bytes, objects: 1 }
+    }
+
+    /// Gives the number of the root that is chosen where those of `good` verify, and which were verified.
+    fn chosen(slots: [Slot; 2], good: &[u64]) -> (Option<u64>, Vec<u64>) {
+        let mut verified = Vec::new();
+        let found = Roots { slots }.choose(1000, |root| {
+            verified.push(root.number);
+            match good.contains(&root.number) {
+                true => Ok(()),
+                false => Err(Error::corrupt("damaged: something is missing")),
+            }
+        });
+        if let Err(error) = &found {
+            assert!(error.to_string().contains("damaged"), "{error}");
+        }
+        (found.ok().map(|chosen| chosen.root.number), verified)
+    }
+
+    #[test]
+    fn the_newest_root_that_can_be_relied_on_is_chosen() {
+        let (whole, first) =
+            (|number| Slot::Whole(root(number, false)), |number| Slot::First(root(number, false)));
+        let much = |number| Slot::First(root(number, true));
+        // The slots; which roots verify; which is chosen, and which were verified for that.
+        type Case = ([Slot; 2], &'static [u64], Option<u64>, &'static [u64]);
+        let cases: [Case; 12] = [
+            ([whole(4), whole(5)], &[], Some(5), &[]),
+            ([whole(6), whole(5)], &[], Some(6), &[]),
+            ([whole(6), first(7)], &[7], Some(7), &[7]),
+            ([whole(6), first(7)], &[], Some(6), &[7]),
+            ([whole(6), Slot::Torn], &[], Some(6), &[]),
+            ([whole(6), much(7)], &[7], Some(6), &[]),
+            ([first(6), first(7)], &[6], Some(6), &[7, 6]),
+            // The second copy of 6 wasn't flushed when 7 was written.
+            ([much(6), first(7)], &[6], Some(6), &[7, 6]),
+            ([much(6), much(7)], &[6], Some(6), &[7, 6]),
+            ([Slot::Blank, much(1)], &[1], Some(1), &[1]),
+            ([first(6), Slot::Torn], &[], None, &[6]),
+            ([Slot::Torn, Slot::Blank], &[], None, &[]),
+        ];
+        for (slots, good, expected, verified) in cases {
+            assert_eq!(chosen(slots, good), (expected, verified.to_vec()), "{slots:?}");
+        }
+    }
+
+    #[test]
+    fn a_root_that_reaches_beyond_the_file_is_not_chosen() {
+        let cut = |number| Root { end: 1001, ..root(number, false) };
+        assert_eq!(chosen([Slot::Whole(root(4, false)), Slot::First(cut(5))], &[5]).0, Some(4));
+        assert_eq!(chosen([Slot::Whole(root(4, false)), Slot::Whole(cut(5))], &[]).0, None);
+    }
+}

@@ -13,9 +13,9 @@
 use std::collections::VecDeque;
 
 use super::file::Image;
-use super::format::{OBJECTS_AT, Root, UNIT, units};
+use super::format::{OBJECTS_AT, Root, UNIT};
 use super::stored::Stored;
-use super::units::{Extent, Units};
+use super::units::{Extent, Units, units};
 use super::walk::{Step, walk};
 use crate::mistakes::{Mistake, is_made};
 use crate::{Error, ErrorKind, Result};

@@ -2,7 +2,7 @@
 //!
 //! Everything behind the last bit is free, for files grow.
 
-use super::format::{UNIT, units};
+use super::format::UNIT;
 use super::stored::Stored;
 
 /// A set of units.
@@ -30,6 +30,11 @@ impl Extent {
     const fn end(&self) -> u64 {
         self.start.saturating_add(self.count)
     }
+}
+
+/// Gives how many units so many bytes take.
+pub(crate) const fn units(len: u64) -> u64 {
+    len.div_ceil(UNIT)
 }
 
 /// Gives the bits of a word that lie in a range of units, and the word's number.
@@ -84,6 +89,9 @@ impl Units {
             }
         }
         self.used -= extent.count;
+        while self.words.last() == Some(&0) {
+            self.words.pop();
+        }
         true
     }
 

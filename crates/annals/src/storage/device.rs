@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::file::OpenFile;
-use super::{Access, Hold, Lock, Storage};
+use super::{Access, Batched, Hold, Lock, Run, Storage};
 
 /// An open block device.
 #[derive(Debug)]
@@ -65,6 +65,10 @@ impl Storage for DeviceFile {
 
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.file.write_at(offset, data)
+    }
+
+    fn write_batch(&self, runs: &[Run<'_>]) -> io::Result<Batched> {
+        self.file.write_batch(runs)
     }
 
     /// `fdatasync`, which empties the device's cache too.

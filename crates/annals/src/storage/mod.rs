@@ -3,10 +3,12 @@
 //! Everything else is a function of bytes and takes these traits as arguments, so that the same
 //! code runs on a real disk, in memory, and on a simulated disk that crashes.
 
+mod batch;
 mod capacity;
 mod clock;
 #[cfg(unix)]
 mod device;
+mod engines;
 mod file;
 mod fork;
 mod holders;
@@ -16,14 +18,21 @@ mod lock;
 mod memory;
 mod positioned;
 mod process;
+#[cfg(target_os = "linux")]
+mod rest;
 #[cfg(any(test, feature = "testing"))]
 pub mod simulated;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod uring;
+#[cfg(target_os = "linux")]
+mod vectored;
 
 use std::fmt::Debug;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use batch::{Batched, Engine, LONGEST_RUN, MOST_PARTS, Run, join};
 pub(crate) use capacity::memory;
 pub use clock::SystemClock;
 pub use file::FileDirectory;
@@ -53,6 +62,19 @@ pub trait Storage: Send + Sync + Debug {
     /// it may have been written. (A short write of the operating system is gone on with by the
     /// implementation; one that can't go on is an error.)
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()>;
+
+    /// Writes many runs, which [`join`] makes, in any order and several at a time; and makes the file
+    /// longer if needed. It takes what [`write_at`](Storage::write_at) takes, not more: a run that is
+    /// short or interrupted is gone on with, and nothing is on permanent storage before a flush.
+    ///
+    /// All writes that were begun have ended when it returns, also with an error. That is the first one
+    /// that happened; after it any part of any run may have been written. Other writes and reads may
+    /// go on meanwhile, elsewhere in the file.
+    ///
+    /// Costs a copy of what has more than one part where the system has nothing better.
+    fn write_batch(&self, runs: &[Run<'_>]) -> io::Result<Batched> {
+        batch::write_one_by_one(runs, |offset, data| self.write_at(offset, data))
+    }
 
     /// Returns once everything written before the call, and the length, is on permanent storage
     /// (`fdatasync`). After an error nothing is known of the unflushed writes, and trying again

@@ -54,7 +54,9 @@ impl View {
         self.check_referrers(schema)?;
         for column in table.columns.iter().filter(|c| target_of(c.ty()).is_some()) {
             if let Some((row, to)) = self.dangling(table, column).next().transpose()? {
-                return wrong(format!("row {row} refers to row {to} of another, which isn't there"));
+                return wrong(format!(
+                    "row {row} refers to row {to} of another, which isn't there"
+                ));
             }
         }
         Ok(())
@@ -97,9 +99,7 @@ impl View {
             Some(to) if !self.has_row(target, to)? => Ok(Some((id.0, to))),
             _ => Ok(None),
         };
-        rows.filter_map(move |(target, row)| {
-            row.and_then(|row| dangles(target, row)).transpose()
-        })
+        rows.filter_map(move |(target, row)| row.and_then(|row| dangles(target, row)).transpose())
     }
 
     /// Checks that a table knows the enforced references that lead to it.

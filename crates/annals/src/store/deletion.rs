@@ -182,12 +182,7 @@ impl Store {
 
     /// Makes null the references of rows that go to rows that go before them: as where rows refer to
     /// one another in a ring.
-    fn untangle(
-        &self,
-        plan: &mut Deletion,
-        table: TableNumber,
-        asked: Range<u64>,
-    ) -> Result<()> {
+    fn untangle(&self, plan: &mut Deletion, table: TableNumber, asked: Range<u64>) -> Result<()> {
         let gone = plan.rows.iter().copied().zip(0_usize..);
         let places: HashMap<_, _> = gone.clone().collect();
         if places.is_empty() {

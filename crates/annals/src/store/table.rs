@@ -150,14 +150,11 @@ impl Table {
 
     /// Gives the slots of rows with ids from `id` on, all of which are there: the first slot and
     /// the number of each run. It ends at an error.
-    pub(super) fn runs(
-        &self,
-        id: u64,
-        count: u64,
-    ) -> impl Iterator<Item = Result<(usize, u64)>> {
+    pub(super) fn runs(&self, id: u64, count: u64) -> impl Iterator<Item = Result<(usize, u64)>> {
         let (mut id, end) = (id, id.saturating_add(count));
         std::iter::from_fn(move || {
-            let run = if id < end { self.rows.run_at(id, end - id).transpose()? } else { return None };
+            let run =
+                if id < end { self.rows.run_at(id, end - id).transpose()? } else { return None };
             id = run.as_ref().map_or(end, |&(_, len)| id + len);
             Some(run)
         })

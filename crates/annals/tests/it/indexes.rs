@@ -147,7 +147,11 @@ fn floats_are_found_in_order_with_null_first_and_one_nan_last() {
     for value in VALUES {
         same(|| index.find(value), &ids(&|other| Sorted(other) == Sorted(value)), &value);
         let before = ids(&|other| Sorted(other) < Sorted(value));
-        assert_eq!(index.cursor_at(value).unwrap().rank().unwrap(), before.len() as u64, "{value:?}");
+        assert_eq!(
+            index.cursor_at(value).unwrap().rank().unwrap(),
+            before.len() as u64,
+            "{value:?}"
+        );
     }
 }
 

@@ -7,6 +7,8 @@
     reason = "a test that fails should panic, and say why"
 )]
 
+mod batch;
+mod batch_processes;
 mod blobs;
 mod columns;
 mod compiler;

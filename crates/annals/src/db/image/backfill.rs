@@ -20,14 +20,14 @@ use std::time::Duration;
 use super::imager::{Imager, Working};
 #[cfg(feature = "testing")]
 use super::proof;
-use super::report::{BackfillMode, Backfilled, BackfillOutcome, BackfillPhases};
+use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled};
+use crate::Result;
 use crate::db::core::{Core, Writing};
 use crate::db::snapshot::Published;
 use crate::image::{Catalog, Draft, Image, NewRoot, Stored, Written};
 use crate::journal::lock;
 use crate::mistakes::{Mistake, is_made};
 use crate::store::{Keep, Piece};
-use crate::Result;
 
 /// How much is collected before it is written.
 const BATCH: usize = 64 << 20;
@@ -238,7 +238,9 @@ impl Core {
     fn try_to_install(&self, imager: &Imager) {
         match self.writing.try_lock() {
             Ok(mut writing) => self.install_now(imager, &mut writing),
-            Err(TryLockError::Poisoned(writing)) => self.install_now(imager, &mut writing.into_inner()),
+            Err(TryLockError::Poisoned(writing)) => {
+                self.install_now(imager, &mut writing.into_inner())
+            }
             Err(TryLockError::WouldBlock) => {}
         }
     }

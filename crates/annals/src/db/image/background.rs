@@ -89,7 +89,9 @@ impl Shared {
         while self.wait() {
             let done = self.core.backfill(BackfillMode::Passive);
             let due = match done {
-                Ok(done) if done.outcome == BackfillOutcome::Postponed => self.core.image_due_later(),
+                Ok(done) if done.outcome == BackfillOutcome::Postponed => {
+                    self.core.image_due_later()
+                }
                 Ok(_) => {
                     self.core.forget_image_error();
                     self.core.image_due()

@@ -5,8 +5,8 @@
 //! has, lets the store go on from it, and runs a [`backfill`]; the [`background`] thread asks for one when
 //! the tail has grown.
 
-mod background;
 mod backfill;
+mod background;
 mod imager;
 mod opening;
 mod pins;
@@ -17,4 +17,4 @@ mod report;
 pub(super) use background::Background;
 pub(super) use imager::Imager;
 pub(super) use opening::Looking;
-pub use report::{BackfillMode, Backfilled, OldestReader, BackfillOutcome, BackfillPhases};
+pub use report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, OldestReader};

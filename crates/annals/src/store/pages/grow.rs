@@ -93,7 +93,8 @@ impl<T: Item> Base<T> {
     ) -> Kids<T> {
         let mut items: Vec<_> = old.map_or_else(|| empty().collect(), <[_]>::to_vec);
         for (index, new) in changes {
-            let new = new.map(|(stored, item)| (stored, item.map(OnceLock::from).unwrap_or_default()));
+            let new =
+                new.map(|(stored, item)| (stored, item.map(OnceLock::from).unwrap_or_default()));
             if let Some((old, _)) = std::mem::replace(&mut items[index % FANOUT], new) {
                 keep.leave(old);
             }

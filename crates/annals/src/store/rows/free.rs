@@ -146,7 +146,8 @@ impl FreeSlots {
 
     /// Gives all ranges.
     pub(super) fn ranges(&self, end: usize) -> Result<Vec<(usize, usize)>> {
-        let of = |stack: &Stack| (0..stack.len).map(|at| stack.get(at, end)).collect::<Result<Vec<_>>>();
+        let of =
+            |stack: &Stack| (0..stack.len).map(|at| stack.get(at, end)).collect::<Result<Vec<_>>>();
         Ok([of(&self.blocks)?, of(&self.ranges)?].concat())
     }
 

@@ -346,8 +346,7 @@ impl RowMap {
 
     /// Loads what `save` wrote.
     pub(super) fn load(input: &mut Loader<'_>) -> Result<Self> {
-        let tail =
-            Extent { start: input.number()?, len: input.number()?, base: input.count()? };
+        let tail = Extent { start: input.number()?, len: input.number()?, base: input.count()? };
         let mut map = Self {
             tail,
             tail_reserved: input.count()?,

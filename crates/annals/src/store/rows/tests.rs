@@ -63,7 +63,10 @@ impl Case {
                     || self.model.range(ids.clone()).map(|(&id, &slot)| (RowId(id), slot));
                 let found = self.map.range(low..high);
                 assert!(found.clone().map(Result::unwrap).eq(expected()), "{low}..{high}");
-                assert!(found.clone().rev().map(Result::unwrap).eq(expected().rev()), "{low}..{high}, backward");
+                assert!(
+                    found.clone().rev().map(Result::unwrap).eq(expected().rev()),
+                    "{low}..{high}, backward"
+                );
                 assert_eq!(found.clone().count(), expected().count(), "{low}..{high}");
                 self.meet(found, expected().map(|(id, _)| id).collect());
             }
@@ -145,7 +148,9 @@ fn what_was_rolled_back_is_not_alive_in_another_place() {
     case.insert(20_000);
     (0..800).for_each(|i| case.insert(i * 5 % 1024));
     case.check();
-    assert!((9000..14_000).all(|id| case.map.find(id).unwrap().is_some() == (id == 9000 || id == 9003)));
+    assert!(
+        (9000..14_000).all(|id| case.map.find(id).unwrap().is_some() == (id == 9000 || id == 9003))
+    );
 }
 
 #[test]
@@ -242,7 +247,8 @@ fn random_histories_go_on_from_what_was_saved() {
         for round in 0..if cfg!(miri) { 2 } else { 12 } {
             case.steps(200, round % 4 < 3, &mut random);
             case.publish();
-            let view = Case { map: case.map.clone(), model: case.model.clone(), epoch: Epoch::first() };
+            let view =
+                Case { map: case.map.clone(), model: case.model.clone(), epoch: Epoch::first() };
             case.steps(60, true, &mut random);
             let saved = image.save(&pager, |out| view.map.save(out));
             let map = load(&saved, &pager, RowMap::load).unwrap();
@@ -288,9 +294,9 @@ fn use_all(map: &RowMap) {
             Err(_) => {}
         }
         let _ = map.insert_run(map.next_id(), 100, &epoch);
-        let _ = map.first_in(id + 1, 100).map(|used| {
-            used.is_none().then(|| map.insert_run(id + 1, 100, &epoch))
-        });
+        let _ = map
+            .first_in(id + 1, 100)
+            .map(|used| used.is_none().then(|| map.insert_run(id + 1, 100, &epoch)));
     }
 }
 
@@ -299,7 +305,11 @@ fn sparse() -> Case {
     (0..40).for_each(|id| case.insert(id));
     (0..700).for_each(|i| case.insert(2000 + i * 5 % 1024));
     case.insert(5000);
-    (2000..2020).filter(|id| case.model.contains_key(id)).collect::<Vec<_>>().into_iter().for_each(|id| case.remove(id));
+    (2000..2020)
+        .filter(|id| case.model.contains_key(id))
+        .collect::<Vec<_>>()
+        .into_iter()
+        .for_each(|id| case.remove(id));
     case
 }
 

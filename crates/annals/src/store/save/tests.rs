@@ -200,9 +200,8 @@ impl World {
 
     fn update_run(&mut self, table: TableNumber, (id, count): (u64, u64), field: &Field) {
         let few: Vec<_> = (0..7).map(|_| self.value(field)).collect();
-        let values: Vec<_> = (0..count)
-            .map(|at| few[usize::try_from((at * at) % 7).unwrap()].as_ref())
-            .collect();
+        let values: Vec<_> =
+            (0..count).map(|at| few[usize::try_from((at * at) % 7).unwrap()].as_ref()).collect();
         let (id, field, values) = (RowId(id), field.number, Vector::Values(&values));
         self.each(|store| store.update_vector(table, id, field, values, true));
     }

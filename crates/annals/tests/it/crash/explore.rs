@@ -11,10 +11,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use annals::{BackfillMode, Level};
 use annals::journal::format::hash;
 use annals::storage::Directory;
 use annals::storage::simulated::{CrashStates, Fault, Rng, SimulatedDisk};
+use annals::{BackfillMode, Level};
 
 use super::history::{Checked, History};
 use super::images;

@@ -34,14 +34,14 @@ const TESTS: [Test; 21] = [
     ("process_killed_while_the_image_advances", "imaged", Explorer::kill),
     ("operations_fail_while_the_image_advances", "imaged", Explorer::faults),
     ("a_flush_of_the_image_that_failed_is_never_relied_on", "once", |_, _| failed_flush()),
-    ("the_root_before_a_long_backfill_is_kept_while_the_next_one_runs", "once", |_, _| older_root()),
+    ("the_root_before_a_long_backfill_is_kept_while_the_next_one_runs", "once", |_, _| {
+        older_root()
+    }),
     ("an_image_grows_no_longer_than_what_it_has_and_what_is_pinned", "once", |_, _| growth()),
     ("an_image_of_a_copy_that_went_on_by_itself_is_set_aside", "once", |_, _| panics(apart)),
-    (
-        "a_backfill_waits_for_the_transaction_that_began_before_the_last_one",
-        "once",
-        |_, _| panics(postponed),
-    ),
+    ("a_backfill_waits_for_the_transaction_that_began_before_the_last_one", "once", |_, _| {
+        panics(postponed)
+    }),
 ];
 
 /// Says whether a test fails by a panic.

@@ -1,7 +1,7 @@
 //! Small mixed workloads: what is done to a database until something goes wrong.
 
-use annals::{BackfillMode, Level};
 use annals::storage::simulated::Rng;
+use annals::{BackfillMode, Level};
 
 /// One thing that a program does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

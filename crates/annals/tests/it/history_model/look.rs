@@ -109,7 +109,11 @@ fn some_rows(view: &View, number: u32, expected: &Table, random: &mut Random) {
         assert_eq!(read.is_ok(), expected.there(low, count).is_ok());
         if let Ok(read) = read {
             let values = expected.rows.range(low..low + count).map(|(_, row)| &row[place]);
-            assert!(read.values().zip(values).all(|(found, value)| same(found.unwrap().as_ref(), value)));
+            assert!(
+                read.values()
+                    .zip(values)
+                    .all(|(found, value)| same(found.unwrap().as_ref(), value))
+            );
         }
     }
 }

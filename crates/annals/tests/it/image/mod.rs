@@ -38,7 +38,8 @@ fn dump(db: &Database) -> Vec<String> {
     let now = db.read();
     now.check().unwrap();
     let rows = now.table(TABLE).unwrap().rows().map(|row| format!("{:?}", row.unwrap()));
-    let indexed = now.index(IndexNumber(0)).unwrap().rows().map(|row| format!("{:?}", row.unwrap()));
+    let indexed =
+        now.index(IndexNumber(0)).unwrap().rows().map(|row| format!("{:?}", row.unwrap()));
     rows.chain(indexed.collect::<Vec<_>>()).collect()
 }
 

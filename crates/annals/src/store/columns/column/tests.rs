@@ -135,7 +135,8 @@ fn width_of(column: &Column) -> usize {
 #[test]
 fn every_type_is_saved_loaded_and_gone_on_with() {
     for keeps in [true, false] {
-        for (nullable, (ty, _)) in [true, false].into_iter().flat_map(|n| values().map(|v| (n, v))) {
+        for (nullable, (ty, _)) in [true, false].into_iter().flat_map(|n| values().map(|v| (n, v)))
+        {
             // Enough for several pages of cells, and more than the cache has.
             let rows = if cfg!(miri) { 200 } else { 9000 };
             let (image, pager) = TestImage::new(60_000, keeps);
@@ -158,7 +159,8 @@ fn every_type_is_saved_loaded_and_gone_on_with() {
                 case.append(300, round); // in the pages that the view has
                 let blanks = Blanks { from: then.len(), gap: (0, 0) };
                 let saved = image.save(&pager, |out| view.save(out, &blanks));
-                let loaded = load(&saved, &pager, |input| Column::load(input, &case.field)).unwrap();
+                let loaded =
+                    load(&saved, &pager, |input| Column::load(input, &case.field)).unwrap();
                 look(&loaded, &then);
                 if round % 2 == 1 {
                     case.column.rebase(&saved);
@@ -190,10 +192,20 @@ fn what_is_kept_stays_and_what_cannot_be_loaded_is_an_error() {
         let (image, pager) = TestImage::new(0, keeps);
         let blanks = Blanks { from: slots.end, gap: (10, 2000) };
         let saved = image.save(&pager, |out| written.save(out, &blanks));
-        let field = Field { ty, nullable: true, default: None, number: FieldNumber(0), name: String::new() };
+        let field = Field {
+            ty,
+            nullable: true,
+            default: None,
+            number: FieldNumber(0),
+            name: String::new(),
+        };
         let loaded = load(&saved, &pager, |input| Column::load(input, &field)).unwrap();
         image.set_broken(true);
-        assert!(loaded.get(2000).is_err() && loaded.clone().clear(2000, &epoch).is_err() == matches!(ty, Type::String | Type::Bytes));
+        assert!(
+            loaded.get(2000).is_err()
+                && loaded.clone().clear(2000, &epoch).is_err()
+                    == matches!(ty, Type::String | Type::Bytes)
+        );
         image.set_broken(false);
         let stays: Vec<_> = slots.clone().map(|slot| loaded.stays(slot).unwrap()).collect();
         assert!(stays.iter().all(|&stays| stays == keeps), "{ty:?} {keeps}");

@@ -37,7 +37,8 @@ fn values_of_all_lengths_survive_rewriting() {
     }
     kept.push(strings.clone());
     for (round, kept) in kept.iter().enumerate() {
-        (0..count).for_each(|s| assert_eq!(kept.get(s).unwrap(), value(s, round), "{s} in {round}"));
+        (0..count)
+            .for_each(|s| assert_eq!(kept.get(s).unwrap(), value(s, round), "{s} in {round}"));
     }
     let live: usize = (0..count).map(|slot| value(slot, 11).len() + HEAD).sum();
     assert!(strings.memory() < live * 3 + 10 * PAGE, "{} for {live}", strings.memory());

@@ -98,13 +98,7 @@ impl Bits {
 
     /// Writes a bit whose page isn't the hot one, or can still be done without.
     #[cold]
-    fn set_with_page(
-        &mut self,
-        slot: usize,
-        bit: bool,
-        fresh: bool,
-        epoch: &Epoch,
-    ) -> Result<()> {
+    fn set_with_page(&mut self, slot: usize, bit: bool, fresh: bool, epoch: &Epoch) -> Result<()> {
         let (index, word) = (slot / PAGE_BITS, slot / 64 % (PAGE / 8));
         let is_missing = self.pages.here(index).is_none() && self.pages.is_missing(index)?;
         if is_missing && self.set_small(slot, bit) {

@@ -76,14 +76,18 @@ impl Heap {
 
     /// Hands the pages over to be saved; of page `tail` only the bytes before `used` count.
     pub(in crate::store) fn save(&self, out: &mut Saver, (tail, used): (usize, usize)) {
-        out.pages(&self.pages, |_| true, |index, page| {
-            let from = if index == tail { used } else { PAGE };
-            let blanks = Blanks { from, gap: (0, 0) };
-            filled_parts(page, (0, PAGE), &blanks, |(from, to), out| {
-                // SAFETY: a published view leads to these bytes, so nobody writes to them.
-                out[from..to].copy_from_slice(unsafe { page.slice(from, to - from) });
-            })
-        });
+        out.pages(
+            &self.pages,
+            |_| true,
+            |index, page| {
+                let from = if index == tail { used } else { PAGE };
+                let blanks = Blanks { from, gap: (0, 0) };
+                filled_parts(page, (0, PAGE), &blanks, |(from, to), out| {
+                    // SAFETY: a published view leads to these bytes, so nobody writes to them.
+                    out[from..to].copy_from_slice(unsafe { page.slice(from, to - from) });
+                })
+            },
+        );
     }
 
     /// Loads what `save` wrote.
@@ -208,7 +212,9 @@ impl Nodes {
 
 #[cold]
 fn no_node(number: u32) -> Error {
-    Error::corrupt(format!("a tree has no node {number}: the image was written like this; delete it"))
+    Error::corrupt(format!(
+        "a tree has no node {number}: the image was written like this; delete it"
+    ))
 }
 
 /// Values too long for a page, by number. None is empty.

@@ -106,9 +106,13 @@ impl Pages {
         (each, blanks): (usize, &Blanks),
         copy: impl Fn(&Page, (usize, usize), &mut [u8]),
     ) {
-        out.pages(&self.all, |_| true, |index, page| {
-            filled_parts(page, (index, each), blanks, |part, out| copy(page, part, out))
-        });
+        out.pages(
+            &self.all,
+            |_| true,
+            |index, page| {
+                filled_parts(page, (index, each), blanks, |part, out| copy(page, part, out))
+            },
+        );
     }
 
     fn load(input: &mut Loader<'_>) -> Result<Self> {
@@ -127,11 +131,7 @@ impl Pages {
 
 /// Makes page `index` one that the current transaction owns.
 #[cold]
-fn own<'d>(
-    pages: &'d mut Paged<Arc<Page>>,
-    index: usize,
-    epoch: &Epoch,
-) -> Result<&'d Arc<Page>> {
+fn own<'d>(pages: &'d mut Paged<Arc<Page>>, index: usize, epoch: &Epoch) -> Result<&'d Arc<Page>> {
     let page = match pages.get(index)? {
         Some(page) => page.copy(epoch),
         None => Page::zeroed(epoch),

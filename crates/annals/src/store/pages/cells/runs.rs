@@ -102,13 +102,7 @@ impl<const W: usize> Cells<W> {
         Ok(())
     }
 
-    fn write_part(
-        &mut self,
-        part: Part,
-        cells: &[u8],
-        fresh: bool,
-        epoch: &Epoch,
-    ) -> Result<()> {
+    fn write_part(&mut self, part: Part, cells: &[u8], fresh: bool, epoch: &Epoch) -> Result<()> {
         let (index, at, len) = part;
         // What is written over as a whole needn't be loaded.
         let is_whole = len == Self::EACH;
