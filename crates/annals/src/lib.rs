@@ -51,6 +51,8 @@ pub mod storage;
 pub mod store;
 pub mod typed;
 
+pub(crate) use journal::mistakes;
+
 pub use annals_macros::schema;
 pub use annals_schema::{
     Blob, Command, Field, FieldNumber, Index, IndexNumber, OnDelete, RowId, Schema, Table,

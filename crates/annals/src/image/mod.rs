@@ -38,6 +38,7 @@ mod units;
 mod vectors;
 mod walk;
 
+pub(crate) use batch::Written;
 pub(crate) use catalog::{Array, Catalog, Kind};
 pub(crate) use check::{Report, check};
 pub(crate) use create::{SetAside, image_name, set_aside};
@@ -48,3 +49,4 @@ pub(crate) use open::{Opened, Usable};
 pub(crate) use pin::RootPin;
 pub(crate) use publish::{Draft, NewRoot};
 pub(crate) use stored::{Source, Stored};
+pub(crate) use walk::read_catalog;

@@ -19,11 +19,14 @@ use std::sync::{Arc, TryLockError};
 use std::time::Duration;
 
 use super::imager::{Imager, Working};
+#[cfg(feature = "testing")]
+use super::proof;
 use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled};
 use crate::db::core::{Core, Writing};
 use crate::db::snapshot::Published;
-use crate::image::{Catalog, Draft, Image, NewRoot, RootPin, Stored};
+use crate::image::{Catalog, Draft, Image, NewRoot, RootPin, Stored, Written};
 use crate::journal::lock;
+use crate::mistakes::{Mistake, is_made};
 use crate::store::{Keep, Piece};
 use crate::{Error, Result};
 
@@ -56,11 +59,11 @@ impl Drafting<'_, '_> {
     /// Writes what is in the queue.
     fn write(&mut self) -> Result<()> {
         let begun = self.clock.clock().elapsed();
-        let parts: Vec<_> =
-            self.queue.iter().map(|(place, piece)| (*place, [piece.as_ref()])).collect();
-        let objects: Vec<_> = parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
-        let written = self.image.write(&objects)?;
-        self.written.runs += written.runs;
+        match write_all(self.image, &self.queue) {
+            Ok(written) => self.written.runs += written.runs,
+            Err(_) if is_made(Mistake::ImageErrorDropped) => {}
+            Err(error) => return Err(error),
+        }
         self.queue.clear();
         self.queued = 0;
         self.written.took += self.clock.clock().elapsed().saturating_sub(begun);
@@ -123,7 +126,9 @@ impl Core {
         if working.root.is_some_and(|root| root.point == published.point) {
             return Ok(report(mode, BackfillOutcome::UpToDate, &working, (imager, phases)));
         }
-        self.checkpoints.harden_all()?;
+        if !is_made(Mistake::ImageBeforeJournal) {
+            self.checkpoints.harden_all()?;
+        }
         phases.harden = laps.next();
         self.carry_out((imager, mode), &mut working, published, phases)
     }
@@ -139,8 +144,15 @@ impl Core {
         let written = self.advance(imager, working, &published, &mut phases);
         let (counts, before) = match written {
             Ok(written) => written,
-            Err(error) => return Err(error.within("the image wasn't brought forward")),
+            Err(error) => {
+                if is_made(Mistake::FailedBackfillPoisons) {
+                    self.checkpoints.poison("a backfill failed");
+                }
+                return Err(error.within("the image wasn't brought forward"));
+            }
         };
+        #[cfg(feature = "testing")]
+        proof::compare(working, &published.view);
         let end = published.point.position;
         drop(published); // no reader of the root before
         let begun = imager.clock().elapsed();
@@ -194,19 +206,29 @@ impl Core {
             drafting.leave(root.catalog);
         }
         let catalog = drafting.store(Piece::Node(catalog))?;
-        drafting.write()?;
+        let written = match is_made(Mistake::PublishedBeforeWritten) {
+            true => Ok(()),
+            false => drafting.write(),
+        };
         let counts = drafting.written;
+        let late = std::mem::take(&mut drafting.queue);
         phases.write = counts.took;
         phases.collect = clock.elapsed().saturating_sub(begun).saturating_sub(counts.took);
         let begun = clock.elapsed();
         let new = NewRoot { segment: imager.segment(), point: published.point, time, catalog };
-        let root = draft.publish(&new)?;
+        let published = written.and_then(|()| draft.publish(&new));
+        if published.is_ok() || is_made(Mistake::InstalledBeforePublished) {
+            saved.pin = Some(working.pins.add(pin, clock.elapsed()));
+            imager.note_saved(saved, number);
+        }
+        let root = published?;
+        if is_made(Mistake::PublishedBeforeWritten) {
+            write_all(&image, &late)?;
+        }
         phases.publish = clock.elapsed().saturating_sub(begun);
         let before = working.root.replace(root).map_or(0, |root| root.point.position);
         working.wrote = counts.bytes;
         pager.set_keeps(root.end <= imager.budget());
-        saved.pin = Some(working.pins.add(pin, clock.elapsed()));
-        imager.note_saved(saved, number);
         Ok((counts, before))
     }
 
@@ -235,7 +257,8 @@ impl Core {
             }
             published = self.group.published();
         }
-        Ok((published.view.root() == imager.newest()).then_some(published))
+        let is_newest = published.view.root() == imager.newest();
+        Ok((is_newest || is_made(Mistake::OutdatedBoundTaken)).then_some(published))
     }
 
     /// Lets the store go on from the newest root, if no transaction is open; else the next one does that
@@ -256,6 +279,13 @@ impl Core {
         self.group.replace(writing.store.republish());
         imager.note_published(&self.group.published().view);
     }
+}
+
+/// Writes pieces to their places.
+fn write_all(image: &Image, queue: &[(u64, Piece)]) -> Result<Written> {
+    let parts: Vec<_> = queue.iter().map(|(place, piece)| (*place, [piece.as_ref()])).collect();
+    let objects: Vec<_> = parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
+    image.write(&objects)
 }
 
 pub(super) fn report(

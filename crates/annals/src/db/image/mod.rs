@@ -11,6 +11,8 @@ mod imager;
 mod inspection;
 mod opening;
 mod pins;
+#[cfg(feature = "testing")]
+mod proof;
 mod reading;
 mod report;
 mod shared;

@@ -9,8 +9,11 @@ use std::sync::Arc;
 use super::pins::Pins;
 use crate::db::progress::Watched;
 use crate::db::scan::{self, Replay};
-use crate::image::{self, Identity, Image, Opened, Root, RootPin, SetAside, Usable};
+use crate::image::{
+    self, Catalog, Identity, Image, Opened, Root, RootPin, SetAside, Usable,
+};
 use crate::journal::{Frame, FrameReader, Head, Point, Recovery, Survey, Verdict};
+use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Access, Clock, Directory, Storage};
 use crate::store::{BaseRoot, Pager, Store, View};
 use crate::{Error, ErrorKind, Result};
@@ -197,19 +200,15 @@ impl Looking<'_> {
         if root.segment != head.header.segment {
             return Err(stale(&image, &root));
         }
-        if !self.has(head, root.point)? {
+        if !self.has(head, root.point)? && !is_made(Mistake::OtherHistoryTrusted) {
             return Err(stale(&image, &root));
         }
-        let too_short = || Error::corrupt(format!("{}: its catalog is too short", image.path()));
-        let (last, metadata) = catalog.metadata.split_first_chunk().ok_or_else(too_short)?;
-        let last_clock_time = i64::from_le_bytes(*last);
-        let roots: Vec<_> = catalog.arrays.iter().map(BaseRoot::of).collect();
         let image = Arc::new(image);
         let keeps = root.end <= self.budget;
         let pager = Arc::new(Pager::new(Arc::clone(&image) as _, self.budget, keeps));
-        let view = View::load(metadata, &roots, &pager)
-            .map_err(|error| error.within(image.path()))?
-            .pinned(pin);
+        let (last_clock_time, view) =
+            load(&catalog, &pager).map_err(|error| error.within(image.path()))?;
+        let view = view.pinned(pin);
         Ok(Begun { image, pager, root, view, last_clock_time })
     }
 
@@ -229,6 +228,14 @@ impl Looking<'_> {
         while reader.next().map_err(io)?.is_some() {}
         Ok(reader.point() == point)
     }
+}
+
+/// Begins with what a catalog has; gives the time of the last commit, if it came from a clock, too.
+pub(super) fn load(catalog: &Catalog, pager: &Arc<Pager>) -> Result<(i64, View)> {
+    let too_short = || Error::corrupt("its catalog is too short");
+    let (last, metadata) = catalog.metadata.split_first_chunk().ok_or_else(too_short)?;
+    let roots: Vec<_> = catalog.arrays.iter().map(BaseRoot::of).collect();
+    Ok((i64::from_le_bytes(*last), View::load(metadata, &roots, pager)?))
 }
 
 fn note(found: &mut Found, aside: &SetAside) {
