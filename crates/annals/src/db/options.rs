@@ -246,7 +246,8 @@ impl Options {
             directory: &directory,
             name,
             storage: &*storage,
-            access: Access::Write,
+            // What others may be writing is left to whoever has the right to.
+            access: if self.shared { Access::Read } else { Access::Write },
             clock: &*clock,
             budget,
         };
@@ -308,8 +309,10 @@ impl Options {
         }))
     }
 
-    /// Opens an existing database for reading only: takes no lock and writes nothing. What is being
-    /// written meanwhile is not seen.
+    /// Opens an existing database for reading only: writes nothing, and takes no lock but one on the root of
+    /// the image that it reads. What is being written meanwhile is not seen.
+    ///
+    /// Cost: as [`Self::open`].
     ///
     /// # Errors
     /// As [`Self::open`], except that nothing is busy and nothing needs recovery.

@@ -38,6 +38,7 @@ mod units;
 mod vectors;
 mod walk;
 
+pub(crate) use batch::Written;
 pub(crate) use catalog::{Array, Catalog, Kind};
 pub(crate) use check::{Report, check, slots};
 pub(crate) use create::{SetAside, image_name, set_aside};
@@ -49,3 +50,4 @@ pub(crate) use pin::RootPin;
 pub(crate) use publish::{Draft, NewRoot};
 pub(crate) use roots::Slot;
 pub(crate) use stored::{Source, Stored};
+pub(crate) use walk::read_catalog;

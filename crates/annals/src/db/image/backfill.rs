@@ -13,19 +13,23 @@
 //! A failure is an error of the backfill and of nothing else (rule 8): no commit, no reader and no later
 //! backfill depends on it, but that a failed flush stops the image for this handle.
 
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
 use std::time::Duration;
 
 use super::imager::{Imager, Working};
+#[cfg(feature = "testing")]
+use super::proof;
 use super::report::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, Watching,
 };
 use crate::db::core::{Core, Writing};
 use crate::db::snapshot::Published;
-use crate::image::{Catalog, Draft, Image, NewRoot, Stored};
+use crate::image::{Catalog, Draft, Image, NewRoot, RootPin, Stored, Written};
 use crate::journal::lock;
+use crate::mistakes::{Mistake, is_made};
 use crate::store::{Keep, Piece};
 use crate::{Error, ErrorKind, Result};
 
@@ -61,11 +65,11 @@ impl Drafting<'_, '_> {
     /// Writes what is in the queue.
     fn write(&mut self) -> Result<()> {
         let begun = self.clock.clock().elapsed();
-        let parts: Vec<_> =
-            self.queue.iter().map(|(place, piece)| (*place, [piece.as_ref()])).collect();
-        let objects: Vec<_> = parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
-        let written = self.image.write(&objects)?;
-        self.written.runs += written.runs;
+        match write_all(self.image, &self.queue) {
+            Ok(written) => self.written.runs += written.runs,
+            Err(_) if is_made(Mistake::ImageErrorDropped) => {}
+            Err(error) => return Err(error),
+        }
         self.queue.clear();
         self.queued = 0;
         self.written.took += self.clock.clock().elapsed().saturating_sub(begun);
@@ -114,6 +118,21 @@ impl Keep for Drafting<'_, '_> {
     }
 }
 
+/// Takes the time from one step to the next.
+pub(super) struct Laps<'i>(&'i Imager, Duration);
+
+impl<'i> Laps<'i> {
+    pub(super) fn begin(imager: &'i Imager) -> Self {
+        Self(imager, imager.clock().elapsed())
+    }
+
+    /// Gives the time since the last step.
+    pub(super) fn next(&mut self) -> Duration {
+        let now = self.0.clock().elapsed();
+        std::mem::replace(&mut self.1, now).abs_diff(now)
+    }
+}
+
 impl Core {
     /// Brings the image forward.
     pub(in crate::db) fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
@@ -128,37 +147,51 @@ impl Core {
     ) -> Result<Backfilled> {
         let imager = self.imager()?;
         let mut phases = BackfillPhases::default();
-        let mut at = imager.clock().elapsed();
-        let mut lap = || {
-            let now = imager.clock().elapsed();
-            std::mem::replace(&mut at, now).abs_diff(now)
-        };
+        let mut laps = Laps::begin(imager);
         let mut working = lock(&imager.working);
         if mode == BackfillMode::Full {
             self.wait_for_writer(imager)?;
         }
-        phases.wait = lap();
+        phases.wait = laps.next();
         let Some(published) = self.sample(imager, mode)? else {
             return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
         };
         if working.root.is_some_and(|root| root.point == published.point) {
             return Ok(report(mode, BackfillOutcome::UpToDate, &working, (imager, phases)));
         }
-        self.checkpoints.harden_all()?;
-        phases.harden = lap();
-        let written = self.advance(imager, &mut working, &published, &mut phases, watch);
+        if !is_made(Mistake::ImageBeforeJournal) {
+            self.checkpoints.harden_all()?;
+        }
+        phases.harden = laps.next();
+        self.carry_out((imager, mode, watch), &mut working, published, phases)
+    }
+
+    /// Writes what is published, which the journal is hard up to, and which lies over the newest root.
+    pub(super) fn carry_out(
+        &self,
+        (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
+        working: &mut Working,
+        published: Arc<Published>,
+        mut phases: BackfillPhases,
+    ) -> Result<Backfilled> {
+        let written = self.advance(imager, working, &published, &mut phases, watch);
         let (counts, before) = match written {
             Ok(written) => written,
             Err(error) => {
+                if is_made(Mistake::FailedBackfillPoisons) {
+                    self.checkpoints.poison("a backfill failed");
+                }
                 return Err(error.within("the image wasn't brought forward; nothing is lost"));
             }
         };
+        #[cfg(feature = "testing")]
+        proof::compare(working, &published.view);
         let end = published.point.position;
         drop(published); // no reader of the root before
         let begun = imager.clock().elapsed();
         self.try_to_install(imager);
         phases.install = imager.clock().elapsed().saturating_sub(begun);
-        let report = report(mode, BackfillOutcome::Advanced, &working, (imager, phases));
+        let report = report(mode, BackfillOutcome::Advanced, working, (imager, phases));
         Ok(Backfilled {
             journal_bytes: end.saturating_sub(before),
             pages: counts.pages + counts.from_memory,
@@ -184,8 +217,13 @@ impl Core {
         let begun = clock.elapsed();
         let time = clock.now();
         let (image, pager) = imager.image(working)?;
-        let mut draft = image.space(imager.pins.oldest())?;
+        let looking = |error| Error::io(format!("{}: can't see who reads it", image.path()), error);
+        let mut draft = image.space(working.pins.all(&image).map_err(looking)?)?;
         let number = draft.number();
+        let pin = match image.pin(number, imager.clock()) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => RootPin::here(number),
+            pin => pin.map_err(looking)?,
+        };
         let mut drafting = Drafting {
             draft: &mut draft,
             image: &image,
@@ -205,19 +243,29 @@ impl Core {
             drafting.leave(root.catalog);
         }
         let catalog = drafting.store(Piece::Node(catalog))?;
-        drafting.write()?;
+        let written = match is_made(Mistake::PublishedBeforeWritten) {
+            true => Ok(()),
+            false => drafting.write(),
+        };
         let counts = drafting.written;
+        let late = std::mem::take(&mut drafting.queue);
         phases.write = counts.took;
         phases.collect = clock.elapsed().saturating_sub(begun).saturating_sub(counts.took);
         let begun = clock.elapsed();
         let new = NewRoot { segment: imager.segment(), point: published.point, time, catalog };
-        let root = draft.publish(&new)?;
+        let published = written.and_then(|()| draft.publish(&new));
+        if published.is_ok() || is_made(Mistake::InstalledBeforePublished) {
+            saved.pin = Some(working.pins.add(pin, clock.elapsed()));
+            imager.note_saved(saved, number);
+        }
+        let root = published?;
+        if is_made(Mistake::PublishedBeforeWritten) {
+            write_all(&image, &late)?;
+        }
         phases.publish = clock.elapsed().saturating_sub(begun);
         let before = working.root.replace(root).map_or(0, |root| root.point.position);
         working.wrote = counts.bytes;
         pager.set_keeps(root.end <= imager.budget());
-        saved.pin = Some(imager.pins.add(number, clock.elapsed()));
-        imager.note_saved(saved, number);
         Ok((counts, before))
     }
 
@@ -246,7 +294,8 @@ impl Core {
             }
             published = self.group.published();
         }
-        Ok((published.view.root() == imager.newest()).then_some(published))
+        let is_newest = published.view.root() == imager.newest();
+        Ok((is_newest || is_made(Mistake::OutdatedBoundTaken)).then_some(published))
     }
 
     /// Lets the store go on from the newest root, if no transaction is open; else the next one does that
@@ -262,14 +311,21 @@ impl Core {
     }
 
     /// Lets the store, which no transaction changes, and what is published go on from the newest root.
-    fn install_now(&self, imager: &Imager, writing: &mut Writing) {
+    pub(super) fn install_now(&self, imager: &Imager, writing: &mut Writing) {
         imager.install(&mut writing.store);
         self.group.replace(writing.store.republish());
         imager.note_published(&self.group.published().view);
     }
 }
 
-fn report(
+/// Writes pieces to their places.
+fn write_all(image: &Image, queue: &[(u64, Piece)]) -> Result<Written> {
+    let parts: Vec<_> = queue.iter().map(|(place, piece)| (*place, [piece.as_ref()])).collect();
+    let objects: Vec<_> = parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
+    image.write(&objects)
+}
+
+pub(super) fn report(
     mode: BackfillMode,
     outcome: BackfillOutcome,
     working: &Working,
@@ -290,7 +346,7 @@ fn report(
         bytes: 0,
         runs: 0,
         image_bytes: len.unwrap_or(0),
-        oldest_reader: imager.oldest_reader(),
+        oldest_reader: imager.oldest_reader(working),
         phases,
     }
 }

@@ -9,14 +9,22 @@ mod backfill;
 mod background;
 mod compare;
 mod imager;
+mod inspection;
 mod opening;
 mod pins;
+#[cfg(feature = "testing")]
+mod proof;
+mod reading;
 mod report;
+mod shared;
 mod verify;
 
 pub(super) use background::Background;
 pub(super) use imager::Imager;
+pub(super) use inspection::inspect;
+pub use inspection::{ImageInspection, ImageRoot};
 pub(super) use opening::Looking;
+pub(super) use reading::{Reading, Replayed, hard_position};
 pub use report::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, OldestReader,
 };

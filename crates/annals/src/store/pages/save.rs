@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::Result;
 use crate::event::compact;
 use crate::image::{self, Kind, RootPin, Stored};
+use crate::mistakes::{Mistake, is_made};
 use crate::store::pages::base::{Base, BaseRoot, Check};
 use crate::store::pages::grow::Change;
 use crate::store::pages::item::Item;
@@ -70,7 +71,9 @@ impl Blanks {
         let (first, end) = (index * each, index * each + each);
         let clip = move |slot: usize| slot.clamp(first, end) - first;
         let (low, high) = (clip(self.gap.0.min(self.from)), clip(self.gap.1.min(self.from)));
-        let parts = if low < high {
+        let parts = if is_made(Mistake::BlanksIgnored) {
+            [(0, each), (0, 0)]
+        } else if low < high {
             [(0, low), (high, clip(self.from))]
         } else {
             [(0, clip(self.from)), (0, 0)]
@@ -268,7 +271,9 @@ impl<T: Item> Grown<T> {
     fn has(&self, index: usize, item: &T, is_same: impl Fn(&T, &T) -> bool) -> bool {
         let found = self.has.binary_search_by_key(&index, |(at, _)| *at).ok();
         match found.and_then(|at| self.has.get(at)) {
-            Some((_, Has::Whole(stored))) => is_same(stored, item),
+            Some((_, Has::Whole(stored))) => {
+                is_same(stored, item) || is_made(Mistake::ChangedPageDropped)
+            }
             Some((_, Has::Nothing)) => item.is_gone(),
             Some((_, Has::Part)) | None => false,
         }
