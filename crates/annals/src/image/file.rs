@@ -16,6 +16,7 @@ use super::roots::Chosen;
 use super::space::Space;
 use super::stored::{Source, Stored};
 use crate::journal::lock;
+use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Access, Directory, Storage};
 use crate::{Error, ErrorKind, Result};
 
@@ -164,7 +165,9 @@ impl Image {
 
     /// Stops the image for this handle.
     pub(super) fn stop(&self, error: Error) -> Error {
-        let _ = self.stopped.set(error.to_string());
+        if !is_made(Mistake::FailedImageFlushForgotten) {
+            let _ = self.stopped.set(error.to_string());
+        }
         error
     }
 

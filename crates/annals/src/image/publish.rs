@@ -13,14 +13,18 @@
 //! The second copy is flushed by whoever flushes next. Until then an image whose last backfill wrote much
 //! opens with the root before, from whose slot and space nothing is taken before the next backfill.
 
+use std::io;
 use std::sync::MutexGuard;
 
 use super::file::{Held, Image};
 use super::format::{Root, UNIT};
 use super::roots::{Chosen, Roots, write_copy};
 use super::space::Space;
-use super::stored::Stored;
+use super::stored::{Source, Stored};
+use super::walk::{Step, walk};
 use crate::journal::{Point, lock};
+use crate::mistakes::{Mistake, is_made};
+use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
 
 /// What the caller says of a root; the rest is known.
@@ -65,12 +69,13 @@ impl Image {
         let on_disk: Vec<_> = held.other.into_iter().chain(newest).map(|it| it.number).collect();
         space.begin(&on_disk, &pinned);
         *working = Some(space);
-        let number = held.last_number + 1;
+        let number = held.last_number + u64::from(!is_made(Mistake::RootNumberRepeated));
         Ok(Draft { image: self, working, held, number })
     }
 
     /// Makes a root whole that was found by its first copy alone, and the name durable of an image that was
-    /// just created: what the page cache shows need not be on disk, and the next backfill rests on it.
+    /// just created: the next backfill rests on them, and what the page cache shows need not be on disk. Nor
+    /// does a flush bring it there if an earlier one failed: all that the backfill wrote is written again.
     fn make_whole(&self) -> Result<()> {
         let Held { newest, is_named, .. } = lock(&self.held).clone();
         if newest.is_some() && !is_named {
@@ -80,13 +85,29 @@ impl Image {
         }
         let Some(newest) = newest.filter(|newest| !newest.is_whole) else { return Ok(()) };
         self.check_newest()?;
-        let written = self
-            .storage
-            .flush()
+        if !is_made(Mistake::FirstCopyNotRewritten) {
+            self.write_again(&newest.root)?;
+        }
+        let written = write_copy(&*self.storage, (newest.slot, 0), &newest.root, self.header)
+            .and_then(|()| self.storage.flush())
             .and_then(|()| write_copy(&*self.storage, (newest.slot, 1), &newest.root, self.header));
         written.map_err(|error| self.stop(self.io("can't make its root whole", error)))?;
         lock(&self.held).newest = Some(Chosen { is_whole: true, ..newest });
         Ok(())
+    }
+
+    /// Writes again what a root's backfill wrote, as it is.
+    fn write_again(&self, root: &Root) -> Result<()> {
+        walk(self, root, |_, stored| {
+            if !root.wrote(stored) {
+                return Ok(Step::Skip);
+            }
+            let mut bytes = vec![0; usize::try_from(stored.len).unwrap_or(usize::MAX)];
+            self.read(stored, &mut bytes)?;
+            self.write(&[(stored.place, &[&bytes])])?;
+            Ok(Step::Enter)
+        })
+        .map(drop)
     }
 
     /// Refuses to go on from a root that another process has replaced.
@@ -189,10 +210,7 @@ impl Draft<'_> {
         let root = self.complete(new)?;
         image.check_newest()?;
         let slot = self.held.newest.map_or(0, |newest| 1 - newest.slot);
-        let storage = &*image.storage;
-        let written = write_copy(storage, (slot, 0), &root, image.header)
-            .and_then(|()| storage.flush())
-            .and_then(|()| write_copy(storage, (slot, 1), &root, image.header));
+        let written = write_root(&*image.storage, slot, &root, image.header);
         written.map_err(|error| image.stop(image.io("can't publish its root", error)))?;
         if let Some(temporary) = &self.held.temporary {
             image.link(temporary).map_err(|error| image.stop(error))?;
@@ -234,6 +252,22 @@ impl Draft<'_> {
         }
         Ok(root)
     }
+}
+
+/// Writes a root: the second copy only once all that it reaches, and the first copy, was flushed.
+fn write_root(storage: &dyn Storage, slot: usize, root: &Root, header: u64) -> io::Result<()> {
+    write_copy(storage, (slot, 0), root, header)?;
+    if is_made(Mistake::RootSlotsAtOnce) {
+        write_copy(storage, (1 - slot, 0), root, header)?;
+        write_copy(storage, (1 - slot, 1), root, header)?;
+    }
+    if is_made(Mistake::RootCopiesAtOnce) {
+        write_copy(storage, (slot, 1), root, header)?;
+    }
+    if !is_made(Mistake::RootNotFlushed) {
+        storage.flush()?;
+    }
+    write_copy(storage, (slot, 1), root, header)
 }
 
 impl Drop for Draft<'_> {

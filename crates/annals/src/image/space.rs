@@ -16,6 +16,7 @@ use super::format::{OBJECTS_AT, Root, UNIT};
 use super::stored::Stored;
 use super::units::{Extent, Units, units};
 use super::walk::{Step, walk};
+use crate::mistakes::{Mistake, is_made};
 use crate::{Error, ErrorKind, Result};
 
 /// The space of an image.
@@ -125,13 +126,19 @@ impl Space {
     pub(super) fn begin(&mut self, on_disk: &[u64], pinned: &[u64]) {
         debug_assert!(self.given.is_empty() && self.released.is_empty());
         let mut roots = [on_disk, pinned].concat();
+        if is_made(Mistake::PinnedRootWrittenOver) {
+            roots.retain(|root| on_disk.contains(root));
+        }
+        if is_made(Mistake::OlderRootWrittenOver) {
+            roots.clear();
+        }
         roots.sort_unstable();
         let Self { waiting, used, .. } = self;
         for waiting in &mut *waiting {
             let last = roots.iter().rev().find(|root| **root < waiting.root);
             let is_read = |first: u64| last.is_some_and(|last| first <= *last);
             waiting.units.retain(|(extent, first)| {
-                let is_read = is_read(*first);
+                let is_read = is_read(*first) || is_made(Mistake::FreedSpaceForgotten);
                 if !is_read {
                     used.give_back(*extent);
                 }

@@ -14,18 +14,24 @@
 //! backfill depends on it, but that a failed flush stops the image for this handle.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
 use std::time::Duration;
 
 use super::imager::{Imager, Working};
-use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled};
+#[cfg(feature = "testing")]
+use super::proof;
+use super::report::{
+    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, Watching,
+};
 use crate::db::core::{Core, Writing};
 use crate::db::snapshot::Published;
-use crate::image::{Catalog, Draft, Image, NewRoot, RootPin, Stored};
+use crate::image::{Catalog, Draft, Image, NewRoot, RootPin, Stored, Written};
 use crate::journal::lock;
+use crate::mistakes::{Mistake, is_made};
 use crate::store::{Keep, Piece};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// How much is collected before it is written.
 const BATCH: usize = 64 << 20;
@@ -39,6 +45,9 @@ struct Drafting<'d, 'i> {
     queued: usize,
     written: Counts,
     clock: &'d Imager,
+    /// How many pages there will be, and whom to tell.
+    pages: u64,
+    watch: Watching<'d>,
 }
 
 /// What was written.
@@ -56,15 +65,29 @@ impl Drafting<'_, '_> {
     /// Writes what is in the queue.
     fn write(&mut self) -> Result<()> {
         let begun = self.clock.clock().elapsed();
-        let parts: Vec<_> =
-            self.queue.iter().map(|(place, piece)| (*place, [piece.as_ref()])).collect();
-        let objects: Vec<_> = parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
-        let written = self.image.write(&objects)?;
-        self.written.runs += written.runs;
+        match write_all(self.image, &self.queue) {
+            Ok(written) => self.written.runs += written.runs,
+            Err(_) if is_made(Mistake::ImageErrorDropped) => {}
+            Err(error) => return Err(error),
+        }
         self.queue.clear();
         self.queued = 0;
         self.written.took += self.clock.clock().elapsed().saturating_sub(begun);
-        Ok(())
+        self.tell()
+    }
+
+    /// Tells how many pages have been written. Where the program wants no more, nothing was changed: what
+    /// was written lies in free space, which no root leads to.
+    fn tell(&mut self) -> Result<()> {
+        let done = self.written.pages + self.written.from_memory;
+        let progress = BackfillProgress { done, total: self.pages, bytes: self.written.bytes };
+        match (self.watch)(progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::new(
+                ErrorKind::Cancelled,
+                format!("{}: the program stopped the backfill; nothing is lost", self.image.path()),
+            )),
+        }
     }
 }
 
@@ -84,6 +107,10 @@ impl Keep for Drafting<'_, '_> {
             self.write()?;
         }
         Ok(stored)
+    }
+
+    fn expect(&mut self, items: u64) {
+        self.pages = items;
     }
 
     fn leave(&mut self, stored: Stored) {
@@ -109,6 +136,15 @@ impl<'i> Laps<'i> {
 impl Core {
     /// Brings the image forward.
     pub(in crate::db) fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
+        self.backfill_watched(mode, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// Brings the image forward, and tells how far that is after each batch.
+    pub(in crate::db) fn backfill_watched(
+        &self,
+        mode: BackfillMode,
+        watch: Watching<'_>,
+    ) -> Result<Backfilled> {
         let imager = self.imager()?;
         let mut phases = BackfillPhases::default();
         let mut laps = Laps::begin(imager);
@@ -123,24 +159,33 @@ impl Core {
         if working.root.is_some_and(|root| root.point == published.point) {
             return Ok(report(mode, BackfillOutcome::UpToDate, &working, (imager, phases)));
         }
-        self.checkpoints.harden_all()?;
+        if !is_made(Mistake::ImageBeforeJournal) {
+            self.checkpoints.harden_all()?;
+        }
         phases.harden = laps.next();
-        self.carry_out((imager, mode), &mut working, published, phases)
+        self.carry_out((imager, mode, watch), &mut working, published, phases)
     }
 
     /// Writes what is published, which the journal is hard up to, and which lies over the newest root.
     pub(super) fn carry_out(
         &self,
-        (imager, mode): (&Imager, BackfillMode),
+        (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
         working: &mut Working,
         published: Arc<Published>,
         mut phases: BackfillPhases,
     ) -> Result<Backfilled> {
-        let written = self.advance(imager, working, &published, &mut phases);
+        let written = self.advance(imager, working, &published, &mut phases, watch);
         let (counts, before) = match written {
             Ok(written) => written,
-            Err(error) => return Err(error.within("the image wasn't brought forward")),
+            Err(error) => {
+                if is_made(Mistake::FailedBackfillPoisons) {
+                    self.checkpoints.poison("a backfill failed");
+                }
+                return Err(error.within("the image wasn't brought forward; nothing is lost"));
+            }
         };
+        #[cfg(feature = "testing")]
+        proof::compare(working, &published.view);
         let end = published.point.position;
         drop(published); // no reader of the root before
         let begun = imager.clock().elapsed();
@@ -166,6 +211,7 @@ impl Core {
         working: &mut Working,
         published: &Published,
         phases: &mut BackfillPhases,
+        watch: Watching<'_>,
     ) -> Result<(Counts, u64)> {
         let clock = imager.clock();
         let begun = clock.elapsed();
@@ -186,7 +232,10 @@ impl Core {
             queued: 0,
             written: Counts::default(),
             clock: imager,
+            pages: 0,
+            watch,
         };
+        drafting.tell()?;
         let mut saved = published.view.save(&pager, &mut drafting)?;
         let metadata = self.metadata(&saved.metadata);
         let catalog = Catalog { arrays: saved.arrays(), metadata }.encode();
@@ -194,19 +243,29 @@ impl Core {
             drafting.leave(root.catalog);
         }
         let catalog = drafting.store(Piece::Node(catalog))?;
-        drafting.write()?;
+        let written = match is_made(Mistake::PublishedBeforeWritten) {
+            true => Ok(()),
+            false => drafting.write(),
+        };
         let counts = drafting.written;
+        let late = std::mem::take(&mut drafting.queue);
         phases.write = counts.took;
         phases.collect = clock.elapsed().saturating_sub(begun).saturating_sub(counts.took);
         let begun = clock.elapsed();
         let new = NewRoot { segment: imager.segment(), point: published.point, time, catalog };
-        let root = draft.publish(&new)?;
+        let published = written.and_then(|()| draft.publish(&new));
+        if published.is_ok() || is_made(Mistake::InstalledBeforePublished) {
+            saved.pin = Some(working.pins.add(pin, clock.elapsed()));
+            imager.note_saved(saved, number);
+        }
+        let root = published?;
+        if is_made(Mistake::PublishedBeforeWritten) {
+            write_all(&image, &late)?;
+        }
         phases.publish = clock.elapsed().saturating_sub(begun);
         let before = working.root.replace(root).map_or(0, |root| root.point.position);
         working.wrote = counts.bytes;
         pager.set_keeps(root.end <= imager.budget());
-        saved.pin = Some(working.pins.add(pin, clock.elapsed()));
-        imager.note_saved(saved, number);
         Ok((counts, before))
     }
 
@@ -235,7 +294,8 @@ impl Core {
             }
             published = self.group.published();
         }
-        Ok((published.view.root() == imager.newest()).then_some(published))
+        let is_newest = published.view.root() == imager.newest();
+        Ok((is_newest || is_made(Mistake::OutdatedBoundTaken)).then_some(published))
     }
 
     /// Lets the store go on from the newest root, if no transaction is open; else the next one does that
@@ -256,6 +316,13 @@ impl Core {
         self.group.replace(writing.store.republish());
         imager.note_published(&self.group.published().view);
     }
+}
+
+/// Writes pieces to their places.
+fn write_all(image: &Image, queue: &[(u64, Piece)]) -> Result<Written> {
+    let parts: Vec<_> = queue.iter().map(|(place, piece)| (*place, [piece.as_ref()])).collect();
+    let objects: Vec<_> = parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
+    image.write(&objects)
 }
 
 pub(super) fn report(

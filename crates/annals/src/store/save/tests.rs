@@ -137,7 +137,7 @@ impl World {
         let pager = pager(&image, &mut random);
         let stores = [Store::new(), Store::new(), Store::new()];
         let saved = Arc::clone(stores[1].published());
-        let (stored, kept, names, orderly) = (None, Vec::new(), 0, seed % 2 == 0);
+        let (stored, kept, names, orderly) = (None, Vec::new(), 0, seed.is_multiple_of(2));
         Self { random, stores, image, pager, stored, kept, names, orderly, saved }
     }
 
@@ -400,6 +400,7 @@ fn pager(image: &Arc<TestImage>, random: &mut Rng) -> Arc<Pager> {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "it is shown where the test fails")]
 fn what_is_saved_loaded_and_rebased_stays_the_same() {
     let full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
     for seed in 1..=if full { 200 } else { 8 } {
