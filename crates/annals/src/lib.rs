@@ -60,9 +60,9 @@ pub use annals_schema::{
 };
 pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, BlobReader, Commit, Custom, Customs,
-    Database, Examination, Fate, HeadInspection, Inspection, OldestReader, Options, Pending, Phase,
-    Progress, Reader, Run, Salvaged, Sink, Snapshot, Transaction, examine, inspect, inspect_head,
-    inspect_head_in, inspect_in, scan, scan_in,
+    Database, Examination, Fate, HeadInspection, ImageInspection, ImageRoot, Inspection,
+    OldestReader, Options, Pending, Phase, Progress, Reader, Run, Salvaged, Sink, Snapshot,
+    Transaction, examine, inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "testing")]

@@ -9,6 +9,7 @@ pub(crate) mod import;
 pub(crate) mod import_changes;
 pub(crate) mod import_csv;
 pub(crate) mod info;
+mod info_image;
 mod info_json;
 pub(crate) mod log;
 pub(crate) mod man;

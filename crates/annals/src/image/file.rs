@@ -81,6 +81,14 @@ impl Image {
         held.other.map(|other| other.number).into_iter().chain(newest).min()
     }
 
+    /// Gives a time, in microseconds since 1970, by which a root had been replaced, if one is known.
+    pub(crate) fn replaced_before(&self, number: u64) -> Option<i64> {
+        let held = lock(&self.held);
+        let newest = held.newest.map(|newest| newest.root);
+        let later = held.other.into_iter().chain(newest).filter(|root| root.number > number);
+        later.map(|root| root.time).min()
+    }
+
     /// Gives the image's path, for messages.
     pub(crate) fn path(&self) -> String {
         self.directory.display(&self.name)

@@ -10,7 +10,6 @@
 //! a root; `check` looks at all of it. (`document`, `vectors`,
 //! `tests`, `miniature` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
-#![allow(dead_code, unused_imports, reason = "the store and the backfill are what uses this room")]
 
 mod batch;
 mod catalog;

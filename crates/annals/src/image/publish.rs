@@ -18,7 +18,7 @@ use std::sync::MutexGuard;
 
 use super::file::{Held, Image};
 use super::format::{Root, UNIT};
-use super::roots::{Chosen, Slot, write_copy};
+use super::roots::{Chosen, Roots, write_copy};
 use super::space::Space;
 use super::stored::{Source, Stored};
 use super::walk::{Step, walk};
@@ -50,12 +50,12 @@ pub(crate) struct Draft<'i> {
 }
 
 impl Image {
-    /// Begins a backfill. `oldest_pin` is the number of the oldest root that anybody reads, if there is any.
-    /// Waits for another one of this handle. The first time it walks the directory, for what is free.
+    /// Begins a backfill. `pinned` are the numbers of all roots that anybody reads. Waits for another one of this handle. The first time it walks the directory, for what is free.
     ///
     /// # Errors
     /// `Poisoned` if the image is stopped; `Busy` if another process has advanced it; `Io`; `Corrupt`.
-    pub(crate) fn space(&self, oldest_pin: Option<u64>) -> Result<Draft<'_>> {
+    pub(crate) fn space(&self, pinned: impl IntoIterator<Item = u64>) -> Result<Draft<'_>> {
+        let pinned: Vec<_> = pinned.into_iter().collect();
         let mut working = lock(&self.working);
         self.check_usable()?;
         self.make_whole()?;
@@ -66,8 +66,8 @@ impl Image {
             (None, Some(newest)) => Space::find(self, &newest, held.other.as_ref())?,
             (None, None) => Space::empty(),
         };
-        let oldest_root = held.other.or(newest).map_or(0, |root| root.number);
-        space.begin(oldest_root, oldest_pin, self.len()?);
+        let on_disk: Vec<_> = held.other.into_iter().chain(newest).map(|it| it.number).collect();
+        space.begin(&on_disk, &pinned);
         *working = Some(space);
         let number = held.last_number + u64::from(!is_made(Mistake::RootNumberRepeated));
         Ok(Draft { image: self, working, held, number })
@@ -112,11 +112,7 @@ impl Image {
 
     /// Refuses to go on from a root that another process has replaced.
     fn check_newest(&self) -> Result<()> {
-        let roots = self.roots()?;
-        let held = lock(&self.held);
-        let told = held.newest.and_then(|newest| roots.slots.get(newest.slot)?.root().copied());
-        if told == held.newest.map(|newest| newest.root) && roots.last_number() == held.last_number
-        {
+        if self.holds_newest(&self.roots()?) {
             return Ok(());
         }
         Err(Error::new(
@@ -125,16 +121,24 @@ impl Image {
         ))
     }
 
+    /// Tells whether the root in use is the newest that is told, as when it was chosen.
+    pub(super) fn holds_newest(&self, roots: &Roots) -> bool {
+        let held = lock(&self.held);
+        let told = held.newest.and_then(|newest| roots.slots.get(newest.slot)?.root().copied());
+        told == held.newest.map(|newest| newest.root) && roots.last_number() == held.last_number
+    }
+
     /// Gives the file's unused end back; gives its length in bytes, or `None` if somebody may reach
     /// something behind what the newest root does.
     ///
     /// # Errors
     /// As [`Self::space`]; `Io`.
-    pub(crate) fn shrink(&self, oldest_pin: Option<u64>) -> Result<Option<u64>> {
-        let draft = self.space(oldest_pin)?;
+    pub(crate) fn shrink(&self, pinned: impl IntoIterator<Item = u64>) -> Result<Option<u64>> {
+        let pinned: Vec<_> = pinned.into_iter().collect();
+        let draft = self.space(pinned.iter().copied())?;
         self.check_newest()?;
         let Some(newest) = draft.held.newest else { return Ok(None) };
-        let is_last = draft.used_end() <= newest.root.end && !draft.is_pinned_unknown(oldest_pin);
+        let is_last = draft.used_end() <= newest.root.end && !draft.is_pinned_unknown(&pinned);
         if !is_last {
             return Ok(None);
         }
@@ -176,7 +180,7 @@ impl Draft<'_> {
     /// replaced or left out, nodes and the catalog too.
     pub(crate) fn release(&mut self, stored: &Stored) {
         if let Some(space) = self.working.as_mut() {
-            space.release(stored);
+            space.release(stored, self.number);
         }
     }
 
@@ -189,8 +193,9 @@ impl Draft<'_> {
         self.space().map_or(u64::MAX, Space::used_end)
     }
 
-    fn is_pinned_unknown(&self, oldest_pin: Option<u64>) -> bool {
-        self.space().is_none_or(|space| space.is_unknown(oldest_pin))
+    fn is_pinned_unknown(&self, pinned: &[u64]) -> bool {
+        let newest = self.held.newest.map(|newest| newest.root.number);
+        self.space().is_none_or(|space| space.is_unknown(newest, pinned))
     }
 
     /// Publishes a root whose objects were all written: it is on permanent storage once this returns.

@@ -13,6 +13,7 @@
 //! A failure is an error of the backfill and of nothing else (rule 8): no commit, no reader and no later
 //! backfill depends on it, but that a failed flush stops the image for this handle.
 
+use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
 use std::time::Duration;
@@ -21,13 +22,13 @@ use super::imager::{Imager, Working};
 #[cfg(feature = "testing")]
 use super::proof;
 use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled};
-use crate::Result;
 use crate::db::core::{Core, Writing};
 use crate::db::snapshot::Published;
-use crate::image::{Catalog, Draft, Image, NewRoot, Stored, Written};
+use crate::image::{Catalog, Draft, Image, NewRoot, RootPin, Stored, Written};
 use crate::journal::lock;
 use crate::mistakes::{Mistake, is_made};
 use crate::store::{Keep, Piece};
+use crate::{Error, Result};
 
 /// How much is collected before it is written.
 const BATCH: usize = 64 << 20;
@@ -93,21 +94,32 @@ impl Keep for Drafting<'_, '_> {
     }
 }
 
+/// Takes the time from one step to the next.
+pub(super) struct Laps<'i>(&'i Imager, Duration);
+
+impl<'i> Laps<'i> {
+    pub(super) fn begin(imager: &'i Imager) -> Self {
+        Self(imager, imager.clock().elapsed())
+    }
+
+    /// Gives the time since the last step.
+    pub(super) fn next(&mut self) -> Duration {
+        let now = self.0.clock().elapsed();
+        std::mem::replace(&mut self.1, now).abs_diff(now)
+    }
+}
+
 impl Core {
     /// Brings the image forward.
     pub(in crate::db) fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
         let imager = self.imager()?;
         let mut phases = BackfillPhases::default();
-        let mut at = imager.clock().elapsed();
-        let mut lap = || {
-            let now = imager.clock().elapsed();
-            std::mem::replace(&mut at, now).abs_diff(now)
-        };
+        let mut laps = Laps::begin(imager);
         let mut working = lock(&imager.working);
         if mode == BackfillMode::Full {
             self.wait_for_writer(imager)?;
         }
-        phases.wait = lap();
+        phases.wait = laps.next();
         let Some(published) = self.sample(imager, mode)? else {
             return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
         };
@@ -117,8 +129,19 @@ impl Core {
         if !is_made(Mistake::ImageBeforeJournal) {
             self.checkpoints.harden_all()?;
         }
-        phases.harden = lap();
-        let written = self.advance(imager, &mut working, &published, &mut phases);
+        phases.harden = laps.next();
+        self.carry_out((imager, mode), &mut working, published, phases)
+    }
+
+    /// Writes what is published, which the journal is hard up to, and which lies over the newest root.
+    pub(super) fn carry_out(
+        &self,
+        (imager, mode): (&Imager, BackfillMode),
+        working: &mut Working,
+        published: Arc<Published>,
+        mut phases: BackfillPhases,
+    ) -> Result<Backfilled> {
+        let written = self.advance(imager, working, &published, &mut phases);
         let (counts, before) = match written {
             Ok(written) => written,
             Err(error) => {
@@ -129,13 +152,13 @@ impl Core {
             }
         };
         #[cfg(feature = "testing")]
-        proof::compare(&working, &published.view);
+        proof::compare(working, &published.view);
         let end = published.point.position;
         drop(published); // no reader of the root before
         let begun = imager.clock().elapsed();
         self.try_to_install(imager);
         phases.install = imager.clock().elapsed().saturating_sub(begun);
-        let report = report(mode, BackfillOutcome::Advanced, &working, (imager, phases));
+        let report = report(mode, BackfillOutcome::Advanced, working, (imager, phases));
         Ok(Backfilled {
             journal_bytes: end.saturating_sub(before),
             pages: counts.pages + counts.from_memory,
@@ -160,8 +183,13 @@ impl Core {
         let begun = clock.elapsed();
         let time = clock.now();
         let (image, pager) = imager.image(working)?;
-        let mut draft = image.space(imager.pins.oldest())?;
+        let looking = |error| Error::io(format!("{}: can't see who reads it", image.path()), error);
+        let mut draft = image.space(working.pins.all(&image).map_err(looking)?)?;
         let number = draft.number();
+        let pin = match image.pin(number, imager.clock()) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => RootPin::here(number),
+            pin => pin.map_err(looking)?,
+        };
         let mut drafting = Drafting {
             draft: &mut draft,
             image: &image,
@@ -190,7 +218,7 @@ impl Core {
         let new = NewRoot { segment: imager.segment(), point: published.point, time, catalog };
         let published = written.and_then(|()| draft.publish(&new));
         if published.is_ok() || is_made(Mistake::InstalledBeforePublished) {
-            saved.pin = Some(imager.pins.add(number, clock.elapsed()));
+            saved.pin = Some(working.pins.add(pin, clock.elapsed()));
             imager.note_saved(saved, number);
         }
         let root = published?;
@@ -246,7 +274,7 @@ impl Core {
     }
 
     /// Lets the store, which no transaction changes, and what is published go on from the newest root.
-    fn install_now(&self, imager: &Imager, writing: &mut Writing) {
+    pub(super) fn install_now(&self, imager: &Imager, writing: &mut Writing) {
         imager.install(&mut writing.store);
         self.group.replace(writing.store.republish());
         imager.note_published(&self.group.published().view);
@@ -260,7 +288,7 @@ fn write_all(image: &Image, queue: &[(u64, Piece)]) -> Result<Written> {
     image.write(&objects)
 }
 
-fn report(
+pub(super) fn report(
     mode: BackfillMode,
     outcome: BackfillOutcome,
     working: &Working,
@@ -281,7 +309,7 @@ fn report(
         bytes: 0,
         runs: 0,
         image_bytes: len.unwrap_or(0),
-        oldest_reader: imager.oldest_reader(),
+        oldest_reader: imager.oldest_reader(working),
         phases,
     }
 }

@@ -13,9 +13,9 @@ use super::opening::{Begun, Found};
 use super::pins::Pins;
 use super::report::OldestReader;
 use crate::Result;
-use crate::image::{Identity, Image, Root};
+use crate::image::{Identity, Image, Root, set_aside};
 use crate::journal::lock;
-use crate::storage::{Clock, Directory};
+use crate::storage::{Clock, Directory, Storage};
 use crate::store::{Pager, Saved, Store, View};
 
 /// What an open database knows of its image.
@@ -31,7 +31,6 @@ pub(in crate::db) struct Imager {
     pub(super) working: Mutex<Working>,
     pending: Mutex<Option<Arc<Saved>>>,
     newest: AtomicU64,
-    pub(super) pins: Arc<Pins>,
 }
 
 /// What a backfill works with.
@@ -43,23 +42,43 @@ pub(super) struct Working {
     pub(super) root: Option<Root>,
     /// How many bytes the last backfill wrote.
     pub(super) wrote: u64,
+    /// Which roots of the image are read.
+    pub(super) pins: Arc<Pins>,
+}
+
+impl Working {
+    fn new(found: &Found) -> Self {
+        let pins = Arc::clone(&found.pins);
+        match &found.begun {
+            None => Self { pins, ..Self::default() },
+            Some(Begun { image, pager, root, .. }) => {
+                let image = Some((Arc::clone(image), Arc::clone(pager)));
+                Self { image, root: Some(*root), wrote: root.bytes, pins }
+            }
+        }
+    }
 }
 
 impl Imager {
-    /// Begins with what opening found.
-    pub(in crate::db) fn new(
+    /// Begins with what opening found; none for a device, beside which there is no place for an image.
+    pub(in crate::db) fn of(
+        storage: &dyn Storage,
+        directory: Arc<dyn Directory>,
+        found: &Found,
+        (clock, budget): (&Arc<dyn Clock>, u64),
+    ) -> Option<Self> {
+        let is_device = storage.has_fixed_len();
+        (!is_device).then(|| Self::new(directory, found, Arc::clone(clock), budget))
+    }
+
+    fn new(
         directory: Arc<dyn Directory>,
         found: &Found,
         clock: Arc<dyn Clock>,
         budget: u64,
     ) -> Self {
-        let (working, newest) = match &found.begun {
-            None => (Working::default(), 0),
-            Some(Begun { image, pager, root, .. }) => {
-                let image = Some((Arc::clone(image), Arc::clone(pager)));
-                (Working { image, root: Some(*root), wrote: root.bytes }, root.number)
-            }
-        };
+        let working = Working::new(found);
+        let newest = working.root.map_or(0, |root| root.number);
         Self {
             directory,
             name: found.name.clone(),
@@ -69,7 +88,6 @@ impl Imager {
             working: Mutex::new(working),
             pending: Mutex::default(),
             newest: AtomicU64::new(newest),
-            pins: Arc::clone(&found.pins),
         }
     }
 
@@ -119,6 +137,30 @@ impl Imager {
         self.newest.store(number, Ordering::Release);
     }
 
+    /// Goes on with another image, or another root, that was found meanwhile. The caller holds the writer,
+    /// whose store lies over that root now.
+    pub(super) fn begin_anew(&self, working: &mut Working, found: &Found) {
+        *working = Working::new(found);
+        self.forget_pending();
+        let newest = working.root.map_or(0, |root| root.number);
+        self.newest.store(newest, Ordering::Release);
+    }
+
+    /// Takes the image out of the way. The caller has the right to bring it forward.
+    pub(super) fn set_aside(&self, reason: &str) -> Result<()> {
+        set_aside(&*self.directory, &self.name, reason.to_owned()).map(drop)
+    }
+
+    /// Gives where an image of this journal is looked for.
+    pub(super) fn directory(&self) -> &Arc<dyn Directory> {
+        &self.directory
+    }
+
+    /// Tells what the newest root of the image is by now, whoever published it.
+    pub(super) fn peek(&self) -> Option<Root> {
+        Image::peek(&*self.directory, &self.name, &self.identity)
+    }
+
     /// Gives the image, or creates it.
     pub(super) fn image(&self, working: &mut Working) -> Result<(Arc<Image>, Arc<Pager>)> {
         if let Some((image, pager)) = &working.image {
@@ -148,7 +190,8 @@ impl Imager {
     }
 
     /// Tells who reads the oldest root but the newest.
-    pub(super) fn oldest_reader(&self) -> Option<OldestReader> {
-        self.pins.oldest_reader(self.clock.elapsed())
+    pub(super) fn oldest_reader(&self, working: &Working) -> Option<OldestReader> {
+        let (image, _) = working.image.as_ref()?;
+        working.pins.oldest_reader(image, self.clock.elapsed())
     }
 }

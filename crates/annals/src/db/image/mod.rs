@@ -8,13 +8,19 @@
 mod backfill;
 mod background;
 mod imager;
+mod inspection;
 mod opening;
 mod pins;
 #[cfg(feature = "testing")]
 mod proof;
+mod reading;
 mod report;
+mod shared;
 
 pub(super) use background::Background;
 pub(super) use imager::Imager;
+pub(super) use inspection::inspect;
+pub use inspection::{ImageInspection, ImageRoot};
 pub(super) use opening::Looking;
+pub(super) use reading::{Reading, Replayed, hard_position};
 pub use report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, OldestReader};

@@ -1,14 +1,15 @@
 //! Opening from the image: finding it, and whether the journal has the point that it stands for.
 //!
-//! An image that can't be used is set aside, or left where it is if this opening only reads. Either way
-//! the journal is replayed from its beginning, and somebody is told why.
+//! An image that can't be used is set aside, or left where it is by whoever doesn't have it alone. Either
+//! way the journal is replayed from its beginning, and somebody is told why.
 
+use std::io;
 use std::sync::Arc;
 
 use super::pins::Pins;
 use crate::db::progress::Watched;
 use crate::db::scan::{self, Replay};
-use crate::image::{self, Catalog, Identity, Image, Opened, Root, SetAside, Usable};
+use crate::image::{self, Catalog, Identity, Image, Opened, Root, RootPin, SetAside, Usable};
 use crate::journal::{Frame, FrameReader, Head, Point, Recovery, Survey, Verdict};
 use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Access, Clock, Directory, Storage};
@@ -41,6 +42,16 @@ pub(in crate::db) struct Begun {
     pub(in crate::db) last_clock_time: i64,
 }
 
+/// How often an opening starts over when the image moves on under its hands.
+const TRIES: usize = 100;
+
+/// What is at the image's name.
+enum Looked {
+    Nothing,
+    Pinned(Box<Usable>, RootPin),
+    SetAside(SetAside),
+}
+
 /// What is looked for, and how.
 #[derive(Clone, Copy)]
 pub(in crate::db) struct Looking<'a> {
@@ -48,6 +59,7 @@ pub(in crate::db) struct Looking<'a> {
     /// The name of the journal.
     pub(in crate::db) name: &'a str,
     pub(in crate::db) storage: &'a dyn Storage,
+    /// For writing only if no other process may write the image meanwhile.
     pub(in crate::db) access: Access,
     pub(in crate::db) clock: &'a dyn Clock,
     /// How much of the image may be kept in memory, in bytes.
@@ -81,17 +93,50 @@ impl Looking<'_> {
         if has_none {
             return Ok(found);
         }
-        match Image::open(self.directory, &found.name, &identity, self.access) {
-            Ok(Opened::Missing) => {}
-            Ok(Opened::Usable(usable)) => match self.begin(*usable, &head, &found.pins) {
-                Ok(begun) => found.begun = Some(begun),
-                Err(error) => self.set_aside(&mut found, error.to_string()),
-            },
-            Ok(Opened::SetAside(aside)) => note(&mut found, &aside),
+        match self.open_pinned(&found) {
+            Ok(Looked::Nothing) => {}
+            Ok(Looked::Pinned(usable, pin)) => {
+                let pin = found.pins.add(pin, self.clock.elapsed());
+                match self.begin(*usable, &head, pin) {
+                    Ok(begun) => found.begun = Some(begun),
+                    Err(error) => self.set_aside(&mut found, error.to_string()),
+                }
+            }
+            Ok(Looked::SetAside(aside)) => note(&mut found, &aside),
             // What can't be read now may be read later.
             Err(error) => found.notes.push(format!("the image isn't used: {error}")),
         }
         Ok(found)
+    }
+
+    /// Opens the image and pins its newest root: once that is still the newest when it is pinned, nobody
+    /// writes over what it reaches.
+    fn open_pinned(&self, found: &Found) -> Result<Looked> {
+        for _ in 0..TRIES {
+            let usable =
+                match Image::open(self.directory, &found.name, &found.identity, self.access)? {
+                    Opened::Missing => return Ok(Looked::Nothing),
+                    Opened::SetAside(aside) => return Ok(Looked::SetAside(aside)),
+                    Opened::Usable(usable) => usable,
+                };
+            let number = usable.root.number;
+            let pin = match usable.image.pin(number, self.clock) {
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => match self.access {
+                    Access::Write => RootPin::here(number),
+                    // Not a word: it is so for every opening on this system.
+                    Access::Read => return Ok(Looked::Nothing),
+                },
+                pin => pin.map_err(|error| {
+                    Error::io(format!("{}: can't pin its root", usable.image.path()), error)
+                })?,
+            };
+            if usable.image.is_newest()? {
+                return Ok(Looked::Pinned(usable, pin));
+            }
+        }
+        let shown = self.directory.display(&found.name);
+        let message = format!("{shown}: it is brought forward again and again");
+        Err(Error::new(ErrorKind::Busy, message))
     }
 
     /// Surveys the journal, and gives the store: from the image's point on, or from the beginning if there
@@ -148,7 +193,7 @@ impl Looking<'_> {
         }
     }
 
-    fn begin(&self, usable: Usable, head: &Head, pins: &Pins) -> Result<Begun> {
+    fn begin(&self, usable: Usable, head: &Head, pin: Arc<RootPin>) -> Result<Begun> {
         let Usable { image, root, catalog } = usable;
         if root.segment != head.header.segment {
             return Err(stale(&image, &root));
@@ -161,7 +206,7 @@ impl Looking<'_> {
         let pager = Arc::new(Pager::new(Arc::clone(&image) as _, self.budget, keeps));
         let (last_clock_time, view) =
             load(&catalog, &pager).map_err(|error| error.within(image.path()))?;
-        let view = view.pinned(pins.add(root.number, self.clock.elapsed()));
+        let view = view.pinned(pin);
         Ok(Begun { image, pager, root, view, last_clock_time })
     }
 

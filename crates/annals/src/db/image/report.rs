@@ -21,8 +21,9 @@ pub enum BackfillOutcome {
     Advanced,
     /// The image had the newest commit already.
     UpToDate,
-    /// The transaction that is open began before the last backfill ended, and has to end first: only
-    /// [`BackfillMode::Passive`] answers so.
+    /// The transaction that is open began before the last backfill ended, and has to end first; in shared
+    /// mode somebody writes, or brings the image forward, at this moment. Only [`BackfillMode::Passive`]
+    /// answers so.
     Postponed,
 }
 
@@ -63,11 +64,11 @@ pub struct Backfilled {
 /// Who reads an older root of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OldestReader {
-    /// The process.
-    pub pid: u32,
+    /// The process; `None` where the system doesn't tell.
+    pub pid: Option<u32>,
     /// The number of the root that it reads.
     pub root: u64,
-    /// How long ago the root was replaced by a newer one; `None` if that isn't known.
+    /// How long ago, at least, the root was replaced by a newer one; `None` if that isn't known.
     pub age: Option<Duration>,
 }
 

@@ -233,7 +233,7 @@ impl Saved {
     pub(super) fn rebase_pages(&self, pages: &mut Paged<Arc<Page>>) {
         if let Some(grown) = self.pages.get(&pages.id()) {
             let is_stored = |index, page: &_| grown.has(index, page, Arc::ptr_eq);
-            pages.rebase(&grown.base, grown.new(), is_stored);
+            pages.rebase(&grown.base, grown.places(), is_stored);
         }
     }
 
@@ -241,14 +241,14 @@ impl Saved {
     pub(super) fn rebase_longs(&self, longs: &mut Paged<Arc<[u8]>>) {
         if let Some(grown) = self.longs.get(&longs.id()) {
             let is_stored = |index, value: &_| grown.has(index, value, Arc::ptr_eq);
-            longs.rebase(&grown.base, grown.new(), is_stored);
+            longs.rebase(&grown.base, grown.places(), is_stored);
         }
     }
 }
 
 impl<T: Item> Grown<T> {
     /// Gives the places at which the base got something.
-    fn new(&self) -> impl Iterator<Item = usize> {
+    fn places(&self) -> impl Iterator<Item = usize> {
         let new = self.has.iter().filter(|(_, has)| !matches!(has, Has::Nothing));
         new.map(|(index, _)| *index)
     }

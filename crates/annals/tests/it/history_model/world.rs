@@ -187,13 +187,8 @@ impl World {
     pub(super) fn end(&mut self, end: End) {
         let database = self.database.take().unwrap();
         match end {
-            End::Close | End::Drop => {
-                self.held.clear();
-                match end {
-                    End::Close => database.close().unwrap(),
-                    _ => drop(database),
-                }
-            }
+            End::Close => database.close().unwrap(),
+            End::Drop => drop(database),
             End::Kill => self.disk = self.disk.crash_states().newest(),
             End::PowerCut => {
                 let mut rng = Rng::new(self.random.next());
