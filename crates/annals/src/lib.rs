@@ -59,10 +59,11 @@ pub use annals_schema::{
     TableNumber, Timestamp, Type, Value, ValueRef,
 };
 pub use db::{
-    BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, BlobReader, Commit, Custom, Customs,
-    Database, Examination, Fate, HeadInspection, ImageInspection, ImageRoot, Inspection,
-    OldestReader, Options, Pending, Phase, Progress, Reader, Run, Salvaged, Sink, Snapshot,
-    Transaction, examine, inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
+    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
+    Commit, Custom, Customs, Database, Examination, Fate, HeadInspection, ImageCheck,
+    ImageComparison, ImageInspection, ImageRoot, Inspection, OldestReader, Options, Pending, Phase,
+    Progress, Reader, Run, Salvaged, Sink, Snapshot, Transaction, examine, inspect, inspect_head,
+    inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "testing")]

@@ -1,5 +1,6 @@
 //! The commands of the program, one file each.
 
+pub(crate) mod backfill;
 pub(crate) mod check;
 pub(crate) mod compile;
 pub(crate) mod completions;

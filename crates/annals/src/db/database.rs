@@ -1,12 +1,13 @@
 //! The handle of an open database.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::core::{Core, Writing};
 use super::group::Group;
-use super::image::{BackfillMode, Backfilled, Background, Imager};
+use super::image::{BackfillMode, BackfillProgress, Backfilled, Background, Imager};
 use super::keeper::Keeper;
 use super::options::Options;
 use super::shared::Sharing;
@@ -217,13 +218,27 @@ impl Database {
     /// in shared mode, unless it is passive, `Busy` if another process is at it for too long. Commits and
     /// readers are not concerned, and nothing is lost.
     pub fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
+        self.backfill_watched(mode, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// Does what [`backfill`](Self::backfill) does, and tells how far it has come: at its beginning, and
+    /// after each write of a few dozen MiB. An answer of `Break` ends it; the image is as it was, and
+    /// nothing is lost.
+    ///
+    /// # Errors
+    /// As [`backfill`](Self::backfill); `Cancelled` after `Break`.
+    pub fn backfill_watched(
+        &self,
+        mode: BackfillMode,
+        watch: &mut dyn FnMut(BackfillProgress) -> ControlFlow<()>,
+    ) -> Result<Backfilled> {
         self.check_origin()?;
         if mode != BackfillMode::Passive {
             self.refuse_nesting()?;
         }
         match &self.sharing {
-            Some(sharing) => self.backfill_among_others(sharing, mode),
-            None => self.core.backfill(mode),
+            Some(sharing) => self.backfill_among_others(sharing, mode, watch),
+            None => self.core.backfill_watched(mode, watch),
         }
     }
 

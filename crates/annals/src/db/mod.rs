@@ -34,8 +34,8 @@ mod vectors;
 pub use blobs::BlobReader;
 pub use database::Database;
 pub use image::{
-    BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, ImageInspection, ImageRoot,
-    OldestReader,
+    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, ImageCheck,
+    ImageComparison, ImageInspection, ImageRoot, OldestReader,
 };
 pub use inspect::{
     Examination, HeadInspection, Inspection, examine, inspect, inspect_head, inspect_head_in,

@@ -40,7 +40,7 @@ mod walk;
 
 pub(crate) use batch::Written;
 pub(crate) use catalog::{Array, Catalog, Kind};
-pub(crate) use check::{Report, check};
+pub(crate) use check::{Report, check, slots};
 pub(crate) use create::{SetAside, image_name, set_aside};
 pub(crate) use file::Image;
 pub(crate) use format::{FANOUT, Identity, MAX_HEIGHT, Root, UNIT};
@@ -48,5 +48,6 @@ pub(crate) use node::{Entries, decode as decode_node, encode as encode_node};
 pub(crate) use open::{Opened, Usable};
 pub(crate) use pin::RootPin;
 pub(crate) use publish::{Draft, NewRoot};
+pub(crate) use roots::Slot;
 pub(crate) use stored::{Source, Stored};
 pub(crate) use walk::read_catalog;

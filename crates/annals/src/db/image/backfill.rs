@@ -14,6 +14,7 @@
 //! backfill depends on it, but that a failed flush stops the image for this handle.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
 use std::time::Duration;
@@ -21,14 +22,16 @@ use std::time::Duration;
 use super::imager::{Imager, Working};
 #[cfg(feature = "testing")]
 use super::proof;
-use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled};
+use super::report::{
+    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, Watching,
+};
 use crate::db::core::{Core, Writing};
 use crate::db::snapshot::Published;
 use crate::image::{Catalog, Draft, Image, NewRoot, RootPin, Stored, Written};
 use crate::journal::lock;
 use crate::mistakes::{Mistake, is_made};
 use crate::store::{Keep, Piece};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// How much is collected before it is written.
 const BATCH: usize = 64 << 20;
@@ -42,6 +45,9 @@ struct Drafting<'d, 'i> {
     queued: usize,
     written: Counts,
     clock: &'d Imager,
+    /// How many pages there will be, and whom to tell.
+    pages: u64,
+    watch: Watching<'d>,
 }
 
 /// What was written.
@@ -67,7 +73,21 @@ impl Drafting<'_, '_> {
         self.queue.clear();
         self.queued = 0;
         self.written.took += self.clock.clock().elapsed().saturating_sub(begun);
-        Ok(())
+        self.tell()
+    }
+
+    /// Tells how many pages have been written. Where the program wants no more, nothing was changed: what
+    /// was written lies in free space, which no root leads to.
+    fn tell(&mut self) -> Result<()> {
+        let done = self.written.pages + self.written.from_memory;
+        let progress = BackfillProgress { done, total: self.pages, bytes: self.written.bytes };
+        match (self.watch)(progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::new(
+                ErrorKind::Cancelled,
+                format!("{}: the program stopped the backfill; nothing is lost", self.image.path()),
+            )),
+        }
     }
 }
 
@@ -87,6 +107,10 @@ impl Keep for Drafting<'_, '_> {
             self.write()?;
         }
         Ok(stored)
+    }
+
+    fn expect(&mut self, items: u64) {
+        self.pages = items;
     }
 
     fn leave(&mut self, stored: Stored) {
@@ -112,6 +136,15 @@ impl<'i> Laps<'i> {
 impl Core {
     /// Brings the image forward.
     pub(in crate::db) fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
+        self.backfill_watched(mode, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// Brings the image forward, and tells how far that is after each batch.
+    pub(in crate::db) fn backfill_watched(
+        &self,
+        mode: BackfillMode,
+        watch: Watching<'_>,
+    ) -> Result<Backfilled> {
         let imager = self.imager()?;
         let mut phases = BackfillPhases::default();
         let mut laps = Laps::begin(imager);
@@ -130,25 +163,25 @@ impl Core {
             self.checkpoints.harden_all()?;
         }
         phases.harden = laps.next();
-        self.carry_out((imager, mode), &mut working, published, phases)
+        self.carry_out((imager, mode, watch), &mut working, published, phases)
     }
 
     /// Writes what is published, which the journal is hard up to, and which lies over the newest root.
     pub(super) fn carry_out(
         &self,
-        (imager, mode): (&Imager, BackfillMode),
+        (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
         working: &mut Working,
         published: Arc<Published>,
         mut phases: BackfillPhases,
     ) -> Result<Backfilled> {
-        let written = self.advance(imager, working, &published, &mut phases);
+        let written = self.advance(imager, working, &published, &mut phases, watch);
         let (counts, before) = match written {
             Ok(written) => written,
             Err(error) => {
                 if is_made(Mistake::FailedBackfillPoisons) {
                     self.checkpoints.poison("a backfill failed");
                 }
-                return Err(error.within("the image wasn't brought forward"));
+                return Err(error.within("the image wasn't brought forward; nothing is lost"));
             }
         };
         #[cfg(feature = "testing")]
@@ -178,6 +211,7 @@ impl Core {
         working: &mut Working,
         published: &Published,
         phases: &mut BackfillPhases,
+        watch: Watching<'_>,
     ) -> Result<(Counts, u64)> {
         let clock = imager.clock();
         let begun = clock.elapsed();
@@ -198,7 +232,10 @@ impl Core {
             queued: 0,
             written: Counts::default(),
             clock: imager,
+            pages: 0,
+            watch,
         };
+        drafting.tell()?;
         let mut saved = published.view.save(&pager, &mut drafting)?;
         let metadata = self.metadata(&saved.metadata);
         let catalog = Catalog { arrays: saved.arrays(), metadata }.encode();

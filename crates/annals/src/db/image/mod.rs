@@ -3,10 +3,11 @@
 //! In reading order: a [`report`] says what a backfill did; [`pins`] tell which roots are still read;
 //! [`opening`] finds the image, and whether the journal has its point; the [`imager`] knows what the image
 //! has, lets the store go on from it, and runs a [`backfill`]; the [`background`] thread asks for one when
-//! the tail has grown.
+//! the tail has grown. [`verify`] looks at an image from outside, and [`compare`]s views.
 
 mod backfill;
 mod background;
+mod compare;
 mod imager;
 mod inspection;
 mod opening;
@@ -16,6 +17,7 @@ mod proof;
 mod reading;
 mod report;
 mod shared;
+mod verify;
 
 pub(super) use background::Background;
 pub(super) use imager::Imager;
@@ -23,4 +25,7 @@ pub(super) use inspection::inspect;
 pub use inspection::{ImageInspection, ImageRoot};
 pub(super) use opening::Looking;
 pub(super) use reading::{Reading, Replayed, hard_position};
-pub use report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, OldestReader};
+pub use report::{
+    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, OldestReader,
+};
+pub use verify::{ImageCheck, ImageComparison};

@@ -27,6 +27,8 @@ pub(in crate::db) struct Found {
     pub(in crate::db) begun: Option<Begun>,
     /// The roots that views of this process read.
     pub(super) pins: Arc<Pins>,
+    /// Why the image that is there isn't used.
+    pub(in crate::db) reason: Option<String>,
     /// A sentence for each thing worth telling a person.
     pub(in crate::db) notes: Vec<String>,
 }
@@ -89,7 +91,8 @@ impl Looking<'_> {
         let name = image::image_name(self.name);
         let has_none = self.storage.has_fixed_len();
         let pins = Arc::default();
-        let mut found = Found { name, identity, begun: None, pins, notes: Vec::new() };
+        let mut found =
+            Found { name, identity, begun: None, pins, reason: None, notes: Vec::new() };
         if has_none {
             return Ok(found);
         }
@@ -104,7 +107,13 @@ impl Looking<'_> {
             }
             Ok(Looked::SetAside(aside)) => note(&mut found, &aside),
             // What can't be read now may be read later.
-            Err(error) => found.notes.push(format!("the image isn't used: {error}")),
+            Err(error) => {
+                found.notes.push(format!(
+                    "the image isn't used, the journal was replayed: {error}; nothing is lost: let this \
+                     user read and write the image, or delete it"
+                ));
+                found.reason = Some(error.to_string());
+            }
         }
         Ok(found)
     }
@@ -163,14 +172,15 @@ impl Looking<'_> {
         };
         let from = (recovery, Some(begun.root.point));
         let begin = || Replay::resume(Store::resume(begun.view.share()));
-        let reason = match scan::survey_from(storage, &shown, from, &looks_wrong, begin, visit) {
+        match scan::survey_from(storage, &shown, from, &looks_wrong, begin, visit) {
             Ok((survey, replay)) if survey.verdict() != Verdict::Damaged => {
                 return Ok((survey, replay));
             }
-            Ok((survey, _)) => survey.damage(&shown).to_string(),
             Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
-            Err(error) => error.to_string(),
-        };
+            // What it says would be wrong of a journal that is whole.
+            Ok(_) | Err(_) => {}
+        }
+        let reason = stale(&begun.image, &begun.root).to_string();
         // Whether that is the journal's fault or the image's, only all of the journal can tell.
         storage.read_again();
         let all = scan::survey(storage, &shown, recovery, looks_wrong, visit)?;
@@ -189,7 +199,10 @@ impl Looking<'_> {
         };
         match aside {
             Ok(aside) => note(found, &aside),
-            Err(error) => found.notes.push(error.to_string()),
+            Err(error) => {
+                found.notes.push(error.to_string());
+                found.reason = Some(error.to_string());
+            }
         }
     }
 
@@ -238,6 +251,7 @@ pub(super) fn load(catalog: &Catalog, pager: &Arc<Pager>) -> Result<(i64, View)>
 
 fn note(found: &mut Found, aside: &SetAside) {
     let SetAside { reason, kept_as } = aside;
+    found.reason = Some(reason.clone());
     found.notes.push(match kept_as {
         Some(kept) => format!(
             "the image was set aside as `{kept}` and the journal replayed: {reason}; nothing is lost"

@@ -11,12 +11,13 @@
 //! holds the lock of backfills. Commits of other processes go on from step 3 on, those of this one's other
 //! threads from step 4 on.
 
+use std::ops::ControlFlow;
 use std::sync::{MutexGuard, TryLockError};
 
 use super::backfill::{Laps, report};
 use super::imager::{Imager, Working};
 use super::opening::{Begun, Found, Looking};
-use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled};
+use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, Watching};
 use crate::db::core::Writing;
 use crate::db::database::Database;
 use crate::db::shared::{Sharing, replay_between};
@@ -43,6 +44,7 @@ impl Database {
         &self,
         sharing: &Sharing,
         mode: BackfillMode,
+        watch: Watching<'_>,
     ) -> Result<Backfilled> {
         let imager = self.core().imager()?;
         let (mut phases, mut laps) = (BackfillPhases::default(), Laps::begin(imager));
@@ -65,7 +67,7 @@ impl Database {
         self.end_turn();
         hardened?;
         phases.harden = laps.next();
-        self.advance_among_others(sharing, (imager, mode), &mut working, (writing, phases))
+        self.advance_among_others(sharing, (imager, mode, watch), &mut working, (writing, phases))
     }
 
     /// As the last one that has the journal open, and in its turn: brings the image forward if replaying the
@@ -83,7 +85,8 @@ impl Database {
         }
         self.checkpoints().hard()?;
         let mut working = lock(&imager.working);
-        let how = (imager, BackfillMode::Passive);
+        let watch: Watching<'_> = &mut |_| ControlFlow::Continue(());
+        let how = (imager, BackfillMode::Passive, watch);
         let phases = BackfillPhases::default();
         self.advance_among_others(sharing, how, &mut working, (writing, phases)).map(drop)
     }
@@ -92,7 +95,7 @@ impl Database {
     fn advance_among_others(
         &self,
         sharing: &Sharing,
-        (imager, mode): (&Imager, BackfillMode),
+        (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
         working: &mut Working,
         (mut writing, phases): (MutexGuard<'_, Writing>, BackfillPhases),
     ) -> Result<Backfilled> {
@@ -107,7 +110,7 @@ impl Database {
         if working.root.is_some_and(|root| root.point == published.point) {
             return Ok(report(mode, BackfillOutcome::UpToDate, working, (imager, phases)));
         }
-        self.core().carry_out((imager, mode), working, published, phases)
+        self.core().carry_out((imager, mode, watch), working, published, phases)
     }
 
     /// Begins anew from the newest root, if the image has come forward so much that it is worth it, so that

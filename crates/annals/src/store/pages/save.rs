@@ -20,6 +20,9 @@ use crate::store::pages::pager::Pager;
 
 /// Takes what a backfill writes, and learns what it leaves behind.
 pub(crate) trait Keep {
+    /// Learns, before anything is stored, how many items there will be.
+    fn expect(&mut self, _items: u64) {}
+
     /// Stores bytes: an item, or a node of a directory.
     fn store(&mut self, piece: Piece) -> Result<Stored>;
 
@@ -101,6 +104,16 @@ struct Array<T> {
 enum AnyArray {
     Pages(Array<Arc<Page>>),
     Longs(Array<Arc<[u8]>>),
+}
+
+impl AnyArray {
+    /// Tells how many items are to be stored.
+    fn items(&self) -> u64 {
+        match self {
+            Self::Pages(array) => array.items(),
+            Self::Longs(array) => array.items(),
+        }
+    }
 }
 
 /// Collects what is to be stored of a view.
@@ -203,6 +216,7 @@ impl Saver {
             pages: HashMap::new(),
             longs: HashMap::new(),
         };
+        keep.expect(self.arrays.iter().map(AnyArray::items).sum());
         for array in self.arrays {
             match array {
                 AnyArray::Pages(array) => {
@@ -281,6 +295,16 @@ fn collect<T: Item>(
 }
 
 impl<T: Item> Array<T> {
+    /// Tells how many items are to be stored: what is gone needs nothing but its entry taken away.
+    fn items(&self) -> u64 {
+        let is_stored = |content: &Content<T>| match content {
+            Content::Whole(item) => !item.is_gone(),
+            Content::Part(_) => true,
+            Content::Blank => false,
+        };
+        self.changes.iter().filter(|(_, content)| is_stored(content)).count() as u64
+    }
+
     fn store(
         self,
         pager: &Arc<Pager>,
