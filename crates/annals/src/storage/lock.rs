@@ -441,7 +441,15 @@ mod tests {
     use crate::storage::simulated::SimulatedDisk;
     use crate::storage::{Access, Directory, FileDirectory, MemoryDirectory};
 
-    const LOCKS: [Lock; 3] = [Lock::Head, Lock::Tail, Lock::Turn];
+    const LOCKS: [Lock; 7] = [
+        Lock::Head,
+        Lock::Tail,
+        Lock::Turn,
+        Lock::History,
+        Lock::Backfill,
+        Lock::Pin(1),
+        Lock::Pin(u64::MAX),
+    ];
     const HOLDS: [Hold; 2] = [Hold::Shared, Hold::Exclusive];
 
     /// Runs a test on one file of each implementation, with the locks that it has.
@@ -535,6 +543,44 @@ mod tests {
                 assert!(reader.try_lock(*lock, Hold::Shared).unwrap());
                 assert!(!writer.try_lock(*lock, Hold::Exclusive).unwrap());
             }
+        });
+    }
+
+    #[test]
+    fn anybody_can_ask_for_the_oldest_pin() {
+        on_all(|directory, locks| {
+            let open = |access| directory.open("file", access).unwrap();
+            let (asker, reader) = (open(Access::Write), open(Access::Read));
+            let oldest = |roots| asker.oldest_pin(roots);
+            if !locks.contains(&Lock::Pin(1)) {
+                assert_eq!(oldest(0..9).unwrap_err().kind(), io::ErrorKind::Unsupported);
+                return;
+            }
+            assert_eq!(oldest(0..u64::MAX).unwrap(), None);
+            let other = open(Access::Write);
+            for (handle, root) in
+                [(&reader, 7), (&other, 9), (&reader, 8), (&asker, 12), (&other, 3)]
+            {
+                assert!(handle.try_lock(Lock::Pin(root), Hold::Shared).unwrap());
+            }
+            // Other locks are none.
+            assert!(other.try_lock(Lock::Backfill, Hold::Exclusive).unwrap());
+            let all = [(0..4, Some(3)), (0..3, None), (3..9, Some(3)), (4..9, Some(7))];
+            let more = [(8..9, Some(8)), (9..10, Some(9)), (10..12, None), (10..13, Some(12))];
+            let none = [(13..u64::MAX, None), (5..5, None), (9..2, None)];
+            for (roots, found) in all.into_iter().chain(more).chain(none) {
+                assert_eq!(oldest(roots.clone()).unwrap(), found, "{roots:?}");
+            }
+            // Nobody has one that was only asked for.
+            assert!(other.try_lock(Lock::Pin(12), Hold::Shared).unwrap());
+            other.unlock(Lock::Pin(3)).unwrap();
+            assert_eq!(oldest(0..9).unwrap(), Some(7));
+            if !cfg!(windows) {
+                assert_eq!(asker.holder(Lock::Pin(8)), Some(std::process::id()));
+                assert_eq!(asker.holder(Lock::Pin(10)), None);
+            }
+            drop(reader);
+            assert_eq!(oldest(0..u64::MAX).unwrap(), Some(9));
         });
     }
 

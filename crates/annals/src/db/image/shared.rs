@@ -62,6 +62,7 @@ impl Database {
             false if self.try_to_take_turn(&mut writing)? => {}
             false => return postponed(&working, phases),
         }
+        self.core().forget_image_error();
         phases.wait = laps.next();
         let hardened = self.group().settle().and_then(|()| self.checkpoints().hard());
         self.end_turn();
@@ -150,7 +151,11 @@ impl Database {
         };
         let mut found = looking.find()?;
         let end = writing.writer.committed();
-        let store = match self.replay_from(&mut found, &looking, end)? {
+        let replayed = self.replay_from(&mut found, &looking, end);
+        for note in std::mem::take(&mut found.notes) {
+            self.core().note_image_error(&Error::corrupt(note));
+        }
+        let store = match replayed {
             Some(store) => store,
             None if access == Access::Read => return Ok(()),
             None if writing.store.view().root() == 0 => {
@@ -165,9 +170,6 @@ impl Database {
         writing.store = store;
         imager.begin_anew(working, &found);
         self.group().replace(writing.store.republish());
-        for note in found.notes {
-            self.core().note_image_error(&Error::corrupt(note));
-        }
         Ok(())
     }
 
@@ -185,23 +187,18 @@ impl Database {
     }
 
     /// Replays from the root that was found, if there is one that can be used.
-    fn replay_from(
-        &self,
-        found: &mut Found,
-        looking: &Looking<'_>,
-        end: Point,
-    ) -> Result<Option<Store>> {
-        let Some(Begun { root, view, .. }) = &found.begun else { return Ok(None) };
+    fn replay_from(&self, found: &mut Found, looking: &Looking<'_>, end: Point) -> Option<Store> {
+        let Begun { root, view, .. } = found.begun.as_ref()?;
         let (from, store) = (root.point, Store::resume(view.share()));
         let replayed = match from.position <= end.position {
             true => self.replay(store, (from, end)),
             false => Err(Error::corrupt("it is ahead of the journal")),
         };
         match replayed {
-            Ok(store) => Ok(Some(store)),
+            Ok(store) => Some(store),
             Err(error) => {
                 looking.set_aside(found, error.to_string());
-                Ok(None)
+                None
             }
         }
     }

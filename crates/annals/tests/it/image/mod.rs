@@ -1,5 +1,9 @@
 //! The image: opening from it gives what replay gives, whatever was done before and after.
 
+mod document;
+mod shared;
+mod users;
+
 use std::path::Path;
 
 use annals::{BackfillMode, BackfillOutcome, Database, FieldNumber, Options, RowId, TableNumber};
