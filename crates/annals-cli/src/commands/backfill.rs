@@ -97,8 +97,7 @@ fn pages(done: &Backfilled) -> String {
 
 fn reader(reader: Option<&OldestReader>) -> String {
     let Some(reader) = reader else { return "oldest reader: none of an older root".to_owned() };
-    let pid: Option<u32> = reader.pid.into();
-    let pid = pid.map_or("a process".to_owned(), |pid| format!("process {pid}"));
+    let pid = reader.pid.map_or("a process".to_owned(), |pid| format!("process {pid}"));
     let age = reader.age.map(|age| format!(", replaced {} ago", time(age))).unwrap_or_default();
     let root = reader.root;
     format!("oldest reader: {pid} reads root {root}{age}: its space isn't used again before")
@@ -183,7 +182,7 @@ mod tests {
         assert!(lines(&done).contains(&"oldest reader: none of an older root".to_owned()));
         assert_eq!(object("f", &done)["oldest_reader"], Value::Null);
         let age = Some(Duration::from_millis(1500));
-        done.oldest_reader = Some(OldestReader { pid: 7.into(), root: 3, age });
+        done.oldest_reader = Some(OldestReader { pid: Some(7), root: 3, age });
         assert!(lines(&done).contains(
             &"oldest reader: process 7 reads root 3, replaced 1.5 s ago: its space isn't used again before"
                 .to_owned()

@@ -125,20 +125,22 @@ impl Space {
     /// opening may take, the newest last, `pinned` those that somebody reads.
     pub(super) fn begin(&mut self, on_disk: &[u64], pinned: &[u64]) {
         debug_assert!(self.given.is_empty() && self.released.is_empty());
-        let mut roots = [on_disk, pinned].concat();
-        if is_made(Mistake::PinnedRootWrittenOver) {
-            roots.retain(|root| on_disk.contains(root));
-        }
-        if is_made(Mistake::OlderRootWrittenOver) {
-            roots.clear();
-        }
+        let last = on_disk.len().saturating_sub(1);
+        let on_disk_before = match is_made(Mistake::OlderRootWrittenOver) {
+            true => &[],
+            false => on_disk.split_at(last).0,
+        };
+        let read = if is_made(Mistake::PinnedRootWrittenOver) { &[] } else { pinned };
+        let mut roots = [on_disk_before, on_disk.split_at(last).1, read].concat();
         roots.sort_unstable();
         let Self { waiting, used, .. } = self;
         for waiting in &mut *waiting {
             let last = roots.iter().rev().find(|root| **root < waiting.root);
-            let is_read = |first: u64| last.is_some_and(|last| first <= *last);
+            let is_read = |first: u64| {
+                last.is_some_and(|last| first <= *last) || is_made(Mistake::FreedSpaceForgotten)
+            };
             waiting.units.retain(|(extent, first)| {
-                let is_read = is_read(*first) || is_made(Mistake::FreedSpaceForgotten);
+                let is_read = is_read(*first);
                 if !is_read {
                     used.give_back(*extent);
                 }

@@ -6,8 +6,7 @@
 
 use std::sync::Arc;
 
-use annals_schema::Blob;
-
+use super::compare;
 use super::imager::Working;
 use super::opening::load;
 use crate::image::{Image, Root, read_catalog};
@@ -31,7 +30,7 @@ pub(super) fn compare(working: &Working, view: &View) {
     let number = root.number;
     match told {
         Ok(None) => {}
-        Ok(Some(what)) => panic!("root {number} of the image has another {what} than its view"),
+        Ok(Some(what)) => panic!("root {number} of the image and its view differ in {what}"),
         Err(error) if error.kind() == ErrorKind::Io => {}
         Err(error) => panic!("root {number} of the image can't be read: {error}"),
     }
@@ -42,53 +41,6 @@ fn difference(image: &Arc<Image>, root: &Root, view: &View) -> Result<Option<Str
     let pager = Arc::new(Pager::new(Arc::clone(image) as _, u64::MAX, true));
     let catalog = read_catalog(&**image, root)?;
     let (_, loaded) = load(&catalog, &pager)?;
-    if loaded.schema() != view.schema() {
-        return Ok(Some("schema".to_owned()));
-    }
     loaded.check()?;
-    for table in view.schema().tables() {
-        let (a, b) = (loaded.table(table.number)?, view.table(table.number)?);
-        if (a.len(), a.next_id()) != (b.len(), b.next_id()) {
-            return Ok(Some(format!("number of rows, or next id, of `{}`", table.name)));
-        }
-        for (a, b) in a.rows().zip(b.rows()) {
-            let (a, b) = (a?, b?);
-            let is_same = |number| a.value(number) == b.value(number);
-            if a.id() != b.id() || !table.fields.iter().all(|field| is_same(field.number)) {
-                return Ok(Some(format!("row {} of `{}`", b.id().0, table.name)));
-            }
-        }
-    }
-    for index in view.schema().indexes() {
-        let (a, b) = (loaded.index(index.number)?.rows(), view.index(index.number)?.rows());
-        for (a, b) in a.zip(b) {
-            if a?.id() != b?.id() {
-                return Ok(Some(format!("order of `{}`", index.name)));
-            }
-        }
-    }
-    blobs(&loaded, view)
-}
-
-/// Compares where the pieces of all blobs are.
-fn blobs(loaded: &View, view: &View) -> Result<Option<String>> {
-    for blob in (1..).map(Blob) {
-        let (len, mut offset) = (view.blob_len(blob)?, 0);
-        if loaded.blob_len(blob)? != len {
-            return Ok(Some(format!("length of blob {}", blob.0)));
-        }
-        if len.is_none() {
-            break;
-        }
-        while let Some(piece) = view.blob_piece(blob, offset)? {
-            if loaded.blob_piece(blob, offset)? != Some(piece) {
-                return Ok(Some(format!("piece of blob {} at {offset}", blob.0)));
-            }
-            if piece.len == 0 {
-                break;
-            }
-            offset = piece.offset + u64::from(piece.len);
-        }
-    }
-    Ok(None)
+    compare::difference(&loaded, view)
 }

@@ -179,7 +179,7 @@ fn power_cut_in_long_transactions() {
 
 #[test]
 fn power_cut_while_the_image_advances() {
-    let kind = Kind { workloads: "imaged", count: [6, 120], effort: SHORT };
+    let kind = Kind { workloads: "imaged", count: [5, 120], effort: SHORT };
     explore("images, power cuts", &kind, Explorer::power);
 }
 
@@ -191,13 +191,14 @@ fn process_killed_while_the_image_advances() {
 
 #[test]
 fn operations_fail_while_the_image_advances() {
-    let kind = Kind { workloads: "imaged", count: [4, 60], effort: SHORT };
+    let kind = Kind { workloads: "imaged", count: [2, 60], effort: SHORT };
     explore("images, faults", &kind, Explorer::faults);
 }
 
 #[test]
 fn reads_go_wrong_while_the_image_advances() {
-    let kind = Kind { workloads: "imaged", count: [4, 60], effort: SHORT };
+    let reads = |effort: Effort| Effort { reads: 200, ..effort };
+    let kind = Kind { workloads: "imaged", count: [4, 60], effort: SHORT.map(reads) };
     explore("images, reads", &kind, Explorer::reads);
 }
 
