@@ -103,9 +103,10 @@ impl Core {
     pub(super) fn backfill_at_close(&self) -> Result<()> {
         let Some((position, _)) = self.image_state() else { return Ok(()) };
         match self.is_backfill_worth_it_at_close(position) {
-            true => self.backfill(BackfillMode::Passive).map(drop),
-            false => Ok(()),
-        }
+            true => self.backfill(BackfillMode::Passive)?,
+            false => return Ok(()),
+        };
+        self.imager()?.shrink()
     }
 
     /// Tells whether an image that stands at this position, 0 if there is none, would make the next opening

@@ -311,7 +311,7 @@ impl Explorer {
 
     /// Opens the same state again and again; each time the power goes off one operation later, or
     /// that operation fails. This is crash number `depth + 1`.
-    fn again(
+    pub(super) fn again(
         &self,
         place: &str,
         make: Make<'_>,

@@ -131,6 +131,22 @@ fn an_image_of_another_journal_is_set_aside() {
 }
 
 #[test]
+fn power_cut_while_an_image_is_set_aside() {
+    let (mut world, mut another) = (world(1), self::world(2));
+    close(&mut world);
+    close(&mut another);
+    let (journal, image) = (content(&world, NAME), content(&another, IMAGE));
+    let make = || machine(&[(NAME, &journal), (IMAGE, &image)]);
+    let (explorer, history) = (Explorer::new(DEFAULT), &world.history);
+    let at_least = history.acknowledged();
+    let Some(operations) = explorer.state("foreign", &make, history, at_least).unwrap() else {
+        return;
+    };
+    explorer.again("foreign", &make, history, (at_least, operations), 1).unwrap();
+    assert!(explorer.states() > 50, "only {} states", explorer.states());
+}
+
+#[test]
 fn an_image_of_a_later_state_than_the_journal_s_is_set_aside() {
     let mut world = world(1);
     step(&mut world, Step::Reopen);
