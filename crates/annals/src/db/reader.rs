@@ -58,7 +58,8 @@ impl Reader {
         let (storage, shown) = open_to_read(directory, name)?;
         let watched = Watched::new(&*storage, options.watch.as_ref());
         let (reading, beginning) =
-            Reading::open((directory.again(), name), &watched, (options.budget(), hard_only))?;
+            Reading::open((directory.again(), name), &watched, (options.budget(), hard_only))
+                .map_err(|error| watched.explain(error, &shown))?;
         let is_doubtful = !beginning.survey.doubtful.is_empty();
         let Replayed { store, view, point, began } = beginning.replayed;
         let file = Arc::new(JournalFile { storage, name: shown });
