@@ -26,7 +26,7 @@ fn workloads_of<'a>(figures: &'a [serde_json::Value], engine: &str) -> Vec<&'a s
 
 #[test]
 fn every_engine_opens_after_a_close_and_after_a_kill() {
-    let few = ["--rows", "300", "--appended", "150", "--updated", "150", "--turns", "1"];
+    let few = ["--rows", "300", "--appended", "150", "--updated", "150", "--turns", "2"];
     let figures = figures(&[&["open"], &few[..]].concat());
     for engine in ENGINES {
         let workloads = workloads_of(&figures, engine);
