@@ -95,6 +95,11 @@ impl<T: Item> Base<T> {
         Self { root: root.stored.map(link), height: root.height, pager, check }
     }
 
+    /// Tells whether what is loaded of it stays.
+    pub(in crate::store) fn keeps(&self) -> bool {
+        self.pager.keeps()
+    }
+
     /// Tells where the root is.
     pub(in crate::store) fn root(&self) -> BaseRoot {
         BaseRoot { height: self.height, stored: self.root.as_ref().map(|link| link.stored) }
