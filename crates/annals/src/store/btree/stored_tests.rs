@@ -107,8 +107,10 @@ fn what_did_not_change_is_not_stored_again() {
     }
     epoch.advance();
     let saved = image.save(&pager, |out| tree.save(out));
+    let taken = tree.memory();
     tree.rebase(&saved);
-    assert!(tree.memory() < 20_000, "{} bytes", tree.memory());
+    // What was stored stays near, and is there once.
+    assert!(tree.memory() <= taken, "{} bytes of {taken}", tree.memory());
     let (before, read) = (image.live(), pager.loaded());
     assert!(tree.remove(b"00000500", &epoch).unwrap());
     epoch.advance();
