@@ -57,10 +57,14 @@ pub use annals_schema::{
     TableNumber, Timestamp, Type, Value, ValueRef,
 };
 pub use db::{
-    BlobReader, Commit, Custom, Customs, Database, Examination, Fate, HeadInspection, Inspection,
-    Options, Pending, Phase, Progress, Reader, Run, Salvaged, Sink, Snapshot, Transaction, examine,
-    inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
+    BlobReader, Commit, Custom, Customs, Database, Examination, Fate, Forgotten, HeadInspection,
+    Inspection, Older, Options, Pending, Phase, Progress, Reader, Restarted, Run, Salvaged, Sink,
+    Snapshot, Transaction, examine, inspect, inspect_head, inspect_head_in, inspect_in, scan,
+    scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
-pub use journal::{Committed, Copies, Cut, Level, Point, Recovered, Recovery, Skipped};
+pub use journal::{
+    Committed, Copies, Cut, Level, Plan, Point, Recovered, Recovery, Retention, SegmentFacts,
+    Skipped, plan,
+};
 pub use store::{Cell, Dangling, IndexCursor, IndexRows, IndexView, Row, Rows, TableView, View};

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::group::Group;
 use super::keeper::Keeper;
 use super::options::Options;
+use super::segment::{Current, JournalFile, Segment};
 use super::shared::Sharing;
-use super::snapshot::{JournalFile, Snapshot};
+use super::snapshot::Snapshot;
 use super::transaction::Transaction;
 use crate::journal::{Checkpoints, Level, Point, Recovered, Writer, lock};
 use crate::storage::{Clock, Lock, Origin};
@@ -30,14 +31,16 @@ pub struct Database {
     writing: Mutex<Writing>,
     /// The thread that has a transaction open, as [`this_thread`] names it; 0: none.
     owner: AtomicUsize,
-    checkpoints: Arc<Checkpoints>,
-    file: Arc<JournalFile>,
+    segment: Arc<Current>,
+    /// The files of earlier segments, as long as snapshots have them.
+    retired: Mutex<Vec<Weak<JournalFile>>>,
     keeper: Option<Keeper>,
     recovered: Recovered,
     /// What was recovered since, because another process had been interrupted.
     later_recoveries: Mutex<Vec<Recovered>>,
     sharing: Option<Sharing>,
     level: Level,
+    pub(super) clock: Arc<dyn Clock>,
     closed: bool,
     origin: Origin,
     /// Whether a program's typed code relies on the schema.
@@ -49,12 +52,14 @@ pub struct Database {
 pub(super) struct Writing {
     pub(super) writer: Writer,
     pub(super) store: Store,
+    /// The file that `writer` writes, with those before it.
+    pub(super) file: Arc<JournalFile>,
 }
 
 /// What an open database is made of.
 pub(super) struct Setup {
     pub(super) writer: Writer,
-    pub(super) checkpoints: Arc<Checkpoints>,
+    pub(super) segment: Segment,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) store: Store,
     pub(super) view: Arc<View>,
@@ -69,23 +74,21 @@ impl Database {
     pub(super) fn new(setup: Setup) -> Self {
         // Outside of its turn a process may not write, not even what nobody waits for.
         let background = setup.background && setup.sharing.is_none();
-        let keeper = background.then(|| Keeper::new(Arc::clone(&setup.checkpoints)));
-        let file = Arc::new(JournalFile {
-            storage: Arc::clone(&setup.checkpoints.storage),
-            name: setup.checkpoints.name.clone(),
-        });
-        let checkpoints = Arc::clone(&setup.checkpoints);
-        let mut group = Group::new(checkpoints, setup.clock, Arc::clone(&file), setup.view);
+        let file = Arc::clone(&setup.segment.file);
+        let segment = Arc::new(Current::from_pointee(setup.segment));
+        let keeper = background.then(|| Keeper::new(Arc::clone(&segment)));
+        let mut group = Group::new(Arc::clone(&segment), Arc::clone(&setup.clock), setup.view);
         if setup.sharing.is_some() {
             // One turn, one commit: none can come while another is waited for.
             group = group.without_patience();
         }
         Self {
             group,
-            file,
-            writing: Mutex::new(Writing { writer: setup.writer, store: setup.store }),
+            segment,
+            retired: Mutex::default(),
+            clock: setup.clock,
+            writing: Mutex::new(Writing { writer: setup.writer, store: setup.store, file }),
             owner: AtomicUsize::new(0),
-            checkpoints: setup.checkpoints,
             keeper,
             recovered: setup.recovered,
             later_recoveries: Mutex::default(),
@@ -182,7 +185,7 @@ impl Database {
     pub fn soft_checkpoint(&self) -> Result<Point> {
         self.check_origin()?;
         self.group.settle()?;
-        self.in_turn(|| self.checkpoints.soft())
+        self.in_turn(|| self.checkpoints().soft())
     }
 
     /// Makes a hard checkpoint: everything committed is flushed to permanent storage, and then a slot
@@ -195,7 +198,7 @@ impl Database {
     pub fn hard_checkpoint(&self) -> Result<Point> {
         self.check_origin()?;
         self.group.settle()?;
-        self.in_turn(|| self.checkpoints.hard())
+        self.in_turn(|| self.checkpoints().hard())
     }
 
     /// Makes a hard checkpoint, gives back the space that was filled ahead, and closes. The next
@@ -215,22 +218,29 @@ impl Database {
     #[cfg(feature = "testing")]
     pub fn rest(&self) -> Result<()> {
         self.in_turn(|| {
-            self.checkpoints.prefill()?;
-            self.checkpoints.tell()?;
-            self.checkpoints.advance_slot()
+            let checkpoints = self.checkpoints();
+            checkpoints.prefill()?;
+            checkpoints.tell()?;
+            checkpoints.advance_slot()
         })
     }
 
-    pub(super) fn checkpoints(&self) -> &Checkpoints {
-        &self.checkpoints
+    /// Gives how far the segment is that is written now.
+    pub(super) fn checkpoints(&self) -> Arc<Checkpoints> {
+        Arc::clone(&self.segment.load().checkpoints)
+    }
+
+    /// Gives the segment that is written now; it changes only while the writer's lock is held.
+    pub(super) const fn segment(&self) -> &Arc<Current> {
+        &self.segment
     }
 
     pub(super) const fn writing(&self) -> &Mutex<Writing> {
         &self.writing
     }
 
-    pub(super) fn file(&self) -> &JournalFile {
-        &self.file
+    pub(super) fn file(&self) -> Arc<JournalFile> {
+        Arc::clone(&self.segment.load().file)
     }
 
     pub(super) const fn sharing(&self) -> Option<&Sharing> {
@@ -254,7 +264,7 @@ impl Database {
 
     #[cold]
     fn forked(&self, error: &std::io::Error) -> Error {
-        Error::new(ErrorKind::Poisoned, format!("{}: {error}", self.file.name))
+        Error::new(ErrorKind::Poisoned, format!("{}: {error}", self.file().name))
     }
 
     /// Gives what acknowledges commits.
@@ -265,7 +275,7 @@ impl Database {
     /// Makes everything that is written durable.
     pub(super) fn harden(&self) -> Result<()> {
         self.group.settle()?;
-        self.checkpoints.harden_all()
+        self.checkpoints().harden_all()
     }
 
     /// Notes that a transaction has been written, or has ended otherwise: the next may begin.
@@ -276,6 +286,16 @@ impl Database {
         self.end_turn();
         self.owner.store(0, Ordering::Relaxed);
         self.group.leave();
+    }
+
+    /// Gives the files of earlier segments, as long as snapshots have them.
+    pub(super) const fn retired(&self) -> &Mutex<Vec<Weak<JournalFile>>> {
+        &self.retired
+    }
+
+    /// Keeps the background work from doing anything as long as what this gives is held.
+    pub(super) fn pause_keeper(&self) -> Option<MutexGuard<'_, ()>> {
+        self.keeper.as_ref().map(Keeper::pause)
     }
 
     /// Lets the background work know that something was committed.
@@ -298,14 +318,15 @@ impl Database {
         if let Some(keeper) = keeper {
             keeper.stop();
         }
-        let closed = match self.checkpoints.check_usable() {
+        let checkpoints = self.checkpoints();
+        let closed = match checkpoints.check_usable() {
             // In shared mode that was told at the end of the turn.
             Err(error) if self.sharing.is_some() => Err(error),
             Err(error) => {
                 // Tells the next one to open that the last flush failed; no matter if it can't. Where others
                 // write too that was told in the turn in which it failed.
                 if self.sharing.is_none() {
-                    let _ = self.checkpoints.tell();
+                    let _ = checkpoints.tell();
                 }
                 Err(Error::new(ErrorKind::Poisoned, error.to_string()))
             }
@@ -313,10 +334,13 @@ impl Database {
             Ok(()) => self.close_journal(),
         };
         // Snapshots keep the file open, to read blobs; they must not keep others from writing.
-        let unlocked = self.file.storage.unlock(Lock::Head);
-        closed.and(unlocked.map_err(|error| {
-            Error::io(format!("{}: can't let go of its lock", self.file.name), error)
-        }))
+        let file = self.file();
+        let unlocked = file.storage.unlock(Lock::Head);
+        closed.and(
+            unlocked.map_err(|error| {
+                Error::io(format!("{}: can't let go of its lock", file.name), error)
+            }),
+        )
     }
 }
 
@@ -327,7 +351,7 @@ impl Database {
         let writing = self.writing.get_mut().unwrap_or_else(PoisonError::into_inner);
         writing.writer.rollback()?;
         self.group.settle()?;
-        self.checkpoints.close()
+        self.checkpoints().close()
     }
 }
 

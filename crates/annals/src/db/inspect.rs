@@ -8,12 +8,15 @@ use std::sync::Arc;
 use annals_schema::Timestamp;
 
 use super::options::{Options, locate};
+use super::past::{Opened, Past};
 use super::progress::Watched;
 use super::scan::{self, Replay, is_damaged, open_to_read};
-use super::snapshot::{JournalFile, Published, Snapshot};
+use super::segment::JournalFile;
+use super::snapshot::{Published, Snapshot};
 use crate::journal::format::{Header, Live, Slot};
-use crate::journal::{Committed, Copies, Frame, Point, Recovery, Survey};
-use crate::storage::{self, Directory, Storage};
+use crate::journal::segments::Kept;
+use crate::journal::{Committed, Copies, Frame, Point, Recovery, Rule, Survey};
+use crate::storage::{self, Directory};
 use crate::{Error, ErrorKind, Result};
 
 /// What the first 16 KiB of a journal file say.
@@ -156,8 +159,9 @@ pub fn inspect_in(directory: &dyn Directory, name: &str) -> Result<Inspection> {
     let (storage, shown) = open_to_read(directory, name)?;
     let watched = Watched::new(&*storage, None);
     // Damage that another process's writing pretends is gone at the next look.
+    let rule = Rule::new(Recovery::Checked);
     let (survey, ()) =
-        scan::survey(&watched, &shown, Recovery::Checked, is_damaged, |(), _, _| Ok(()))?;
+        scan::survey(&watched, &shown, rule, || Ok(()), is_damaged, |(), _, _| Ok(()))?;
     Ok(inspection(&survey, &shown))
 }
 
@@ -175,32 +179,39 @@ pub fn examine(path: impl AsRef<Path>) -> Result<Examination> {
 
 /// Examines a file that is open for reading.
 pub(super) fn examine_storage(
-    storage: Arc<dyn Storage>,
-    shown: &str,
+    (directory, name): (&dyn Directory, &str),
+    opened: &Opened,
     options: &Options,
 ) -> Result<Examination> {
-    let watched = Watched::new(&*storage, options.watch.as_ref());
+    let Opened { storage, shown, past } = opened;
+    let watched = Watched::new(&**storage, options.watch.as_ref());
     let (survey, mut state) = scan::survey(
         &watched,
         shown,
-        options.recovery,
+        Rule::new(options.recovery),
+        || State::begin(past, options),
         is_damaged,
         |state: &mut State, frame, end| {
-            state.frame(frame, end, shown);
+            if !past.as_ref().is_ok_and(|past| past.is_repeated(frame)) {
+                state.frame(frame, end, shown);
+            }
             Ok(())
         },
     )?;
     state.count(survey.end.position);
+    let first = state.first.filter(|first| first.position <= survey.end.position);
     let problem = state.problem.filter(|(at, _)| *at < survey.end.position).map(|(_, why)| why);
     let replay = if problem.is_some() { Replay::default() } else { state.replay };
     let (_, view) = replay.finish();
-    let file = Arc::new(JournalFile { storage: Arc::clone(&storage), name: shown.to_owned() });
+    let segment = survey.head.header.segment;
+    let file = JournalFile::new(Arc::clone(storage), segment, directory.again(), name);
+    let file = Arc::new(file);
     let published = Published { view, point: survey.end, file };
     Ok(Examination {
         inspection: inspection(&survey, shown),
         snapshot: Snapshot::new(Arc::new(published)),
         events: state.events,
-        first: state.first.filter(|first| first.position <= survey.end.position),
+        first: state.first_kept.or(first),
         problem,
     })
 }
@@ -210,6 +221,8 @@ pub(super) fn examine_storage(
 struct State {
     replay: Replay,
     first: Option<Committed>,
+    /// The first one in the segments before the file.
+    first_kept: Option<Committed>,
     /// Events of the transactions that count.
     events: u64,
     /// Ends of commits that don't count yet, with the number of events since the one before.
@@ -220,6 +233,32 @@ struct State {
 }
 
 impl State {
+    /// Begins with what the segments before the file hold.
+    fn begin(past: &Result<Past>, options: &Options) -> Result<Self> {
+        let mut state = Self::default();
+        let past = match past {
+            Ok(past) => past,
+            Err(error) => {
+                state.problem = Some((0, error.to_string()));
+                return Ok(state);
+            }
+        };
+        let begin = |state: &mut Self, kept: &Kept| state.replay.begin(&kept.head.header);
+        let read = past.read(options.watch.as_ref(), &mut state, begin, |state, frame, shown| {
+            state.frame(frame, u64::MAX, shown);
+            Ok(())
+        });
+        match read {
+            Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
+            Err(error) => state.problem = Some((0, error.to_string())),
+            // Whatever is before the file counts.
+            Ok(()) => state.problem = state.problem.map(|(_, why)| (0, why)),
+        }
+        state.first_kept = state.first.take();
+        state.replay.begin(past.header());
+        Ok(state)
+    }
+
     fn frame(&mut self, frame: &Frame<'_>, end: u64, shown: &str) {
         if self.problem.is_none() {
             match self.replay.frame(frame, end, shown) {

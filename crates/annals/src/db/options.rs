@@ -10,15 +10,19 @@ use annals_schema::Schema;
 use super::acquire::Acquired;
 use super::careful::{Before, Careful};
 use super::database::{Database, Setup};
+use super::past::Past;
 use super::progress::{Watch, Watched};
 use super::reader::Reader;
 use super::scan::{self, Replay};
+use super::segment::{JournalFile, Segment};
 use super::shared::Sharing;
 use super::turns::Turns;
 use super::upgrade::{self, Customs};
-use crate::journal::{self, Checkpoints, Level, Recovery, Verdict};
+use crate::journal::{
+    self, Checkpoints, Head, Level, Mistake, Recovery, Rule, Survey, Verdict, is_made, segments,
+};
 use crate::storage::{Clock, Directory, FileDirectory, SystemClock};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// How to open a database: the commit level, what to do after an unclean end, and whether to create
 /// what is missing.
@@ -139,7 +143,7 @@ impl Options {
 
     /// Opens or creates a database for reading and writing, whatever its schema.
     ///
-    /// Cost: reads the journal once.
+    /// Cost: reads the journal once, all segments of it from the last one on that begins with the state.
     ///
     /// # Errors
     /// `Busy`, naming the process that has it open; `NotFound`; `NotAJournal`; `Unsupported`;
@@ -220,18 +224,10 @@ impl Options {
         clock: Arc<dyn Clock>,
     ) -> Result<Database> {
         self.check()?;
-        let Acquired { storage, is_new, others } = self.acquire(&*directory, name, &clock)?;
         let shown = directory.display(name);
-        let watched = Watched::new(&*storage, self.watch.as_ref());
-        // Nothing is cut, or called damaged, for one wrong read.
-        let recovery = if others { self.recovery.among_others() } else { self.recovery };
-        let (survey, replay) = scan::survey(
-            &watched,
-            &shown,
-            recovery,
-            scan::looks_wrong,
-            |replay: &mut Replay, frame, end| replay.frame(frame, end, &shown).map(drop),
-        )?;
+        let Newest { acquired, survey, replay, recovery } =
+            self.open_newest(&*directory, name, &clock)?;
+        let Acquired { storage, is_new, others } = acquired;
         let joins = others && survey.is_told() && survey.verdict() == Verdict::Whole;
         let settled = match joins {
             true => journal::join(&survey),
@@ -241,12 +237,8 @@ impl Options {
                 careful.settle(self, &*storage, is_new)?
             }
         };
-        let is_empty = survey.end == survey.head.start();
-        if !is_new && !others && is_empty && !survey.has_fixed_len {
-            // Whoever created it may have died before its name was durable.
-            journal::keep_name(&*directory, name).map_err(|error| {
-                Error::io(format!("{shown}: was empty, and its name can't be made durable"), error)
-            })?;
+        if !is_new && !others && !survey.has_fixed_len {
+            keep_name(&*directory, name, &survey)?;
         }
         let (store, view) = replay.finish();
         let mut checkpoints = Checkpoints::new(
@@ -257,8 +249,7 @@ impl Options {
             &settled,
         );
         let sharing = self.shared.then(|| Sharing {
-            turns: Turns::new(&storage, &clock, &shown, self.lock_timeout),
-            directory,
+            directory: Arc::clone(&directory),
             file: name.to_owned(),
             recovery: self.recovery.among_others(),
             is_outdated: AtomicBool::new(false),
@@ -268,19 +259,21 @@ impl Options {
             checkpoints = checkpoints.share(hard.unwrap_or(survey.end));
         }
         checkpoints.tell()?;
-        if let Some(sharing) = &sharing {
-            sharing.turns.end();
-        }
+        let turns = self.shared.then(|| Turns::new(&storage, &clock, &shown, self.lock_timeout));
+        let file = JournalFile::new(storage, survey.head.header.segment, directory, name);
         let checkpoints = Arc::new(checkpoints);
+        let segment =
+            Segment { checkpoints: Arc::clone(&checkpoints), file: Arc::new(file), turns };
+        segment.end_turn();
         Ok(Database::new(Setup {
             writer: journal::Writer::new(
-                Arc::clone(&checkpoints),
+                checkpoints,
                 Arc::clone(&clock),
                 survey.last_clock_time,
                 self.sector,
             ),
             clock,
-            checkpoints,
+            segment,
             store,
             view,
             recovered: settled.recovered,
@@ -288,6 +281,49 @@ impl Options {
             background: self.background,
             sharing,
         }))
+    }
+
+    /// Gets hold of the newest segment and reads all that is needed to know its state; ends a restart
+    /// before that was interrupted.
+    fn open_newest(
+        &self,
+        directory: &dyn Directory,
+        name: &str,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Newest> {
+        let shown = directory.display(name);
+        for _ in 0..TRIES {
+            let acquired = self.acquire(directory, name, clock)?;
+            let Acquired { storage, others, .. } = &acquired;
+            let watched = Watched::new(&**storage, self.watch.as_ref());
+            let header = Head::read(&watched, &shown)?.header;
+            let past = Past::needed(directory, name, &header)?;
+            // Nothing is cut, or called damaged, for one wrong read.
+            let recovery = if *others { self.recovery.among_others() } else { self.recovery };
+            let begin = || {
+                let mut replay = Replay::default();
+                past.replay(&mut replay, self.watch.as_ref()).map(|()| replay)
+            };
+            let (survey, replay) = scan::survey(
+                &watched,
+                &shown,
+                Rule::new(recovery).behind(past.point()),
+                begin,
+                scan::looks_wrong,
+                |replay: &mut Replay, frame, end| match past.is_repeated(frame) {
+                    true => Ok(()),
+                    false => replay.frame(frame, end, &shown).map(drop),
+                },
+            )?;
+            let Some(seal) = &survey.sealed else {
+                return Ok(Newest { acquired, survey, replay, recovery });
+            };
+            journal::refuse(&shown, &survey, recovery)?;
+            let place = (&**storage, &survey, seal);
+            segments::finish(directory, name, place, &**clock, self.shared)?;
+        }
+        let message = format!("{shown}: it is restarted again and again; try later");
+        Err(Error::new(ErrorKind::Busy, message))
     }
 
     /// Opens an existing database for reading only: takes no lock and writes nothing. What is being
@@ -320,6 +356,36 @@ impl Options {
             self.sector
         )))
     }
+}
+
+/// How often opening starts over when it finds a segment that was sealed.
+const TRIES: usize = 100;
+
+/// The newest segment, read.
+struct Newest {
+    acquired: Acquired,
+    survey: Survey,
+    replay: Replay,
+    recovery: Recovery,
+}
+
+/// Makes the name of a segment durable in which nothing was committed yet: whoever gave it that may have
+/// ended before it was.
+fn keep_name(directory: &dyn Directory, name: &str, survey: &Survey) -> Result<()> {
+    let header = &survey.head.header;
+    let is_empty = survey.end == survey.head.start();
+    let flushed = match header.segment {
+        0 if is_empty => journal::keep_name(directory, name),
+        // The state that it begins with was not committed there.
+        1.. if survey.end.txid <= header.first_txid && !is_made(Mistake::RestartNotFlushed) => {
+            directory.flush()
+        }
+        _ => Ok(()),
+    };
+    flushed.map_err(|error| {
+        let shown = directory.display(name);
+        Error::io(format!("{shown}: was empty, and its name can't be made durable"), error)
+    })
 }
 
 /// Splits a path into a directory and a name in it.

@@ -139,4 +139,8 @@ impl Storage for Watched<'_> {
     fn is_linked(&self) -> io::Result<bool> {
         self.storage.is_linked()
     }
+
+    fn renamed(&self, name: &str) {
+        self.storage.renamed(name);
+    }
 }

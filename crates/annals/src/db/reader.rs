@@ -4,26 +4,38 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 
+use super::follow::{self, Found};
 use super::options::Options;
+use super::past::{Opened, Past, Since};
 use super::progress::Watched;
-use super::scan::{Replay, open_to_read, survey_moving};
+use super::scan::{Replay, survey_moving};
+use super::segment::JournalFile;
 use super::shared::replay_between;
-use super::snapshot::{JournalFile, Published, Snapshot};
+use super::snapshot::{Published, Snapshot};
 use crate::journal::{Point, Survey, lock};
-use crate::storage::Directory;
-use crate::store::Store;
-use crate::{Error, ErrorKind, Result};
+use crate::storage::{Access, Directory};
+use crate::store::{Store, View};
+use crate::{Error, Result};
 
 /// A database opened for reading only: as of its last commit when it was opened, or at the last
 /// [`pull`](Reader::pull).
 #[derive(Debug)]
 pub struct Reader {
     published: ArcSwap<Published>,
-    file: Arc<JournalFile>,
-    /// The store, for what follows, and the commit that it stands at.
-    following: Mutex<(Store, Point)>,
+    following: Mutex<Following>,
     /// Whether only hard commits are shown.
     hard_only: bool,
+}
+
+/// What is brought in next goes on from this.
+#[derive(Debug)]
+struct Following {
+    store: Store,
+    /// The commit that the store stands at.
+    point: Point,
+    file: Arc<JournalFile>,
+    /// The journal's id.
+    id: [u8; 16],
 }
 
 impl Reader {
@@ -43,32 +55,38 @@ impl Reader {
         name: &str,
     ) -> Result<Self> {
         let hard_only = options.hard_only;
-        let (storage, shown) = open_to_read(directory, name)?;
+        let Opened { storage, shown, past } = Opened::new(directory, name, Past::needed)?;
+        let past = past?;
+        let header = *past.header();
         let watched = Watched::new(&*storage, options.watch.as_ref());
+        let begin = || {
+            let mut replay = Replay::default();
+            past.replay(&mut replay, options.watch.as_ref()).map(|()| replay)
+        };
+        let file = JournalFile::new(Arc::clone(&storage), header.segment, directory.again(), name);
+        let file = Arc::new(file);
         let (point, is_doubtful, (store, view)) = if hard_only {
-            let (survey, ()) = survey_moving(&watched, &shown, |(), _, _| Ok(()))?;
+            let (survey, ()) = survey_moving(&watched, &shown, || Ok(()), |(), _, _| Ok(()))?;
             let (start, to) = (survey.head.start(), hard_position(&survey));
-            let (store, replayed) = replay_between(&*storage, Store::new(), (start, to), &shown);
+            let (store, replayed) = replay_between(&file, begin()?.finish().0, (start, to));
             let (view, point) = replayed?;
             (point, !survey.doubtful.is_empty(), (store, view))
         } else {
             let (survey, replay) =
-                survey_moving(&watched, &shown, |replay: &mut Replay, frame, end| {
+                survey_moving(&watched, &shown, begin, |replay: &mut Replay, frame, end| {
                     replay.frame(frame, end, &shown).map(drop)
                 })?;
             (survey.end, !survey.doubtful.is_empty(), replay.finish())
         };
-        let file = Arc::new(JournalFile { storage, name: shown });
         let published = Published { view, point, file: Arc::clone(&file) };
         let reader = Self {
             published: ArcSwap::from_pointee(published),
-            file,
-            following: Mutex::new((store, point)),
+            following: Mutex::new(Following { store, point, file, id: header.journal_id }),
             hard_only,
         };
         if is_doubtful {
             // Perhaps only because somebody was writing meanwhile.
-            reader.bring_in()?;
+            reader.bring_in(&mut lock(&reader.following))?;
         }
         Ok(reader)
     }
@@ -88,34 +106,53 @@ impl Reader {
     /// `NotFound` if the file was removed or replaced; `Corrupt`; `Unsupported`; `Io`. What was shown
     /// stays as it is.
     pub fn pull(&self) -> Result<Snapshot> {
-        let JournalFile { storage, name } = &*self.file;
+        let mut following = lock(&self.following);
+        let JournalFile { storage, name, .. } = &*following.file;
         let io = |error| Error::io(format!("{name}: can't read the journal"), error);
-        if !storage.is_linked().map_err(io)? {
-            return Err(Error::new(
-                ErrorKind::NotFound,
-                format!("{name}: the file was removed or replaced meanwhile: open it again"),
-            ));
+        match storage.is_linked().map_err(io)? {
+            true => self.bring_in(&mut following)?,
+            false => self.follow(&mut following)?,
         }
-        self.bring_in()?;
         Ok(self.read())
     }
 
-    fn bring_in(&self) -> Result<()> {
-        let mut following = lock(&self.following);
-        let JournalFile { storage, name } = &*self.file;
-        let from = following.1;
-        let survey = Survey::since_moving(&**storage, name, from)?;
+    fn bring_in(&self, following: &mut Following) -> Result<()> {
+        let (file, from) = (Arc::clone(&following.file), following.point);
+        let survey = Survey::since_moving(&*file.storage, &file.name, from)?;
         let to = if self.hard_only { hard_position(&survey) } else { survey.end.position };
         if to > from.position {
-            let store = std::mem::take(&mut following.0);
-            let (store, replayed) = replay_between(&**storage, store, (from, to), name);
-            following.0 = store;
+            let store = std::mem::take(&mut following.store);
+            let (store, replayed) = replay_between(&file, store, (from, to));
+            following.store = store;
             let (view, point) = replayed?;
-            following.1 = point;
-            let published = Published { view, point, file: Arc::clone(&self.file) };
-            self.published.store(Arc::new(published));
+            self.show(following, view, point);
         }
         Ok(())
+    }
+
+    /// Goes on in the segment that the path leads to by now: as of its beginning, then as far as it goes.
+    fn follow(&self, following: &mut Following) -> Result<()> {
+        let old = Arc::clone(&following.file);
+        let Found { storage, head } = follow::find(&old, following.id, Access::Read)?;
+        let since = Since { segment: old.segment, point: following.point };
+        let found = Found { storage: Arc::clone(&storage), head };
+        // A state that the segment begins with is part of its beginning.
+        let first = Survey::since_moving(&*storage, &old.name, found.head.start())?;
+        let to = if self.hard_only { hard_position(&first) } else { first.end.position };
+        let store = std::mem::take(&mut following.store);
+        let place = (&*old.directory, old.journal.as_str());
+        let (store, followed) = follow::catch_up(place, &found, since, to, store);
+        following.store = store;
+        let (view, end) = followed?;
+        following.file = Arc::new(old.next(storage, found.head.header.segment));
+        self.show(following, view, end);
+        Ok(())
+    }
+
+    fn show(&self, following: &mut Following, view: Arc<View>, point: Point) {
+        following.point = point;
+        let published = Published { view, point, file: Arc::clone(&following.file) };
+        self.published.store(Arc::new(published));
     }
 }
 

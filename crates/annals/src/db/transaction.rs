@@ -174,7 +174,7 @@ impl<'db> Transaction<'db> {
         uniqueness: Uniqueness,
     ) -> Result<()> {
         self.usable()?;
-        let Writing { writer, store } = &mut *self.writing;
+        let Writing { writer, store, .. } = &mut *self.writing;
         store.insert(table, id, values, uniqueness)?;
         if let Some(description) = store.view().schema().table(table) {
             let noted = writer.insert(description, id, values);
@@ -335,7 +335,7 @@ impl<'db> Transaction<'db> {
 
     /// Writes an event to the journal, after the store took it.
     pub(super) fn note(&mut self, event: &Event<'_>) -> Result<()> {
-        let Writing { writer, store } = &mut *self.writing;
+        let Writing { writer, store, .. } = &mut *self.writing;
         let noted = writer.event(store.view().schema(), event);
         self.broken |= noted.is_err();
         noted

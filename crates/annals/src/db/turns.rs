@@ -34,12 +34,22 @@ impl Turns {
         Self { storage, clock, name: name.to_owned(), timeout }
     }
 
+    /// Makes what it takes in another segment of the journal.
+    pub(super) fn next(&self, storage: &Arc<dyn Storage>) -> Self {
+        Self::new(storage, &self.clock, &self.name, self.timeout)
+    }
+
     /// Waits for the right to write frames, until the deadline.
     pub(super) fn take(&self) -> Result<()> {
+        self.take_within(self.timeout)
+    }
+
+    /// Waits for the right to write frames, so long.
+    pub(super) fn take_within(&self, timeout: Duration) -> Result<()> {
         let begun = self.clock.elapsed();
         // Without waiting where nobody waits: the turn lock is free as well then.
-        self.wait_for(Lock::Turn, begun)?;
-        let taken = self.wait_for(Lock::Tail, begun);
+        self.wait_for(Lock::Turn, (begun, timeout))?;
+        let taken = self.wait_for(Lock::Tail, (begun, timeout));
         let let_go = self.storage.unlock(Lock::Turn).map_err(|error| self.cannot_lock(error));
         taken?;
         let_go.inspect_err(|_| self.end())
@@ -51,11 +61,11 @@ impl Turns {
         let _ = self.storage.unlock(Lock::Tail);
     }
 
-    fn wait_for(&self, which: Lock, begun: Duration) -> Result<()> {
+    fn wait_for(&self, which: Lock, (begun, timeout): (Duration, Duration)) -> Result<()> {
         let [mut pause, longest] = PAUSES;
         while !self.try_lock(which)? {
-            if self.clock.elapsed().saturating_sub(begun) >= self.timeout {
-                return Err(self.busy());
+            if self.clock.elapsed().saturating_sub(begun) >= timeout {
+                return Err(self.busy(timeout));
             }
             self.clock.pause(pause);
             pause = (pause * 2).min(longest);
@@ -79,7 +89,7 @@ impl Turns {
         Error::io(message, error)
     }
 
-    fn busy(&self) -> Error {
+    fn busy(&self, timeout: Duration) -> Error {
         let last = journal::holder(&*self.storage).map_or_else(String::new, |pid| {
             format!(" (process {pid} was the last one that wrote)")
         });
@@ -88,7 +98,7 @@ impl Turns {
             format!(
                 "{}: other processes were writing for all of {:?}{last}: try again, or allow more \
                  time with `lock_timeout`",
-                self.name, self.timeout
+                self.name, timeout
             ),
         )
     }

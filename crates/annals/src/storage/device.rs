@@ -92,4 +92,8 @@ impl Storage for DeviceFile {
     fn is_linked(&self) -> io::Result<bool> {
         self.file.is_linked()
     }
+
+    fn renamed(&self, name: &str) {
+        self.file.renamed(name);
+    }
 }

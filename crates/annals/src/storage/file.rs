@@ -5,7 +5,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::fork::{Opening, OwnFile};
 use super::interrupted::retry;
@@ -16,7 +16,7 @@ use super::{
 };
 
 /// A directory of the file system.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FileDirectory {
     /// As it was given, for messages.
     shown: PathBuf,
@@ -166,6 +166,10 @@ impl Directory for FileDirectory {
         storage.has_fixed_len().then(|| Arc::new(Self::new("")) as Arc<dyn Directory>)
     }
 
+    fn again(&self) -> Arc<dyn Directory> {
+        Arc::new(self.clone())
+    }
+
     fn display(&self, name: &str) -> String {
         // Somebody who wrote `x` doesn't want to read `./x`.
         let parent = if self.shown == Path::new(".") { Path::new("") } else { &self.shown };
@@ -181,7 +185,7 @@ fn open_existing(path: &Path, access: Access) -> io::Result<File> {
 #[derive(Debug)]
 pub(super) struct OpenFile {
     file: OwnFile,
-    path: PathBuf,
+    path: Mutex<PathBuf>,
     access: Access,
     locks: Locks,
 }
@@ -193,7 +197,7 @@ impl OpenFile {
         open: impl FnMut(Opening) -> io::Result<File>,
     ) -> io::Result<Self> {
         let file = OwnFile::open(open)?;
-        Ok(Self { file, path: path.to_owned(), access, locks: Locks::default() })
+        Ok(Self { file, path: Mutex::new(path.to_owned()), access, locks: Locks::default() })
     }
 
     /// Gives the file itself; an error in a forked child.
@@ -244,7 +248,12 @@ impl Storage for OpenFile {
     }
 
     fn is_linked(&self) -> io::Result<bool> {
-        identity::is_at(self.file.get()?, &self.path)
+        let path = self.path.lock().unwrap_or_else(PoisonError::into_inner);
+        identity::is_at(self.file.get()?, &path)
+    }
+
+    fn renamed(&self, name: &str) {
+        self.path.lock().unwrap_or_else(PoisonError::into_inner).set_file_name(name);
     }
 }
 

@@ -4,6 +4,7 @@
 //!
 //! | byte | for |
 //! |---|---|
+//! | 2^62 - 4 | [`Lock::History`] |
 //! | 2^62 - 3 | [`Lock::Turn`] |
 //! | 2^62 - 2 | [`Lock::Head`] |
 //! | 2^62 - 1 | [`Lock::Tail`] |
@@ -47,6 +48,7 @@ const fn byte_of(lock: Lock) -> i64 {
         Lock::Tail => PINS - 1,
         Lock::Head => PINS - 2,
         Lock::Turn => PINS - 3,
+        Lock::History => PINS - 4,
     }
 }
 
@@ -57,6 +59,7 @@ pub(super) struct Locks {
     head: AtomicU64,
     tail: AtomicU64,
     turn: AtomicU64,
+    history: AtomicU64,
 }
 
 impl Locks {
@@ -89,7 +92,7 @@ impl Locks {
     /// Lets go of all locks. Nobody could act on an error, and the end of the open file frees them
     /// anyway.
     pub(super) fn end(&self, file: &File) {
-        for lock in [Lock::Tail, Lock::Turn, Lock::Head] {
+        for lock in [Lock::History, Lock::Tail, Lock::Turn, Lock::Head] {
             let _ = self.unlock(file, lock);
         }
     }
@@ -99,6 +102,7 @@ impl Locks {
             Lock::Head => &self.head,
             Lock::Tail => &self.tail,
             Lock::Turn => &self.turn,
+            Lock::History => &self.history,
         }
     }
 
@@ -285,7 +289,7 @@ mod system {
     fn check_supported(lock: Lock) -> io::Result<()> {
         match lock {
             Lock::Head => Ok(()),
-            Lock::Tail | Lock::Turn => Err(io::Error::new(
+            Lock::Tail | Lock::Turn | Lock::History => Err(io::Error::new(
                 io::ErrorKind::Unsupported,
                 "this system has no locks on parts of a file, which taking turns needs: open the \
                  database in one process at a time",

@@ -31,7 +31,7 @@ struct MemoryFile {
 struct Handle {
     file: Arc<MemoryFile>,
     directory: MemoryDirectory,
-    name: String,
+    name: Mutex<String>,
     access: Access,
     number: u64,
 }
@@ -49,7 +49,7 @@ impl MemoryDirectory {
     }
 
     fn handle(&self, file: Arc<MemoryFile>, name: &str, access: Access) -> Arc<dyn Storage> {
-        let (directory, name) = (self.clone(), name.to_owned());
+        let (directory, name) = (self.clone(), Mutex::new(name.to_owned()));
         let number = file.handles.fetch_add(1, Ordering::Relaxed);
         Arc::new(Handle { file, directory, name, access, number })
     }
@@ -110,6 +110,10 @@ impl Directory for MemoryDirectory {
 
     fn flush(&self) -> io::Result<()> {
         Ok(())
+    }
+
+    fn again(&self) -> Arc<dyn Directory> {
+        Arc::new(self.clone())
     }
 
     fn display(&self, name: &str) -> String {
@@ -178,8 +182,13 @@ impl Storage for Handle {
     }
 
     fn is_linked(&self) -> io::Result<bool> {
+        let name = self.name.lock().unwrap_or_else(PoisonError::into_inner);
         let names = self.directory.names();
-        Ok(names.get(&self.name).is_some_and(|file| Arc::ptr_eq(file, &self.file)))
+        Ok(names.get(&*name).is_some_and(|file| Arc::ptr_eq(file, &self.file)))
+    }
+
+    fn renamed(&self, name: &str) {
+        name.clone_into(&mut self.name.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 

@@ -85,6 +85,10 @@ pub trait Storage: Send + Sync + Debug {
 
     /// Tells whether the file is still the one that its name leads to.
     fn is_linked(&self) -> io::Result<bool>;
+
+    /// Notes that the file was given another name in its directory: the one that
+    /// [`is_linked`](Storage::is_linked) asks for from now on.
+    fn renamed(&self, name: &str);
 }
 
 /// Which lock of a file; none of them keeps anybody from reading or writing.
@@ -99,6 +103,8 @@ pub enum Lock {
     /// Held while waiting for [`Tail`](Self::Tail), so that who has just let go of that can't take it
     /// again before the one that waits.
     Turn,
+    /// Held shared on a sealed segment by who reads its history; whoever removes it holds it exclusively.
+    History,
 }
 
 /// How a [`Lock`] is held.
@@ -164,6 +170,9 @@ pub trait Directory: Send + Sync + Debug {
     fn for_copies(&self, _storage: &dyn Storage) -> Option<Arc<dyn Directory>> {
         None
     }
+
+    /// Gives another handle of the same directory, for whoever opens files in it later.
+    fn again(&self) -> Arc<dyn Directory>;
 
     /// Describes a name in this directory as a person would write it (a path).
     fn display(&self, name: &str) -> String;

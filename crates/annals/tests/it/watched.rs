@@ -61,6 +61,9 @@ impl<W: Watcher> Directory for Watched<W> {
     fn flush(&self) -> io::Result<()> {
         self.inner.flush()
     }
+    fn again(&self) -> Arc<dyn Directory> {
+        Arc::new(Self::new(self.inner.again(), Arc::clone(&self.watcher)))
+    }
     fn display(&self, name: &str) -> String {
         self.inner.display(name)
     }
@@ -110,5 +113,8 @@ impl<W: Watcher> Storage for File<W> {
     }
     fn is_linked(&self) -> io::Result<bool> {
         self.inner.is_linked()
+    }
+    fn renamed(&self, name: &str) {
+        self.inner.renamed(name);
     }
 }

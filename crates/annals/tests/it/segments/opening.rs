@@ -1,0 +1,131 @@
+//! Opening: what is missing or damaged before the newest segment.
+
+use annals::storage::{Access, Directory, MemoryDirectory};
+use annals::{ErrorKind, Older, Options, Reader, scan_in};
+
+use super::{NAME, NOW, Text, content, history, open, split, try_open, write};
+
+/// Tries all ways to read a journal that isn't whole; each names the file.
+fn refused(directory: &MemoryDirectory, file: &str) {
+    let errors = [
+        try_open(directory).unwrap_err(),
+        Reader::open(directory, NAME).unwrap_err(),
+        scan_in(directory, NAME, &mut Text::default()).unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        assert!(error.to_string().contains(file), "{error}");
+    }
+    let problem = Options::new().examine_in(directory, NAME).unwrap().problem.unwrap();
+    assert!(problem.contains(file), "{problem}");
+}
+
+#[test]
+fn a_missing_segment_is_named() {
+    for missing in ["db-segment-000000", "db-segment-000001"] {
+        let (many, database, _) = split(2);
+        drop(database);
+        many.remove(missing).unwrap();
+        refused(&many, missing);
+    }
+}
+
+#[test]
+fn a_segment_of_another_journal_is_found_out() {
+    let (many, database, _) = split(2);
+    drop(database);
+    let others = MemoryDirectory::new();
+    let clock = std::sync::Arc::new(annals::storage::simulated::SimulatedClock::new(8));
+    let other = super::options().open_in(std::sync::Arc::new(others.clone()), NAME, clock).unwrap();
+    other.write(super::define).unwrap();
+    other.close().unwrap();
+    put(&many, "db-segment-000000", &bytes(&others, NAME));
+    refused(&many, "db-segment-000000");
+    let (many, database, _) = split(2);
+    drop(database);
+    put(&many, "db-segment-000000", &bytes(&many, "db-segment-000001"));
+    refused(&many, "db-segment-000000");
+}
+
+#[test]
+fn another_history_of_the_same_journal_is_found_out() {
+    let (many, database, _) = split(1);
+    drop(database);
+    // The same segment as a copy of before went on and was sealed.
+    let (first, newest) = (bytes(&many, "db-segment-000000"), bytes(&many, NAME));
+    let copy = MemoryDirectory::new();
+    let seal_at =
+        usize::try_from(annals::inspect_in(&many, "db-segment-000000").unwrap().end.position);
+    put(&copy, NAME, &first[..seal_at.unwrap()]);
+    let database = open(&copy);
+    write(&database, 50..51);
+    database.restart(Older::Kept, NOW).unwrap();
+    put(&many, "db-segment-000000", &bytes(&copy, "db-segment-000000"));
+    put(&many, NAME, &newest);
+    refused(&many, "db-segment-000000");
+}
+
+/// Every byte of a kept segment counts, but those that are there more than once and the live block.
+#[test]
+fn a_flipped_byte_in_a_kept_segment_is_found() {
+    let (many, database, _) = split(1);
+    let expected = content(&database.read());
+    drop(database);
+    let whole = bytes(&many, "db-segment-000000");
+    for at in (0..whole.len()).step_by(997).chain(whole.len() - 60..whole.len()) {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 0x10;
+        put(&many, "db-segment-000000", &flipped);
+        match try_open(&many) {
+            Ok(database) => {
+                assert!(at < 16_384, "byte {at} of {}", whole.len());
+                assert_eq!(content(&database.read()), expected);
+            }
+            Err(error) => assert!(error.to_string().contains("db-segment-000000"), "{error}"),
+        }
+    }
+    for len in [0, 100, 16_384, 20_000, whole.len() - 1] {
+        put(&many, "db-segment-000000", &whole[..len]);
+        let error = try_open(&many).unwrap_err();
+        assert!(error.to_string().contains("db-segment-000000"), "{error}");
+    }
+}
+
+#[test]
+fn a_sealed_segment_at_the_path_goes_on() {
+    let (many, database, one) = split(2);
+    let expected = content(&database.read());
+    drop(database);
+    // As if the rename had not happened, with or without the name that it is kept by.
+    for is_kept in [true, false] {
+        let copy = MemoryDirectory::new();
+        put(&copy, "db-segment-000000", &bytes(&many, "db-segment-000000"));
+        put(&copy, NAME, &bytes(&many, "db-segment-000001"));
+        put(&copy, "db.next-0123456789abcdef", &bytes(&many, NAME));
+        if is_kept {
+            copy.link(NAME, "db-segment-000001").unwrap();
+        }
+        assert_eq!(content(&Reader::open(&copy, NAME).unwrap().read()), expected);
+        assert_eq!(history(&copy), history(&one));
+        let database = open(&copy);
+        assert_eq!(content(&database.read()), expected);
+        assert_eq!(copy.list().unwrap(), [NAME, "db-segment-000000", "db-segment-000001"]);
+        write(&database, 60..61);
+        let expected = content(&database.read());
+        drop(database);
+        assert_eq!(content(&open(&copy).read()), expected);
+        assert_eq!(annals::inspect_in(&copy, NAME).unwrap().segment, 2);
+    }
+}
+
+fn bytes(directory: &MemoryDirectory, name: &str) -> Vec<u8> {
+    let storage = directory.open(name, Access::Read).unwrap();
+    let mut bytes = vec![0; usize::try_from(storage.len().unwrap()).unwrap()];
+    storage.read_at(0, &mut bytes).unwrap();
+    bytes
+}
+
+fn put(directory: &MemoryDirectory, name: &str, bytes: &[u8]) {
+    let _ = directory.remove(name);
+    directory.create(name).unwrap().write_at(0, bytes).unwrap();
+}
