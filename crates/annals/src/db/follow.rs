@@ -6,6 +6,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::database::{Database, Writing};
 use super::past::{Past, Since};
@@ -26,14 +27,22 @@ pub(super) struct Found {
     pub(super) head: Head,
 }
 
-/// Opens the file that the path leads to, if it is of the same journal and behind the old one.
-pub(super) fn find(old: &JournalFile, id: [u8; 16], access: Access) -> Result<Found> {
+/// Opens the file that the path leads to, if it is of the same journal and behind the old one. (Or in the
+/// place of it: of a segment in which nothing was committed yet the path may have been taken away again.)
+pub(super) fn find(
+    old: &JournalFile,
+    (id, txid): ([u8; 16], u64),
+    access: Access,
+) -> Result<Found> {
     let storage = match old.directory.open(&old.journal, access) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(gone(&old.name)),
         opened => opened.map_err(|error| super::acquire::cannot_open(&old.name, access, error))?,
     };
     let head = Head::read(&*storage, &old.name)?;
-    if head.header.journal_id != id || head.header.segment <= old.segment {
+    let header = &head.header;
+    let is_behind = header.segment > old.segment;
+    let is_in_its_place = header.segment == old.segment && header.first_own_txid() == txid + 1;
+    if header.journal_id != id || !(is_behind || is_in_its_place) {
         return Err(gone(&old.name));
     }
     Ok(Found { storage, head })
@@ -56,7 +65,11 @@ pub(super) fn catch_up(
     store: Store,
 ) -> (Store, Result<(Arc<View>, Point)>) {
     let header = &found.head.header;
-    let past = match Past::since(directory, journal, header, since) {
+    let past = match since.segment == header.segment {
+        true => Ok(Some(Past::known(header, since.point))),
+        false => Past::since(directory, journal, header, since),
+    };
+    let past = match past {
         Ok(past) => past,
         Err(error) => return (store, Err(error)),
     };
@@ -117,7 +130,8 @@ impl Database {
         let old = self.segment().load_full();
         let id = Head::read(&*old.file.storage, &old.file.name)?.header.journal_id;
         for _ in 0..TRIES {
-            let found = find(&old.file, id, Access::Write)?;
+            let known = (id, writing.writer.committed().txid);
+            let found = find(&old.file, known, Access::Write)?;
             let io = |error| Error::io(format!("{}: can't lock it", old.file.name), error);
             if !found.storage.try_lock(Lock::Head, Hold::Shared).map_err(io)? {
                 let message = format!(
@@ -143,12 +157,6 @@ impl Database {
         let Found { storage, head } = found;
         let name = &old.file.name;
         let ahead = Survey::since_moving(&**storage, name, head.start())?;
-        if ahead.end.txid <= head.header.first_txid {
-            // Whoever made it may have ended before its name was durable.
-            sharing.directory.flush().map_err(|error| {
-                Error::io(format!("{name}: its name can't be made durable"), error)
-            })?;
-        }
         let since = Since { segment: old.file.segment, point: writing.writer.committed() };
         let commands = writing.store.view().schema().commands().len();
         let store = std::mem::take(&mut writing.store);
@@ -169,7 +177,9 @@ impl Database {
         writer.adopt(ahead.end, ahead.last_clock_time);
         let file = Arc::new(old.file.next(Arc::clone(storage), head.header.segment));
         let turns = old.turns.as_ref().map(|turns| turns.next(storage));
-        self.enter(writing, Segment { checkpoints, file, turns }, writer);
+        // Whoever made it may have ended before it was.
+        let is_named = AtomicBool::new(false);
+        self.enter(writing, Segment { checkpoints, file, turns, is_named }, writer);
         // Nobody needs it any more: the segment is sealed.
         let _ = old.file.storage.unlock(Lock::Head);
         let is_changed = writing.store.view().schema().commands().len() != commands;

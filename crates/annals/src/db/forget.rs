@@ -81,7 +81,7 @@ impl Database {
         let forgotten = (!removed.is_empty()).then(|| Forgotten {
             segments: removed.len() as u64,
             bytes: removed.iter().map(|(_, bytes)| bytes).sum(),
-            transactions: (oldest.first_txid, base.first_txid - 1),
+            transactions: (oldest.first_own_txid(), base.first_own_txid() - 1),
             times: (Timestamp(oldest.created), Timestamp(base.created)),
         });
         Ok((forgotten, pinned))

@@ -72,6 +72,8 @@ pub struct Inspection {
     pub tail: Option<u64>,
     /// How many frames behind that verify by themselves.
     pub tail_frames: u64,
+    /// Where the segment ends, if it is sealed: the journal goes on in the next.
+    pub sealed: Option<u64>,
     /// Whether it was closed properly.
     pub closed: bool,
     /// The damage, if there is any: something was durable and doesn't verify any more.
@@ -309,6 +311,7 @@ pub(super) fn inspection(survey: &Survey, shown: &str) -> Inspection {
         last_doubtful: survey.doubtful.back().copied(),
         tail: survey.tail.map(|tail| tail.first),
         tail_frames: survey.tail.map_or(0, |tail| tail.frames),
+        sealed: survey.sealed.map(|seal| seal.end),
         closed: survey.is_closed(),
         damage: is_damaged(survey).then(|| Error::to_string(&survey.damage(shown))),
     }

@@ -143,6 +143,7 @@ mod tests {
                 checkpoints: Arc::new(checkpoints),
                 file: Arc::new(file),
                 turns: None,
+                is_named: AtomicBool::new(true),
             })),
             working: Mutex::default(),
             asleep: AtomicBool::new(false),

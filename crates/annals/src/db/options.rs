@@ -237,8 +237,8 @@ impl Options {
                 careful.settle(self, &*storage, is_new)?
             }
         };
-        if !is_new && !others && !survey.has_fixed_len {
-            keep_name(&*directory, name, &survey)?;
+        if !is_new && !survey.has_fixed_len {
+            keep_name(&*directory, name, &survey, others)?;
         }
         let (store, view) = replay.finish();
         let mut checkpoints = Checkpoints::new(
@@ -262,8 +262,12 @@ impl Options {
         let turns = self.shared.then(|| Turns::new(&storage, &clock, &shown, self.lock_timeout));
         let file = JournalFile::new(storage, survey.head.header.segment, directory, name);
         let checkpoints = Arc::new(checkpoints);
-        let segment =
-            Segment { checkpoints: Arc::clone(&checkpoints), file: Arc::new(file), turns };
+        let segment = Segment {
+            checkpoints: Arc::clone(&checkpoints),
+            file: Arc::new(file),
+            turns,
+            is_named: AtomicBool::new(true),
+        };
         segment.end_turn();
         Ok(Database::new(Setup {
             writer: journal::Writer::new(
@@ -296,7 +300,7 @@ impl Options {
             let acquired = self.acquire(directory, name, clock)?;
             let Acquired { storage, others, .. } = &acquired;
             let watched = Watched::new(&**storage, self.watch.as_ref());
-            let header = Head::read(&watched, &shown)?.header;
+            let header = Head::read(&**storage, &shown)?.header;
             let past = Past::needed(directory, name, &header)?;
             // Nothing is cut, or called damaged, for one wrong read.
             let recovery = if *others { self.recovery.among_others() } else { self.recovery };
@@ -371,14 +375,13 @@ struct Newest {
 
 /// Makes the name of a segment durable in which nothing was committed yet: whoever gave it that may have
 /// ended before it was.
-fn keep_name(directory: &dyn Directory, name: &str, survey: &Survey) -> Result<()> {
+fn keep_name(directory: &dyn Directory, name: &str, survey: &Survey, others: bool) -> Result<()> {
     let header = &survey.head.header;
-    let is_empty = survey.end == survey.head.start();
+    let is_empty = survey.end == survey.head.start() && !others;
     let flushed = match header.segment {
         0 if is_empty => journal::keep_name(directory, name),
-        // The state that it begins with was not committed there.
-        1.. if survey.end.txid <= header.first_txid && !is_made(Mistake::RestartNotFlushed) => {
-            directory.flush()
+        1.. if survey.is_empty() && !is_made(Mistake::RestartNotFlushed) => {
+            segments::keep_path(directory, name, header)
         }
         _ => Ok(()),
     };

@@ -100,6 +100,12 @@ impl Past {
         Ok(Some(Self { kept, header: *header, since: Some(since) }))
     }
 
+    /// Needs nothing, since all that was before the file is known.
+    pub(super) fn known(header: &Header, point: Point) -> Self {
+        let since = Since { segment: header.segment.saturating_sub(1), point };
+        Self { kept: Vec::new(), header: *header, since: Some(since) }
+    }
+
     /// Opens all that is left of the history.
     pub(super) fn whole(directory: &dyn Directory, name: &str, header: &Header) -> Result<Self> {
         let mut past = Self::needed(directory, name, header)?;
@@ -134,13 +140,13 @@ impl Past {
     pub(super) fn facts(&self, end: (u64, u64)) -> Vec<SegmentFacts> {
         let kept = self.kept.iter().map(|kept| (kept.header(), kept.len));
         let all: Vec<_> = kept.chain(std::iter::once((self.header, end.0))).collect();
-        let next = all.iter().skip(1).map(|(header, _)| header.first_txid - 1);
+        let next = all.iter().skip(1).map(|(header, _)| header.first_own_txid() - 1);
         let facts = all.iter().zip(next.chain(std::iter::once(end.1)));
         facts
             .map(|((header, bytes), last_txid)| SegmentFacts {
                 number: header.segment,
                 bytes: *bytes,
-                first_txid: header.first_txid,
+                first_txid: header.first_own_txid(),
                 last_txid,
                 begun: header.created,
                 begins_with_state: header.begins_with_state(),

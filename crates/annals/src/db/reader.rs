@@ -133,7 +133,8 @@ impl Reader {
     /// Goes on in the segment that the path leads to by now: as of its beginning, then as far as it goes.
     fn follow(&self, following: &mut Following) -> Result<()> {
         let old = Arc::clone(&following.file);
-        let Found { storage, head } = follow::find(&old, following.id, Access::Read)?;
+        let Found { storage, head } =
+            follow::find(&old, (following.id, following.point.txid), Access::Read)?;
         let since = Since { segment: old.segment, point: following.point };
         let found = Found { storage: Arc::clone(&storage), head };
         // A state that the segment begins with is part of its beginning.

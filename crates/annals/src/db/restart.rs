@@ -4,6 +4,7 @@
 //! end of the restart an error makes the handle unusable: opening the database again ends the restart.
 
 use std::io;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -86,7 +87,7 @@ impl Database {
     /// # Errors
     /// `Busy` if another transaction takes longer; `Invalid` in a thread that has one open; `Unsupported`
     /// on a raw device; `InUse` if another file has the name; `Corrupt` if a blob can't be carried over;
-    /// `Io` if nothing was changed; `Poisoned` if it was interrupted half done (opening the database
+    /// `Io` if nothing was changed, or if all is done but removing older segments; `Poisoned` if it was interrupted half done (opening the database
     /// again ends it), or after a failed flush.
     pub fn restart(&self, older: Older, timeout: Duration) -> Result<Restarted> {
         self.check_origin()?;
@@ -137,7 +138,7 @@ impl Database {
         let head = Head::read(storage, name)?;
         let end = writing.writer.committed();
         let has_state = head.header.begins_with_state() && end.txid == head.header.first_txid;
-        if has_state || (older == Older::Kept && end == head.start()) {
+        if has_state || end.txid == 0 || (older == Older::Kept && end == head.start()) {
             // Nothing was committed since the last restart.
             return self.end_restart(older, false);
         }
@@ -221,7 +222,8 @@ impl Database {
         let storage = Arc::clone(&next.storage);
         let file = Arc::new(old.file.next(Arc::clone(&storage), next.header.segment));
         let turns = old.turns.as_ref().map(|turns| turns.next(&storage));
-        self.enter(writing, Segment { checkpoints, file, turns }, writer);
+        let is_named = AtomicBool::new(true);
+        self.enter(writing, Segment { checkpoints, file, turns, is_named }, writer);
         if let Some(moved) = moved {
             writing.store.move_blobs(moved.into_iter())?;
         }
@@ -239,7 +241,10 @@ impl Database {
         let bytes = now.checkpoints.acknowledged().position;
         let mut restarted = Restarted { segment, is_new, bytes, forgotten: None, pinned: None };
         if older == Older::Forgotten {
-            (restarted.forgotten, restarted.pinned) = self.forget_before(segment)?;
+            let forgotten = self.forget_before(segment).map_err(|error| {
+                error.within(format_args!("the journal goes on in segment {segment}"))
+            });
+            (restarted.forgotten, restarted.pinned) = forgotten?;
         }
         Ok(restarted)
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub(super) struct Segment {
     pub(super) file: Arc<JournalFile>,
     /// How to get the right to write, in shared mode.
     pub(super) turns: Option<Turns>,
+    /// Whether it is known that the path leads to it on permanent storage.
+    pub(super) is_named: AtomicBool,
 }
 
 impl Segment {

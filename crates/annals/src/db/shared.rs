@@ -174,7 +174,8 @@ impl Database {
     fn is_alone(&self) -> io::Result<bool> {
         let file = self.file();
         file.storage.unlock(Lock::Head)?;
-        file.storage.try_lock(Lock::Head, Hold::Exclusive)
+        Ok(file.storage.try_lock(Lock::Head, Hold::Exclusive)?
+            && !segments::are_held(&*file.directory, &file.journal, file.segment)?)
     }
 
     /// Takes the turn, and brings in what the others committed. Nothing in exclusive mode.
@@ -228,6 +229,7 @@ impl Database {
         if !self.is_linked()? {
             return Ok(false);
         }
+        self.keep_path(writing, sharing)?;
         if self.is_up_to_date(writing)? {
             return Ok(true);
         }
@@ -243,6 +245,21 @@ impl Database {
             return self.checkpoints().tell().map(|_| true);
         }
         self.recover(writing, sharing).map(|()| true)
+    }
+
+    /// Makes the path of a segment durable that another process made, before anything is committed there.
+    fn keep_path(&self, writing: &Writing, sharing: &Sharing) -> Result<()> {
+        let segment = self.segment().load_full();
+        if segment.is_named.load(Ordering::Relaxed) || is_made(Mistake::RestartNotFlushed) {
+            return Ok(());
+        }
+        let ahead = self.look(self.read_head()?, writing)?;
+        if ahead.is_empty() {
+            segments::keep_path(&*sharing.directory, &sharing.file, &ahead.head.header)
+                .map_err(|error| self.unreadable(error))?;
+        }
+        segment.is_named.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Ends the restart of a process that was interrupted in it: the segment is sealed, and has the path.

@@ -182,10 +182,13 @@ impl State<'_> {
     }
 }
 
-/// Says that the state can't be written, so that nothing is forgotten.
+/// Says that the new segment can't be made. The one that is written is as it was, whatever became of the
+/// other.
 pub(super) fn explain(error: Error, shown: &str) -> Error {
     match error.kind() {
-        ErrorKind::Io | ErrorKind::Poisoned => error,
-        _ => error.within(format_args!("{shown}: the state can't be written, nothing was changed")),
+        ErrorKind::Poisoned | ErrorKind::UnknownOutcome => {
+            Error::new(ErrorKind::Io, format!("{shown}: can't begin a new segment: {error}"))
+        }
+        _ => error.within(format_args!("{shown}: can't begin a new segment, nothing was changed")),
     }
 }

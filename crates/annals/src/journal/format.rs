@@ -129,7 +129,8 @@ pub struct Header {
     pub journal_id: [u8; 16],
     /// The segment's number, from 0.
     pub segment: u64,
-    /// The txid of the segment's first transaction.
+    /// The txid of the segment's first transaction; if that is the state itself, of the transaction whose
+    /// state it is.
     pub first_txid: u64,
     /// The chain at the end of the previous segment; 0 in the first.
     pub previous_chain: u64,
@@ -141,7 +142,7 @@ pub struct Header {
     pub key_id: [u8; 16],
     /// What the cipher needs beside the key. Reserved: zeros.
     pub salt: [u8; 32],
-    /// 1 if the segment's first transaction is the state itself, as of the transaction before it; else 0.
+    /// 1 if the segment's first transaction is the state itself; else 0.
     pub state: u64,
     /// Zeros in this version. Kept as read: the chain begins with the hash of every byte.
     pub reserved: [u8; 96],
@@ -204,6 +205,12 @@ impl Header {
     #[must_use]
     pub const fn begins_with_state(&self) -> bool {
         self.state == 1
+    }
+
+    /// Gives the txid of the first transaction that is committed in the segment.
+    #[must_use]
+    pub fn first_own_txid(&self) -> u64 {
+        self.first_txid + u64::from(self.begins_with_state())
     }
 
     /// Tells whether replay may begin with this segment.

@@ -175,6 +175,11 @@ impl Survey {
         Ok(())
     }
 
+    /// Tells whether nothing was committed in the segment; the state that it may begin with was before.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.reached().txid < self.head.header.first_own_txid()
+    }
+
     /// Gives the rule by which commits count.
     pub(super) const fn rule(&self) -> Rule {
         self.rule

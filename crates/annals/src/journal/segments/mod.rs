@@ -27,7 +27,7 @@ mod retention;
 mod seal;
 
 pub(crate) use kept::Kept;
-pub(crate) use next::{Next, finish, is_read, keep, remove};
+pub(crate) use next::{Next, are_held, finish, is_read, keep, keep_path, remove};
 pub(crate) use place::Place;
 pub use retention::{Plan, Retention, SegmentFacts, plan};
 pub(crate) use seal::{Seal, Sealing};

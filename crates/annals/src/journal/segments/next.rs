@@ -44,7 +44,8 @@ impl Next {
         let header = Header {
             version: VERSION,
             segment: seal.next,
-            first_txid: seal.first_txid,
+            // The state is that of the last transaction, and has its number.
+            first_txid: seal.first_txid - u64::from(state),
             previous_chain: seal.chain,
             created: clock.now().max(old.created),
             state: u64::from(state),
@@ -61,14 +62,17 @@ impl Next {
         }
     }
 
-    /// Puts the segment at the path: step 5. The old one has its other name, and is sealed.
+    /// Puts the segment at the path: step 5. The old one has its other name, and is sealed. If the
+    /// directory can't be flushed the old one gets the path back: a later flush would prove nothing.
     pub(crate) fn publish(&self, directory: &dyn Directory, name: &str) -> io::Result<()> {
         directory.rename(&self.temporary, name)?;
-        self.storage.renamed(name);
-        match is_made(Mistake::RestartNotFlushed) {
-            true => Ok(()),
-            false => directory.flush(),
+        if is_made(Mistake::RestartNotFlushed) {
+            self.storage.renamed(name);
+            return Ok(());
         }
+        keep_path(directory, name, &self.header)?;
+        self.storage.renamed(name);
+        Ok(())
     }
 
     /// Takes it away again, before anything was sealed.
@@ -76,6 +80,31 @@ impl Next {
         // What is left lies about until the next attempt.
         let _ = directory.remove(&self.temporary);
     }
+}
+
+/// Makes the path of a segment durable in which nothing was committed yet. If that fails the old one gets
+/// the path back, for a later flush would prove nothing: whoever opens it next finds it sealed.
+pub(crate) fn keep_path(directory: &dyn Directory, name: &str, header: &Header) -> io::Result<()> {
+    let flushed = directory.flush();
+    if let (Err(_), Some(old)) = (&flushed, header.segment.checked_sub(1)) {
+        let temporary = format!("{name}{TEMPORARY}{:016x}", header.hash());
+        // It is gone only where it was forgotten, which was flushed.
+        let _ = directory
+            .link(&kept_name(name, old), &temporary)
+            .and_then(|()| directory.rename(&temporary, name));
+    }
+    flushed
+}
+
+/// Tells whether somebody has a kept segment open for writing, who doesn't know yet where the journal
+/// goes on.
+pub(crate) fn are_held(directory: &dyn Directory, name: &str, before: u64) -> io::Result<bool> {
+    let names = directory.list()?;
+    let mut kept = names.iter().filter(|found| number_in(found, name).is_some_and(|n| n < before));
+    kept.try_fold(false, |held, name| {
+        let storage = directory.open(name, Access::Write)?;
+        Ok(held || !storage.try_lock(Lock::Head, Hold::Exclusive)?)
+    })
 }
 
 fn write(
@@ -127,25 +156,35 @@ pub(crate) fn keep(
     let kept = kept_name(name, header.segment);
     let shown = directory.display(&kept);
     let io = |error| Error::io(format!("{shown}: the segment can't be given this name"), error);
-    match directory.link(name, &kept) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            if !is_same(directory, &kept, storage).map_err(io)? {
-                return Err(Error::new(
-                    ErrorKind::InUse,
-                    format!(
-                        "{shown}: another file has the name that segment {} will be kept by: move it \
-                         elsewhere",
-                        header.segment
-                    ),
-                ));
-            }
+    let taken = io::ErrorKind::AlreadyExists;
+    let linked = match directory.link(name, &kept) {
+        // A restart that was interrupted left it. Its flush may have failed, which must not be trusted.
+        Err(error)
+            if error.kind() == taken && is_same(directory, &kept, storage).map_err(io)? =>
+        {
+            let flushed = directory.flush(); // the path first, which must lead to it for certain
+            flushed
+                .and_then(|()| directory.remove(&kept))
+                .and_then(|()| directory.link(name, &kept))
         }
-        linked => linked.map_err(io)?,
+        linked => linked,
+    };
+    match linked {
+        Err(error) if error.kind() == taken => Err(Error::new(
+            ErrorKind::InUse,
+            format!(
+                "{shown}: another file has the name that segment {} will be kept by: move it elsewhere",
+                header.segment
+            ),
+        )),
+        Err(error) => Err(io(error)),
+        Ok(()) if is_made(Mistake::KeptNameNotFlushed) => Ok(()),
+        Ok(()) => directory.flush().map_err(|error| {
+            // The path leads to it all the same.
+            let _ = directory.remove(&kept);
+            io(error)
+        }),
     }
-    if is_made(Mistake::KeptNameNotFlushed) {
-        return Ok(());
-    }
-    directory.flush().map_err(io)
 }
 
 /// Tells whether a name leads to a file that this handle holds the head lock of.
@@ -170,10 +209,15 @@ pub(crate) fn finish(
     let shown = directory.display(name);
     head::refuse_writing(&survey.head.header, &shown)?;
     let io = |error| Error::io(format!("{shown}: an interrupted restart can't be finished"), error);
+    if !storage.is_linked().map_err(io)? {
+        return Ok(()); // the path leads to its successor by now
+    }
     // What the page cache shows need not be on the disk.
     let from = survey.head.newest_slot().map_or(survey.head.start(), |slot| slot.point);
     if !is_made(Mistake::SealNotRewritten) {
         recover::rewrite(storage, from, seal.point()).map_err(io)?;
+        // Also where it is that long already: a flush that failed may have lost the length.
+        storage.set_len(seal.end).map_err(io)?;
         storage.flush().map_err(io)?;
     }
     keep(directory, name, storage, &survey.head.header)?;

@@ -23,7 +23,7 @@ pub struct SegmentFacts {
     pub number: u64,
     /// Its length in bytes.
     pub bytes: u64,
-    /// The number of its first transaction.
+    /// The number of its first transaction, behind the state if it begins with that.
     pub first_txid: u64,
     /// The number of its last transaction; one less than the first if it has none.
     pub last_txid: u64,
@@ -73,10 +73,9 @@ pub fn plan(segments: &[SegmentFacts], live: u64, rules: &Retention, now: i64) -
         let is_free = older.iter().all(|facts| !facts.is_pinned);
         let is_asked_for = rules.bytes.is_some_and(|bytes| kept < bytes)
             || rules.time.is_some_and(|time| base.begun > now.saturating_sub(micros(time)))
-            || rules.transactions.is_some_and(|count| {
-                // The first transaction of the segment is the state.
-                last_txid.saturating_sub(base.first_txid) < count
-            });
+            || rules
+                .transactions
+                .is_some_and(|count| (last_txid + 1).saturating_sub(base.first_txid) < count);
         if !older.is_empty() && is_free && !is_asked_for && forgotten >= live {
             forget_before = Some(base.number);
             break;
@@ -141,9 +140,9 @@ mod tests {
         assert_eq!(forgets(&[2, 3], 10, time(u64::MAX)), None);
 
         let transactions = |count| Retention { transactions: Some(count), ..Retention::default() };
-        assert_eq!(forgets(&[2, 3], 10, transactions(29)), Some(3));
-        assert_eq!(forgets(&[2, 3], 10, transactions(30)), Some(2));
-        assert_eq!(forgets(&[2, 3], 10, transactions(40)), None);
+        assert_eq!(forgets(&[2, 3], 10, transactions(30)), Some(3));
+        assert_eq!(forgets(&[2, 3], 10, transactions(31)), Some(2));
+        assert_eq!(forgets(&[2, 3], 10, transactions(41)), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 pub(crate) struct Seal {
     /// The number of the next segment.
     pub(crate) next: u64,
-    /// The first txid there.
+    /// The txid of the first transaction that is committed there.
     pub(crate) first_txid: u64,
     /// The chain of the seal: the previous chain in the header of the next segment.
     pub(crate) chain: u64,
@@ -39,10 +39,10 @@ impl Seal {
     }
 
     /// Tells whether a header is that of the segment that follows.
-    pub(crate) const fn is_followed_by(&self, header: &Header) -> bool {
+    pub(crate) fn is_followed_by(&self, header: &Header) -> bool {
         header.segment == self.next
             && header.previous_chain == self.chain
-            && header.first_txid == self.first_txid
+            && header.first_own_txid() == self.first_txid
     }
 }
 
