@@ -19,7 +19,7 @@ use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
 
 /// How often the new segment is looked for when it changes meanwhile.
-const TRIES: usize = 100;
+pub(super) const TRIES: usize = 100;
 
 /// The file that the path leads to by now.
 pub(super) struct Found {
@@ -140,8 +140,13 @@ impl Database {
                 );
                 return Err(Error::new(ErrorKind::Busy, message));
             }
-            if found.storage.is_linked().map_err(io)? {
-                return self.go_on_in(&found, &old, writing, sharing);
+            if !found.storage.is_linked().map_err(io)? {
+                continue;
+            }
+            match self.go_on_in(&found, &old, writing, sharing) {
+                // It went on again, and forgot what was needed.
+                Err(_) if !found.storage.is_linked().map_err(io)? => {}
+                done => return done,
             }
         }
         Err(gone(&old.file.name))

@@ -15,7 +15,7 @@ use super::segment::JournalFile;
 use super::snapshot::{Published, Snapshot};
 use crate::journal::format::{Header, Live, Slot};
 use crate::journal::segments::Kept;
-use crate::journal::{Committed, Copies, Frame, Point, Recovery, Rule, Survey};
+use crate::journal::{Committed, Copies, Frame, Point, Recovery, Rule, SegmentFacts, Survey};
 use crate::storage::{self, Directory};
 use crate::{Error, ErrorKind, Result};
 
@@ -112,6 +112,9 @@ pub struct Examination {
     pub events: u64,
     /// The first transaction.
     pub first: Option<Committed>,
+    /// The segments that are left of the journal, the oldest first and this file last; empty if one of those
+    /// before it isn't what it should be.
+    pub segments: Vec<SegmentFacts>,
     /// Why the history can't be replayed, though every frame verifies: then the snapshot is empty.
     pub problem: Option<String>,
 }
@@ -205,6 +208,7 @@ pub(super) fn examine_storage(
     let problem = state.problem.filter(|(at, _)| *at < survey.end.position).map(|(_, why)| why);
     let replay = if problem.is_some() { Replay::default() } else { state.replay };
     let (_, view) = replay.finish();
+    let end = (survey.len, survey.end.txid);
     let segment = survey.head.header.segment;
     let file = JournalFile::new(Arc::clone(storage), segment, directory.again(), name);
     let file = Arc::new(file);
@@ -214,6 +218,7 @@ pub(super) fn examine_storage(
         snapshot: Snapshot::new(Arc::new(published)),
         events: state.events,
         first: state.first_kept.or(first),
+        segments: past.as_ref().map_or_else(|_| Vec::new(), |past| past.facts(end)),
         problem,
     })
 }

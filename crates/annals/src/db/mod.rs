@@ -4,7 +4,8 @@
 //! `progress`; `upgrade` brings the schema up; `database` is the handle; `transaction` writes and `group`
 //! acknowledges, `vectors` are whole runs of rows, and `references` what follows from a change; `snapshot` is
 //! what was committed; `blobs` are written and read; `keeper` works in the background; `shared` and `turns` are
-//! for files that several processes write; `scan`, `reader` and `inspect` read journals without writing;
+//! for files that several processes write; `restart` lets the journal go on in a new `segment`, which may begin with
+//! the `state`, and others `follow`; `past` are the segments before, until we `forget` them; `scan`, `reader` and `inspect` read journals without writing;
 //! `salvage` writes another.
 
 mod acquire;

@@ -130,8 +130,20 @@ impl Reader {
         Ok(())
     }
 
-    /// Goes on in the segment that the path leads to by now: as of its beginning, then as far as it goes.
+    /// Goes on in the segment that the path leads to by now.
     fn follow(&self, following: &mut Following) -> Result<()> {
+        let mut tries = 0;
+        loop {
+            let (is_newest, followed) = self.follow_once(following)?;
+            tries += 1;
+            // It may have gone on again, and forgotten what was needed.
+            if followed.is_ok() || is_newest || tries == follow::TRIES {
+                return followed;
+            }
+        }
+    }
+
+    fn follow_once(&self, following: &mut Following) -> Result<(bool, Result<()>)> {
         let old = Arc::clone(&following.file);
         let Found { storage, head } =
             follow::find(&old, (following.id, following.point.txid), Access::Read)?;
@@ -144,10 +156,13 @@ impl Reader {
         let place = (&*old.directory, old.journal.as_str());
         let (store, followed) = follow::catch_up(place, &found, since, to, store);
         following.store = store;
-        let (view, end) = followed?;
+        let (view, end) = match followed {
+            Ok(followed) => followed,
+            Err(error) => return Ok((storage.is_linked().unwrap_or(true), Err(error))),
+        };
         following.file = Arc::new(old.next(storage, found.head.header.segment));
         self.show(following, view, end);
-        Ok(())
+        Ok((true, Ok(())))
     }
 
     fn show(&self, following: &mut Following, view: Arc<View>, point: Point) {

@@ -234,13 +234,12 @@ pub(crate) fn is_read(directory: &dyn Directory, name: &str, segment: u64) -> io
     }
 }
 
+/// The segments that were removed, each with its length, and else the first one that is being read.
+pub(crate) type Removed = (Vec<(u64, u64)>, Option<u64>);
+
 /// Removes kept segments of a journal that are older than `before`, the newest first, so that those that
 /// are left never seem to be whole. Gives what was removed, in bytes, and the first that is being read.
-pub(crate) fn remove(
-    directory: &dyn Directory,
-    name: &str,
-    before: u64,
-) -> io::Result<(Vec<(u64, u64)>, Option<u64>)> {
+pub(crate) fn remove(directory: &dyn Directory, name: &str, before: u64) -> io::Result<Removed> {
     let mut numbers: Vec<u64> =
         directory.list()?.iter().filter_map(|found| number_in(found, name)).collect();
     numbers.retain(|&number| number < before);

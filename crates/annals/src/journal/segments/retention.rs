@@ -162,7 +162,7 @@ mod tests {
     fn what_is_being_read_stays_and_all_that_is_newer() {
         for (pinned, forgotten) in [(0, None), (2, Some(2)), (1, None), (4, Some(3))] {
             let mut segments = segments(&[2, 3]);
-            segments[pinned].is_pinned = true;
+            segments.get_mut(pinned).unwrap().is_pinned = true;
             let plan = plan(&segments, 10, &keep_bytes(0), NOW);
             assert_eq!(plan.forget_before, forgotten, "segment {pinned} is being read");
         }

@@ -25,18 +25,20 @@ struct Club {
     path: PathBuf,
     said: Mutex<Said>,
     ended: AtomicBool,
+    /// What the children do.
+    mode: &'static str,
 }
 
 impl Club {
-    fn new(folder: &Path) -> Self {
+    fn new(folder: &Path, mode: &'static str) -> Self {
         let path = folder.join("shared.annals");
         shared().open_schema(&path, &schema()).unwrap().close().unwrap();
-        Self { path, said: Mutex::default(), ended: AtomicBool::new(false) }
+        Self { path, said: Mutex::default(), ended: AtomicBool::new(false), mode }
     }
 
     fn start(&self, writer: u64, rng: &mut Rng) -> Child {
         let threads = if rng.percent(70) { 1 } else { 3 };
-        work::start(&self.path, "shared", writer * 10, threads, rng.below(1 << 30))
+        work::start(&self.path, self.mode, writer * 10, threads, rng.below(1 << 30))
     }
 
     /// Hears what a child has said by now.
@@ -79,7 +81,18 @@ impl Club {
 #[test]
 fn writers_in_turn_are_killed_and_nothing_is_lost_or_seen_twice() {
     let folder = tempfile::tempdir().unwrap();
-    let club = Club::new(folder.path());
+    killed_in_turn(&Club::new(folder.path(), "shared"));
+}
+
+#[test]
+fn writers_that_restart_the_journal_are_killed_and_nothing_is_lost_or_seen_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let club = Club::new(folder.path(), "restarting");
+    killed_in_turn(&club);
+    assert!(inspect(&club.path).unwrap().segment > 3, "they did restart it");
+}
+
+fn killed_in_turn(club: &Club) {
     let seed = effort(1, u64::from(std::process::id()));
     println!("seed {seed}");
     let mut rng = Rng::new(seed);
@@ -154,7 +167,7 @@ fn let_it_open(path: &Path) -> Child {
 #[test]
 fn who_waits_too_long_is_told_for_whom() {
     let folder = tempfile::tempdir().unwrap();
-    let club = Club::new(folder.path());
+    let club = Club::new(folder.path(), "shared");
     let member = shared().lock_timeout(Duration::from_millis(100));
     let member = member.open_schema(&club.path, &schema()).unwrap();
     let mut child = let_it_open(&club.path);
@@ -183,7 +196,7 @@ fn who_waits_too_long_is_told_for_whom() {
 #[test]
 fn who_is_killed_in_its_turn_leaves_it_to_the_next() {
     let folder = tempfile::tempdir().unwrap();
-    let club = Club::new(folder.path());
+    let club = Club::new(folder.path(), "shared");
     let member = shared().open_schema(&club.path, &schema()).unwrap();
     for number in 0..effort(3, 30) {
         let mut child = let_it_open(&club.path);
@@ -204,7 +217,7 @@ fn who_is_killed_in_its_turn_leaves_it_to_the_next() {
 #[test]
 fn alone_and_shared_exclude_each_other_among_processes() {
     let folder = tempfile::tempdir().unwrap();
-    let club = Club::new(folder.path());
+    let club = Club::new(folder.path(), "shared");
     for (number, first, second) in [(1, "shared", "alone"), (2, "alone", "shared")] {
         let child = work::start(&club.path, first, number * 10, 1, 1);
         while !child.next_line().unwrap().starts_with("acknowledged") {}
@@ -233,7 +246,7 @@ fn child_in_a_hurry() {
 #[test]
 fn two_in_a_hurry_both_get_their_share() {
     let folder = tempfile::tempdir().unwrap();
-    let club = Club::new(folder.path());
+    let club = Club::new(folder.path(), "shared");
     let path = club.path.to_str().unwrap();
     let [one, two] = ["1", "2"]
         .map(|writer| Child::start("processes::turns::child_in_a_hurry", &[path, writer]));

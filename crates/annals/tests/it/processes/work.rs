@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use annals::storage::simulated::Rng;
-use annals::{Database, Level, Options};
+use annals::{Database, Level, Older, Options};
 
 use super::child::{self, Child};
 use super::ledger::{NOBODY, audit, schema, write};
@@ -21,7 +21,7 @@ fn child_that_commits() {
     let [path, mode, first, threads, seed] = job.as_slice() else { panic!("{job:?}") };
     let [first, threads, seed]: [u64; 3] =
         [first, threads, seed].map(|number| number.parse().unwrap());
-    let options = Options::new().shared(mode == "shared").lock_timeout(PATIENCE);
+    let options = Options::new().shared(mode != "alone").lock_timeout(PATIENCE);
     let database = options.open_schema(path, &schema()).unwrap();
     audit(&database.read());
     let ended = AtomicBool::new(false);
@@ -30,7 +30,8 @@ fn child_that_commits() {
             let (database, ended) = (&database, &ended);
             scope.spawn(move || {
                 let rng = Rng::new(seed.wrapping_mul(1000) + writer);
-                let mut work = Work { database, writer, number: 0, rng };
+                let restarts = mode == "restarting";
+                let mut work = Work { database, writer, number: 0, rng, restarts };
                 while !ended.load(Ordering::Relaxed) {
                     work.step().unwrap();
                 }
@@ -48,11 +49,17 @@ struct Work<'db> {
     writer: u64,
     number: u64,
     rng: Rng,
+    /// Whether it lets the journal go on in new segments.
+    restarts: bool,
 }
 
 impl Work<'_> {
     /// Commits, rolls back, or submits several and waits for all.
     fn step(&mut self) -> annals::Result<()> {
+        if self.restarts && self.rng.percent(20) {
+            let older = [Older::Kept, Older::NotNeeded, Older::Forgotten][self.rng.index(3)];
+            return self.database.restart(older, PATIENCE).map(drop);
+        }
         match self.rng.below(10) {
             0 => {
                 let mut transaction = self.database.begin()?;

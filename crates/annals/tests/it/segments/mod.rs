@@ -1,7 +1,7 @@
 //! Segments: the journal goes on in a new file, history reaches into the old ones, and can be forgotten.
 
-mod forget;
-mod opening;
+pub(crate) mod forget;
+pub(crate) mod opening;
 mod restart;
 
 use std::sync::Arc;
@@ -103,8 +103,7 @@ struct Text(Script, String);
 
 impl Sink for Text {
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
-        self.0.push(schema, event, &mut self.1);
-        Ok(())
+        self.0.push(schema, event, &mut self.1)
     }
     fn commit(&mut self, _: &Schema, committed: &Committed) -> Result<()> {
         let Committed { txid, level, .. } = committed;
