@@ -65,6 +65,6 @@ pub use db::{
 pub use error::{Error, ErrorKind, Result};
 pub use journal::{
     Committed, Copies, Cut, Level, Plan, Point, Recovered, Recovery, Retention, SegmentFacts,
-    Skipped, plan,
+    Skipped,
 };
 pub use store::{Cell, Dangling, IndexCursor, IndexRows, IndexView, Row, Rows, TableView, View};

@@ -8,7 +8,7 @@ use super::database::Database;
 use super::past::Past;
 use super::restart::Forgotten;
 use crate::journal::segments::{self, Kept};
-use crate::journal::{Head, Plan, Retention, SegmentFacts, lock, plan};
+use crate::journal::{Head, Plan, Retention, SegmentFacts, lock};
 use crate::{Error, Result};
 
 impl Database {
@@ -42,8 +42,8 @@ impl Database {
     ///
     /// # Errors
     /// As [`Self::segments`].
-    pub fn plan(&self, live: u64, rules: &Retention) -> Result<Plan> {
-        Ok(plan(&self.segments()?, live, rules, self.clock.now()))
+    pub fn plan_retention(&self, live: u64, rules: &Retention) -> Result<Plan> {
+        Ok(rules.plan(&self.segments()?, live, self.clock.now()))
     }
 
     /// Removes all segments with a lower number than `before`, which begins with the state itself. Gives

@@ -65,7 +65,6 @@ fn write_and_link(
     storage.write_at(0, &head::new_head(header))?;
     storage.flush()?;
     directory.link(temporary, name)?;
-    storage.renamed(name);
     // Should it stay, it is in nobody's way.
     let _ = directory.remove(temporary);
     keep_name(directory, name)?;

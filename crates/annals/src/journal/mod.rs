@@ -57,5 +57,5 @@ pub use copies::Copies;
 pub use format::Point;
 pub use level::Level;
 pub use recover::{Cut, Recovered, Recovery};
-pub use segments::{Plan, Retention, SegmentFacts, plan};
+pub use segments::{Plan, Retention, SegmentFacts};
 pub use walk::Skipped;

@@ -29,7 +29,7 @@ mod seal;
 pub(crate) use kept::Kept;
 pub(crate) use next::{Next, are_held, finish, is_read, keep, keep_path, remove};
 pub(crate) use place::Place;
-pub use retention::{Plan, Retention, SegmentFacts, plan};
+pub use retention::{Plan, Retention, SegmentFacts};
 pub(crate) use seal::{Seal, Sealing};
 
 /// Gives the name that a segment has beside the journal once it is sealed.

@@ -44,45 +44,48 @@ pub struct Plan {
     pub begin_with_state: bool,
 }
 
-/// Tells what may be forgotten of a journal with these segments, oldest first, the newest one included,
-/// and whether the next segment should begin with the state.
-///
-/// Both only where it pays: what is forgotten, or what lies before the state that is written, has at
-/// least the size of the live state. `live` is that size, `now` the time in microseconds since 1970.
-#[must_use]
-pub fn plan(segments: &[SegmentFacts], live: u64, rules: &Retention, now: i64) -> Plan {
-    if *rules == Retention::default() {
-        return Plan::default();
-    }
-    let last_txid = segments.last().map_or(0, |newest| newest.last_txid);
-    let history = |facts: &SegmentFacts| match facts.begins_with_state {
-        true => facts.bytes.saturating_sub(live),
-        false => facts.bytes,
-    };
-    let mut kept = 0;
-    let mut forget_before = None;
-    let mut since_state = None;
-    for (place, base) in segments.iter().enumerate().rev() {
-        kept += history(base);
-        if !base.begins_with_state {
-            continue;
+impl Retention {
+    /// Tells what may be forgotten of a journal with these segments, oldest first, the newest one included,
+    /// and whether the next segment should begin with the state.
+    ///
+    /// Both only where it pays: what is forgotten, or what lies before the state that is written, has at
+    /// least the size of the live state. `live` is that size in bytes, `now` the time in microseconds since
+    /// 1970.
+    #[must_use]
+    pub fn plan(&self, segments: &[SegmentFacts], live: u64, now: i64) -> Plan {
+        if *self == Self::default() {
+            return Plan::default();
         }
-        since_state.get_or_insert(kept);
-        let older = segments.get(..place).unwrap_or_default();
-        let forgotten: u64 = older.iter().map(|facts| facts.bytes).sum();
-        let is_free = older.iter().all(|facts| !facts.is_pinned);
-        let is_asked_for = rules.bytes.is_some_and(|bytes| kept < bytes)
-            || rules.time.is_some_and(|time| base.begun > now.saturating_sub(micros(time)))
-            || rules
-                .transactions
-                .is_some_and(|count| (last_txid + 1).saturating_sub(base.first_txid) < count);
-        if !older.is_empty() && is_free && !is_asked_for && forgotten >= live {
-            forget_before = Some(base.number);
-            break;
+        let last_txid = segments.last().map_or(0, |newest| newest.last_txid);
+        let history = |facts: &SegmentFacts| match facts.begins_with_state {
+            true => facts.bytes.saturating_sub(live),
+            false => facts.bytes,
+        };
+        let mut kept = 0;
+        let mut forget_before = None;
+        let mut since_state = None;
+        for (place, base) in segments.iter().enumerate().rev() {
+            kept += history(base);
+            if !base.begins_with_state {
+                continue;
+            }
+            since_state.get_or_insert(kept);
+            let older = segments.get(..place).unwrap_or_default();
+            let forgotten: u64 = older.iter().map(|facts| facts.bytes).sum();
+            let is_free = older.iter().all(|facts| !facts.is_pinned);
+            let is_asked_for = self.bytes.is_some_and(|bytes| kept < bytes)
+                || self.time.is_some_and(|time| base.begun > now.saturating_sub(micros(time)))
+                || self
+                    .transactions
+                    .is_some_and(|count| (last_txid + 1).saturating_sub(base.first_txid) < count);
+            if !older.is_empty() && is_free && !is_asked_for && forgotten >= live {
+                forget_before = Some(base.number);
+                break;
+            }
         }
+        let since_state = since_state.unwrap_or(kept);
+        Plan { forget_before, begin_with_state: since_state > 0 && since_state >= live }
     }
-    let since_state = since_state.unwrap_or(kept);
-    Plan { forget_before, begin_with_state: since_state > 0 && since_state >= live }
 }
 
 fn micros(time: Duration) -> i64 {
@@ -110,7 +113,7 @@ mod tests {
     const NOW: i64 = 6_000_000;
 
     fn forgets(states: &[u64], live: u64, rules: Retention) -> Option<u64> {
-        plan(&segments(states), live, &rules, NOW).forget_before
+        rules.plan(&segments(states), live, NOW).forget_before
     }
 
     fn keep_bytes(bytes: u64) -> Retention {
@@ -119,7 +122,7 @@ mod tests {
 
     #[test]
     fn nothing_is_forgotten_without_a_rule() {
-        assert_eq!(plan(&segments(&[1, 3]), 1, &Retention::default(), NOW), Plan::default());
+        assert_eq!(Retention::default().plan(&segments(&[1, 3]), 1, NOW), Plan::default());
     }
 
     #[test]
@@ -163,7 +166,7 @@ mod tests {
         for (pinned, forgotten) in [(0, None), (2, Some(2)), (1, None), (4, Some(3))] {
             let mut segments = segments(&[2, 3]);
             segments.get_mut(pinned).unwrap().is_pinned = true;
-            let plan = plan(&segments, 10, &keep_bytes(0), NOW);
+            let plan = keep_bytes(0).plan(&segments, 10, NOW);
             assert_eq!(plan.forget_before, forgotten, "segment {pinned} is being read");
         }
     }
@@ -171,7 +174,7 @@ mod tests {
     #[test]
     fn a_state_is_written_once_as_much_was_written_since_the_last() {
         let begins = |states: &[u64], live| {
-            plan(&segments(states), live, &keep_bytes(0), NOW).begin_with_state
+            keep_bytes(0).plan(&segments(states), live, NOW).begin_with_state
         };
         assert!(begins(&[], 600) && !begins(&[], 601), "all of it");
         assert!(

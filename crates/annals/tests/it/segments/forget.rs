@@ -254,12 +254,12 @@ fn only_what_is_not_needed_is_forgotten() {
     assert!(facts.windows(2).all(|pair| pair[0].begun <= pair[1].begun));
 
     let rules = Retention { transactions: Some(2), ..Retention::default() };
-    let plan = database.plan(0, &rules).unwrap();
+    let plan = database.plan_retention(0, &rules).unwrap();
     assert_eq!(plan.forget_before, Some(3));
     let (forgotten, _) = database.forget_before(3).unwrap();
     assert_eq!(forgotten.unwrap().segments, 3);
     assert_eq!(many.list().unwrap().len(), 2);
-    assert_eq!(database.plan(0, &Retention::default()).unwrap(), annals::Plan::default());
+    assert_eq!(database.plan_retention(0, &Retention::default()).unwrap(), annals::Plan::default());
 }
 
 #[test]

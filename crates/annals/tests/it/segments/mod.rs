@@ -1,5 +1,6 @@
 //! Segments: the journal goes on in a new file, history reaches into the old ones, and can be forgotten.
 
+mod fixture;
 pub(crate) mod forget;
 pub(crate) mod opening;
 mod restart;
