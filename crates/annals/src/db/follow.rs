@@ -28,12 +28,13 @@ pub(super) struct Found {
 }
 
 /// Opens the file that the path leads to, if it is of the same journal and behind the old one. (Or in the
-/// place of it: of a segment in which nothing was committed yet the path may have been taken away again.)
+/// place of it: of a segment in which nothing was committed yet the path may have been taken away again. As
+/// long as it leads to the one before, there is none, and nothing new.)
 pub(super) fn find(
     old: &JournalFile,
     (id, txid): ([u8; 16], u64),
     access: Access,
-) -> Result<Found> {
+) -> Result<Option<Found>> {
     let storage = match old.directory.open(&old.journal, access) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(gone(&old.name)),
         opened => opened.map_err(|error| super::acquire::cannot_open(&old.name, access, error))?,
@@ -42,10 +43,13 @@ pub(super) fn find(
     let header = &head.header;
     let is_behind = header.segment > old.segment;
     let is_in_its_place = header.segment == old.segment && header.first_own_txid() == txid + 1;
+    if header.journal_id == id && header.segment + 1 == old.segment {
+        return Ok(None);
+    }
     if header.journal_id != id || !(is_behind || is_in_its_place) {
         return Err(gone(&old.name));
     }
-    Ok(Found { storage, head })
+    Ok(Some(Found { storage, head }))
 }
 
 /// Says that the path leads to nothing that this journal goes on in.
@@ -131,7 +135,7 @@ impl Database {
         let id = Head::read(&*old.file.storage, &old.file.name)?.header.journal_id;
         for _ in 0..TRIES {
             let known = (id, writing.writer.committed().txid);
-            let found = find(&old.file, known, Access::Write)?;
+            let Some(found) = find(&old.file, known, Access::Write)? else { return Ok(()) };
             let io = |error| Error::io(format!("{}: can't lock it", old.file.name), error);
             if !found.storage.try_lock(Lock::Head, Hold::Shared).map_err(io)? {
                 let message = format!(

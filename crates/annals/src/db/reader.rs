@@ -145,8 +145,10 @@ impl Reader {
 
     fn follow_once(&self, following: &mut Following) -> Result<(bool, Result<()>)> {
         let old = Arc::clone(&following.file);
-        let Found { storage, head } =
-            follow::find(&old, (following.id, following.point.txid), Access::Read)?;
+        let known = (following.id, following.point.txid);
+        let Some(Found { storage, head }) = follow::find(&old, known, Access::Read)? else {
+            return Ok((true, Ok(())));
+        };
         let since = Since { segment: old.segment, point: following.point };
         let found = Found { storage: Arc::clone(&storage), head };
         // A state that the segment begins with is part of its beginning.
