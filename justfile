@@ -18,16 +18,16 @@ test-full:
 update:
     UPDATE=1 cargo test --workspace
 
-# Annals beside its peers.
-bench:
-    cargo run --release -p annals-bench -- --table
+# Annals beside its peers: bulk work, or `just bench open`, `just bench commits`, ..
+bench *part:
+    cargo run --release -p annals-bench -- --table {{part}}
 
 # Undefined behaviour in the store's unsafe code, and races of threads that commit.
 miri:
     cargo +nightly miri test -p annals --lib -- store::page store::unique store::cells store::btree \
-        store::primitive store::vector store::writer db::group
+        store::primitive store::vector store::writer db::group storage::uring::pump
 
-# Looks for bytes that break a target, for so many seconds: schema, codec, journal, shell (fuzz/README.md).
+# Looks for bytes that break a target, for so many seconds: schema, codec, journal, image, shell (fuzz/README.md).
 fuzz target seconds="300":
     mkdir -p fuzz/target/corpus/{{target}}
     cargo +nightly fuzz run {{target}} fuzz/target/corpus/{{target}} fuzz/corpus/{{target}} -- \

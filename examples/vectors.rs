@@ -27,7 +27,7 @@ fn main() -> annals::Result<()> {
 
     let mut total = 0.0;
     for levels in now.sample().slices_of(sample::LEVEL, first, ROWS.into())? {
-        total += levels.iter().sum::<f64>(); // straight from the pages
+        total += levels?.iter().sum::<f64>(); // straight from the pages
     }
     println!("the levels add up to {total}");
 

@@ -1,18 +1,30 @@
 //! Annals beside its peers: the same work, in the same run.
 //!
-//! `commits` measures commits of one row in turns so short that all see the same minutes; without it,
-//! the table of bulk work is made. Each engine is used as its own documentation recommends for speed at equal guarantees. Engines
-//! take turns; what is printed is the median of all turns.
+//! `commits` measures commits of one row in turns so short that all see the same minutes; `open` times
+//! openings, after a clean close and after a kill; `checkpoint` what brings a table up to date with its
+//! log; `backfill-floor` what brings many pages to the disk; `size` tells how small a small database is. Without one of them, the table of bulk work is made.
+//! Each engine is used as its own documentation recommends for speed at equal guarantees. Engines take
+//! turns; what is printed is the median of all turns.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod annals_engine;
+#[cfg(unix)]
+mod backfill_floor;
+mod checkpoint;
 mod commits;
+mod disk;
 mod engine;
 mod floor;
+mod opening;
+mod peers;
 mod race;
+mod random;
 mod report;
+mod size;
 mod sqlite_engine;
 mod workload;
+
+use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
@@ -29,6 +41,10 @@ struct Arguments {
     /// Print a Markdown table instead of a JSON line for each figure.
     #[arg(long, global = true)]
     table: bool,
+    /// Where the databases are made: on the disk that is to be measured. The folder for temporary files
+    /// unless set.
+    #[arg(long, global = true)]
+    folder: Option<PathBuf>,
     #[command(subcommand)]
     part: Option<Part>,
 }
@@ -41,23 +57,69 @@ enum Part {
         #[arg(value_parser = commits::names())]
         races: Vec<String>,
     },
+    /// Pages brought to free places of a file, by each engine, beside what the disk does alone.
+    #[cfg(unix)]
+    BackfillFloor {
+        /// How many MiB of pages.
+        #[arg(default_value_t = 1024)]
+        mib: u64,
+    },
+    /// Opening up to the first point read, after a clean close and after a kill.
+    Open(opening::Course),
+    /// What brings a table up to date after random updates.
+    Checkpoint(checkpoint::Work),
+    /// What a small database takes on disk.
+    Size(size::Small),
+    /// What this program starts itself for.
+    #[command(hide = true)]
+    Step(opening::Step),
 }
 
 fn main() -> Result<(), engine::Failure> {
     let arguments = Arguments::parse();
-    if let Some(Part::Commits { races }) = arguments.part {
-        let outcomes = commits::run(&races, arguments.turns)?;
-        match arguments.table {
-            true => report::print_races(&outcomes),
-            false => report::print_race_lines(&outcomes),
-        }
-        return Ok(());
+    if let Some(folder) = &arguments.folder {
+        tempfile::env::override_temp_dir(folder).map_err(|_| "the folder is set already")?;
     }
-    let figures = workload::run(arguments.rows, arguments.turns)?;
-    if arguments.table {
-        report::print_table(&figures, arguments.rows);
-    } else {
-        report::print_lines(&figures, arguments.rows);
+    let (turns, table) = (arguments.turns.max(1), arguments.table);
+    let print = |figures: &[workload::Figure], rows: u64, title: &str| match table {
+        true => report::print_table(figures, title),
+        false => report::print_lines(figures, rows),
+    };
+    match &arguments.part {
+        Some(Part::Commits { races }) => {
+            let outcomes = commits::run(races, turns)?;
+            match table {
+                true => report::print_races(&outcomes),
+                false => report::print_race_lines(&outcomes),
+            }
+        }
+        Some(Part::Open(course)) => {
+            for opened in opening::run(course, turns)? {
+                print(&opened.figures, opened.rows, &opened.title);
+            }
+        }
+        Some(Part::Checkpoint(work)) => {
+            let (rows, changed) = (work.rows, work.changed);
+            let title = format!("{changed} random updates of {rows} rows, then a checkpoint");
+            print(&checkpoint::run(work, turns)?, rows, &title);
+        }
+        #[cfg(unix)]
+        Some(Part::BackfillFloor { mib }) => {
+            let lines = backfill_floor::run(*mib, turns)?;
+            match table {
+                true => report::print_floors(&lines, *mib),
+                false => report::print_floor_lines(&lines, *mib),
+            }
+        }
+        Some(Part::Size(small)) => {
+            let title = format!("{} rows with an index, each committed by itself", small.rows);
+            print(&size::run(small)?, small.rows, &title);
+        }
+        Some(Part::Step(step)) => step.take()?,
+        None => {
+            let title = format!("{} rows of (\"TOTO\", i)", arguments.rows);
+            print(&workload::run(arguments.rows, turns)?, arguments.rows, &title);
+        }
     }
     Ok(())
 }

@@ -83,7 +83,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    fn of(mut values: Vec<f64>) -> Self {
+    pub(crate) fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         Self { median: values[values.len() / 2], least: values[0], most: values[values.len() - 1] }
     }

@@ -1,5 +1,7 @@
 //! How the figures are printed.
 
+#[cfg(unix)]
+use crate::backfill_floor::Line;
 use crate::race::{Compared, Outcome};
 use crate::workload::Figure;
 
@@ -17,24 +19,31 @@ pub(crate) fn print_lines(figures: &[Figure], rows: u64) {
     }
 }
 
-/// Prints a Markdown table: a line for each workload, and what the peers take compared with Annals.
-pub(crate) fn print_table(figures: &[Figure], rows: u64) {
-    println!("{rows} rows of (\"TOTO\", i); medians\n");
+/// Prints a Markdown table: a line for each workload, and what the peers take compared with Annals, where
+/// it took part.
+pub(crate) fn print_table(figures: &[Figure], title: &str) {
+    println!("{title}; medians\n");
     println!("| workload | unit | engine | value | times Annals |\n|---|---|---|---:|---:|");
     for figure in figures {
-        let ours = figures
-            .iter()
-            .find(|other| other.workload == figure.workload && other.engine == "Annals")
-            .map_or(f64::NAN, |ours| ours.value);
+        let is_ours = |other: &&Figure| {
+            (other.workload, other.unit, other.engine) == (figure.workload, figure.unit, "Annals")
+        };
+        let ours = figures.iter().find(is_ours).map_or(f64::NAN, |ours| ours.value);
         println!(
-            "| {} | {} | {} | {:.1} | {:.2} |",
+            "| {} | {} | {} | {} | {} |",
             figure.workload,
             figure.unit,
             figure.engine,
-            figure.value,
-            figure.value / ours
+            shown(figure.value, 1),
+            shown(figure.value / ours, if figure.value < ours / 10.0 { 4 } else { 2 })
         );
     }
+    println!();
+}
+
+/// Gives a number with so many digits behind the point; what can't be told, as a dash.
+fn shown(value: f64, digits: usize) -> String {
+    if value.is_finite() { format!("{value:.digits$}") } else { "-".to_owned() }
 }
 
 /// Prints a JSON line for each runner of each race.
@@ -84,6 +93,45 @@ pub(crate) fn print_races(outcomes: &[Outcome]) {
             }
         }
         println!();
+    }
+}
+
+/// Prints a JSON line for each writer with each layout.
+#[cfg(unix)]
+pub(crate) fn print_floor_lines(lines: &[Line], mib: u64) {
+    for line in lines {
+        let line = serde_json::json!({
+            "layout": line.layout,
+            "writer": line.writer,
+            "MiB": mib,
+            "MiB/s": line.rate.median,
+            "least": line.rate.least,
+            "most": line.rate.most,
+            "beside raw": line.beside_raw.median,
+            "beside loop": line.beside_loop.median,
+        });
+        println!("{line}");
+    }
+}
+
+/// Prints a Markdown table for each layout.
+#[cfg(unix)]
+pub(crate) fn print_floors(lines: &[Line], mib: u64) {
+    let mut layout = "";
+    for line in lines {
+        if line.layout != layout {
+            layout = line.layout;
+            println!(
+                "\n{mib} MiB in pages of 16 KiB, {layout}; medians\n\n\
+                 | writer | MiB/s | least | most | times 1 MiB writes | times the loop |\n\
+                 |---|---:|---:|---:|---:|---:|"
+            );
+        }
+        let (rate, raw, beside) = (line.rate, line.beside_raw, line.beside_loop);
+        println!(
+            "| {} | {:.0} | {:.0} | {:.0} | {:.2} | {:.2} |",
+            line.writer, rate.median, rate.least, rate.most, raw.median, beside.median
+        );
     }
 }
 

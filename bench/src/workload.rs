@@ -4,7 +4,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::annals_engine::Annals;
+use crate::disk;
 use crate::engine::{Engine, Failure};
+use crate::random::Random;
 use crate::sqlite_engine::Sqlite;
 
 /// Durable commits are slow on some disks, so there are only so many of them.
@@ -22,10 +24,10 @@ pub(crate) struct Figure {
 
 /// All numbers of all turns.
 #[derive(Default)]
-struct Measured(Vec<Figure>);
+pub(crate) struct Measured(Vec<Figure>);
 
 impl Measured {
-    fn add(
+    pub(crate) fn add(
         &mut self,
         engine: &'static str,
         (workload, unit): (&'static str, &'static str),
@@ -34,12 +36,14 @@ impl Measured {
         self.0.push(Figure { workload, unit, engine, value });
     }
 
-    /// Gives the median of each workload and engine, in the order of their first turn.
-    fn medians(self) -> Vec<Figure> {
+    /// Gives the median of each workload and engine, the engines of a workload together, in the order
+    /// of their first turn.
+    pub(crate) fn medians(self) -> Vec<Figure> {
         let mut medians: Vec<(Figure, Vec<f64>)> = Vec::new();
         for figure in self.0 {
             let same = |(known, _): &&mut (Figure, Vec<f64>)| {
-                known.workload == figure.workload && known.engine == figure.engine
+                (known.workload, known.unit, known.engine)
+                    == (figure.workload, figure.unit, figure.engine)
             };
             match medians.iter_mut().find(same) {
                 Some((_, values)) => values.push(figure.value),
@@ -54,7 +58,15 @@ impl Measured {
             figure.value = values[values.len() / 2];
             figure
         };
-        medians.into_iter().map(median).collect()
+        let mut figures: Vec<_> = medians.into_iter().map(median).collect();
+        let mut order: Vec<&'static str> = Vec::new();
+        for figure in &figures {
+            if !order.contains(&figure.workload) {
+                order.push(figure.workload);
+            }
+        }
+        figures.sort_by_key(|figure| order.iter().position(|known| *known == figure.workload));
+        figures
     }
 }
 
@@ -105,7 +117,7 @@ fn turn(
         measured.add(name, ("resident in the store", "bytes/row"), ratio(memory, rows));
     }
     database.close()?;
-    measured.add(name, ("on disk, closed", "bytes/row"), ratio(size(&bulk)?, rows));
+    measured.add(name, ("on disk, closed", "bytes/row"), ratio(disk::length(&bulk)?, rows));
 
     settle();
     let columns = folder.join("columns");
@@ -164,23 +176,8 @@ fn ratio(bytes: u64, rows: u64) -> f64 {
     bytes as f64 / rows as f64
 }
 
-fn size(folder: &Path) -> Result<u64, Failure> {
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(folder)? {
-        bytes += entry?.metadata()?.len();
-    }
-    Ok(bytes)
-}
-
-/// Gives as many ids as there are rows, each row's any number of times (SplitMix64).
+/// Gives as many ids as there are rows, each row's any number of times.
 fn random_ids(rows: u64) -> Vec<u64> {
-    let mut state = 7u64;
-    let mut next = || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut word = state;
-        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        word ^ (word >> 31)
-    };
-    (0..rows).map(|_| next() % rows).collect()
+    let mut random = Random::new(7);
+    (0..rows).map(|_| random.below(rows)).collect()
 }

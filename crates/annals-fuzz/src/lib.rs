@@ -2,13 +2,14 @@
 //!
 //! `fuzz/` lets libFuzzer look for bytes that break one; the test of this crate feeds each the files
 //! that are kept in `fuzz/corpus`, and changed ones. In reading order: `schema`, `codec`,
-//! `journal`, which makes its files with `draft` and weighs them with `weight`, and `shell`.
+//! `journal`, which makes its files with `draft` and weighs them with `weight`, `image`, and `shell`.
 
 #![cfg(feature = "testing")]
 
 mod codec;
 mod content;
 mod draft;
+mod image;
 mod journal;
 #[path = "../../annals/tests/it/hostile/memory.rs"]
 mod memory;
@@ -17,6 +18,7 @@ mod shell;
 mod weight;
 
 pub use codec::codec;
+pub use image::image;
 pub use journal::journal;
 pub use schema::schema;
 pub use shell::shell;
@@ -25,5 +27,10 @@ pub use shell::shell;
 pub type Body = fn(&[u8]);
 
 /// All of them, by the names of their folders in `fuzz/corpus`.
-pub const ALL: [(&str, Body); 4] =
-    [("schema", schema), ("codec", codec), ("journal", journal), ("shell", shell)];
+pub const ALL: [(&str, Body); 5] = [
+    ("schema", schema),
+    ("codec", codec),
+    ("journal", journal),
+    ("image", image),
+    ("shell", shell),
+];

@@ -51,18 +51,24 @@ pub mod storage;
 pub mod store;
 pub mod typed;
 
+pub(crate) use journal::mistakes;
+
 pub use annals_macros::schema;
 pub use annals_schema::{
     Blob, Command, Field, FieldNumber, Index, IndexNumber, OnDelete, RowId, Schema, Table,
     TableNumber, Timestamp, Type, Value, ValueRef,
 };
 pub use db::{
-    BlobReader, Commit, Custom, Customs, Database, Examination, Fate, Forgotten, HeadInspection,
-    Inspection, Older, Options, Pending, Phase, Progress, Reader, Restarted, Run, Salvaged, Sink,
-    Snapshot, Transaction, examine, inspect, inspect_head, inspect_head_in, inspect_in, scan,
-    scan_in,
+    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
+    Commit, Custom, Customs, Database, Examination, Fate, Forgotten, HeadInspection, ImageCheck,
+    ImageComparison, ImageInspection, ImageRoot, Inspection, Older, OldestReader, Options, Pending,
+    Phase, Progress, Reader, Restarted, Run, Salvaged, Sink, Snapshot, Transaction, examine,
+    inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub use image::testing as image_testing;
 pub use journal::{
     Committed, Copies, Cut, Level, Plan, Point, Recovered, Recovery, Retention, SegmentFacts,
     Skipped,

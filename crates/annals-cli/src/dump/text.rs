@@ -55,7 +55,7 @@ pub(crate) fn text(present: &Present<'_>, output: &mut Output) -> Result<()> {
 /// Uses and frees the last id that was ever used, if no row has it now.
 fn print_next_id(table: &Table, rows: &TableView<'_>, output: &mut Output) -> Result<()> {
     let Some(last) = rows.next_id().checked_sub(1) else { return Ok(()) };
-    if rows.contains(RowId(last)) {
+    if rows.contains(RowId(last))? {
         return Ok(());
     }
     output.line(&format!("insert_into {} {last}", table.name))?;

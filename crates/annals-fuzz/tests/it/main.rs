@@ -95,6 +95,11 @@ fn journal() {
 }
 
 #[test]
+fn image() {
+    run_corpus("image");
+}
+
+#[test]
 fn shell() {
     run_corpus("shell");
 }

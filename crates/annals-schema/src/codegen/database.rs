@@ -77,24 +77,31 @@ impl Accessors {
     }
 
     fn table(&mut self, table: &Table, name: &str, transaction: &str) {
-        let (doc, ty, of_view) = if table.single_row {
-            let of_view = format!("::annals::typed::Single::<{name}::Kind>::new(self.0).row()");
-            (format!("Gives the only row of the table `{}`.", table.name), "Row", of_view)
-        } else {
-            let of_view = "::annals::typed::Table::new(self.0)".to_owned();
-            (format!("Gives the table `{}`.", table.name), "Table", of_view)
-        };
-        let function = |parameter: &str, gives: &str, body: &str| {
+        let function = |doc: &[&str], parameter: &str, gives: &str, body: &str| {
             let parameters = vec![parameter.to_owned()];
-            Function { doc: &[&doc], name, parameters, gives, body }.write()
+            Function { doc, name, parameters, gives, body }.write()
         };
-        self.view.push(must_use(&function("self", &format!("{name}::{ty}<'a>"), &of_view)));
-        let gives = format!("{name}::{ty}<'_>");
-        let body = format!("self.view().{name}()");
-        self.snapshot.push(must_use(&function("&self", &gives, &body)));
+        let of_snapshot = format!("self.view().{name}()");
+        let doc = if table.single_row {
+            let doc = format!("Gives the only row of the table `{}`.", table.name);
+            let can_fail: [&str; 4] = [&doc, "", "# Errors", "It can't be loaded."];
+            let row = |lifetime| format!("::annals::Result<{name}::Row<{lifetime}>>");
+            let of_view = format!("::annals::typed::Single::<{name}::Kind>::new(self.0).row()");
+            self.view.push(function(&can_fail, "self", &row("'a"), &of_view));
+            self.snapshot.push(function(&can_fail, "&self", &row("'_"), &of_snapshot));
+            doc
+        } else {
+            let doc = format!("Gives the table `{}`.", table.name);
+            let of_view = "::annals::typed::Table::new(self.0)";
+            let gives = format!("{name}::Table<'a>");
+            self.view.push(must_use(&function(&[&doc], "self", &gives, of_view)));
+            let gives = format!("{name}::Table<'_>");
+            self.snapshot.push(must_use(&function(&[&doc], "&self", &gives, &of_snapshot)));
+            doc
+        };
         let gives = format!("{name}::Writer<'_, 'db>");
         let body = format!("{name}::Writer::new({transaction})");
-        self.transaction.push(function("&mut self", &gives, &body));
+        self.transaction.push(function(&[&doc], "&mut self", &gives, &body));
     }
 
     fn index(&mut self, index: &Index, name: &str, ty: &str) {

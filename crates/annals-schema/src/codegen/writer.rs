@@ -71,14 +71,13 @@ fn single_setter(column: &Column<'_>) -> String {
 /// Writes how the only row is read.
 fn single_read() -> String {
     Function {
-        doc: &["Gives the row as the transaction sees it."],
+        doc: &["Gives the row as the transaction sees it.", "", "# Errors", "It can't be loaded."],
         name: "row",
         parameters: vec!["self".to_owned()],
-        gives: "Row<'t>",
+        gives: "::annals::Result<Row<'t>>",
         body: "self.0.into_row()",
     }
     .write()
-    .replacen("pub fn", "#[must_use]\npub fn", 1)
 }
 
 const UNIQUE: &str = "A row has the same key in a unique index, or the journal can't be written.";

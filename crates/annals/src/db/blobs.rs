@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use annals_schema::Blob;
 
-use super::database::Writing;
+use super::core::Writing;
 use super::segment::JournalFile;
 use super::snapshot::{Published, Snapshot};
 use super::transaction::Transaction;
 use crate::event::{MAX_PIECE, piece};
 use crate::journal::segments::Place;
-use crate::store::{Piece, View};
+use crate::store::{BlobPiece, View};
 use crate::{Error, ErrorKind, Result};
 
 impl Transaction<'_> {
@@ -102,7 +102,7 @@ impl Transaction<'_> {
     /// Opens a blob for reading: one that was committed, or that this transaction wrote.
     ///
     /// # Errors
-    /// `NotFound`: there is no such blob.
+    /// `NotFound`: there is no such blob; `Io`, `Corrupt`: what tells where it is can't be loaded.
     pub fn blob(&self, blob: Blob) -> Result<BlobReader<'_>> {
         self.usable()?;
         BlobReader::new(Source::Transaction(&self.writing), blob)
@@ -114,7 +114,8 @@ impl Snapshot {
     /// database.
     ///
     /// # Errors
-    /// `NotFound`: there is no such blob in this snapshot.
+    /// `NotFound`: there is no such blob in this snapshot; `Io`, `Corrupt`: what tells where it is can't
+    /// be loaded.
     pub fn blob(&self, blob: Blob) -> Result<BlobReader<'static>> {
         BlobReader::new(Source::Snapshot(Arc::clone(&self.published)), blob)
     }
@@ -165,7 +166,7 @@ pub struct BlobReader<'a> {
     /// Where `io::Read` goes on.
     at: u64,
     /// The piece in the buffer, which has its checksum and its bytes; it verified.
-    piece: Option<Piece>,
+    piece: Option<BlobPiece>,
     buffer: Vec<u8>,
 }
 
@@ -182,7 +183,7 @@ impl fmt::Debug for BlobReader<'_> {
 
 impl<'a> BlobReader<'a> {
     fn new(source: Source<'a>, blob: Blob) -> Result<Self> {
-        let len = source.view().blob_len(blob).ok_or_else(|| {
+        let len = source.view().blob_len(blob)?.ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no blob number {}", blob.0))
         })?;
         Ok(Self { source, blob, len, at: 0, piece: None, buffer: Vec::new() })
@@ -256,9 +257,9 @@ impl<'a> BlobReader<'a> {
     }
 
     /// Reads the piece that holds `offset`, and verifies it.
-    fn load(&mut self, offset: u64) -> Result<Piece> {
+    fn load(&mut self, offset: u64) -> Result<BlobPiece> {
         self.piece = None;
-        let found = self.source.view().blob_piece(self.blob, offset);
+        let found = self.source.view().blob_piece(self.blob, offset)?;
         let piece = found.ok_or_else(|| {
             let nowhere = Place::new(self.source.file().segment, 0);
             self.damaged(nowhere, "it is not in the table of blobs")

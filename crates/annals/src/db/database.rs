@@ -1,10 +1,13 @@
 //! The handle of an open database.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use super::core::{Core, Writing};
 use super::group::Group;
+use super::image::{BackfillMode, BackfillProgress, Backfilled, Background, Imager};
 use super::keeper::Keeper;
 use super::options::Options;
 use super::segment::{Current, JournalFile, Segment};
@@ -27,11 +30,11 @@ use crate::{Error, ErrorKind, Result};
 /// opens the database again, when the parent has closed it, or opens it read-only.
 #[derive(Debug)]
 pub struct Database {
-    group: Group,
-    writing: Mutex<Writing>,
+    core: Arc<Core>,
+    /// Brings the image forward; none if nothing is done in the background.
+    background: Option<Background>,
     /// The thread that has a transaction open, as [`this_thread`] names it; 0: none.
     owner: AtomicUsize,
-    segment: Arc<Current>,
     /// The files of earlier segments, as long as snapshots have them.
     retired: Mutex<Vec<Weak<JournalFile>>>,
     keeper: Option<Keeper>,
@@ -47,15 +50,6 @@ pub struct Database {
     has_fixed_schema: bool,
 }
 
-/// What only the writer touches.
-#[derive(Debug)]
-pub(super) struct Writing {
-    pub(super) writer: Writer,
-    pub(super) store: Store,
-    /// The file that `writer` writes, with those before it.
-    pub(super) file: Arc<JournalFile>,
-}
-
 /// What an open database is made of.
 pub(super) struct Setup {
     pub(super) writer: Writer,
@@ -64,6 +58,8 @@ pub(super) struct Setup {
     pub(super) store: Store,
     pub(super) view: Arc<View>,
     pub(super) recovered: Recovered,
+    /// What is known of the image; none if there can be none.
+    pub(super) imager: Option<Imager>,
     pub(super) level: Level,
     pub(super) background: bool,
     /// What it takes to share the file with other processes; none if it isn't.
@@ -74,20 +70,23 @@ impl Database {
     pub(super) fn new(setup: Setup) -> Self {
         // Outside of its turn a process may not write, not even what nobody waits for.
         let background = setup.background && setup.sharing.is_none();
-        let file = Arc::clone(&setup.segment.file);
         let segment = Arc::new(Current::from_pointee(setup.segment));
+        let file = Arc::clone(&segment.load().file);
         let keeper = background.then(|| Keeper::new(Arc::clone(&segment)));
-        let mut group = Group::new(Arc::clone(&segment), Arc::clone(&setup.clock), setup.view);
-        if setup.sharing.is_some() {
+        let group = Group::new(Arc::clone(&segment), Arc::clone(&setup.clock), setup.view);
+        let group = match setup.sharing {
             // One turn, one commit: none can come while another is waited for.
-            group = group.without_patience();
-        }
+            Some(_) => group.without_patience(),
+            None => group,
+        };
+        let writing = Writing { writer: setup.writer, store: setup.store, file };
+        let core = Arc::new(Core::new(group, writing, segment, setup.imager));
+        let background = background.then(|| Background::new(Arc::clone(&core)));
         Self {
-            group,
-            segment,
+            core,
+            background,
             retired: Mutex::default(),
             clock: setup.clock,
-            writing: Mutex::new(Writing { writer: setup.writer, store: setup.store, file }),
             owner: AtomicUsize::new(0),
             keeper,
             recovered: setup.recovered,
@@ -122,7 +121,7 @@ impl Database {
     /// Gives a snapshot of the last commit. Never waits; costs one reference count.
     #[must_use]
     pub fn read(&self) -> Snapshot {
-        Snapshot::new(self.group.published())
+        Snapshot::new(self.core.group.published())
     }
 
     /// Begins a transaction; waits until the one before has ended or is on its way to permanent storage.
@@ -135,12 +134,15 @@ impl Database {
     pub fn begin(&self) -> Result<Transaction<'_>> {
         self.check_origin()?;
         self.refuse_nesting()?;
-        self.group.arrive();
-        let mut writing = lock(&self.writing);
+        self.core.group.arrive();
+        let mut writing = lock(&self.core.writing);
         let begun = self
             .take_turn(&mut writing)
             .and_then(|()| writing.writer.begin(self.level).inspect_err(|_| self.end_turn()));
-        begun.inspect_err(|_| self.group.leave())?;
+        begun.inspect_err(|_| self.core.group.leave())?;
+        if let Some(imager) = self.core.image() {
+            imager.install(&mut writing.store);
+        }
         self.wake_keeper();
         self.owner.store(this_thread(), Ordering::Relaxed);
         Ok(Transaction::new(self, writing, self.level))
@@ -184,7 +186,7 @@ impl Database {
     /// `Poisoned` after a failed flush, or in a forked child; `Io` if the live block can't be written.
     pub fn soft_checkpoint(&self) -> Result<Point> {
         self.check_origin()?;
-        self.group.settle()?;
+        self.core.group.settle()?;
         self.in_turn(|| self.checkpoints().soft())
     }
 
@@ -197,8 +199,55 @@ impl Database {
     /// block can't be written.
     pub fn hard_checkpoint(&self) -> Result<Point> {
         self.check_origin()?;
-        self.group.settle()?;
+        self.core.group.settle()?;
         self.in_turn(|| self.checkpoints().hard())
+    }
+
+    /// Brings the image, the page file beside the journal, forward to the newest commit, so that the next
+    /// opening has less to replay. It happens by itself when the journal has grown; this does it now.
+    ///
+    /// Readers and writers go on meanwhile; with [`BackfillMode::Full`] it waits for the open transaction.
+    /// In shared mode it doesn't happen by itself, but when the last handle is closed. It takes a turn, and
+    /// if another process has brought the image forward meanwhile, begins anew from there first, which costs
+    /// a replay of what followed.
+    /// Cost: makes the journal hard (a flush), writes each page that changed since the last one, and
+    /// flushes the image once.
+    ///
+    /// # Errors
+    /// `Unsupported` on a raw device, which has no image; `Invalid` in a thread that has a transaction
+    /// open, if the mode would wait for it; `Poisoned` after a failed flush, or in a forked child; `Io`;
+    /// in shared mode, unless it is passive, `Busy` if another process is at it for too long. Commits and
+    /// readers are not concerned, and nothing is lost.
+    pub fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
+        self.backfill_watched(mode, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// Does what [`backfill`](Self::backfill) does, and tells how far it has come: at its beginning, and
+    /// after each write of a few dozen MiB. An answer of `Break` ends it; the image is as it was, and
+    /// nothing is lost.
+    ///
+    /// # Errors
+    /// As [`backfill`](Self::backfill); `Cancelled` after `Break`.
+    pub fn backfill_watched(
+        &self,
+        mode: BackfillMode,
+        watch: &mut dyn FnMut(BackfillProgress) -> ControlFlow<()>,
+    ) -> Result<Backfilled> {
+        self.check_origin()?;
+        if mode != BackfillMode::Passive {
+            self.refuse_nesting()?;
+        }
+        match &self.sharing {
+            Some(sharing) => self.backfill_among_others(sharing, mode, watch),
+            None => self.core.backfill_watched(mode, watch),
+        }
+    }
+
+    /// Tells what went wrong with the image in the background since the last backfill; nothing is lost by
+    /// that.
+    #[must_use]
+    pub fn image_error(&self) -> Option<String> {
+        self.core.image_error()
     }
 
     /// Makes a hard checkpoint, gives back the space that was filled ahead, and closes. The next
@@ -227,20 +276,20 @@ impl Database {
 
     /// Gives how far the segment is that is written now.
     pub(super) fn checkpoints(&self) -> Arc<Checkpoints> {
-        Arc::clone(&self.segment.load().checkpoints)
+        self.core.checkpoints()
     }
 
     /// Gives the segment that is written now; it changes only while the writer's lock is held.
-    pub(super) const fn segment(&self) -> &Arc<Current> {
-        &self.segment
+    pub(super) fn segment(&self) -> &Current {
+        &self.core.segment
     }
 
-    pub(super) const fn writing(&self) -> &Mutex<Writing> {
-        &self.writing
+    pub(super) fn writing(&self) -> &Mutex<Writing> {
+        &self.core.writing
     }
 
     pub(super) fn file(&self) -> Arc<JournalFile> {
-        Arc::clone(&self.segment.load().file)
+        Arc::clone(&self.segment().load().file)
     }
 
     pub(super) const fn sharing(&self) -> Option<&Sharing> {
@@ -268,13 +317,13 @@ impl Database {
     }
 
     /// Gives what acknowledges commits.
-    pub(super) const fn group(&self) -> &Group {
-        &self.group
+    pub(super) fn group(&self) -> &Group {
+        &self.core.group
     }
 
     /// Makes everything that is written durable.
     pub(super) fn harden(&self) -> Result<()> {
-        self.group.settle()?;
+        self.core.group.settle()?;
         self.checkpoints().harden_all()
     }
 
@@ -285,7 +334,19 @@ impl Database {
         }
         self.end_turn();
         self.owner.store(0, Ordering::Relaxed);
-        self.group.leave();
+        self.core.group.leave();
+    }
+
+    /// Lets the background work know how far a segment of the journal was written.
+    pub(super) fn note_tail(&self, file: &JournalFile, position: u64) {
+        if let Some(background) = &self.background {
+            background.note(file.reach(position));
+        }
+    }
+
+    /// Gives what the threads share.
+    pub(super) fn core(&self) -> &Core {
+        &self.core
     }
 
     /// Gives the files of earlier segments, as long as snapshots have them.
@@ -309,11 +370,14 @@ impl Database {
         if std::mem::replace(&mut self.closed, true) {
             return Ok(());
         }
-        let keeper = self.keeper.take();
+        let (keeper, background) = (self.keeper.take(), self.background.take());
         if let Err(error) = self.check_origin() {
-            // Its thread isn't here, and what it held when the process was forked is held for ever.
-            std::mem::forget(keeper);
+            // Their threads aren't here, and what those held when the process was forked is held for ever.
+            std::mem::forget((keeper, background));
             return Err(error);
+        }
+        if let Some(background) = background {
+            background.stop();
         }
         if let Some(keeper) = keeper {
             keeper.stop();
@@ -347,10 +411,15 @@ impl Database {
 impl Database {
     /// Closes a journal that no other process writes.
     fn close_journal(&mut self) -> Result<()> {
-        // Not by its lock: a transaction that was forgotten (`mem::forget`) holds that for ever.
-        let writing = self.writing.get_mut().unwrap_or_else(PoisonError::into_inner);
-        writing.writer.rollback()?;
-        self.group.settle()?;
+        // Not by its lock: a transaction that was forgotten (`mem::forget`) holds that for ever. The thread
+        // that shared it has ended.
+        if let Some(core) = Arc::get_mut(&mut self.core) {
+            let writing = core.writing.get_mut().unwrap_or_else(PoisonError::into_inner);
+            writing.writer.rollback()?;
+        }
+        self.core.group.settle()?;
+        // What goes wrong with it is no reason not to close: the next opening replays more.
+        let _ = self.core.backfill_at_close();
         self.checkpoints().close()
     }
 }

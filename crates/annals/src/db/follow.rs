@@ -8,12 +8,13 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::database::{Database, Writing};
+use super::core::Writing;
+use super::database::Database;
 use super::past::{Past, Since};
 use super::scan::Replay;
 use super::segment::{JournalFile, Segment};
 use super::shared::Sharing;
-use crate::journal::{self, Checkpoints, FrameReader, Head, Point, Survey, lock};
+use crate::journal::{self, Checkpoints, Head, Point, Survey, lock};
 use crate::storage::{Access, Directory, Hold, Lock, Storage};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
@@ -69,6 +70,7 @@ pub(super) fn catch_up(
     store: Store,
 ) -> (Store, Result<(Arc<View>, Point)>) {
     let header = &found.head.header;
+    let (file, shown) = ((&*found.storage, &found.head), directory.display(journal));
     let past = match since.segment == header.segment {
         true => Ok(Some(Past::known(header, since.point))),
         false => Past::since(directory, journal, header, since),
@@ -80,8 +82,7 @@ pub(super) fn catch_up(
     let Some(past) = past else {
         let rebuilt = Past::needed(directory, journal, header).and_then(|past| {
             let mut replay = Replay::default();
-            past.replay(&mut replay, None)?;
-            let end = replay_file(&mut replay, found, &past, to, &directory.display(journal))?;
+            let end = past.replay_to(&mut replay, file, to, &shown)?;
             Ok((replay.finish(), end))
         });
         return match rebuilt {
@@ -90,41 +91,12 @@ pub(super) fn catch_up(
         };
     };
     let mut replay = Replay::resume(store, since.segment);
-    let replayed = past
-        .replay(&mut replay, None)
-        .and_then(|()| replay_file(&mut replay, found, &past, to, &directory.display(journal)));
-    match replayed {
+    match past.replay_to(&mut replay, file, to, &shown) {
         Ok(end) => {
             let (store, view) = replay.finish();
             (store, Ok((view, end)))
         }
         Err(error) => (replay.give_up(), Err(error)),
-    }
-}
-
-fn replay_file(
-    replay: &mut Replay,
-    found: &Found,
-    past: &Past,
-    to: u64,
-    shown: &str,
-) -> Result<Point> {
-    let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
-    let mut reader = FrameReader::new(&*found.storage, found.head.start(), to);
-    while let Some(frame) = reader.next().map_err(io)? {
-        if !past.is_repeated(&frame) {
-            replay.frame(&frame, to, shown)?;
-        }
-    }
-    let header = &found.head.header;
-    let has_state = !header.begins_with_state() || reader.point().txid >= header.first_txid;
-    match reader.position() == to && has_state {
-        true => Ok(reader.point()),
-        false => Err(Error::corrupt(format!(
-            "{shown}: what verified at position {} a moment ago doesn't any more: try again, and check \
-             the disk",
-            reader.position()
-        ))),
     }
 }
 
@@ -184,7 +156,8 @@ impl Database {
         let checkpoints = Arc::new(checkpoints.share(hard));
         let mut writer = writing.writer.in_segment(Arc::clone(&checkpoints));
         writer.adopt(ahead.end, ahead.last_clock_time);
-        let file = Arc::new(old.file.next(Arc::clone(storage), head.header.segment));
+        let file = old.file.next(Arc::clone(storage), head.header.segment, since.point.position);
+        let file = Arc::new(file);
         let turns = old.turns.as_ref().map(|turns| turns.next(storage));
         // Whoever made it may have ended before it was.
         let is_named = AtomicBool::new(false);

@@ -122,6 +122,20 @@ impl Group {
         self.show(view, point);
     }
 
+    /// Shows the same state as it lies over another base. The caller holds the writer, and `view` is what
+    /// the store published last.
+    pub(super) fn replace(&self, view: Arc<View>) {
+        let mut queue = lock(&self.queue);
+        match queue.waiting.back_mut() {
+            Some(last) => last.view = view,
+            None => {
+                let Published { point, file, .. } = &*self.published.load_full();
+                let (point, file) = (*point, Arc::clone(file));
+                self.published.store(Arc::new(Published { view, point, file }));
+            }
+        }
+    }
+
     /// Notes that a transaction is about to begin.
     pub(super) fn arrive(&self) {
         self.open.fetch_add(1, Ordering::Relaxed);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use annals_schema::Timestamp;
 
+use super::image::{self, ImageInspection};
 use super::options::{Options, locate};
 use super::past::{Opened, Past};
 use super::progress::Watched;
@@ -76,6 +77,8 @@ pub struct Inspection {
     pub sealed: Option<u64>,
     /// Whether it was closed properly.
     pub closed: bool,
+    /// The image beside it; none if there is none, or if nobody looked.
+    pub image: Option<ImageInspection>,
     /// The damage, if there is any: something was durable and doesn't verify any more.
     pub damage: Option<String>,
 }
@@ -92,6 +95,11 @@ impl Inspection {
     #[must_use]
     pub fn has_damaged_copy(&self) -> bool {
         self.damaged_headers > 0 || (self.closed && self.slots.iter().any(Option::is_none))
+    }
+
+    /// Looks at the image, too.
+    fn with_image(self, directory: &dyn Directory, name: &str, survey: &Survey) -> Self {
+        Self { image: image::inspect(directory, name, survey, &storage::SystemClock), ..self }
     }
 
     /// Tells whether a commit may lie in what would be cut off, so that it is saved.
@@ -167,7 +175,7 @@ pub fn inspect_in(directory: &dyn Directory, name: &str) -> Result<Inspection> {
     let rule = Rule::new(Recovery::Checked);
     let (survey, ()) =
         scan::survey(&watched, &shown, rule, || Ok(()), is_damaged, |(), _, _| Ok(()))?;
-    Ok(inspection(&survey, &shown))
+    Ok(inspection(&survey, &shown).with_image(directory, name, &survey))
 }
 
 /// Looks at a journal file and builds the state that it holds. Takes no lock and writes nothing; damage
@@ -197,9 +205,8 @@ pub(super) fn examine_storage(
         || State::begin(past, options),
         is_damaged,
         |state: &mut State, frame, end| {
-            if !past.as_ref().is_ok_and(|past| past.is_repeated(frame)) {
-                state.frame(frame, end, shown);
-            }
+            let is_repeated = past.as_ref().is_ok_and(|past| past.is_repeated(frame));
+            state.take(frame, end, (shown, is_repeated));
             Ok(())
         },
     )?;
@@ -214,7 +221,7 @@ pub(super) fn examine_storage(
     let file = Arc::new(file);
     let published = Published { view, point: survey.end, file };
     Ok(Examination {
-        inspection: inspection(&survey, shown),
+        inspection: inspection(&survey, shown).with_image(directory, name, &survey),
         snapshot: Snapshot::new(Arc::new(published)),
         events: state.events,
         first: state.first_kept.or(first),
@@ -251,8 +258,8 @@ impl State {
             }
         };
         let begin = |state: &mut Self, kept: &Kept| state.replay.begin(&kept.head.header);
-        let read = past.read(options.watch.as_ref(), &mut state, begin, |state, frame, shown| {
-            state.frame(frame, u64::MAX, shown);
+        let read = past.read(options.watch.as_ref(), &mut state, begin, |state, frame, seen| {
+            state.take(frame, u64::MAX, seen);
             Ok(())
         });
         match read {
@@ -264,6 +271,17 @@ impl State {
         state.first_kept = state.first.take();
         state.replay.begin(past.header());
         Ok(state)
+    }
+
+    fn take(&mut self, frame: &Frame<'_>, end: u64, (shown, is_repeated): (&str, bool)) {
+        if !is_repeated {
+            return self.frame(frame, end, shown);
+        }
+        if self.problem.is_none()
+            && let Err(error) = self.replay.repeated(frame, shown)
+        {
+            self.problem = Some((frame.header.position, error.to_string()));
+        }
     }
 
     fn frame(&mut self, frame: &Frame<'_>, end: u64, shown: &str) {
@@ -318,6 +336,7 @@ pub(super) fn inspection(survey: &Survey, shown: &str) -> Inspection {
         tail_frames: survey.tail.map_or(0, |tail| tail.frames),
         sealed: survey.sealed.map(|seal| seal.end),
         closed: survey.is_closed(),
+        image: None,
         damage: is_damaged(survey).then(|| Error::to_string(&survey.damage(shown))),
     }
 }

@@ -11,10 +11,12 @@
 mod acquire;
 mod blobs;
 mod careful;
+mod core;
 mod database;
 mod follow;
 mod forget;
 mod group;
+mod image;
 mod inspect;
 mod keeper;
 mod options;
@@ -31,11 +33,17 @@ mod snapshot;
 mod state;
 mod transaction;
 mod turns;
+#[cfg(test)]
+mod unloadable;
 mod upgrade;
 mod vectors;
 
 pub use blobs::BlobReader;
 pub use database::Database;
+pub use image::{
+    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, ImageCheck,
+    ImageComparison, ImageInspection, ImageRoot, OldestReader,
+};
 pub use inspect::{
     Examination, HeadInspection, Inspection, examine, inspect, inspect_head, inspect_head_in,
     inspect_in,

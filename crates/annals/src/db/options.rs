@@ -10,7 +10,7 @@ use annals_schema::Schema;
 use super::acquire::Acquired;
 use super::careful::{Before, Careful};
 use super::database::{Database, Setup};
-use super::past::Past;
+use super::image::{Found, Imager, Looking};
 use super::progress::{Watch, Watched};
 use super::reader::Reader;
 use super::scan::{self, Replay};
@@ -19,9 +19,9 @@ use super::shared::Sharing;
 use super::turns::Turns;
 use super::upgrade::{self, Customs};
 use crate::journal::{
-    self, Checkpoints, Head, Level, Mistake, Recovery, Rule, Survey, Verdict, is_made, segments,
+    self, Checkpoints, Level, Mistake, Recovery, Survey, Verdict, is_made, segments,
 };
-use crate::storage::{Clock, Directory, FileDirectory, SystemClock};
+use crate::storage::{self, Access, Clock, Directory, FileDirectory, SystemClock};
 use crate::{Error, ErrorKind, Result};
 
 /// How to open a database: the commit level, what to do after an unclean end, and whether to create
@@ -39,6 +39,8 @@ pub struct Options {
     pub(super) shared: bool,
     pub(super) lock_timeout: Duration,
     pub(super) hard_only: bool,
+    /// How much of an image may be kept in memory, in bytes; 0: half of what the machine has.
+    pub(super) memory: u64,
 }
 
 impl Default for Options {
@@ -70,6 +72,7 @@ impl Options {
             shared: false,
             lock_timeout: LOCK_TIMEOUT,
             hard_only: false,
+            memory: 0,
         }
     }
 
@@ -141,9 +144,21 @@ impl Options {
         self
     }
 
+    /// Sets how many bytes of the image, the page file beside the journal, are kept in memory once they
+    /// were read: half of the machine's memory unless set. As long as the whole image is no larger,
+    /// everything that was read stays, and is read as fast as if it had never been on a disk. From a larger
+    /// one pages come through a cache of this size. What was written since the last backfill is in memory
+    /// besides, and so is the image's directory, about 1/500 of its size.
+    #[must_use]
+    pub const fn memory(mut self, bytes: u64) -> Self {
+        self.memory = bytes;
+        self
+    }
+
     /// Opens or creates a database for reading and writing, whatever its schema.
     ///
-    /// Cost: reads the journal once, all segments of it from the last one on that begins with the state.
+    /// Cost: reads the head of the image and what the journal has behind it; without an image all of the
+    /// journal, once: all segments of it from the last one on that begins with the state.
     ///
     /// # Errors
     /// `Busy`, naming the process that has it open; `NotFound`; `NotAJournal`; `Unsupported`;
@@ -225,17 +240,14 @@ impl Options {
     ) -> Result<Database> {
         self.check()?;
         let shown = directory.display(name);
-        let Newest { acquired, survey, replay, recovery } =
-            self.open_newest(&*directory, name, &clock)?;
+        let Newest { acquired, mut found, survey, replay, recovery } =
+            self.open_newest(&directory, name, &clock)?;
         let Acquired { storage, is_new, others } = acquired;
         let joins = others && survey.is_told() && survey.verdict() == Verdict::Whole;
+        let careful = Careful { directory: &*directory, name, survey: &survey, recovery, others };
         let settled = match joins {
             true => journal::join(&survey),
-            false => {
-                let careful =
-                    Careful { directory: &*directory, name, survey: &survey, recovery, others };
-                careful.settle(self, &*storage, is_new)?
-            }
+            false => careful.settle(self, &*storage, is_new)?,
         };
         if !is_new && !survey.has_fixed_len {
             keep_name(&*directory, name, &survey, others)?;
@@ -260,11 +272,15 @@ impl Options {
         }
         checkpoints.tell()?;
         let turns = self.shared.then(|| Turns::new(&storage, &clock, &shown, self.lock_timeout));
-        let file = JournalFile::new(storage, survey.head.header.segment, directory, name);
+        let file =
+            JournalFile::new(storage, survey.head.header.segment, Arc::clone(&directory), name);
         let checkpoints = Arc::new(checkpoints);
+        let mut recovered = settled.recovered;
+        recovered.findings.append(&mut found.notes);
+        let imager = Imager::of(&*file.storage, &directory, &found, (&clock, self.budget()));
         let segment = Segment {
             checkpoints: Arc::clone(&checkpoints),
-            file: Arc::new(file),
+            file: Arc::new(file.behind(found.before)),
             turns,
             is_named: AtomicBool::new(true),
         };
@@ -273,14 +289,15 @@ impl Options {
             writer: journal::Writer::new(
                 checkpoints,
                 Arc::clone(&clock),
-                survey.last_clock_time,
+                survey.last_clock_time.max(found.last_clock_time()),
                 self.sector,
             ),
             clock,
             segment,
             store,
             view,
-            recovered: settled.recovered,
+            recovered,
+            imager,
             level: self.level,
             background: self.background,
             sharing,
@@ -291,47 +308,45 @@ impl Options {
     /// before that was interrupted.
     fn open_newest(
         &self,
-        directory: &dyn Directory,
+        directory: &Arc<dyn Directory>,
         name: &str,
         clock: &Arc<dyn Clock>,
     ) -> Result<Newest> {
         let shown = directory.display(name);
         for _ in 0..TRIES {
-            let acquired = self.acquire(directory, name, clock)?;
+            let acquired = self.acquire(&**directory, name, clock)?;
             let Acquired { storage, others, .. } = &acquired;
             let watched = Watched::new(&**storage, self.watch.as_ref());
-            let header = Head::read(&**storage, &shown)?.header;
-            let past = Past::needed(directory, name, &header)?;
             // Nothing is cut, or called damaged, for one wrong read.
             let recovery = if *others { self.recovery.among_others() } else { self.recovery };
-            let begin = || {
-                let mut replay = Replay::default();
-                past.replay(&mut replay, self.watch.as_ref()).map(|()| replay)
+            let looking = Looking {
+                directory,
+                name,
+                storage: &**storage,
+                // What others may be writing is left to whoever has the right to.
+                access: if self.shared { Access::Read } else { Access::Write },
+                clock: &**clock,
+                budget: self.budget(),
             };
-            let (survey, replay) = scan::survey(
-                &watched,
-                &shown,
-                Rule::new(recovery).behind(past.point()),
-                begin,
-                scan::looks_wrong,
-                |replay: &mut Replay, frame, end| match past.is_repeated(frame) {
-                    true => Ok(()),
-                    false => replay.frame(frame, end, &shown).map(drop),
-                },
-            )?;
+            let mut found = looking.find()?;
+            let (survey, replay) =
+                looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
             let Some(seal) = &survey.sealed else {
-                return Ok(Newest { acquired, survey, replay, recovery });
+                return Ok(Newest { acquired, found, survey, replay, recovery });
             };
             journal::refuse(&shown, &survey, recovery)?;
             let place = (&**storage, &survey, seal);
-            segments::finish(directory, name, place, &**clock, self.shared)?;
+            segments::finish(&**directory, name, place, &**clock, self.shared)?;
         }
         let message = format!("{shown}: it is restarted again and again; try later");
         Err(Error::new(ErrorKind::Busy, message))
     }
 
-    /// Opens an existing database for reading only: takes no lock and writes nothing. What is being
-    /// written meanwhile is not seen.
+    /// Opens an existing database for reading only: writes nothing, and takes no lock but one on the root of
+    /// the image that it reads, and one on each older segment that it reads. What is being written meanwhile
+    /// is not seen.
+    ///
+    /// Cost: as [`Self::open`].
     ///
     /// # Errors
     /// As [`Self::open`], except that nothing is busy and nothing needs recovery.
@@ -346,6 +361,14 @@ impl Options {
     /// As [`Self::open_read_only`].
     pub fn open_read_only_in(&self, directory: &dyn Directory, name: &str) -> Result<Reader> {
         Reader::open_with(self, directory, name)
+    }
+
+    /// Gives how much of an image may be kept in memory, in bytes.
+    pub(super) fn budget(&self) -> u64 {
+        match self.memory {
+            0 => storage::memory() / 2,
+            bytes => bytes,
+        }
     }
 
     /// Refuses settings that make no sense.
@@ -368,6 +391,7 @@ const TRIES: usize = 100;
 /// The newest segment, read.
 struct Newest {
     acquired: Acquired,
+    found: Found,
     survey: Survey,
     replay: Replay,
     recovery: Recovery,

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::progress::{Watch, Watched};
 use super::scan::{Replay, open_to_read};
-use crate::Result;
 use crate::journal::format::Header;
 use crate::journal::segments::Kept;
-use crate::journal::{Frame, Head, Point, SegmentFacts};
+use crate::journal::{Frame, FrameReader, Head, Point, SegmentFacts};
 use crate::storage::{Directory, Storage};
+use crate::{Error, Result};
 
 /// How often a file is opened again that was replaced meanwhile.
 const TRIES: usize = 100;
@@ -23,21 +23,36 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens a file, and by `find` what is needed before it. Another process may let the journal go on in
-    /// another segment meanwhile, and forget some: then it starts over.
+    /// Opens a file, and by `find` what is needed before it.
     pub(super) fn new(
         directory: &dyn Directory,
         name: &str,
         find: impl Fn(&dyn Directory, &str, &Header) -> Result<Past>,
     ) -> Result<Self> {
-        let mut tries = 0;
-        loop {
-            let (storage, shown) = open_to_read(directory, name)?;
-            let past = find(directory, name, &Head::read(&*storage, &shown)?.header);
-            tries += 1;
-            if past.is_ok() || tries == TRIES || storage.is_linked().unwrap_or(true) {
-                return Ok(Self { storage, shown, past });
-            }
+        let find = |storage: &Arc<dyn Storage>, shown: &str| {
+            let head = Head::read(&**storage, shown)?;
+            Ok(find(directory, name, &head.header))
+        };
+        let (storage, shown, past) = open_moving((directory, name), find, Result::is_ok)?;
+        Ok(Self { storage, shown, past })
+    }
+}
+
+/// Opens a file, and by `find` what belongs to it. Another process may let the journal go on in another
+/// segment meanwhile, and forget some: unless it `is_whole`, it starts over then.
+pub(super) fn open_moving<T>(
+    (directory, name): (&dyn Directory, &str),
+    find: impl Fn(&Arc<dyn Storage>, &str) -> Result<T>,
+    is_whole: impl Fn(&T) -> bool,
+) -> Result<(Arc<dyn Storage>, String, T)> {
+    let mut tries = 0;
+    loop {
+        let (storage, shown) = open_to_read(directory, name)?;
+        let found = find(&storage, &shown);
+        tries += 1;
+        let is_whole = found.as_ref().is_ok_and(&is_whole);
+        if is_whole || tries == TRIES || storage.is_linked().unwrap_or(true) {
+            return found.map(|found| (storage, shown, found));
         }
     }
 }
@@ -130,6 +145,11 @@ impl Past {
         &self.header
     }
 
+    /// Gives how many bytes the segments before the file have.
+    pub(super) fn bytes(&self) -> u64 {
+        self.kept.iter().map(|kept| kept.len).sum()
+    }
+
     /// Gives the segments, the oldest first.
     pub(super) fn segments(&self) -> &[Kept] {
         &self.kept
@@ -175,13 +195,14 @@ impl Past {
     }
 
     /// Reads all segments, verifying each and the borders between them. `begin` is told of each segment,
-    /// and `visit` sees each frame but those that repeat the state.
+    /// and `visit` sees each frame, with what the segment is called, and whether the frame only repeats the
+    /// state.
     pub(super) fn read<V>(
         &self,
         watch: Option<&Watch>,
         visitor: &mut V,
         begin: impl Fn(&mut V, &Kept),
-        visit: impl Fn(&mut V, &Frame<'_>, &str) -> Result<()>,
+        visit: impl Fn(&mut V, &Frame<'_>, (&str, bool)) -> Result<()>,
     ) -> Result<()> {
         let headers = self.kept.iter().skip(1).map(|kept| &kept.head.header);
         let successors = headers.chain(std::iter::once(&self.header));
@@ -193,11 +214,8 @@ impl Past {
             let watched = Watched::new(&*kept.storage, watch);
             begin(visitor, kept);
             let from = since.map_or(kept.head.start(), |since| since.point);
-            kept.follow(&watched, from, successor, &mut |frame| match Some(frame.header.txid)
-                == repeated
-            {
-                true => Ok(()),
-                false => visit(visitor, frame, &kept.shown),
+            kept.follow(&watched, from, successor, &mut |frame| {
+                visit(visitor, frame, (&kept.shown, Some(frame.header.txid) == repeated))
             })
             .map_err(|error| watched.explain(error, &kept.shown))?;
         }
@@ -207,11 +225,52 @@ impl Past {
     /// Replays the segments onto a store; the file is what comes next.
     pub(super) fn replay(&self, replay: &mut Replay, watch: Option<&Watch>) -> Result<()> {
         let begin = |replay: &mut Replay, kept: &Kept| replay.begin(&kept.head.header);
-        self.read(watch, replay, begin, |replay, frame, shown| {
+        self.read(watch, replay, begin, |replay, frame, (shown, is_repeated)| match is_repeated {
+            true => replay.repeated(frame, shown),
             // Whatever is before a seal counts.
-            replay.frame(frame, u64::MAX, shown).map(drop)
+            false => replay.frame(frame, u64::MAX, shown).map(drop),
         })?;
         replay.begin(&self.header);
         Ok(())
+    }
+
+    /// Replays a frame of the file; `end` is where the commits end that count by now.
+    pub(super) fn replay_frame(
+        &self,
+        replay: &mut Replay,
+        (frame, end): (&Frame<'_>, u64),
+        shown: &str,
+    ) -> Result<()> {
+        match self.is_repeated(frame) {
+            true => replay.repeated(frame, shown),
+            false => replay.frame(frame, end, shown).map(drop),
+        }
+    }
+
+    /// Replays the segments and then the file, up to the end of a commit at position `to`; gives that.
+    pub(super) fn replay_to(
+        &self,
+        replay: &mut Replay,
+        (storage, head): (&dyn Storage, &Head),
+        to: u64,
+        shown: &str,
+    ) -> Result<Point> {
+        self.replay(replay, None)?;
+        let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
+        let from = self.point().unwrap_or_else(|| head.start());
+        let mut reader = FrameReader::new(storage, from, to);
+        while let Some(frame) = reader.next().map_err(io)? {
+            self.replay_frame(replay, (&frame, to), shown)?;
+        }
+        let has_state =
+            !self.header.begins_with_state() || reader.point().txid >= self.header.first_txid;
+        match reader.position() == to && has_state {
+            true => Ok(reader.point()),
+            false => Err(Error::corrupt(format!(
+                "{shown}: what verified at position {} a moment ago doesn't any more: try again, and \
+                 check the disk",
+                reader.position()
+            ))),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -59,6 +59,11 @@ impl<'s> Watched<'s> {
         let (again, stopped) = (AtomicBool::new(false), AtomicBool::new(false));
         let (done, next) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { storage, watch, again, stopped, done, next }
+    }
+
+    /// Gives whom to tell.
+    pub(super) const fn watch(&self) -> Option<&'s Watch> {
+        self.watch
     }
 
     /// Begins the phase in which the file is read once more.
@@ -134,6 +139,14 @@ impl Storage for Watched<'_> {
 
     fn unlock(&self, lock: Lock) -> io::Result<()> {
         self.storage.unlock(lock)
+    }
+
+    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
+        self.storage.oldest_pin(roots)
+    }
+
+    fn holder(&self, lock: Lock) -> Option<u32> {
+        self.storage.holder(lock)
     }
 
     fn is_linked(&self) -> io::Result<bool> {

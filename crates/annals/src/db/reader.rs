@@ -5,15 +5,16 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 
 use super::follow::{self, Found};
+use super::image::{self, Beginning, Reading, Replayed, hard_position};
 use super::options::Options;
-use super::past::{Opened, Past, Since};
+use super::past::{Since, open_moving};
 use super::progress::Watched;
-use super::scan::{Replay, survey_moving};
 use super::segment::JournalFile;
 use super::shared::replay_between;
 use super::snapshot::{Published, Snapshot};
+use crate::image::Identity;
 use crate::journal::{Point, Survey, lock};
-use crate::storage::{Access, Directory};
+use crate::storage::{Access, Directory, Storage};
 use crate::store::{Store, View};
 use crate::{Error, Result};
 
@@ -23,6 +24,8 @@ use crate::{Error, Result};
 pub struct Reader {
     published: ArcSwap<Published>,
     following: Mutex<Following>,
+    reading: Reading,
+    findings: Vec<String>,
     /// Whether only hard commits are shown.
     hard_only: bool,
 }
@@ -34,8 +37,11 @@ struct Following {
     /// The commit that the store stands at.
     point: Point,
     file: Arc<JournalFile>,
-    /// The journal's id.
-    id: [u8; 16],
+    /// Which segment of which journal that is.
+    identity: Identity,
+    /// How far the root of the image reaches that the store lies over, in bytes of the journal as
+    /// [`JournalFile::reach`] counts them; 0: there is none.
+    began: u64,
 }
 
 impl Reader {
@@ -55,33 +61,26 @@ impl Reader {
         name: &str,
     ) -> Result<Self> {
         let hard_only = options.hard_only;
-        let Opened { storage, shown, past } = Opened::new(directory, name, Past::needed)?;
-        let past = past?;
-        let header = *past.header();
-        let watched = Watched::new(&*storage, options.watch.as_ref());
-        let begin = || {
-            let mut replay = Replay::default();
-            past.replay(&mut replay, options.watch.as_ref()).map(|()| replay)
+        let begin = |storage: &Arc<dyn Storage>, shown: &str| {
+            let watched = Watched::new(&**storage, options.watch.as_ref());
+            let place = (directory.again(), name);
+            Reading::open(place, &watched, (options.budget(), hard_only))
+                .map_err(|error| watched.explain(error, shown))
         };
-        let file = JournalFile::new(Arc::clone(&storage), header.segment, directory.again(), name);
+        let is_whole = |(_, beginning): &(_, Beginning)| beginning.findings.is_empty();
+        let (storage, _, (reading, beginning)) = open_moving((directory, name), begin, is_whole)?;
+        let Beginning { survey, replayed, identity, before, findings } = beginning;
+        let is_doubtful = !survey.doubtful.is_empty();
+        let Replayed { store, view, point, began } = replayed;
+        let segment = survey.head.header.segment;
+        let file = JournalFile::new(storage, segment, directory.again(), name).behind(before);
         let file = Arc::new(file);
-        let (point, is_doubtful, (store, view)) = if hard_only {
-            let (survey, ()) = survey_moving(&watched, &shown, || Ok(()), |(), _, _| Ok(()))?;
-            let (start, to) = (survey.head.start(), hard_position(&survey));
-            let (store, replayed) = replay_between(&file, begin()?.finish().0, (start, to));
-            let (view, point) = replayed?;
-            (point, !survey.doubtful.is_empty(), (store, view))
-        } else {
-            let (survey, replay) =
-                survey_moving(&watched, &shown, begin, |replay: &mut Replay, frame, end| {
-                    replay.frame(frame, end, &shown).map(drop)
-                })?;
-            (survey.end, !survey.doubtful.is_empty(), replay.finish())
-        };
         let published = Published { view, point, file: Arc::clone(&file) };
         let reader = Self {
             published: ArcSwap::from_pointee(published),
-            following: Mutex::new(Following { store, point, file, id: header.journal_id }),
+            following: Mutex::new(Following { store, point, file, identity, began }),
+            reading,
+            findings,
             hard_only,
         };
         if is_doubtful {
@@ -97,10 +96,19 @@ impl Reader {
         Snapshot::new(self.published.load_full())
     }
 
+    /// Tells what was found when it was opened: a sentence for each thing worth telling a person, such as why
+    /// the image couldn't be used.
+    #[must_use]
+    pub fn findings(&self) -> &[String] {
+        &self.findings
+    }
+
     /// Brings in what was committed since, and gives the state after it. Takes no lock of the file: what
     /// is being written at the moment is seen next time.
     ///
-    /// Cost: reads what was added to the journal, and replays it.
+    /// Cost: reads what was added to the journal, and replays it. Once the image has come forward by 1 MiB
+    /// of the journal, and by more than there is behind it, the reader begins anew from there: it keeps no
+    /// more than it must of what the image would otherwise use again.
     ///
     /// # Errors
     /// `NotFound` if the file was removed or replaced; `Corrupt`; `Unsupported`; `Io`. What was shown
@@ -120,13 +128,23 @@ impl Reader {
         let (file, from) = (Arc::clone(&following.file), following.point);
         let survey = Survey::since_moving(&*file.storage, &file.name, from)?;
         let to = if self.hard_only { hard_position(&survey) } else { survey.end.position };
-        if to > from.position {
-            let store = std::mem::take(&mut following.store);
-            let (store, replayed) = replay_between(&file, store, (from, to));
-            following.store = store;
-            let (view, point) = replayed?;
-            self.show(following, view, point);
-        }
+        let to = to.max(from.position);
+        let began = (following.began, following.identity);
+        let anew = self.reading.begin_anew(&file, began, (to, survey.end));
+        let (view, point) = match anew {
+            Some(Replayed { store, view, point, began }) => {
+                (following.store, following.began) = (store, began);
+                (view, point)
+            }
+            None if to == from.position => return Ok(()),
+            None => {
+                let store = std::mem::take(&mut following.store);
+                let (store, replayed) = replay_between(&file, store, (from, to));
+                following.store = store;
+                replayed?
+            }
+        };
+        self.show(following, view, point);
         Ok(())
     }
 
@@ -145,7 +163,7 @@ impl Reader {
 
     fn follow_once(&self, following: &mut Following) -> Result<(bool, Result<()>)> {
         let old = Arc::clone(&following.file);
-        let known = (following.id, following.point.txid);
+        let known = (following.identity.journal_id, following.point.txid);
         let Some(Found { storage, head }) = follow::find(&old, known, Access::Read)? else {
             return Ok((true, Ok(())));
         };
@@ -162,7 +180,9 @@ impl Reader {
             Ok(followed) => followed,
             Err(error) => return Ok((storage.is_linked().unwrap_or(true), Err(error))),
         };
-        following.file = Arc::new(old.next(storage, found.head.header.segment));
+        let next = old.next(storage, found.head.header.segment, following.point.position);
+        following.file = Arc::new(next);
+        following.identity = image::identity(&found.head);
         self.show(following, view, end);
         Ok((true, Ok(())))
     }
@@ -172,10 +192,4 @@ impl Reader {
         let published = Published { view, point, file: Arc::clone(&following.file) };
         self.published.store(Arc::new(published));
     }
-}
-
-/// Gives how far the journal is known to be on permanent storage, by what its writers tell too.
-fn hard_position(survey: &Survey) -> u64 {
-    let told = survey.head.live.filter(|live| !live.suspect).map_or(0, |live| live.hard);
-    survey.hard.max(told).min(survey.end.position)
 }

@@ -18,13 +18,13 @@ impl Transaction<'_> {
         if count == 0 || !self.writing.store.is_referred(table) {
             return Ok(());
         }
-        let deletion = self.writing.store.plan_deletion(table, id, count)?;
+        let deletion = self.change(|store| store.plan_deletion(table, id, count))?;
         for (table, id, field) in deletion.nulls {
-            self.writing.store.update(table, id, field, ValueRef::Null)?;
+            self.change(|store| store.update(table, id, field, ValueRef::Null))?;
             self.note(&Event::Update { table, id, field, value: ValueRef::Null })?;
         }
         for (table, id) in deletion.rows {
-            self.writing.store.delete(table, id)?;
+            self.change(|store| store.delete(table, id))?;
             self.note(&Event::Delete { table, id })?;
         }
         Ok(())

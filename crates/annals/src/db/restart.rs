@@ -5,18 +5,20 @@
 
 use std::io;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use annals_schema::{Blob, Timestamp};
 
-use super::database::{Database, Writing};
+use super::core::Writing;
+use super::database::Database;
+use super::image::Patience;
 use super::segment::Segment;
 use super::state;
 use crate::journal::segments::{self, Next, Sealing, kept_name};
 use crate::journal::{Checkpoints, Head, Level, Mistake, Point, Settled, Writer, is_made};
 use crate::storage::{Directory, Lock};
-use crate::store::Piece;
+use crate::store::BlobPiece;
 use crate::{Error, ErrorKind, Result};
 
 /// How long a restart waits before it looks again whether the writer is free.
@@ -73,7 +75,7 @@ struct Prepared {
     /// The end of the state, or the start.
     point: Point,
     /// Where the blobs are by then, if the state was written.
-    moved: Option<Vec<(Blob, Piece)>>,
+    moved: Option<Vec<(Blob, BlobPiece)>>,
 }
 
 impl Database {
@@ -85,7 +87,7 @@ impl Database {
     /// all rows and blobs.
     ///
     /// # Errors
-    /// `Busy` if another transaction takes longer; `Invalid` in a thread that has one open; `Unsupported`
+    /// `Busy` if another transaction, or a backfill of the image, takes longer; `Invalid` in a thread that has one open; `Unsupported`
     /// on a raw device; `InUse` if another file has the name; `Corrupt` if a blob can't be carried over;
     /// `Io` if nothing was changed, or if all is done but removing older segments; `Poisoned` if it was interrupted half done (opening the database
     /// again ends it), or after a failed flush.
@@ -101,17 +103,27 @@ impl Database {
             );
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
-        let mut writing = self.wait_to_write(timeout)?;
-        self.take_turn_by(&mut writing, |segment| segment.take_turn_within(timeout))?;
+        // Whoever brings the image forward meanwhile, here or elsewhere, has its right to that from the old
+        // segment.
+        let _working = self.core().image().map(|imager| imager.wait(self, timeout)).transpose()?;
+        let Some((_claim, mut writing)) = self.claim(Patience::AtMost(timeout))? else {
+            return Err(Error::new(ErrorKind::Busy, format!("{}: try again", file.name)));
+        };
         let restarted = self.restart_in_turn(&mut writing, older);
         self.end_turn();
         restarted
     }
 
-    fn wait_to_write(&self, timeout: Duration) -> Result<MutexGuard<'_, Writing>> {
+    /// Waits so long for something that another thread has; `what` it does.
+    pub(super) fn wait_for<'m, T>(
+        &self,
+        mutex: &'m Mutex<T>,
+        timeout: Duration,
+        what: &str,
+    ) -> Result<MutexGuard<'m, T>> {
         let begun = self.clock.elapsed();
         loop {
-            match self.writing().try_lock() {
+            match mutex.try_lock() {
                 Ok(writing) => return Ok(writing),
                 Err(TryLockError::Poisoned(panicked)) => {
                     return Ok(PoisonError::into_inner(panicked));
@@ -120,9 +132,8 @@ impl Database {
             }
             if self.clock.elapsed().saturating_sub(begun) >= timeout {
                 let name = &self.file().name;
-                let message = format!(
-                    "{name}: another thread had a transaction open for all of {timeout:?}: try again"
-                );
+                let message =
+                    format!("{name}: another thread {what} for all of {timeout:?}: try again");
                 return Err(Error::new(ErrorKind::Busy, message));
             }
             self.clock.pause(PAUSE);
@@ -186,7 +197,7 @@ impl Database {
         next: &Next,
         writing: &mut Writing,
         repeats: bool,
-    ) -> Result<(Arc<Checkpoints>, Writer, Point, Option<Vec<(Blob, Piece)>>)> {
+    ) -> Result<(Arc<Checkpoints>, Writer, Point, Option<Vec<(Blob, BlobPiece)>>)> {
         let header = &next.header;
         let start = Head::read(&*next.storage, &writing.file.name)?.start();
         let settled = Settled::new_journal(start);
@@ -220,7 +231,8 @@ impl Database {
     fn go_on(&self, writing: &mut Writing, old: &Segment, prepared: Prepared) -> Result<()> {
         let Prepared { next, checkpoints, writer, point, moved } = prepared;
         let storage = Arc::clone(&next.storage);
-        let file = Arc::new(old.file.next(Arc::clone(&storage), next.header.segment));
+        let end = old.checkpoints.acknowledged().position;
+        let file = Arc::new(old.file.next(Arc::clone(&storage), next.header.segment, end));
         let turns = old.turns.as_ref().map(|turns| turns.next(&storage));
         let is_named = AtomicBool::new(true);
         self.enter(writing, Segment { checkpoints, file, turns, is_named }, writer);

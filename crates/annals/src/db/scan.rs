@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use annals_schema::Schema;
+use annals_schema::{Blob, Schema};
 
 use super::acquire::cannot_open;
 use super::options::Options;
@@ -16,7 +16,7 @@ use crate::journal::{
     Committed, Frame, FrameReader, Mistake, Recovery, Rule, Survey, Verdict, is_made,
 };
 use crate::storage::{Access, Directory, Storage};
-use crate::store::{Store, View};
+use crate::store::{BlobPiece, Store, View};
 use crate::{Error, ErrorKind, Result};
 
 /// Takes what happened in a journal, in order.
@@ -67,7 +67,15 @@ pub(super) fn scan_storage(
     let (survey, ()) = survey_moving(storage, shown, || Ok(()), |(), _, _| Ok(()))?;
     storage.read_again();
     let mut scan = Scan { schema: Schema::default(), sink };
-    past.read(watch, &mut scan, |_, _| {}, Scan::frame)?;
+    past.read(
+        watch,
+        &mut scan,
+        |_, _| {},
+        |scan, frame, (shown, is_repeated)| match is_repeated {
+            true => Ok(()),
+            false => scan.frame(frame, shown),
+        },
+    )?;
     let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
     let end = survey.sealed.map_or(survey.end.position, |seal| seal.end);
     let mut reader = FrameReader::new(storage, survey.head.start(), end);
@@ -216,13 +224,22 @@ pub(super) struct Replay {
     open: bool,
     /// The number of the segment whose frames come.
     segment: u64,
+    /// What was read of a transaction that only repeats the state.
+    state: Repeated,
+}
+
+/// The schema that repeats itself, and where the blobs are by then.
+#[derive(Debug, Default)]
+struct Repeated {
+    schema: Schema,
+    pieces: Vec<(Blob, BlobPiece)>,
 }
 
 impl Replay {
     /// Goes on from a store whose changes are all published, in a segment.
     pub(super) fn resume(store: Store, segment: u64) -> Self {
         let schema = Schema::clone(store.view().schema());
-        Self { store, schema, open: false, segment }
+        Self { store, schema, open: false, segment, state: Repeated::default() }
     }
 
     /// Notes that the frames of this segment come next.
@@ -262,6 +279,28 @@ impl Replay {
             store.end_blob();
         }
         Ok(events)
+    }
+
+    /// Takes a frame of the transaction with which a segment only repeats the state: the blobs are there from
+    /// then on, for the segments before may be forgotten.
+    pub(super) fn repeated(&mut self, frame: &Frame<'_>, shown: &str) -> Result<()> {
+        let place = Place::new(self.segment, frame.payload_at());
+        let Repeated { schema, pieces } = &mut self.state;
+        if frame.header.has_events() {
+            event::decode(frame.payload, place.0, schema, &mut |_, event| {
+                if let Event::Blob { blob, offset, bytes, position } = *event {
+                    let len = u32::try_from(bytes.len());
+                    let len = len.map_err(|_| Error::corrupt("a piece of a blob is too long"))?;
+                    pieces.push((blob, BlobPiece { offset, position, len }));
+                }
+                Ok(())
+            })
+            .map_err(|error| explain(error, shown, frame))?;
+        }
+        match frame.header.is_commit() {
+            true => self.store.move_blobs(std::mem::take(&mut self.state).pieces.into_iter()),
+            false => Ok(()),
+        }
     }
 
     /// Gives the store as of the last commit that counts.

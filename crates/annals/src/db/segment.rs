@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use super::turns::Turns;
+use super::turns::{Claim, Turns};
 use crate::Result;
 use crate::journal::segments::{Place, kept_name};
 use crate::journal::{Checkpoints, lock};
@@ -39,6 +39,20 @@ impl Segment {
         self.turns.as_ref().map_or(Ok(()), |turns| turns.take_within(timeout))
     }
 
+    /// Takes the right to write the segment if nobody has it or waits for it. Always in exclusive mode.
+    pub(super) fn try_to_take_turn(&self) -> Result<bool> {
+        self.turns.as_ref().map_or(Ok(true), Turns::try_take)
+    }
+
+    /// Takes the right to bring the image forward, and to restart the journal: waits at most so long, or not
+    /// at all. Nothing in exclusive mode; else `None` if another process has it and this doesn't wait.
+    pub(super) fn claim_image(&self, waits: Option<Duration>) -> Result<Option<Option<Claim>>> {
+        match &self.turns {
+            None => Ok(Some(None)),
+            Some(turns) => Ok(turns.claim_image(waits)?.map(Some)),
+        }
+    }
+
     /// Lets the next process write. Nothing in exclusive mode.
     pub(super) fn end_turn(&self) {
         if let Some(turns) = &self.turns {
@@ -55,6 +69,8 @@ pub(super) struct JournalFile {
     pub(super) name: String,
     /// The number of the segment.
     pub(super) segment: u64,
+    /// How many bytes of the journal lie in segments before it, as far as this handle knows of them.
+    before: u64,
     pub(super) directory: Arc<dyn Directory>,
     /// The journal's name in the directory.
     pub(super) journal: String,
@@ -71,12 +87,29 @@ impl JournalFile {
     ) -> Self {
         let name = directory.display(journal);
         let (journal, kept) = (journal.to_owned(), Mutex::default());
-        Self { storage, name, segment, directory, journal, kept }
+        Self { storage, name, segment, before: 0, directory, journal, kept }
     }
 
-    /// Gives the segment behind this one.
-    pub(super) fn next(&self, storage: Arc<dyn Storage>, segment: u64) -> Self {
-        Self::new(storage, segment, Arc::clone(&self.directory), &self.journal)
+    /// Notes how many bytes of the journal lie in segments before it.
+    pub(super) fn behind(self, before: u64) -> Self {
+        Self { before, ..self }
+    }
+
+    /// Gives a segment behind this one, which ended at a position.
+    pub(super) fn next(&self, storage: Arc<dyn Storage>, segment: u64, end: u64) -> Self {
+        let next = Self::new(storage, segment, Arc::clone(&self.directory), &self.journal);
+        next.behind(self.reach(end))
+    }
+
+    /// Gives how many bytes of the journal there are up to a position in this segment, with all before it
+    /// that this handle knows of: so the tail behind an image is measured.
+    pub(super) const fn reach(&self, position: u64) -> u64 {
+        self.before.saturating_add(position)
+    }
+
+    /// As [`Self::reach`], for a position in a segment: one before this counts for nothing.
+    pub(super) const fn reach_of(&self, segment: u64, position: u64) -> u64 {
+        if segment == self.segment { self.reach(position) } else { 0 }
     }
 
     /// Gives what a segment is called in messages.

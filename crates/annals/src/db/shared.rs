@@ -15,7 +15,8 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, TryLockError};
 
-use super::database::{Database, Writing, this_thread};
+use super::core::Writing;
+use super::database::{Database, this_thread};
 use super::progress::Watched;
 use super::scan::{Replay, survey};
 use super::segment::{JournalFile, Segment};
@@ -91,6 +92,7 @@ impl Database {
             let ahead = Survey::since_moving(&*file.storage, &file.name, from)?;
             self.bring_in(&mut writing, sharing, ahead.end, ahead.last_clock_time)?;
             self.checkpoints().adopt(ahead.end, &ahead.head, ahead.len);
+            self.follow_the_image(sharing, &mut writing);
         }
         Ok(self.read())
     }
@@ -144,6 +146,10 @@ impl Database {
         self.take_turn(&mut writing)?;
         let closed = match self.is_alone() {
             Ok(is_alone) if is_alone || is_made(Mistake::ClosedAmongOthers) => {
+                if is_alone {
+                    // What goes wrong with it is no reason not to close: the next opening replays more.
+                    let _ = self.backfill_as_the_last(sharing, writing);
+                }
                 self.checkpoints().close()
             }
             // Whoever has it open may write it, so it can't be left closed.
@@ -207,6 +213,26 @@ impl Database {
         let name = &self.file().name;
         let message = format!("{name}: goes on in a new segment again and again; try again later");
         Err(Error::new(ErrorKind::Busy, message))
+    }
+
+    /// As [`Self::take_turn`] in shared mode, but waits for nobody: tells whether it has the turn. It hasn't if
+    /// the journal goes on elsewhere either, where it will look the next time.
+    pub(super) fn try_to_take_turn(&self, writing: &mut Writing) -> Result<bool> {
+        let Some(sharing) = self.sharing() else { return Ok(true) };
+        self.checkpoints().check_usable()?;
+        sharing.check_schema()?;
+        let segment = self.segment().load_full();
+        if !segment.try_to_take_turn()? {
+            return Ok(false);
+        }
+        let caught_up = self.catch_up(writing, sharing);
+        if !matches!(caught_up, Ok(true)) {
+            segment.end_turn();
+            caught_up?;
+            self.follow(writing, sharing)?;
+            return Ok(false);
+        }
+        Ok(true)
     }
 
     /// Lets the next process write, having told it how far the journal is. Nothing in exclusive mode.
@@ -302,6 +328,7 @@ impl Database {
         self.checkpoints().tell()?;
         if settled.recovered.cut.is_some() {
             lock(self.later_recoveries()).push(settled.recovered);
+            self.see_to_the_image(found.end);
         }
         Ok(())
     }
@@ -355,7 +382,7 @@ impl Database {
 
 /// Replays the frames from one commit to the end of another; gives that. If it fails, the store is as
 /// it was.
-pub(super) fn replay_between(
+pub(in crate::db) fn replay_between(
     file: &JournalFile,
     store: Store,
     (from, to): (Point, u64),

@@ -19,7 +19,7 @@ use super::snapshot::Snapshot;
 use crate::event::{Event, MAX_PIECE};
 use crate::journal::Writer;
 use crate::journal::segments::Place;
-use crate::store::{Piece, TableView};
+use crate::store::{BlobPiece, TableView};
 use crate::{Error, ErrorKind, Result};
 
 /// Writes the state that a snapshot shows; gives where its blobs are then. `last_blob` is the number of
@@ -29,7 +29,7 @@ pub(super) fn write(
     snapshot: &Snapshot,
     last_blob: u64,
     segment: u64,
-) -> Result<Vec<(Blob, Piece)>> {
+) -> Result<Vec<(Blob, BlobPiece)>> {
     let mut state =
         State { writer, snapshot, schema: Schema::default(), placeholders: BTreeMap::new() };
     state.schema()?;
@@ -96,7 +96,7 @@ impl State<'_> {
     fn next_id(&mut self, view: &TableView<'_>) -> Result<()> {
         let table = view.schema().number;
         match view.next_id().checked_sub(1).map(RowId) {
-            Some(id) if !view.contains(id) => {
+            Some(id) if !view.contains(id)? => {
                 self.event(&Event::InsertVector { table, id, count: 1 })?;
                 self.event(&Event::Delete { table, id })
             }
@@ -104,7 +104,7 @@ impl State<'_> {
         }
     }
 
-    fn blobs(&mut self, last: u64, segment: u64) -> Result<Vec<(Blob, Piece)>> {
+    fn blobs(&mut self, last: u64, segment: u64) -> Result<Vec<(Blob, BlobPiece)>> {
         let live = self.live_blobs()?;
         let mut moved = Vec::new();
         let mut bytes = vec![0; MAX_PIECE];
@@ -112,7 +112,7 @@ impl State<'_> {
             let mut add = |writer: &mut Writer, offset, bytes: &[u8]| -> Result<()> {
                 let position = Place::new(segment, writer.piece(blob, offset, bytes)?).0;
                 let len = u32::try_from(bytes.len()).map_err(|_| Error::invalid("a long piece"))?;
-                moved.push((blob, Piece { offset, position, len }));
+                moved.push((blob, BlobPiece { offset, position, len }));
                 Ok(())
             };
             if live.binary_search(&blob).is_err() {

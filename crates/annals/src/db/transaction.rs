@@ -4,12 +4,13 @@ use std::sync::MutexGuard;
 
 use annals_schema::{Command, FieldNumber, RowId, TableNumber, Timestamp, ValueRef};
 
-use super::database::{Database, Writing, this_thread};
+use super::core::Writing;
+use super::database::{Database, this_thread};
 use super::group::Written;
 use crate::event::Event;
 use crate::journal::{Level, Mistake, Point, is_made};
-use crate::store::{Uniqueness, View};
-use crate::{Error, Result};
+use crate::store::{Store, Uniqueness, View};
+use crate::{Error, ErrorKind, Result};
 
 /// What a commit gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +66,10 @@ impl Pending<'_> {
 /// A set of changes that applies wholly or not at all. Dropped without
 /// [`commit`](Transaction::commit), it is rolled back.
 ///
-/// A statement that fails has changed nothing, and the transaction can go on; except after an `Io`
-/// error of the journal, or when a program's own code that makes the values of a run panics or makes
-/// others the second time: then all that is left is to roll back.
+/// A statement that fails has changed nothing, and the transaction can go on; except after an error of
+/// kind `Io` or `Corrupt` (the journal can't be written, or a page not be loaded), or when a program's
+/// own code that makes the values of a run panics or makes others the second time: then all that is left
+/// is to roll back.
 #[derive(Debug)]
 pub struct Transaction<'db> {
     database: &'db Database,
@@ -110,7 +112,7 @@ impl<'db> Transaction<'db> {
             ));
         }
         self.prepare(command)?;
-        self.writing.store.apply_command(command)?;
+        self.change(|store| store.apply_command(command))?;
         self.note(&Event::Schema(command))
     }
 
@@ -175,7 +177,9 @@ impl<'db> Transaction<'db> {
     ) -> Result<()> {
         self.usable()?;
         let Writing { writer, store, .. } = &mut *self.writing;
-        store.insert(table, id, values, uniqueness)?;
+        store
+            .insert(table, id, values, uniqueness)
+            .map_err(|error| stopped(&mut self.broken, error))?;
         if let Some(description) = store.view().schema().table(table) {
             let noted = writer.insert(description, id, values);
             self.broken = noted.is_err();
@@ -197,7 +201,7 @@ impl<'db> Transaction<'db> {
         value: ValueRef<'_>,
     ) -> Result<()> {
         self.usable()?;
-        self.writing.store.update(table, id, field, value)?;
+        self.change(|store| store.update(table, id, field, value))?;
         self.note(&Event::Update { table, id, field, value })
     }
 
@@ -213,7 +217,7 @@ impl<'db> Transaction<'db> {
     pub fn delete(&mut self, table: TableNumber, id: RowId) -> Result<()> {
         self.usable()?;
         self.delete_referring(table, id, 1)?;
-        self.writing.store.delete(table, id)?;
+        self.change(|store| store.delete(table, id))?;
         self.note(&Event::Delete { table, id })
     }
 
@@ -304,9 +308,17 @@ impl<'db> Transaction<'db> {
         let point = self.writing.writer.commit(level, time)?;
         let written = Written { point, level, claimed: self.writing.writer.claimed() };
         self.committed = true;
+        let imager = database.core().image();
+        if let Some(imager) = imager {
+            imager.install(&mut self.writing.store);
+        }
         let view = self.writing.store.commit();
+        if let Some(imager) = imager {
+            imager.note_published(&view);
+        }
         database.group().add(written, view, this_thread());
         database.wake_keeper();
+        database.note_tail(&self.writing.file, point.position);
         if database.sharing().is_some() {
             // The others build on it as soon as the turn ends.
             if is_made(Mistake::TurnEndedEarly) {
@@ -333,6 +345,12 @@ impl<'db> Transaction<'db> {
         self.writing.writer.rollback()
     }
 
+    /// Does a part of a statement in the store. If what it needs can't be loaded, it may have stopped in
+    /// the middle.
+    pub(super) fn change<T>(&mut self, change: impl FnOnce(&mut Store) -> Result<T>) -> Result<T> {
+        change(&mut self.writing.store).map_err(|error| stopped(&mut self.broken, error))
+    }
+
     /// Writes an event to the journal, after the store took it.
     pub(super) fn note(&mut self, event: &Event<'_>) -> Result<()> {
         let Writing { writer, store, .. } = &mut *self.writing;
@@ -348,9 +366,17 @@ impl<'db> Transaction<'db> {
         }
         Err(Error::invalid(
             "a statement of this transaction stopped in the middle (the journal couldn't be written, \
-             or making the values of a run failed): roll it back and start again",
+             a page couldn't be loaded, or making the values of a run failed): roll it back and start \
+             again",
         ))
     }
+}
+
+/// Notes whether an error of the store can have stopped it in the middle of a change; gives it back.
+#[cold]
+fn stopped(broken: &mut bool, error: Error) -> Error {
+    *broken |= matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt);
+    error
 }
 
 impl Drop for Transaction<'_> {

@@ -5,7 +5,7 @@
 
 use annals_schema::{FieldNumber, RowId, TableNumber};
 
-use super::database::Writing;
+use super::core::Writing;
 use super::transaction::Transaction;
 use crate::event::{Event, MAX_VECTOR};
 use crate::store::Values;
@@ -29,9 +29,9 @@ impl Transaction<'_> {
     /// As [`Self::insert_vector`]; `InUse`: a row has one of the ids (the message names the first).
     pub fn insert_vector_at(&mut self, table: TableNumber, id: RowId, count: u64) -> Result<()> {
         self.usable()?;
-        self.writing.store.check_free(table, id, count)?;
+        self.change(|store| store.check_free(table, id, count))?;
         for (id, count) in pieces(id, count) {
-            self.writing.store.insert_vector(table, id, count, true)?;
+            self.change(|store| store.insert_vector(table, id, count, true))?;
             self.note(&Event::InsertVector { table, id, count })?;
         }
         Ok(())
@@ -78,10 +78,10 @@ impl Transaction<'_> {
         filled: &[Option<FieldNumber>],
         fields: &[Values<'_>],
     ) -> Result<()> {
-        self.writing.store.check_free(table, id, count)?;
+        self.change(|store| store.check_free(table, id, count))?;
         self.wholly(|tx| {
             for (id, count) in pieces(id, count) {
-                tx.writing.store.add_rows(table, id, count);
+                tx.writing.store.add_rows(table, id, count)?;
                 tx.note(&Event::InsertVector { table, id, count })?;
             }
             for (field, values) in filled.iter().zip(fields) {
@@ -90,8 +90,7 @@ impl Transaction<'_> {
                     tx.write_pieces(table, id, field, values, true)?;
                 }
             }
-            tx.writing.store.index_rows(table, id, count);
-            Ok(())
+            tx.writing.store.index_rows(table, id, count)
         })
     }
 
@@ -124,7 +123,7 @@ impl Transaction<'_> {
     ) -> Result<()> {
         self.usable()?;
         let values = values.into();
-        self.writing.store.check_vector(table, id, field, &values)?;
+        self.change(|store| store.check_vector(table, id, field, &values))?;
         self.wholly(|tx| tx.write_pieces(table, id, field, &values, false))
     }
 
@@ -136,11 +135,11 @@ impl Transaction<'_> {
     /// `Invalid`: the table has a single row.
     pub fn delete_vector(&mut self, table: TableNumber, id: RowId, count: u64) -> Result<()> {
         self.usable()?;
-        self.writing.store.check_there(table, id, count)?;
+        self.change(|store| store.check_there(table, id, count))?;
         self.delete_referring(table, id, count)?;
         let pieces: Vec<_> = pieces(id, count).collect();
         for (id, count) in pieces.into_iter().rev() {
-            self.writing.store.delete_vector(table, id, count)?;
+            self.change(|store| store.delete_vector(table, id, count))?;
             self.note(&Event::DeleteVector { table, id, count })?;
         }
         Ok(())
@@ -208,9 +207,9 @@ impl Transaction<'_> {
             }
             let id = RowId(first.0 + at as u64);
             if are_new {
-                store.fill_rows(table, id, field, values);
+                store.fill_rows(table, id, field, values)?;
             } else {
-                store.set_rows(table, id, field, values, true);
+                store.set_rows(table, id, field, values, true)?;
             }
             writer.event(store.view().schema(), &Event::UpdateVector { table, id, field, values })
         })

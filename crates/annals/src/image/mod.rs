@@ -3,7 +3,51 @@
 //!
 //! The store is what has pages, and knows nothing of files; it reads them through a [`Source`] by what
 //! is [`Stored`].
+//!
+//! In reading order: `stored`, `format`, `node` and `catalog` are the bytes; `roots` are the two slots;
+//! `walk` visits all that a root reaches, noting its `units`; `space` is what is free; `file` is an
+//! open image, which is made by `create` and found by `open`; `batch` writes objects and `publish` makes them
+//! a root; `check` looks at all of it. (`document`, `vectors`,
+//! `tests`, `miniature` and `testing` are for tests only.)
+#![deny(clippy::indexing_slicing)]
 
+mod batch;
+mod catalog;
+mod check;
+mod create;
+#[cfg(test)]
+pub(crate) mod document;
+mod file;
+mod format;
+#[cfg(any(test, feature = "testing"))]
+mod miniature;
+mod node;
+mod open;
+mod pin;
+mod publish;
+mod roots;
+mod space;
 mod stored;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+mod units;
+#[cfg(test)]
+mod vectors;
+mod walk;
 
+pub(crate) use batch::Written;
+pub(crate) use catalog::{Array, Catalog, Kind};
+pub(crate) use check::{Report, check, slots};
+pub(crate) use create::{SetAside, discard, image_name, set_aside};
+pub(crate) use file::Image;
+pub(crate) use format::{FANOUT, Identity, MAX_HEIGHT, Root, UNIT};
+pub(crate) use node::{Entries, decode as decode_node, encode as encode_node};
+pub(crate) use open::{Opened, Usable};
+pub(crate) use pin::RootPin;
+pub(crate) use publish::{Draft, NewRoot};
+pub(crate) use roots::Slot;
 pub(crate) use stored::{Source, Stored};
+pub(crate) use walk::read_catalog;

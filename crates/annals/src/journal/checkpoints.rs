@@ -7,7 +7,7 @@
 //!    frames are written; and only as [`Slots`] has it: one slot on permanent storage is always whole.
 //! 3. After a flush failed, `poison` is set for good: no further frame, slot or flush.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::format::{Live, Point, Slot};
@@ -48,6 +48,8 @@ pub(crate) struct Checkpoints {
     streamed: AtomicU64,
     flushed_ahead: AtomicU64,
     poison: OnceLock<String>,
+    /// The time of the last commit whose time came from the clock.
+    pub(crate) last_clock_time: AtomicI64,
     /// Whether other processes write the file too, in turn.
     is_shared: bool,
     /// Whether a cut was begun and not ended.
@@ -95,6 +97,7 @@ impl Checkpoints {
             streamed: AtomicU64::new(0),
             flushed_ahead: AtomicU64::new(0),
             poison: OnceLock::new(),
+            last_clock_time: AtomicI64::new(i64::MIN),
             is_shared: false,
             is_suspect: AtomicBool::new(false),
         }

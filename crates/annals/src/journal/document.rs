@@ -9,7 +9,7 @@ use super::frame::FrameHeader;
 use super::level::Level;
 use crate::event::{self, opcode};
 
-pub(super) const DOCUMENT: &str = include_str!("../../../../docs/format.md");
+pub(crate) const DOCUMENT: &str = include_str!("../../../../docs/format.md");
 
 /// A row of a table: the heading that it stands under, and its cells.
 struct Row {
@@ -167,6 +167,7 @@ fn events() -> BTreeMap<String, Vec<u64>> {
 fn the_constants_are_those_of_the_document() {
     let mut code = layout();
     code.extend(events());
+    code.extend(crate::image::document::constants());
     let document = documented_constants();
     for (name, value) in &code {
         assert_eq!(document.get(name), Some(value), "docs/format.md on {name}");
@@ -180,6 +181,7 @@ fn the_constants_are_those_of_the_document() {
         include_str!("format.rs"),
         include_str!("../event/opcode.rs"),
         include_str!("../event/mod.rs"),
+        include_str!("../image/format.rs"),
     ];
     for source in sources {
         for line in source.lines() {
@@ -240,11 +242,23 @@ fn compact_integers_are_those_of_the_document() {
 
 /// Compares the layout in a section with an encoder. `variants` are, for each field, the encoding
 /// of something that differs from `base` in that field alone.
-fn compare_layout(section: &str, base: &[u8], variants: &[(&str, Vec<u8>)]) {
+pub(crate) fn compare_layout(section: &str, base: &[u8], variants: &[(&str, Vec<u8>)]) {
+    let sum_at = base.len() - 8;
+    compare_fields(section, base, variants, sum_at);
+    let sum = format::hash(&base[..sum_at]).to_le_bytes();
+    assert_eq!(&base[sum_at..], sum, "{section}: its checksum");
+}
+
+/// As [`compare_layout`], where a checksum is at `sum_at`; one that is behind the end isn't there.
+pub(crate) fn compare_fields(
+    section: &str,
+    base: &[u8],
+    variants: &[(&str, Vec<u8>)],
+    sum_at: usize,
+) {
     let mut at = 0;
     let mut documented = BTreeSet::new();
     let of_section: Vec<Row> = rows().into_iter().filter(|row| row.section == section).collect();
-    let sum_at = base.len() - 8;
     for row in &of_section {
         let (Some(offset), Some(len)) = (number(&row.cells[0]), number(&row.cells[1])) else {
             continue;
@@ -264,15 +278,13 @@ fn compare_layout(section: &str, base: &[u8], variants: &[(&str, Vec<u8>)]) {
             }
             None => match field {
                 "magic" | "checksum" | "check" => {}
-                "length" if section == "Header" => assert_eq!(bytes, [0, 1, 0, 0]),
+                "length" if section.ends_with("eader") => assert_eq!(bytes, [0, 1, 0, 0]),
                 "reserved" => assert!(bytes.iter().all(|&byte| byte == 0)),
                 _ => panic!("{section}: the code has no field {field}"),
             },
         }
     }
     assert_eq!(at, base.len(), "{section}: its length");
-    let sum = format::hash(&base[..sum_at]).to_le_bytes();
-    assert_eq!(&base[sum_at..], sum, "{section}: its checksum");
     for (name, _) in variants {
         assert!(documented.contains(*name), "{section}: docs/format.md lacks {name}");
     }
@@ -288,6 +300,7 @@ macro_rules! variants {
         })),+]
     };
 }
+pub(crate) use variants;
 
 #[test]
 fn the_header_is_laid_out_as_documented() {

@@ -16,7 +16,7 @@ mod copies;
 mod create;
 mod device;
 #[cfg(test)]
-mod document;
+pub(crate) mod document;
 pub mod format;
 mod frame;
 mod head;
@@ -34,7 +34,7 @@ mod tail;
 #[doc(hidden)]
 pub mod testing;
 #[cfg(test)]
-mod vectors;
+pub(crate) mod vectors;
 mod verdict;
 mod walk;
 mod writer;

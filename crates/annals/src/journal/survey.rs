@@ -97,9 +97,10 @@ pub(crate) struct Tail {
 }
 
 impl Survey {
-    /// Follows the chain from the start and looks at all that is behind. `visit` sees each verified
-    /// frame in order, also those of a transaction that then doesn't count, and C as it is with that
-    /// frame. If [`Self::next_rule`] gives one, the visitor may have gone past the end.
+    /// Follows the chain from the start, or from the end of a commit that counts, and looks at all that is
+    /// behind. `visit` sees each verified frame in order, also those of a transaction that then doesn't
+    /// count, and C as it is with that frame. If [`Self::next_rule`] gives one, the visitor may have gone
+    /// past the end.
     pub(crate) fn make(
         storage: &dyn Storage,
         name: &str,

@@ -22,14 +22,14 @@ use crate::storage::simulated::SimulatedClock;
 use crate::storage::{Access, Clock, Directory, MemoryDirectory, Storage};
 
 /// Gives the fenced block that follows a marker in the document.
-fn block(marker: &str) -> &'static str {
+pub(crate) fn block(marker: &str) -> &'static str {
     let fence = format!("```{marker}\n");
     let (_, rest) = DOCUMENT.split_once(&fence).unwrap_or_else(|| panic!("no block {marker}"));
     rest.split_once("```").unwrap().0
 }
 
 /// Reads a dump: `length N`, then lines of a position and bytes, all else zeros.
-fn parse_dump(dump: &str) -> Vec<u8> {
+pub(crate) fn parse_dump(dump: &str) -> Vec<u8> {
     let mut lines = dump.lines();
     let length = lines.next().and_then(|line| line.strip_prefix("length ")).unwrap();
     let mut bytes = vec![0; length.parse().unwrap()];
@@ -43,7 +43,7 @@ fn parse_dump(dump: &str) -> Vec<u8> {
     bytes
 }
 
-fn dump(bytes: &[u8]) -> String {
+pub(crate) fn dump(bytes: &[u8]) -> String {
     let mut dump = format!("length {}\n", bytes.len());
     for (row, chunk) in bytes.chunks(16).enumerate() {
         if chunk.iter().any(|&byte| byte != 0) {

@@ -9,6 +9,7 @@
 //! 3. A frame's nonce belongs to one attempt of one transaction.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use annals_schema::{Blob, RowId, Schema, Table, ValueRef};
 
@@ -69,6 +70,7 @@ impl Writer {
         let committed = checkpoints.acknowledged();
         let Point { position, chain, .. } = committed;
         let nonce = clock.random();
+        checkpoints.last_clock_time.fetch_max(last_clock_time, Ordering::Relaxed);
         Self {
             checkpoints,
             clock,
@@ -170,6 +172,7 @@ impl Writer {
         (self.committed, self.dirty_to) = (end, end.position);
         (self.written, self.chain) = (end.position, end.chain);
         self.last_clock_time = self.last_clock_time.max(last_clock_time);
+        self.checkpoints.last_clock_time.fetch_max(last_clock_time, Ordering::Relaxed);
     }
 
     /// Gives the end of the last commit frame that was written.
@@ -196,6 +199,7 @@ impl Writer {
         self.dirty_to = self.written;
         if !time.explicit {
             self.last_clock_time = time.micros;
+            self.checkpoints.last_clock_time.store(time.micros, Ordering::Relaxed);
         }
         Ok(self.committed)
     }

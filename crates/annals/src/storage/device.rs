@@ -7,11 +7,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
+use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::file::OpenFile;
-use super::{Access, Hold, Lock, Storage};
+use super::{Access, Batched, Hold, Lock, Run, Storage};
 
 /// An open block device.
 #[derive(Debug)]
@@ -67,6 +68,10 @@ impl Storage for DeviceFile {
         self.file.write_at(offset, data)
     }
 
+    fn write_batch(&self, runs: &[Run<'_>]) -> io::Result<Batched> {
+        self.file.write_batch(runs)
+    }
+
     /// `fdatasync`, which empties the device's cache too.
     fn flush(&self) -> io::Result<()> {
         self.file.flush()
@@ -87,6 +92,14 @@ impl Storage for DeviceFile {
 
     fn unlock(&self, lock: Lock) -> io::Result<()> {
         self.file.unlock(lock)
+    }
+
+    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
+        self.file.oldest_pin(roots)
+    }
+
+    fn holder(&self, lock: Lock) -> Option<u32> {
+        self.file.holder(lock)
     }
 
     fn is_linked(&self) -> io::Result<bool> {

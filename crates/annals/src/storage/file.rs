@@ -4,15 +4,17 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::engines::Engines;
 use super::fork::{Opening, OwnFile};
 use super::interrupted::retry;
 use super::lock::Locks;
 use super::{
-    Access, Directory, Hold, Lock, Storage, check_lockable, check_name, check_writable, identity,
-    positioned,
+    Access, Batched, Directory, Engine, Hold, Lock, Run, Storage, check_lockable, check_name,
+    check_writable, holding, identity, positioned,
 };
 
 /// A directory of the file system.
@@ -22,6 +24,8 @@ pub struct FileDirectory {
     shown: PathBuf,
     /// The absolute path, so that a later change of the working directory changes nothing.
     path: PathBuf,
+    /// What is to write batches, if not the best that there is.
+    engine: Option<Engine>,
 }
 
 impl FileDirectory {
@@ -33,7 +37,26 @@ impl FileDirectory {
         }
         // This fails only where there is no working directory; then the path is as good as any.
         let path = std::path::absolute(&shown).unwrap_or_else(|_| shown.clone());
-        Self { shown, path }
+        Self { shown, path, engine: None }
+    }
+
+    /// Lets batches in the files that are opened from now on be written by one engine, for tests and
+    /// benchmarks: by the next slower one if the system hasn't got it, as [`Batched::engine`] tells.
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn with_engine(self, engine: Engine) -> Self {
+        Self { engine: Some(engine), ..self }
+    }
+
+    fn open_file(
+        &self,
+        path: &Path,
+        access: Access,
+        open: impl FnMut(Opening) -> io::Result<File>,
+    ) -> io::Result<Arc<dyn Storage>> {
+        let mut file = OpenFile::new(path, access, open)?;
+        file.engines = Engines::new(self.engine);
+        Ok(Arc::new(file))
     }
 
     /// Splits the path of a file into its directory and its name there.
@@ -86,17 +109,17 @@ impl Directory for FileDirectory {
                 format!("{} is neither a regular file nor a block device", self.display(name));
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        Ok(Arc::new(OpenFile::new(&path, access, |_| open_existing(&path, access))?))
+        self.open_file(&path, access, |_| open_existing(&path, access))
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
         let path = self.path_of(name)?;
-        Ok(Arc::new(OpenFile::new(&path, Access::Write, |opening| match opening {
+        self.open_file(&path, Access::Write, |opening| match opening {
             Opening::First => {
                 OpenOptions::new().read(true).write(true).create_new(true).open(&path)
             }
             Opening::Again => open_existing(&path, Access::Write),
-        })?))
+        })
     }
 
     fn link(&self, from: &str, to: &str) -> io::Result<()> {
@@ -188,6 +211,7 @@ pub(super) struct OpenFile {
     path: Mutex<PathBuf>,
     access: Access,
     locks: Locks,
+    engines: Engines,
 }
 
 impl OpenFile {
@@ -197,7 +221,8 @@ impl OpenFile {
         open: impl FnMut(Opening) -> io::Result<File>,
     ) -> io::Result<Self> {
         let file = OwnFile::open(open)?;
-        Ok(Self { file, path: Mutex::new(path.to_owned()), access, locks: Locks::default() })
+        let (locks, engines) = (Locks::default(), Engines::default());
+        Ok(Self { file, path: Mutex::new(path.to_owned()), access, locks, engines })
     }
 
     /// Gives the file itself; an error in a forked child.
@@ -226,6 +251,11 @@ impl Storage for OpenFile {
         positioned::write(self.file.get()?, offset, data)
     }
 
+    fn write_batch(&self, runs: &[Run<'_>]) -> io::Result<Batched> {
+        check_writable(self.access)?;
+        self.engines.write(self.file.get()?, runs)
+    }
+
     /// `fdatasync`, which covers the length too (on Apple's systems `F_FULLFSYNC`: there `fsync`
     /// stops at the drive's cache).
     fn flush(&self) -> io::Result<()> {
@@ -245,6 +275,14 @@ impl Storage for OpenFile {
 
     fn unlock(&self, lock: Lock) -> io::Result<()> {
         self.locks.unlock(self.file.get()?, lock)
+    }
+
+    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
+        self.locks.oldest_pin(self.file.get()?, roots)
+    }
+
+    fn holder(&self, lock: Lock) -> Option<u32> {
+        holding::holder(self.file.get().ok()?, lock)
     }
 
     fn is_linked(&self) -> io::Result<bool> {

@@ -33,6 +33,8 @@ use std::fs::File;
 use std::io;
 
 pub(super) use system::OwnFile;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(super) use system::{Registered, open_own};
 
 /// The process in which something was made, as told from its forked children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,27 +137,18 @@ mod system {
     /// An open file of this process; in a forked child nothing.
     #[derive(Debug)]
     pub(in crate::storage) struct OwnFile {
+        /// Before the file, which is closed after it.
+        _place: Registered,
         file: File,
         origin: Origin,
-        place: &'static AtomicI32,
     }
 
     impl OwnFile {
         pub(in crate::storage) fn open(
-            mut open: impl FnMut(Opening) -> io::Result<File>,
+            open: impl FnMut(Opening) -> io::Result<File>,
         ) -> io::Result<Self> {
-            watch()?;
-            let mut opening = Opening::First;
-            loop {
-                let begun = forks_when_none_goes_on();
-                let file = open(opening)?;
-                let place = register(file.as_raw_fd());
-                let own = Self { file, origin: Origin::here(), place };
-                if BEGUN.load(SeqCst) == begun {
-                    return Ok(own);
-                }
-                opening = Opening::Again;
-            }
+            let (place, file) = open_own(open)?;
+            Ok(Self { _place: place, file, origin: Origin::here() })
         }
 
         /// Gives the file; an error in a forked child.
@@ -165,12 +158,36 @@ mod system {
         }
     }
 
-    impl Drop for OwnFile {
+    /// Opens something of which a forked child gets nothing. The first of the two must be dropped first.
+    pub(in crate::storage) fn open_own<T: AsRawFd>(
+        mut open: impl FnMut(Opening) -> io::Result<T>,
+    ) -> io::Result<(Registered, T)> {
+        watch()?;
+        let mut opening = Opening::First;
+        loop {
+            let begun = forks_when_none_goes_on();
+            let own = open(opening)?;
+            let place = register(own.as_raw_fd());
+            if BEGUN.load(SeqCst) == begun {
+                return Ok((place, own));
+            }
+            drop(place);
+            opening = Opening::Again;
+        }
+    }
+
+    /// The place of a descriptor among those that a forked child doesn't get.
+    #[derive(Debug)]
+    pub(in crate::storage) struct Registered {
+        descriptor: RawFd,
+        place: &'static AtomicI32,
+    }
+
+    impl Drop for Registered {
         /// Before the file is closed: then its number may be that of another file at once.
         fn drop(&mut self) {
             // In a child the handler has freed the place, which may be another file's by now.
-            let own = self.file.as_raw_fd();
-            let _ = self.place.compare_exchange(own, FREE, SeqCst, SeqCst);
+            let _ = self.place.compare_exchange(self.descriptor, FREE, SeqCst, SeqCst);
         }
     }
 
@@ -188,14 +205,14 @@ mod system {
         }
     }
 
-    fn register(descriptor: RawFd) -> &'static AtomicI32 {
+    fn register(descriptor: RawFd) -> Registered {
         let mut block = &REGISTRY;
         loop {
             let taken = |place: &&AtomicI32| {
                 place.compare_exchange(FREE, descriptor, SeqCst, SeqCst).is_ok()
             };
             if let Some(place) = block.places.iter().find(taken) {
-                return place;
+                return Registered { descriptor, place };
             }
             block = block.next_or_new();
         }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -179,6 +180,14 @@ impl Storage for Handle {
     fn unlock(&self, lock: Lock) -> io::Result<()> {
         self.holders().unlock(lock, self.number);
         Ok(())
+    }
+
+    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
+        Ok(self.holders().oldest_pin(roots))
+    }
+
+    fn holder(&self, lock: Lock) -> Option<u32> {
+        self.holders().holder(lock)
     }
 
     fn is_linked(&self) -> io::Result<bool> {

@@ -3,26 +3,39 @@
 //! Everything else is a function of bytes and takes these traits as arguments, so that the same
 //! code runs on a real disk, in memory, and on a simulated disk that crashes.
 
+mod batch;
+mod capacity;
 mod clock;
 #[cfg(unix)]
 mod device;
+mod engines;
 mod file;
 mod fork;
 mod holders;
+mod holding;
 mod identity;
 mod interrupted;
 mod lock;
 mod memory;
 mod positioned;
 mod process;
+#[cfg(target_os = "linux")]
+mod rest;
 #[cfg(any(test, feature = "testing"))]
 pub mod simulated;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod uring;
+#[cfg(target_os = "linux")]
+mod vectored;
 
 use std::fmt::Debug;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use batch::{Batched, Engine, LONGEST_RUN, MOST_PARTS, Run, join};
+pub(crate) use capacity::memory;
 pub use clock::SystemClock;
 pub use file::FileDirectory;
 pub(crate) use fork::Origin;
@@ -51,6 +64,19 @@ pub trait Storage: Send + Sync + Debug {
     /// it may have been written. (A short write of the operating system is gone on with by the
     /// implementation; one that can't go on is an error.)
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()>;
+
+    /// Writes many runs, which [`join`] makes, in any order and several at a time; and makes the file
+    /// longer if needed. It takes what [`write_at`](Storage::write_at) takes, not more: a run that is
+    /// short or interrupted is gone on with, and nothing is on permanent storage before a flush.
+    ///
+    /// All writes that were begun have ended when it returns, also with an error. That is the first one
+    /// that happened; after it any part of any run may have been written. Other writes and reads may
+    /// go on meanwhile, elsewhere in the file.
+    ///
+    /// Costs a copy of what has more than one part where the system has nothing better.
+    fn write_batch(&self, runs: &[Run<'_>]) -> io::Result<Batched> {
+        batch::write_one_by_one(runs, |offset, data| self.write_at(offset, data))
+    }
 
     /// Returns once everything written before the call, and the length, is on permanent storage
     /// (`fdatasync`). After an error nothing is known of the unflushed writes, and trying again
@@ -83,6 +109,18 @@ pub trait Storage: Send + Sync + Debug {
     /// isn't held.
     fn unlock(&self, lock: Lock) -> io::Result<()>;
 
+    /// Gives the least of these numbers whose [`Lock::Pin`] anybody holds, through this handle or any
+    /// other. Takes nothing for longer than the call: who tries to take one of them meanwhile may be
+    /// refused, and tries again.
+    ///
+    /// # Errors
+    /// `Unsupported` where the system knows no locks on parts of a file.
+    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>>;
+
+    /// Gives the process that holds a lock, where the system tells, for messages. It may look at all
+    /// processes: milliseconds.
+    fn holder(&self, lock: Lock) -> Option<u32>;
+
     /// Tells whether the file is still the one that its name leads to.
     fn is_linked(&self) -> io::Result<bool>;
 
@@ -105,6 +143,11 @@ pub enum Lock {
     Turn,
     /// Held shared on a sealed segment by who reads its history; whoever removes it holds it exclusively.
     History,
+    /// Held exclusively on the journal by whoever brings its image forward, makes one, or sets one aside.
+    Backfill,
+    /// Held shared on an image by whoever reads its root of this number: what that root reaches isn't
+    /// written over.
+    Pin(u64),
 }
 
 /// How a [`Lock`] is held.

@@ -9,7 +9,9 @@
 use annals_schema::{Blob, ValueRef};
 
 use crate::store::btree::Tree;
+use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
+use crate::store::pages::save::{Saved, Saver};
 use crate::store::{Store, View};
 use crate::{Error, Result};
 
@@ -66,22 +68,42 @@ impl Blobs {
     }
 
     /// Finds the last piece of a blob that begins at or before `offset`.
-    fn piece(&self, blob: Blob, offset: u64) -> Option<Piece> {
-        let (key, value) = self.pieces.floor(&key(blob, offset))?;
-        let (number, piece) = read(key, value)?;
-        (number == blob.0).then_some(piece)
+    fn piece(&self, blob: Blob, offset: u64) -> Result<Option<Piece>> {
+        let found = self.pieces.floor(&key(blob, offset), read)?;
+        Ok(found.flatten().and_then(|(number, piece)| (number == blob.0).then_some(piece)))
     }
 
-    fn len_of(&self, blob: Blob) -> Option<u64> {
-        self.piece(blob, u64::MAX).map(|piece| piece.end())
+    fn len_of(&self, blob: Blob) -> Result<Option<u64>> {
+        Ok(self.piece(blob, u64::MAX)?.map(|piece| piece.end()))
     }
 
-    fn add(&mut self, blob: Blob, piece: Piece, epoch: &Epoch) {
+    fn add(&mut self, blob: Blob, piece: Piece, epoch: &Epoch) -> Result<()> {
         let mut value = [0; VALUE_LEN];
         value[..8].copy_from_slice(&piece.position.to_le_bytes());
         value[8..].copy_from_slice(&piece.len.to_le_bytes());
-        self.pieces.insert(&key(blob, piece.offset), &value, epoch);
+        self.pieces.insert(&key(blob, piece.offset), &value, epoch)?;
         self.last = blob.0;
+        Ok(())
+    }
+
+    /// Hands the table over to be saved.
+    pub(super) fn save(&self, out: &mut Saver) {
+        out.number(self.last);
+        self.pieces.save(out);
+    }
+
+    /// Loads what `save` wrote.
+    pub(super) fn load(input: &mut Loader<'_>) -> Result<Self> {
+        let last = input.number()?;
+        if last > Blob::MAX.0 {
+            return Err(Error::corrupt(format!("the image says that there are {last} blobs")));
+        }
+        Ok(Self { last, pieces: Tree::load(input, VALUE_LEN)? })
+    }
+
+    /// Goes on from the base that was stored.
+    pub(super) fn rebase(&mut self, saved: &Saved) {
+        self.pieces.rebase(saved);
     }
 
     /// Tells how much memory it takes, in bytes.
@@ -90,19 +112,26 @@ impl Blobs {
     }
 
     /// Executes the invariants; says what is wrong.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<()> {
         self.pieces.check()?;
         let (mut last, mut end) = (0, 0);
-        for (key, value) in self.pieces.range(&[], None) {
-            let (number, piece) = read(key, value).ok_or("a piece has no number")?;
+        let mut pieces = self.pieces.range(&[], None)?;
+        while let Some(piece) = pieces.next_with(read)? {
+            let no_number = || Error::corrupt("a piece has no number");
+            let (number, piece) = piece.ok_or_else(no_number)?;
             let begins = number == last + 1 && piece.offset == 0;
             let goes_on = number == last && end > 0 && piece.offset == end && piece.len > 0;
             if !begins && !goes_on {
-                return Err(format!("a piece of blob {number} is at {}", piece.offset));
+                let what = format!("a piece of blob {number} is at {}", piece.offset);
+                return Err(Error::corrupt(what));
             }
             (last, end) = (number, piece.end());
         }
-        if last == self.last { Ok(()) } else { Err(format!("{last} blobs, not {}", self.last)) }
+        if last == self.last {
+            Ok(())
+        } else {
+            Err(Error::corrupt(format!("{last} blobs, not {}", self.last)))
+        }
     }
 }
 
@@ -122,14 +151,19 @@ fn read(key: &[u8], value: &[u8]) -> Option<(u64, Piece)> {
 }
 
 impl View {
+    /// Gives the blob that was written last; number 0 if none was.
+    pub(crate) fn last_blob(&self) -> Blob {
+        Blob(self.blobs.last)
+    }
+
     /// Gives the length of a blob, if there is one with that number.
-    pub(crate) fn blob_len(&self, blob: Blob) -> Option<u64> {
+    pub(crate) fn blob_len(&self, blob: Blob) -> Result<Option<u64>> {
         self.blobs.len_of(blob)
     }
 
     /// Finds the piece that has the byte of a blob at `offset`.
-    pub(crate) fn blob_piece(&self, blob: Blob, offset: u64) -> Option<Piece> {
-        self.blobs.piece(blob, offset).filter(|piece| piece.holds(offset))
+    pub(crate) fn blob_piece(&self, blob: Blob, offset: u64) -> Result<Option<Piece>> {
+        Ok(self.blobs.piece(blob, offset)?.filter(|piece| piece.holds(offset)))
     }
 }
 
@@ -173,7 +207,7 @@ impl Store {
         })?;
         let piece = Piece { offset, position, len };
         self.changed = true;
-        self.working.blobs.make_mut().add(blob, piece, &self.epoch);
+        self.working.blobs.make_mut().add(blob, piece, &self.epoch)?;
         self.open_blob = Some((blob, piece.end()));
         Ok(())
     }

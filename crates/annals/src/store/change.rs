@@ -4,15 +4,16 @@ use annals_schema::{FieldNumber, IndexNumber, RowId, TableNumber, ValueRef};
 
 use crate::store::blobs::{Blobs, no_blob};
 use crate::store::columns::column::Column;
+use crate::store::columns::fetched::Fetched;
 use crate::store::columns::strings::MAX_LEN;
 use crate::store::index::tree::IndexTree;
-use crate::store::table::Table;
 use crate::store::view::{no_row, no_table};
 use crate::store::{Store, Uniqueness, View};
 use crate::{Error, ErrorKind, Result};
 
 impl Store {
-    /// Inserts a row at a free id. On error nothing has changed.
+    /// Inserts a row at a free id. On error nothing has changed, unless it is one of loading (`Io`,
+    /// `Corrupt`): then all that is left is to roll back. So it is with every change.
     #[inline]
     pub fn insert(
         &mut self,
@@ -42,7 +43,7 @@ impl Store {
         if table.single {
             return Err(single_row(&self.working, number));
         }
-        if id > RowId::MAX || table.rows.find(id.0).is_some() {
+        if id > RowId::MAX || table.rows.find(id.0)?.is_some() {
             return Err(bad_id(&self.working, number, id));
         }
         let (indexed, refers) = (!table.indexes.is_empty(), table.refers);
@@ -53,13 +54,13 @@ impl Store {
         if let Some(table) = self.working.tables.get_mut(at) {
             let table = table.make_mut();
             table.begin(&self.epoch);
-            table.insert(id, values, &self.epoch);
+            table.insert(id, values, &self.epoch)?;
         }
         if indexed {
-            self.index_row(at, id, values);
+            self.index_row(at, id, values)?;
         }
         if refers && uniqueness.is_some() {
-            self.note_references_of(number, id);
+            self.note_references_of(number, id)?;
         }
         Ok(())
     }
@@ -75,13 +76,13 @@ impl Store {
         let Some(table) = self.working.tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
             let Some(index) = self.working.indexes.get(number) else { continue };
-            if !index.unique || !index.key(table, |f| value_at(values, f), &mut self.key) {
+            if !index.unique || !index.key(table, |f| given(values, f), &mut self.key)? {
                 continue;
             }
-            let Some(holder) = index.holder(&self.key) else { continue };
+            let Some(holder) = index.holder(&self.key)? else { continue };
             if uniqueness == Uniqueness::AtOnce {
                 self.suspects.truncate(suspects);
-                let key = shown_key(index, |field| value_at(values, field));
+                let key = shown_key(index, |field| given(values, field))?;
                 let name = index_name(&self.working, number);
                 return Err(duplicate(
                     name,
@@ -93,15 +94,16 @@ impl Store {
         Ok(())
     }
 
-    fn index_row(&mut self, at: usize, id: RowId, values: &[ValueRef<'_>]) {
+    fn index_row(&mut self, at: usize, id: RowId, values: &[ValueRef<'_>]) -> Result<()> {
         let View { tables, indexes, .. } = &mut self.working;
-        let Some(table) = tables.get(at) else { return };
+        let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
             if let Some(index) = indexes.get_mut(number) {
-                index.key(table, |field| value_at(values, field), &mut self.key);
-                index.make_mut().insert(&mut self.key, id, &self.epoch);
+                index.key(table, |field| given(values, field), &mut self.key)?;
+                index.make_mut().insert(&mut self.key, id, &self.epoch)?;
             }
         }
+        Ok(())
     }
 
     /// Sets one field of one row. A duplicate in a unique index is found by `check_unique`.
@@ -125,22 +127,22 @@ impl Store {
     ) -> Result<()> {
         let at = number.0 as usize;
         let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
-        let slot = table.rows.find(id.0).ok_or_else(|| no_row(&self.working, number, id))?;
+        let slot = table.rows.find(id.0)?.ok_or_else(|| no_row(&self.working, number, id))?;
         let place = table.place_of(field).ok_or_else(|| no_field(&self.working, number, field))?;
         if !table.columns.get(place).is_some_and(|c| fits(c, &value, &self.working.blobs)) {
             return Err(bad_value(&self.working, number, field, &value));
         }
         self.changed = true;
         if !table.indexes.is_empty() {
-            self.reindex_row(at, (id, slot), (place, value), watch);
+            self.reindex_row(at, (id, slot), (place, value), watch)?;
         }
         if let Some(table) = self.working.tables.get_mut(at) {
             let table = table.make_mut();
             table.begin(&self.epoch);
-            table.update(slot, place, value, &self.epoch);
+            table.update(slot, place, value, &self.epoch)?;
         }
         if watch {
-            self.note_reference(number, (field, place), (id.0, 1), value);
+            self.note_reference(number, (field, place), (id.0, 1), value)?;
         }
         Ok(())
     }
@@ -152,33 +154,37 @@ impl Store {
         (id, slot): (RowId, usize),
         (field, value): (usize, ValueRef<'_>),
         watch: bool,
-    ) {
+    ) -> Result<()> {
         let View { tables, indexes, .. } = &mut self.working;
-        let Some(table) = tables.get(at) else { return };
+        let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
             let Some(index) = indexes.get_mut(number).filter(|i| i.fields.contains(&field)) else {
                 continue;
             };
-            index.key(table, |f| table.value(f, slot), &mut self.old_key);
-            let new = |f: usize| if f == field { value } else { table.value(f, slot) };
-            let counts = index.key(table, new, &mut self.key);
+            index.key(table, |f| table.value(f, slot), &mut self.old_key)?;
+            let new = |f: usize| match f == field {
+                true => Ok(Fetched::Here(value)),
+                false => table.value(f, slot),
+            };
+            let counts = index.key(table, new, &mut self.key)?;
             if self.key == self.old_key {
                 continue;
             }
-            if watch && counts && index.holder(&self.key).is_some() {
+            if watch && counts && index.holder(&self.key)?.is_some() {
                 self.suspects.push((number, self.key.as_slice().into()));
             }
             let index = index.make_mut();
-            index.remove(&mut self.old_key, id, &self.epoch);
-            index.insert(&mut self.key, id, &self.epoch);
+            index.remove(&mut self.old_key, id, &self.epoch)?;
+            index.insert(&mut self.key, id, &self.epoch)?;
         }
+        Ok(())
     }
 
     /// Deletes a row.
     pub fn delete(&mut self, number: TableNumber, id: RowId) -> Result<()> {
         let at = number.0 as usize;
         let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
-        let slot = table.rows.find(id.0).ok_or_else(|| no_row(&self.working, number, id))?;
+        let slot = table.rows.find(id.0)?.ok_or_else(|| no_row(&self.working, number, id))?;
         if table.single {
             return Err(single_row(&self.working, number));
         }
@@ -187,14 +193,13 @@ impl Store {
         let Some(table) = tables.get_mut(at) else { return Ok(()) };
         for &number in &table.indexes {
             if let Some(index) = indexes.get_mut(number) {
-                index.key(table, |field| table.value(field, slot), &mut self.key);
-                index.make_mut().remove(&mut self.key, id, &self.epoch);
+                index.key(table, |field| table.value(field, slot), &mut self.key)?;
+                index.make_mut().remove(&mut self.key, id, &self.epoch)?;
             }
         }
         let table = table.make_mut();
         table.begin(&self.epoch);
-        table.delete(id, slot, &self.epoch);
-        Ok(())
+        table.delete(id, slot, &self.epoch)
     }
 
     /// Fails (kind `Unique`) if keys that this transaction wrote are there twice. To call before
@@ -206,7 +211,7 @@ impl Store {
         }
         for (number, key) in &self.suspects {
             let Some(index) = self.working.indexes.get(*number) else { continue };
-            if let Some((a, b)) = index.holders(key) {
+            if let Some((a, b)) = index.holders(key)? {
                 return Err(same_key(&self.working, *number, a, b));
             }
         }
@@ -217,6 +222,13 @@ impl Store {
 #[inline]
 fn value_at<'v>(values: &[ValueRef<'v>], field: usize) -> ValueRef<'v> {
     values.get(field).copied().unwrap_or(ValueRef::Null)
+}
+
+/// Gives a value of a new row, as one of a row that is there is given.
+#[inline]
+#[expect(clippy::unnecessary_wraps, reason = "a row that is there may have to be loaded")]
+fn given<'v>(values: &[ValueRef<'v>], field: usize) -> Result<Fetched<'v>> {
+    Ok(Fetched::Here(value_at(values, field)))
 }
 
 #[inline]
@@ -238,22 +250,35 @@ fn duplicate(index: &str, what: &str) -> Error {
     Error::new(ErrorKind::Unique, format!("index `{index}`: {what}; a key can be there only once"))
 }
 
-/// Makes the error for two rows that have the same key.
+/// Makes the error for two rows that have the same key; or says why they can't be shown.
 #[cold]
 pub(super) fn same_key(view: &View, number: usize, a: RowId, b: RowId) -> Error {
-    let key = view.indexes.get(number).and_then(|index| {
-        let table: &Table = view.tables.get(index.table)?;
-        let slot = table.rows.find(a.0)?;
-        Some(shown_key(index, |field| table.value(field, slot)))
-    });
-    let key = key.unwrap_or_default();
-    duplicate(index_name(view, number), &format!("{key} is the key of rows {} and {}", a.0, b.0))
+    match key_of(view, number, a) {
+        Ok(key) => {
+            let what = format!("{key} is the key of rows {} and {}", a.0, b.0);
+            duplicate(index_name(view, number), &what)
+        }
+        Err(error) => error,
+    }
+}
+
+/// Writes the key of a row for people.
+fn key_of(view: &View, number: usize, id: RowId) -> Result<String> {
+    let Some(index) = view.indexes.get(number) else { return Ok(String::new()) };
+    let Some(table) = view.tables.get(index.table) else { return Ok(String::new()) };
+    match table.rows.find(id.0)? {
+        Some(slot) => shown_key(index, |field| table.value(field, slot)),
+        None => Ok(String::new()),
+    }
 }
 
 /// Writes the values of a key for people.
-pub(super) fn shown_key<'v>(index: &IndexTree, value: impl Fn(usize) -> ValueRef<'v>) -> String {
-    let values: Vec<_> = index.fields.iter().map(|&field| shown(&value(field))).collect();
-    values.join(", ")
+fn shown_key<'v>(
+    index: &IndexTree,
+    value: impl Fn(usize) -> Result<Fetched<'v>>,
+) -> Result<String> {
+    let values = index.fields.iter().map(|&field| Ok(shown(&value(field)?.as_ref())));
+    Ok(values.collect::<Result<Vec<_>>>()?.join(", "))
 }
 
 /// Writes a value for people, at most about a hundred bytes of it.

@@ -1,6 +1,6 @@
 //! Executing the store's invariants.
 
-use annals_schema::{FieldNumber, TableNumber, Type};
+use annals_schema::{FieldNumber, RowId, TableNumber, Type, ValueRef};
 
 use crate::store::View;
 use crate::store::change::same_key;
@@ -28,48 +28,60 @@ impl View {
     /// says what is wrong. Reads everything. Within a transaction, what only its commit must find in
     /// order may fail.
     pub fn check(&self) -> Result<()> {
-        self.blobs.check().map_err(|e| Error::corrupt(format!("blobs: {e}")))?;
+        self.blobs.check().map_err(|error| error.within("blobs"))?;
         for (table, schema) in self.tables.iter().zip(self.schema.tables()) {
-            let wrong = |what| Error::corrupt(format!("table `{}`: {what}", schema.name));
-            check_table(table).map_err(wrong)?;
-            let rows = table.rows.len();
-            if table.single != schema.single_row || (table.single && rows != 1) {
-                return Err(wrong(format!("it has {rows} rows, but should have exactly one")));
-            }
-            self.check_referrers(schema).map_err(wrong)?;
-            for column in table.columns.iter().filter(|c| target_of(c.ty()).is_some()) {
-                if let Some((row, to)) = self.dangling(table, column).next() {
-                    let what =
-                        format!("row {row} refers to row {to} of another, which isn't there");
-                    return Err(wrong(what));
-                }
-            }
+            self.check_one(table, schema)
+                .map_err(|error| error.within(format_args!("table `{}`", schema.name)))?;
         }
         for schema in self.schema.indexes() {
             let number = schema.number.0 as usize;
-            let wrong = |what: &str| Error::corrupt(format!("index `{}`: {what}", schema.name));
+            let wrong = |what| Error::corrupt(format!("index `{}`: {what}", schema.name));
             let index = self.indexes.get(number).ok_or_else(|| wrong("it is missing"))?;
             let table = self.tables.get(index.table).ok_or_else(|| wrong("it has no table"))?;
-            check_entries(index, table).map_err(|what| wrong(&what))?;
+            check_entries(index, table)
+                .map_err(|error| error.within(format_args!("index `{}`", schema.name)))?;
             self.check_keys(number, index, table)?;
+        }
+        Ok(())
+    }
+
+    fn check_one(&self, table: &Table, schema: &annals_schema::Table) -> Result<()> {
+        check_table(table)?;
+        let rows = table.rows.len();
+        if table.single != schema.single_row || (table.single && rows != 1) {
+            return wrong(format!("it has {rows} rows, but should have exactly one"));
+        }
+        self.check_referrers(schema)?;
+        for column in table.columns.iter().filter(|c| target_of(c.ty()).is_some()) {
+            if let Some((row, to)) = self.dangling(table, column).next().transpose()? {
+                return wrong(format!(
+                    "row {row} refers to row {to} of another, which isn't there"
+                ));
+            }
         }
         Ok(())
     }
 
     /// Counts the references that lead to no row, for each field that has some: only those that
     /// nothing enforces can. Walks over all rows of the tables that have references.
-    #[must_use]
-    pub fn dangling_references(&self) -> Vec<Dangling> {
+    ///
+    /// # Errors
+    /// A row can't be loaded.
+    pub fn dangling_references(&self) -> Result<Vec<Dangling>> {
         let mut found = Vec::new();
         for (table, schema) in self.tables.iter().zip(self.schema.tables()) {
             for column in &table.columns {
-                let count = self.dangling(table, column).count() as u64;
+                let mut count = 0;
+                for row in self.dangling(table, column) {
+                    row?;
+                    count += 1;
+                }
                 if count > 0 {
                     found.push(Dangling { table: schema.number, field: column.field(), count });
                 }
             }
         }
-        found
+        Ok(found)
     }
 
     /// Gives the rows whose reference in a column leads to no row, and where it leads.
@@ -77,18 +89,21 @@ impl View {
         &'v self,
         table: &'v Table,
         column: &'v Column,
-    ) -> impl Iterator<Item = (u64, u64)> + use<'v> {
+    ) -> impl Iterator<Item = Result<(u64, u64)>> + use<'v> {
         let target = match column.ty() {
             Type::Reference(target, _) => Some(target),
             _ => None,
         };
-        let rows = target.map(|_| table.rows.iter()).into_iter().flatten();
-        let rows = rows.filter_map(move |(id, slot)| Some((id.0, number_in(column, slot)?)));
-        rows.filter(move |&(_, to)| target.is_none_or(|target| !self.has_row(target, to)))
+        let rows = target.into_iter().flat_map(|to| table.rows.iter().map(move |row| (to, row)));
+        let dangles = move |target, (id, slot): (RowId, usize)| match number_in(column, slot)? {
+            Some(to) if !self.has_row(target, to)? => Ok(Some((id.0, to))),
+            _ => Ok(None),
+        };
+        rows.filter_map(move |(target, row)| row.and_then(|row| dangles(target, row)).transpose())
     }
 
     /// Checks that a table knows the enforced references that lead to it.
-    fn check_referrers(&self, schema: &annals_schema::Table) -> Result<(), String> {
+    fn check_referrers(&self, schema: &annals_schema::Table) -> Result<()> {
         let Some(table) = self.tables.get(schema.number.0 as usize) else { return Ok(()) };
         let mut expected = Vec::new();
         for from in self.schema.tables() {
@@ -104,15 +119,16 @@ impl View {
         if expected.len() == table.referrers.len() && expected.iter().all(known) {
             return Ok(());
         }
-        Err("it doesn't know the references that lead to it".to_owned())
+        wrong("it doesn't know the references that lead to it")
     }
 
     /// Checks that no two rows have the same key in a unique index.
     fn check_keys(&self, number: usize, index: &IndexTree, table: &Table) -> Result<()> {
         let mut key = Vec::new();
-        for (_, slot) in table.rows.iter().filter(|_| index.unique) {
-            if index.key(table, |field| table.value(field, slot), &mut key)
-                && let Some((a, b)) = index.holders(&key)
+        for row in table.rows.iter().filter(|_| index.unique) {
+            let (_, slot) = row?;
+            if index.key(table, |field| table.value(field, slot), &mut key)?
+                && let Some((a, b)) = index.holders(&key)?
             {
                 return Err(same_key(self, number, a, b));
             }
@@ -121,36 +137,43 @@ impl View {
     }
 }
 
-fn check_table(table: &Table) -> Result<(), String> {
+fn wrong<T>(what: impl Into<String>) -> Result<T> {
+    Err(Error::corrupt(what))
+}
+
+/// Looks at each value of each row too: one that can't be read is an error.
+fn check_table(table: &Table) -> Result<()> {
     table.rows.check()?;
     let mut count = 0;
-    for (id, slot) in table.rows.iter() {
+    for row in table.rows.iter() {
+        let (id, slot) = row?;
         count += 1;
-        if table.rows.find(id.0) != Some(slot) {
-            return Err(format!("row {} is not where the row map leads to", id.0));
+        if table.rows.find(id.0)? != Some(slot) {
+            return wrong(format!("row {} is not where the row map leads to", id.0));
         }
-        for column in table.columns.iter().filter(|column| column.ty() == Type::String) {
-            if let annals_schema::ValueRef::String(text) = column.get(slot)
+        for column in &table.columns {
+            if let ValueRef::String(text) = column.get(slot)?.as_ref()
                 && std::str::from_utf8(text.as_bytes()).is_err()
             {
-                return Err(format!("row {} has a string that is not UTF-8", id.0));
+                return wrong(format!("row {} has a string that is not UTF-8", id.0));
             }
         }
     }
-    if count == table.rows.len() { Ok(()) } else { Err(format!("{count} rows can be walked")) }
+    if count == table.rows.len() { Ok(()) } else { wrong(format!("{count} rows can be walked")) }
 }
 
-fn check_entries(index: &IndexTree, table: &Table) -> Result<(), String> {
+fn check_entries(index: &IndexTree, table: &Table) -> Result<()> {
     index.tree.check()?;
     if index.tree.len() != table.rows.len() {
-        return Err(format!("{} entries for {} rows", index.tree.len(), table.rows.len()));
+        return wrong(format!("{} entries for {} rows", index.tree.len(), table.rows.len()));
     }
     let mut key = Vec::new();
-    for (id, slot) in table.rows.iter() {
-        index.key(table, |field| table.value(field, slot), &mut key);
+    for row in table.rows.iter() {
+        let (id, slot) = row?;
+        index.key(table, |field| table.value(field, slot), &mut key)?;
         key::encode_id(&mut key, id);
-        if index.tree.first_with(&key).is_none_or(|(entry, _)| entry != key) {
-            return Err(format!("row {} has no entry", id.0));
+        if index.tree.first_with(&key, |entry, _| entry == key)? != Some(true) {
+            return wrong(format!("row {} has no entry", id.0));
         }
     }
     Ok(())

@@ -13,8 +13,8 @@ use crate::{Error, Result};
 
 impl Store {
     /// Applies a schema command (`add_field` gives existing rows the default, and touches none of
-    /// them; `create_index` sorts all rows). On error nothing has changed; it is of kind `Unique`
-    /// if rows have the same key in a new unique index.
+    /// them; `create_index` sorts all rows). On error nothing has changed, unless it is one of loading;
+    /// it is of kind `Unique` if rows have the same key in a new unique index.
     pub fn apply_command(&mut self, command: &Command) -> Result<()> {
         if let Command::AddField { name, default: Some(value), .. } = command {
             let len = match value {
@@ -131,7 +131,7 @@ impl Store {
         let at = built.table;
         let number = self.working.indexes.next();
         let twice = match self.working.tables.get(at) {
-            Some(table) => built.build(table, &self.epoch).err(),
+            Some(table) => built.build(table, &self.epoch)?.err(),
             None => None,
         };
         self.working.indexes.push(built);

@@ -5,16 +5,20 @@
 //! statements, in that order, these changes make the same: when a row is deleted, nothing refers to
 //! it any more that a rule would change. So a log can be run as a script.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use annals_schema::{FieldNumber, OnDelete, RowId, TableNumber, Type, ValueRef};
 
 use crate::Result;
+use crate::store::btree;
 use crate::store::change::single_row;
+use crate::store::columns::column::Column;
 use crate::store::index::key;
 use crate::store::index::tree::IndexTree;
 use crate::store::reference::{Referrer, number_in};
+use crate::store::table::Table;
 use crate::store::{Store, View};
 
 /// What a deletion changes beside the rows that it was asked to delete.
@@ -42,19 +46,16 @@ impl View {
 
 impl IndexTree {
     /// Gives the first row whose first field, a reference, leads to a row.
-    pub(super) fn first_referring(&self, to: u64) -> Option<RowId> {
-        let mut rows = Vec::new();
-        self.referring(to, 1, &mut rows);
-        rows.first().copied().map(RowId)
+    pub(super) fn first_referring(&self, to: u64) -> Result<Option<RowId>> {
+        self.referring(to)?.next_with(|entry, _| key::id_of(entry))
     }
 
-    /// Appends the rows whose first field, a reference, leads to a row; at most so many.
-    fn referring(&self, to: u64, most: usize, out: &mut Vec<u64>) {
+    /// Gives the entries of the rows whose first field, a reference, leads to a row.
+    fn referring(&self, to: u64) -> Result<btree::Range<'_>> {
         let mut low = Vec::new();
         key::encode(&mut low, true, ValueRef::Reference(RowId(to)));
         let high = key::successor(low.clone());
-        let entries = self.tree.range(&low, high.as_deref());
-        out.extend(entries.take(most).map(|(entry, _)| key::id_of(entry).0));
+        self.tree.range(&low, high.as_deref())
     }
 }
 
@@ -69,36 +70,53 @@ struct Finder {
 
 impl Finder {
     /// Gives the rows that refer to some rows; `to` is sorted.
-    fn referring(&mut self, view: &View, referrer: Referrer, to: &[u64]) -> Vec<u64> {
+    fn referring(&mut self, view: &View, referrer: Referrer, to: &[u64]) -> Result<Vec<u64>> {
         let of = (referrer.table, referrer.field);
         let mut rows = Vec::new();
-        let Some(table) = view.tables.get(of.0.0 as usize) else { return rows };
-        let Some(column) = table.column(of.1) else { return rows };
+        let Some(table) = view.tables.get(of.0.0 as usize) else { return Ok(rows) };
+        let Some(column) = table.column(of.1) else { return Ok(rows) };
         let index = view.index_by(of.0, of.1);
         if let Some(index) = index.filter(|_| to.len() as u64 <= table.rows.len() / LOOKUP + 1) {
-            to.iter().for_each(|&to| index.referring(to, usize::MAX, &mut rows));
-            return rows;
+            for &to in to {
+                let mut entries = index.referring(to)?;
+                while let Some(id) = entries.next_with(|entry, _| key::id_of(entry))? {
+                    rows.push(id.0);
+                }
+            }
+            return Ok(rows);
         }
-        let all = || {
-            let references = table.rows.iter();
-            references.filter_map(|(id, slot)| Some((number_in(column, slot)?, id.0)))
-        };
         if self.scanned.insert(of) {
-            let referring = all().filter(|(number, _)| to.binary_search(number).is_ok());
-            return referring.map(|(_, id)| id).collect();
+            for row in table.rows.iter() {
+                let (id, slot) = row?;
+                if number_in(column, slot)?.is_some_and(|number| to.binary_search(&number).is_ok())
+                {
+                    rows.push(id.0);
+                }
+            }
+            return Ok(rows);
         }
-        let known = self.known.entry(of).or_insert_with(|| {
-            let mut known: Vec<_> = all().collect();
-            known.sort_unstable();
-            known
-        });
+        let known = match self.known.entry(of) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(all_references(table, column)?),
+        };
         for &to in to {
             let from = known.partition_point(|&(number, _)| number < to);
             let rest = known.get(from..).unwrap_or_default();
             rows.extend(rest.iter().take_while(|(number, _)| *number == to).map(|&(_, id)| id));
         }
-        rows
+        Ok(rows)
     }
+}
+
+/// Gives all references of a column, as where they lead and their rows, sorted.
+fn all_references(table: &Table, column: &Column) -> Result<Vec<(u64, u64)>> {
+    let mut all = Vec::new();
+    for row in table.rows.iter() {
+        let (id, slot) = row?;
+        all.extend(number_in(column, slot)?.map(|number| (number, id.0)));
+    }
+    all.sort_unstable();
+    Ok(all)
 }
 
 impl Store {
@@ -135,10 +153,10 @@ impl Store {
             }
             for referrer in &data.referrers {
                 if referrer.rule == OnDelete::Restrict {
-                    lost.extend(self.kept(*referrer, &ids).map(|id| (target, id)));
+                    lost.extend(self.kept(*referrer, &ids)?.into_iter().map(|id| (target, id)));
                     continue;
                 }
-                let rows = finder.referring(&self.working, *referrer, &ids);
+                let rows = finder.referring(&self.working, *referrer, &ids)?;
                 if referrer.rule == OnDelete::SetNull {
                     let null = |row| (referrer.table, RowId(row), referrer.field);
                     plan.nulls.extend(rows.into_iter().map(null));
@@ -157,31 +175,32 @@ impl Store {
         plan.rows.reverse();
         let goes = |of, row| (of == table && asked.contains(&row)) || gone.contains(&(of, row));
         plan.nulls.retain(|&(of, row, _)| !goes(of, row.0));
-        self.untangle(&mut plan, table, asked.clone());
+        self.untangle(&mut plan, table, asked)?;
         lost.into_iter().for_each(|(table, id)| self.doubts.note_lost(table, id, 1));
         Ok(plan)
     }
 
     /// Makes null the references of rows that go to rows that go before them: as where rows refer to
     /// one another in a ring.
-    fn untangle(&self, plan: &mut Deletion, table: TableNumber, asked: Range<u64>) {
+    fn untangle(&self, plan: &mut Deletion, table: TableNumber, asked: Range<u64>) -> Result<()> {
         let gone = plan.rows.iter().copied().zip(0_usize..);
         let places: HashMap<_, _> = gone.clone().collect();
         if places.is_empty() {
-            return;
+            return Ok(());
         }
         let asked = asked.map(|id| ((table, RowId(id)), usize::MAX));
         let mut nulls = Vec::new();
         for ((table, id), place) in gone.chain(asked) {
             let Some(data) = self.working.tables.get(table.0 as usize) else { continue };
-            let Some(slot) = data.rows.find(id.0) else { continue };
+            let Some(slot) = data.rows.find(id.0)? else { continue };
             let fields = self.working.schema.table(table).map_or(&[][..], |table| &table.fields);
             for field in fields {
                 let Type::Reference(target, OnDelete::Cascade | OnDelete::SetNull) = field.ty
                 else {
                     continue;
                 };
-                let to = data.column(field.number).and_then(|column| number_in(column, slot));
+                let Some(column) = data.column(field.number) else { continue };
+                let to = number_in(column, slot)?;
                 let before = to.and_then(|to| places.get(&(target, RowId(to))));
                 if before.is_some_and(|&before| before < place) {
                     nulls.push((table, id, field.number));
@@ -189,17 +208,21 @@ impl Store {
             }
         }
         plan.nulls.extend(nulls);
+        Ok(())
     }
 
     /// Gives those of some rows that a commit must look at, because rows may refer to them: all of
     /// them if only a walk could tell.
-    fn kept<'i>(
-        &'i self,
-        referrer: Referrer,
-        ids: &'i [u64],
-    ) -> impl Iterator<Item = u64> + use<'i> {
-        let index = self.working.index_by(referrer.table, referrer.field);
-        let refers = move |id: &u64| index.is_none_or(|index| index.first_referring(*id).is_some());
-        ids.iter().copied().filter(refers)
+    fn kept(&self, referrer: Referrer, ids: &[u64]) -> Result<Vec<u64>> {
+        let Some(index) = self.working.index_by(referrer.table, referrer.field) else {
+            return Ok(ids.to_vec());
+        };
+        let mut kept = Vec::new();
+        for &id in ids {
+            if index.first_referring(id)?.is_some() {
+                kept.push(id);
+            }
+        }
+        Ok(kept)
     }
 }

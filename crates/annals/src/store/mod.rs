@@ -5,7 +5,8 @@
 //! strings; an [`index`] is one. A [`View`] is all tables and indexes, and where [`blobs`] are, at one
 //! moment, read through [`row`] and the index's lookups and cursors; the [`Store`] is the writer's
 //! side: [`mod@change`] rows, [`vector`] whole runs of them, [`define`] tables; what enforced
-//! references ask for is in [`mod@reference`] and [`deletion`]. [`check`] executes the invariants.
+//! references ask for is in [`mod@reference`] and [`deletion`]. [`mod@save`] is the way of a view into
+//! an image and back. [`check`] executes the invariants.
 //!
 //! The store knows nothing of files and of the journal.
 
@@ -21,19 +22,27 @@ mod pages;
 mod reference;
 mod row;
 mod rows;
+mod save;
 mod table;
 mod vector;
 mod view;
 mod writer;
 
-pub(crate) use blobs::Piece;
+pub(crate) use blobs::Piece as BlobPiece;
 pub use check::Dangling;
+pub use columns::fetched::Fetched;
 pub use columns::primitive::Primitive;
 pub(crate) use columns::primitive::sealed;
 pub use columns::values::Values;
 pub use columns::vector_view::VectorView;
 pub use index::cursor::IndexCursor;
 pub use index::lookup::{IndexRows, IndexView};
+pub(crate) use pages::base::BaseRoot;
+pub(crate) use pages::pager::Pager;
+pub(crate) use pages::save::Saved;
+pub(crate) use pages::save::{Keep, Piece};
+#[cfg(test)]
+pub(crate) use pages::testing::TestImage;
 pub use row::{Cell, Row, Rows};
 pub use view::{TableView, View};
 pub use writer::{Store, Uniqueness};

@@ -8,6 +8,7 @@
 use annals_schema::{Command, FieldNumber, OnDelete, RowId, TableNumber, Type, Value, ValueRef};
 
 use crate::store::columns::column::Column;
+use crate::store::columns::fetched::Fetched;
 use crate::store::pages::cells::place;
 use crate::store::table::Table;
 use crate::store::{Store, View};
@@ -77,9 +78,11 @@ pub(super) const fn target_of(ty: Type) -> Option<(TableNumber, OnDelete)> {
 }
 
 impl View {
-    pub(super) fn has_row(&self, table: TableNumber, id: u64) -> bool {
-        let table = self.tables.get(table.0 as usize);
-        table.is_some_and(|table| table.rows.find(id).is_some())
+    pub(super) fn has_row(&self, table: TableNumber, id: u64) -> Result<bool> {
+        match self.tables.get(table.0 as usize) {
+            Some(table) => Ok(table.rows.find(id)?.is_some()),
+            None => Ok(false),
+        }
     }
 
     fn referring_column(
@@ -94,10 +97,10 @@ impl View {
 
 /// Gives the number of the row to which a reference leads.
 #[inline]
-pub(super) fn number_in(column: &Column, slot: usize) -> Option<u64> {
-    match column.get(slot) {
-        ValueRef::Reference(id) => Some(id.0),
-        _ => None,
+pub(super) fn number_in(column: &Column, slot: usize) -> Result<Option<u64>> {
+    match column.get(slot)? {
+        Fetched::Here(ValueRef::Reference(id)) => Ok(Some(id.0)),
+        _ => Ok(None),
     }
 }
 
@@ -119,18 +122,19 @@ fn dangling(view: &View, at: (TableNumber, FieldNumber, u64), target: (TableNumb
 
 impl Store {
     /// Notes the references of a row that was inserted whose rows aren't there.
-    pub(super) fn note_references_of(&mut self, number: TableNumber, id: RowId) {
+    pub(super) fn note_references_of(&mut self, number: TableNumber, id: RowId) -> Result<()> {
         let Self { working, doubts, .. } = self;
-        let Some(table) = working.tables.get(number.0 as usize) else { return };
-        let Some(slot) = table.rows.find(id.0) else { return };
+        let Some(table) = working.tables.get(number.0 as usize) else { return Ok(()) };
+        let Some(slot) = table.rows.find(id.0)? else { return Ok(()) };
         for column in &table.columns {
             if let Some((target, _)) = target_of(column.ty())
-                && let Some(to) = number_in(column, slot)
-                && !working.has_row(target, to)
+                && let Some(to) = number_in(column, slot)?
+                && !working.has_row(target, to)?
             {
                 doubts.note_set(number, column.field(), (id.0, 1));
             }
         }
+        Ok(())
     }
 
     /// Notes that a reference was set, if it is enforced and its row isn't there.
@@ -141,13 +145,14 @@ impl Store {
         field: (FieldNumber, usize),
         run: (u64, u64),
         value: ValueRef<'_>,
-    ) {
+    ) -> Result<()> {
         if let ValueRef::Reference(to) = value
             && let Some(target) = self.target_at(table, field.1)
-            && !self.working.has_row(target, to.0)
+            && !self.working.has_row(target, to.0)?
         {
             self.doubts.note_set(table, field.0, run);
         }
+        Ok(())
     }
 
     /// Notes that a run of references was set, if they are enforced: the commit looks at each.
@@ -194,10 +199,12 @@ impl Store {
         let Some((data, column)) = view.referring_column(table, field) else { return Ok(()) };
         let Some((target, _)) = target_of(column.ty()) else { return Ok(()) };
         let mut id = run.first;
-        while let Some(first) = data.rows.first_in(id, run.end - id) {
-            let Some((slot, len)) = data.rows.run_at(first, run.end - first) else { break };
+        while let Some(first) = data.rows.first_in(id, run.end - id)? {
+            let Some((slot, len)) = data.rows.run_at(first, run.end - first)? else { break };
             for (row, slot) in (first..).zip(slot..slot + place(len)) {
-                if let Some(to) = number_in(column, slot).filter(|&to| !view.has_row(target, to)) {
+                if let Some(to) = number_in(column, slot)?
+                    && !view.has_row(target, to)?
+                {
                     return Err(dangling(view, (table, field, row), (target, to)));
                 }
             }
@@ -217,19 +224,21 @@ impl Store {
         let Referrer { table, field, .. } = referrer;
         let Some((data, column)) = view.referring_column(table, field) else { return Ok(()) };
         if let Some(index) = view.index_by(table, field) {
-            let gone = lost.iter().flat_map(|(_, run)| run.first..run.end);
-            for id in gone.filter(|&id| !view.has_row(target, id)) {
-                if let Some(row) = index.first_referring(id) {
+            for id in lost.iter().flat_map(|(_, run)| run.first..run.end) {
+                if !view.has_row(target, id)?
+                    && let Some(row) = index.first_referring(id)?
+                {
                     return Err(dangling(view, (table, field, row.0), (target, id)));
                 }
             }
             return Ok(());
         }
-        for (row, slot) in data.rows.iter() {
-            let Some(to) = number_in(column, slot) else { continue };
+        for row in data.rows.iter() {
+            let (row, slot) = row?;
+            let Some(to) = number_in(column, slot)? else { continue };
             // Only a row that this transaction deleted can be missing where no doubt was cast on
             // the reference itself, and that was looked at before.
-            if !view.has_row(target, to) {
+            if !view.has_row(target, to)? {
                 return Err(dangling(view, (table, field, row.0), (target, to)));
             }
         }
@@ -273,7 +282,7 @@ impl Store {
         };
         let Some((target, _)) = target_of(*ty) else { return Ok(()) };
         let owner = self.working.tables.get(table.0 as usize);
-        if owner.is_none_or(|owner| owner.rows.len() == 0) || self.working.has_row(target, to.0) {
+        if owner.is_none_or(|owner| owner.rows.len() == 0) || self.working.has_row(target, to.0)? {
             return Ok(());
         }
         // A row can't help a command that no schema could take.

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use annals_schema::{Blob, FieldNumber, RowId, Timestamp, Type, ValueRef};
+use annals_schema::{Blob, FieldNumber, RowId, Timestamp, Type, Value, ValueRef};
 
 use crate::Result;
+use crate::store::columns::fetched::Fetched;
 use crate::store::rows::RowIter;
 use crate::store::view::TableView;
 
@@ -14,6 +15,8 @@ pub struct Row<'a> {
     pub(super) table: TableView<'a>,
     pub(super) id: RowId,
     pub(super) slot: usize,
+    /// The values of all columns, if the view doesn't keep them in memory.
+    held: Option<Box<[Value]>>,
 }
 
 impl fmt::Debug for Row<'_> {
@@ -65,7 +68,15 @@ impl fmt::Debug for Plain<'_> {
     }
 }
 
-impl Row<'_> {
+impl<'a> Row<'a> {
+    /// Gives the row that is in a slot. What of it isn't in memory is loaded now, so that reading its
+    /// fields can't fail.
+    #[inline]
+    pub(super) fn load(table: TableView<'a>, id: RowId, slot: usize) -> Result<Self> {
+        let held = if table.data.has_base() { held(&table, slot)? } else { None };
+        Ok(Self { table, id, slot, held })
+    }
+
     /// Gives the row's id.
     #[must_use]
     pub const fn id(&self) -> RowId {
@@ -80,7 +91,19 @@ impl Row<'_> {
     #[must_use]
     pub fn value(&self, field: FieldNumber) -> ValueRef<'_> {
         let column = self.table.data.column(field);
-        column.expect("the caller knows the table's fields").get(self.slot)
+        let column = column.expect("the caller knows the table's fields");
+        if let Some(held) = &self.held {
+            let place = self.table.data.place_of(field);
+            let value = place.and_then(|place| held.get(place));
+            return value.map_or(ValueRef::Null, Value::as_ref);
+        }
+        match column.get(self.slot) {
+            Ok(Fetched::Here(value)) => value,
+            _ => {
+                debug_assert!(false, "`load` saw to it that the value stays in memory");
+                column.zero_value()
+            }
+        }
     }
 
     /// Reads a field whose type is known when compiling.
@@ -92,6 +115,19 @@ impl Row<'_> {
     pub fn read<'r, T: Cell<'r>>(&'r self, field: FieldNumber) -> T {
         T::read(self, field)
     }
+}
+
+/// Loads the values of a row, and gives them if they don't stay where they were loaded to.
+#[inline(never)] // so that a table without an image pays for a comparison alone
+fn held(table: &TableView<'_>, slot: usize) -> Result<Option<Box<[Value]>>> {
+    let columns = &table.data.columns;
+    for column in columns {
+        if !column.stays(slot)? {
+            let values = columns.iter().map(|column| Ok(column.get(slot)?.into_value()));
+            return values.collect::<Result<_>>().map(Some);
+        }
+    }
+    Ok(None)
 }
 
 /// A Rust type that a field can be read as: `bool`, the integers and floats, `&str`, `&[u8]`,
@@ -167,8 +203,8 @@ impl<'a> Iterator for Rows<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let (id, slot) = self.rows.next()?;
-        Some(Ok(Row { table: self.table, id, slot }))
+        let found = self.rows.next()?;
+        Some(found.and_then(|(id, slot)| Row::load(self.table, id, slot)))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -188,7 +224,7 @@ impl<'a> Iterator for Rows<'a> {
 impl DoubleEndedIterator for Rows<'_> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
-        let (id, slot) = self.rows.next_back()?;
-        Some(Ok(Row { table: self.table, id, slot }))
+        let found = self.rows.next_back()?;
+        Some(found.and_then(|(id, slot)| Row::load(self.table, id, slot)))
     }
 }

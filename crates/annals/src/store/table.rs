@@ -6,10 +6,14 @@
 
 use annals_schema::{Field, FieldNumber, RowId, ValueRef};
 
+use crate::Result;
 use crate::event::{Vector, width};
 use crate::store::columns::column::Column;
+use crate::store::columns::fetched::Fetched;
 use crate::store::pages::cells::place;
+use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
+use crate::store::pages::save::{Saved, Saver};
 use crate::store::reference::{Referrer, target_of};
 use crate::store::rows::RowMap;
 
@@ -81,8 +85,11 @@ impl Table {
 
     /// Gives the value of a field in a slot.
     #[inline]
-    pub(super) fn value(&self, field: usize, slot: usize) -> ValueRef<'_> {
-        self.columns.get(field).map_or(ValueRef::Null, |column| column.get(slot))
+    pub(super) fn value(&self, field: usize, slot: usize) -> Result<Fetched<'_>> {
+        match self.columns.get(field) {
+            Some(column) => column.get(slot),
+            None => Ok(Fetched::Here(ValueRef::Null)),
+        }
     }
 
     /// Adds a column; existing rows get the field's default.
@@ -97,47 +104,58 @@ impl Table {
 
     /// Adds a row that isn't there; its values were checked.
     #[inline]
-    pub(super) fn insert(&mut self, id: RowId, values: &[ValueRef<'_>], epoch: &Epoch) {
-        let slot = self.rows.insert(id, epoch);
+    pub(super) fn insert(
+        &mut self,
+        id: RowId,
+        values: &[ValueRef<'_>],
+        epoch: &Epoch,
+    ) -> Result<()> {
+        let slot = self.rows.insert(id, epoch)?;
         let fresh = self.rows.is_fresh(slot);
         for (column, &value) in self.columns.iter_mut().zip(values) {
-            column.insert(slot, value, fresh, epoch);
+            column.insert(slot, value, fresh, epoch)?;
         }
-        let moves = self.rows.crowd(id, slot, epoch);
-        self.move_rows(&moves, epoch);
+        let moves = self.rows.crowd(id, slot, epoch)?;
+        self.move_rows(&moves, epoch)
     }
 
     /// Adds rows of zero values that aren't there, with ids from `id` on.
-    pub(super) fn insert_run(&mut self, id: RowId, count: u64, epoch: &Epoch) {
+    pub(super) fn insert_run(&mut self, id: RowId, count: u64, epoch: &Epoch) -> Result<()> {
         let (mut id, end) = (id.0, id.0 + count);
         while id < end {
-            if let Some((slot, len)) = self.rows.insert_run(id, end - id, epoch) {
+            if let Some((slot, len)) = self.rows.insert_run(id, end - id, epoch)? {
                 for (slot, len, fresh) in self.rows.fresh_parts(slot, place(len)) {
-                    let columns = self.columns.iter_mut();
-                    columns.for_each(|column| column.zero_run(slot, len, fresh, epoch));
+                    for column in &mut self.columns {
+                        column.zero_run(slot, len, fresh, epoch)?;
+                    }
                 }
                 id += len;
             } else {
                 let zeros: Vec<_> = self.columns.iter().map(Column::zero_value).collect();
-                self.insert(RowId(id), &zeros, epoch);
+                self.insert(RowId(id), &zeros, epoch)?;
                 id += 1;
             }
         }
+        Ok(())
     }
 
     /// Finds the first of `count` rows from `id` on that isn't there.
-    pub(super) fn first_missing(&self, id: u64, count: u64) -> Option<u64> {
-        let present: u64 = self.runs(id, count).map(|(_, len)| len).sum();
-        (present < count).then_some(id.saturating_add(present))
+    pub(super) fn first_missing(&self, id: u64, count: u64) -> Result<Option<u64>> {
+        let mut present = 0;
+        for run in self.runs(id, count) {
+            present += run?.1;
+        }
+        Ok((present < count).then_some(id.saturating_add(present)))
     }
 
     /// Gives the slots of rows with ids from `id` on, all of which are there: the first slot and
-    /// the number of each run.
-    pub(super) fn runs(&self, id: u64, count: u64) -> impl Iterator<Item = (usize, u64)> {
+    /// the number of each run. It ends at an error.
+    pub(super) fn runs(&self, id: u64, count: u64) -> impl Iterator<Item = Result<(usize, u64)>> {
         let (mut id, end) = (id, id.saturating_add(count));
         std::iter::from_fn(move || {
-            let run = if id < end { self.rows.run_at(id, end - id)? } else { return None };
-            id += run.1;
+            let run =
+                if id < end { self.rows.run_at(id, end - id).transpose()? } else { return None };
+            id = run.as_ref().map_or(end, |&(_, len)| id + len);
             Some(run)
         })
     }
@@ -150,24 +168,24 @@ impl Table {
         values: Vector<'_>,
         new: bool,
         epoch: &Epoch,
-    ) {
+    ) -> Result<()> {
         let Self { rows, columns, .. } = self;
-        let Some(column) = columns.get_mut(field) else { return };
-        let Some(count) = values.len(column.ty()) else { return };
+        let Some(column) = columns.get_mut(field) else { return Ok(()) };
+        let Some(count) = values.len(column.ty()) else { return Ok(()) };
         let (mut id, end) = (id, id + count as u64);
         let mut left = values;
-        while let Some((slot, len)) = rows.run_at(id, end - id) {
+        while let Some((slot, len)) = rows.run_at(id, end - id)? {
             for (slot, len, fresh) in rows.fresh_parts(slot, place(len)) {
                 left = match left {
                     Vector::Cells(cells) => {
                         let bytes = len * width(column.ty()).unwrap_or(1);
                         let (cells, rest) = cells.split_at(bytes);
-                        column.write_run(slot, cells, fresh, epoch);
+                        column.write_run(slot, cells, fresh, epoch)?;
                         Vector::Cells(rest)
                     }
                     Vector::Values(values) => {
                         let (values, rest) = values.split_at(len);
-                        column.write_values(slot, values, (new, fresh), epoch);
+                        column.write_values(slot, values, (new, fresh), epoch)?;
                         Vector::Values(rest)
                     }
                 };
@@ -177,33 +195,71 @@ impl Table {
                 break;
             }
         }
+        Ok(())
     }
 
     /// Changes a value; it was checked.
-    pub(super) fn update(&mut self, slot: usize, field: usize, value: ValueRef<'_>, epoch: &Epoch) {
+    pub(super) fn update(
+        &mut self,
+        slot: usize,
+        field: usize,
+        value: ValueRef<'_>,
+        epoch: &Epoch,
+    ) -> Result<()> {
         let fresh = self.rows.is_fresh(slot);
-        if let Some(column) = self.columns.get_mut(field) {
-            column.replace(slot, value, fresh, epoch);
+        match self.columns.get_mut(field) {
+            Some(column) => column.replace(slot, value, fresh, epoch),
+            None => Ok(()),
         }
     }
 
     /// Removes a row.
-    pub(super) fn delete(&mut self, id: RowId, slot: usize, epoch: &Epoch) {
+    pub(super) fn delete(&mut self, id: RowId, slot: usize, epoch: &Epoch) -> Result<()> {
         for column in &mut self.columns {
-            column.clear(slot, epoch);
+            column.clear(slot, epoch)?;
         }
-        let moves = self.rows.remove(id, slot, epoch);
-        self.move_rows(&moves, epoch);
+        let moves = self.rows.remove(id, slot, epoch)?;
+        self.move_rows(&moves, epoch)
     }
 
     #[inline]
-    fn move_rows(&mut self, moves: &[(usize, usize)], epoch: &Epoch) {
+    fn move_rows(&mut self, moves: &[(usize, usize)], epoch: &Epoch) -> Result<()> {
         for &(from, to) in moves {
             let fresh = self.rows.is_fresh(to);
             for column in &mut self.columns {
-                column.move_cell(from, to, fresh, epoch);
+                column.move_cell(from, to, fresh, epoch)?;
             }
         }
+        Ok(())
+    }
+
+    /// Tells whether something of it may have to be loaded.
+    #[inline]
+    pub(super) const fn has_base(&self) -> bool {
+        self.rows.has_base()
+    }
+
+    /// Hands the table, of a published view, over to be saved.
+    pub(super) fn save(&self, out: &mut Saver) {
+        self.rows.save(out);
+        let blanks = self.rows.blanks();
+        self.columns.iter().for_each(|column| column.save(out, &blanks));
+    }
+
+    /// Loads what `save` wrote of the rows and columns of a table. What other parts of the schema
+    /// say of it is for the caller to note.
+    pub(super) fn load(input: &mut Loader<'_>, schema: &annals_schema::Table) -> Result<Self> {
+        let rows = RowMap::load(input)?;
+        let columns = schema.fields.iter().map(|field| Column::load(input, field));
+        let mut table = Self { columns: columns.collect::<Result<_>>()?, rows, ..Self::new() };
+        table.note_refers();
+        Ok(table)
+    }
+
+    /// Goes on from the bases that were stored.
+    pub(super) fn rebase(&mut self, saved: &Saved) {
+        self.rows.rebase(saved);
+        self.columns.iter_mut().for_each(|column| column.rebase(saved));
     }
 
     /// Tells how much memory it takes, in bytes.

@@ -32,9 +32,8 @@ impl Store {
     ) -> Result<()> {
         check_count(count)?;
         self.check_free(table, id, count)?;
-        self.add_rows(table, id, count);
-        self.index_run(table.0 as usize, (id.0, count), None, watch);
-        Ok(())
+        self.add_rows(table, id, count)?;
+        self.index_run(table.0 as usize, (id.0, count), None, watch)
     }
 
     /// Sets a field of rows with ids from `id` on, at most [`MAX_VECTOR`]. On error nothing has
@@ -49,8 +48,7 @@ impl Store {
     ) -> Result<()> {
         let checked = self.check_vector(table, id, field, &Values::from(values))?;
         check_count(checked.count)?;
-        self.set_rows(table, id, field, values, watch);
-        Ok(())
+        self.set_rows(table, id, field, values, watch)
     }
 
     /// Deletes rows with ids from `id` on, the last one first. On error nothing has changed.
@@ -78,7 +76,7 @@ impl Store {
         if last > RowId::MAX.0 {
             return Err(bad_id(&self.working, number, RowId(last)));
         }
-        match table.rows.first_in(id.0, count) {
+        match table.rows.first_in(id.0, count)? {
             Some(used) => Err(bad_id(&self.working, number, RowId(used))),
             None => Ok(()),
         }
@@ -86,7 +84,7 @@ impl Store {
 
     /// Fails unless there are rows with ids from `id` on.
     pub(crate) fn check_there(&self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
-        match self.table(number)?.first_missing(id.0, count) {
+        match self.table(number)?.first_missing(id.0, count)? {
             Some(missing) => Err(no_row(&self.working, number, RowId(missing))),
             None => Ok(()),
         }
@@ -152,18 +150,17 @@ impl Store {
     }
 
     /// Adds rows of zero values, which were checked, without their entries in indexes.
-    pub(crate) fn add_rows(&mut self, number: TableNumber, id: RowId, count: u64) {
+    pub(crate) fn add_rows(&mut self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
         self.changed = true;
-        if let Some(table) = self.working.tables.get_mut(number.0 as usize) {
-            let table = table.make_mut();
-            table.begin(&self.epoch);
-            table.insert_run(id, count, &self.epoch);
-        }
+        let Some(table) = self.working.tables.get_mut(number.0 as usize) else { return Ok(()) };
+        let table = table.make_mut();
+        table.begin(&self.epoch);
+        table.insert_run(id, count, &self.epoch)
     }
 
     /// Adds the entries of rows that were added, and notes what only the commit can refuse.
-    pub(crate) fn index_rows(&mut self, number: TableNumber, id: RowId, count: u64) {
-        self.index_run(number.0 as usize, (id.0, count), None, true);
+    pub(crate) fn index_rows(&mut self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
+        self.index_run(number.0 as usize, (id.0, count), None, true)
     }
 
     /// Sets a field of rows that were added and have no entries in indexes yet.
@@ -173,10 +170,11 @@ impl Store {
         id: RowId,
         field: FieldNumber,
         values: Vector<'_>,
-    ) {
-        if let Some((place, run)) = self.write_rows((number, field), id, values, true) {
+    ) -> Result<()> {
+        if let Some((place, run)) = self.write_rows((number, field), id, values, true)? {
             self.note_run(number, (field, place), run);
         }
+        Ok(())
     }
 
     /// Sets a field of rows; it was checked.
@@ -187,18 +185,19 @@ impl Store {
         field: FieldNumber,
         values: Vector<'_>,
         watch: bool,
-    ) {
+    ) -> Result<()> {
         let at = number.0 as usize;
-        let Some(table) = self.working.tables.get(at) else { return };
-        let Some(place) = table.place_of(field) else { return };
+        let Some(table) = self.working.tables.get(at) else { return Ok(()) };
+        let Some(place) = table.place_of(field) else { return Ok(()) };
         let count = table.columns.get(place).and_then(|column| values.len(column.ty()));
         let run = (id.0, count.unwrap_or(0) as u64);
-        self.unindex_run(at, run, Some(place));
-        self.write_rows((number, field), id, values, false);
-        self.index_run(at, run, Some(place), watch);
+        self.unindex_run(at, run, Some(place))?;
+        self.write_rows((number, field), id, values, false)?;
+        self.index_run(at, run, Some(place), watch)?;
         if watch {
             self.note_run(number, (field, place), run);
         }
+        Ok(())
     }
 
     /// Writes a field of rows; gives the place of the field, and the run.
@@ -208,15 +207,16 @@ impl Store {
         id: RowId,
         values: Vector<'_>,
         new: bool,
-    ) -> Option<(usize, (u64, u64))> {
+    ) -> Result<Option<(usize, (u64, u64))>> {
         self.changed = true;
-        let table = self.working.tables.get_mut(number.0 as usize)?;
-        let place = table.place_of(field)?;
-        let count = table.columns.get(place).and_then(|column| values.len(column.ty()))?;
+        let Some(table) = self.working.tables.get_mut(number.0 as usize) else { return Ok(None) };
+        let Some(place) = table.place_of(field) else { return Ok(None) };
+        let count = table.columns.get(place).and_then(|column| values.len(column.ty()));
+        let Some(count) = count else { return Ok(None) };
         let table = table.make_mut();
         table.begin(&self.epoch);
-        table.write_run((id.0, place), values, new, &self.epoch);
-        Some((place, (id.0, count as u64)))
+        table.write_run((id.0, place), values, new, &self.epoch)?;
+        Ok(Some((place, (id.0, count as u64))))
     }
 }
 
@@ -266,11 +266,12 @@ mod tests {
         let numbers = table.vector(FieldNumber(0), RowId(0), rows).unwrap();
         let mut count = 0;
         for chunk in numbers.chunks::<i64>().unwrap() {
+            let chunk = chunk.unwrap();
             assert!(chunk.iter().all(|&number| number == round));
             count += chunk.len() as u64;
         }
         let texts = table.vector(FieldNumber(1), RowId(0), rows).unwrap();
-        assert!(texts.strings().unwrap().all(|text| text == round.to_string().repeat(8)));
+        assert!(texts.strings().unwrap().all(|text| text.unwrap() == round.to_string().repeat(8)));
         assert_eq!((count, table.len()), (rows, rows));
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use annals_schema::{IndexNumber, RowId, Schema, TableNumber};
 
+use crate::image::RootPin;
 use crate::store::blobs::Blobs;
 use crate::store::index::lookup::IndexView;
 use crate::store::index::tree::IndexTree;
@@ -21,6 +22,8 @@ pub struct View {
     pub(super) tables: Numbered<Table>,
     pub(super) indexes: Numbered<IndexTree>,
     pub(super) blobs: NoWeak<Blobs>,
+    /// Keeps the space of the root of an image over which the view lies.
+    pub(super) pin: Option<Arc<RootPin>>,
 }
 
 impl fmt::Debug for View {
@@ -37,17 +40,30 @@ impl View {
             tables: Numbered::new(),
             indexes: Numbered::new(),
             blobs: NoWeak::new(Blobs::new()),
+            pin: None,
         }
     }
 
     /// Makes another view of the same state: one reference count for each table and index.
-    pub(super) fn share(&self) -> Self {
+    pub(crate) fn share(&self) -> Self {
         Self {
             schema: Arc::clone(&self.schema),
             tables: self.tables.share(),
             indexes: self.indexes.share(),
             blobs: self.blobs.share(),
+            pin: self.pin.clone(),
         }
+    }
+
+    /// Lets the view keep the space of the root over which it lies.
+    pub(crate) fn pinned(self, pin: Arc<RootPin>) -> Self {
+        Self { pin: Some(pin), ..self }
+    }
+
+    /// Gives the number of the root over which the view lies; 0 if there is none.
+    #[inline]
+    pub(crate) fn root(&self) -> u64 {
+        self.pin.as_ref().map_or(0, |pin| pin.number)
     }
 
     /// Gives the schema.
@@ -128,22 +144,27 @@ impl<'a> TableView<'a> {
     }
 
     /// Tells whether there is a row with that id.
-    #[must_use]
-    pub fn contains(&self, id: RowId) -> bool {
-        self.data.rows.find(id.0).is_some()
+    ///
+    /// # Errors
+    /// What tells it can't be loaded.
+    pub fn contains(&self, id: RowId) -> Result<bool> {
+        Ok(self.data.rows.find(id.0)?.is_some())
     }
 
     /// Gives the row, if there is one with that id.
     #[inline]
     pub fn find(&self, id: RowId) -> Result<Option<Row<'a>>> {
-        Ok(self.data.rows.find(id.0).map(|slot| Row { table: *self, id, slot }))
+        match self.data.rows.find(id.0)? {
+            Some(slot) => Row::load(*self, id, slot).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Gives the row; `NotFound` (naming table and id) if there is none with that id.
     #[inline]
     pub fn get(&self, id: RowId) -> Result<Row<'a>> {
-        match self.data.rows.find(id.0) {
-            Some(slot) => Ok(Row { table: *self, id, slot }),
+        match self.data.rows.find(id.0)? {
+            Some(slot) => Row::load(*self, id, slot),
             None => Err(no_row(self.view, self.number, id)),
         }
     }

@@ -13,9 +13,10 @@ use annals_schema::Blob;
 
 use crate::event::Event;
 use crate::store::pages::page::Epoch;
+use crate::store::pages::save::Saved;
 use crate::store::reference::Doubts;
 use crate::store::view::View;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// When a unique index refuses a key that another row has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,29 @@ impl Store {
         }
     }
 
+    /// Goes on from a view that was loaded: it is published, and nothing has changed since.
+    pub(crate) fn resume(view: View) -> Self {
+        Self { working: view.share(), published: Arc::new(view), ..Self::new() }
+    }
+
+    /// Lets the working view go on from what a backfill stored, of whatever view. It stays the same to
+    /// all who look at it, but for the memory that it takes. May be called within a transaction, too.
+    ///
+    /// The published view stays as it is, and a rollback goes back to it. Tables, indexes and fields
+    /// that came or went since are left alone.
+    pub(crate) fn rebase(&mut self, saved: &Saved) {
+        self.working.rebase(saved);
+    }
+
+    /// Publishes the working view once more, which no transaction has changed: it may lie over another base
+    /// by now.
+    pub(crate) fn republish(&mut self) -> Arc<View> {
+        debug_assert!(!self.changed, "no transaction is open");
+        self.published = Arc::new(self.working.share());
+        self.epoch.advance();
+        Arc::clone(&self.published)
+    }
+
     /// Gives the working view: what the current transaction sees.
     #[must_use]
     pub fn view(&self) -> &View {
@@ -82,7 +106,8 @@ impl Store {
     }
 
     /// Applies an event of the journal, in replay: nothing is checked that the writer checked.
-    /// Errors are of kind `Corrupt`: no such table, row or field; an id in use.
+    /// Errors are of kind `Corrupt`: no such table, row or field; an id in use; or `Io`: what it
+    /// changes can't be loaded. Then all that is left is to roll back.
     pub fn apply(&mut self, event: &Event<'_>) -> Result<()> {
         let applied = match *event {
             Event::Schema(command) => self.apply_command(command),
@@ -101,7 +126,10 @@ impl Store {
             Event::DeleteVector { table, id, count } => self.delete_vector(table, id, count),
             Event::ValidData | Event::Comment(_) | Event::Timestamp(_) => Ok(()),
         };
-        applied.map_err(|error| Error::corrupt(error.to_string()))
+        applied.map_err(|error| match error.kind() {
+            ErrorKind::Io | ErrorKind::Corrupt => error,
+            _ => Error::corrupt(error.to_string()),
+        })
     }
 
     /// Ends the transaction: the working view becomes the published one. Costs a reference count

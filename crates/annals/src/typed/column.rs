@@ -66,7 +66,8 @@ impl<R: Record, T> fmt::Debug for Column<R, T> {
 /// The type of a column's values: what a getter gives, with strings and bytes that live as long as
 /// the program.
 pub trait ColumnType: 'static {
-    /// The same type, with strings and bytes that live as long as a view.
+    /// The same type, with strings and bytes that are borrowed from a view which has them in memory, or
+    /// else copied.
     type In<'a>: Element<'a>;
 }
 
@@ -133,19 +134,19 @@ macro_rules! column_types {
 column_types!(bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, Timestamp, Blob, RowId);
 
 impl ColumnType for &'static str {
-    type In<'a> = &'a str;
+    type In<'a> = Cow<'a, str>;
 }
 
 impl ColumnType for Option<&'static str> {
-    type In<'a> = Option<&'a str>;
+    type In<'a> = Option<Cow<'a, str>>;
 }
 
 impl ColumnType for &'static [u8] {
-    type In<'a> = &'a [u8];
+    type In<'a> = Cow<'a, [u8]>;
 }
 
 impl ColumnType for Option<&'static [u8]> {
-    type In<'a> = Option<&'a [u8]>;
+    type In<'a> = Option<Cow<'a, [u8]>>;
 }
 
 impl<R: Record> ColumnType for Option<Id<R>> {
@@ -169,16 +170,16 @@ impl<'a, R: Record> Table<'a, R> {
     }
 
     /// Gives a column of numbers in `count` rows from `first` on, as slices: one for each page,
-    /// without a copy.
+    /// without a copy where the view has the page in memory.
     ///
     /// # Errors
-    /// `NotFound`: a row of the run isn't there.
+    /// `NotFound`: a row of the run isn't there. The last item is an error if a page can't be loaded.
     pub fn slices_of<T: Primitive>(
         &self,
         column: Column<R, T>,
         first: Id<R>,
         count: u64,
-    ) -> Result<impl Iterator<Item = Cow<'a, [T]>> + use<'a, R, T>> {
+    ) -> Result<impl Iterator<Item = Result<Cow<'a, [T]>>> + use<'a, R, T>> {
         self.vector(first, column.field, count)?.chunks()
     }
 }

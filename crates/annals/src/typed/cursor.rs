@@ -29,7 +29,7 @@ use crate::{IndexCursor, Result};
 ///
 /// let now = db.read();
 /// let mut cities = now.city_by_name().cursor_at("M")?; // between Lyon and Nantes
-/// assert_eq!(cities.rank(), 2);
+/// assert_eq!(cities.rank()?, 2);
 /// assert_eq!(cities.next().unwrap()?.name(), "Nantes");
 /// assert_eq!(cities.prev().unwrap()?.name(), "Nantes");
 /// assert_eq!(cities.prev().unwrap()?.name(), "Lyon");
@@ -53,7 +53,7 @@ impl<'a, R: Record> Cursor<'a, R> {
     /// `cursor_at` does the same with the right types.
     ///
     /// # Errors
-    /// The values don't fit the index; the gap stays where it was.
+    /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
     pub fn seek(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
         self.cursor.seek(values)
     }
@@ -61,7 +61,7 @@ impl<'a, R: Record> Cursor<'a, R> {
     /// Goes behind the last row whose first fields aren't greater than these values.
     ///
     /// # Errors
-    /// The values don't fit the index; the gap stays where it was.
+    /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
     pub fn seek_behind(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
         self.cursor.seek_behind(values)
     }
@@ -69,29 +69,34 @@ impl<'a, R: Record> Cursor<'a, R> {
     /// Goes before a row, wherever the index has it: so a walk goes on where another ended.
     ///
     /// # Errors
-    /// There is no such row; the gap stays where it was.
+    /// There is no such row, or it or the index can't be loaded; the gap stays where it was.
     pub fn seek_row(&mut self, id: Id<R>) -> Result<()> {
         self.cursor.seek_row(id.into())
     }
 
     /// Goes behind the first `rank` rows; behind the last one if there are fewer.
-    pub fn seek_rank(&mut self, rank: u64) {
-        self.cursor.seek_rank(rank);
+    ///
+    /// # Errors
+    /// The index can't be loaded; the gap stays where it was.
+    pub fn seek_rank(&mut self, rank: u64) -> Result<()> {
+        self.cursor.seek_rank(rank)
     }
 
     /// Goes before the first row.
-    pub fn seek_first(&mut self) {
+    pub const fn seek_first(&mut self) {
         self.cursor.seek_first();
     }
 
     /// Goes behind the last row.
-    pub fn seek_last(&mut self) {
+    pub const fn seek_last(&mut self) {
         self.cursor.seek_last();
     }
 
     /// Counts the rows before the gap, without visiting them.
-    #[must_use]
-    pub fn rank(&self) -> u64 {
+    ///
+    /// # Errors
+    /// The index can't be loaded.
+    pub fn rank(&self) -> Result<u64> {
         self.cursor.rank()
     }
 
@@ -134,6 +139,9 @@ impl<R> Clone for Cursor<'_, R> {
 impl<R: Record> fmt::Debug for Cursor<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = &R::NAME;
-        f.debug_struct("Cursor").field("table", table).field("rank", &self.cursor.rank()).finish()
+        f.debug_struct("Cursor")
+            .field("table", table)
+            .field("rank", &self.cursor.rank().ok())
+            .finish()
     }
 }

@@ -55,7 +55,7 @@ impl<'a, R: Record> Index<'a, R> {
     /// Gives the first row whose first fields equal these values.
     ///
     /// # Errors
-    /// The row can't be loaded.
+    /// The index or the row can't be loaded.
     pub fn first(&self, values: &[ValueRef<'_>]) -> Result<Option<R::Row<'a>>> {
         Ok(self.index.equal(values).next().transpose()?.map(Into::into))
     }
@@ -97,7 +97,7 @@ impl<'a, R: Record> Index<'a, R> {
     /// Gives a cursor before the first row whose first fields aren't less than these values.
     ///
     /// # Errors
-    /// The values don't fit the index.
+    /// The values don't fit the index; it can't be loaded.
     pub fn cursor_at(&self, values: &[ValueRef<'_>]) -> Result<Cursor<'a, R>> {
         let mut cursor = self.index.cursor();
         cursor.seek(values)?;
@@ -107,7 +107,7 @@ impl<'a, R: Record> Index<'a, R> {
     /// Gives the row that has `rank` rows before it; `None` if there are no more than these.
     ///
     /// # Errors
-    /// The row can't be loaded.
+    /// The index or the row can't be loaded.
     pub fn nth(&self, rank: u64) -> Result<Option<R::Row<'a>>> {
         Ok(self.index.nth(rank)?.map(Into::into))
     }
@@ -189,7 +189,8 @@ impl<'a, R> IndexRows<'a, R> {
     /// Counts the rows that neither end has given, without visiting them.
     ///
     /// # Errors
-    /// The values that were looked for don't fit the index, which those of generated code do.
+    /// The index can't be loaded; the values that were looked for don't fit it, which those of
+    /// generated code do.
     pub fn left(&mut self) -> Result<u64> {
         self.rows.left()
     }

@@ -9,7 +9,7 @@ use crate::{Result, Transaction, View};
 
 /// A table of a single row in a view, for reading.
 ///
-/// Generated code gives the row itself: `now.settings().volume()`.
+/// Generated code gives the row itself: `now.settings()?.volume()`.
 pub struct Single<'a, R>(Table<'a, R>);
 
 impl<'a, R: Record> Single<'a, R> {
@@ -22,21 +22,12 @@ impl<'a, R: Record> Single<'a, R> {
         Self(Table::new(view))
     }
 
-    /// Gives the row.
+    /// Gives the row, which is always there.
     ///
     /// # Errors
     /// It can't be loaded.
-    pub fn get(&self) -> Result<R::Row<'a>> {
+    pub fn row(&self) -> Result<R::Row<'a>> {
         self.0.as_dynamic().single().map(Into::into)
-    }
-
-    /// Gives the row, which is always there.
-    ///
-    /// # Panics
-    /// If the table isn't one of a single row: a database is only opened when it has the program's.
-    #[must_use]
-    pub fn row(&self) -> R::Row<'a> {
-        self.get().expect("opening made it a table of a single row, which the view holds")
     }
 
     /// Gives the same table as one of rows.
@@ -87,13 +78,15 @@ impl<'t, 'db, R: Record> SingleWriter<'t, 'db, R> {
     /// # Errors
     /// It can't be loaded.
     pub fn get(&self) -> Result<R::Row<'_>> {
-        Single(self.0.table()).get()
+        Single(self.0.table()).row()
     }
 
     /// Turns into the row as the transaction sees it, which lives as long as the borrow of the
     /// transaction.
-    #[must_use]
-    pub fn into_row(self) -> R::Row<'t> {
+    ///
+    /// # Errors
+    /// It can't be loaded.
+    pub fn into_row(self) -> Result<R::Row<'t>> {
         Single(self.0.into_table()).row()
     }
 }

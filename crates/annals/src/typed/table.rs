@@ -58,8 +58,10 @@ impl<'a, R: Record> Table<'a, R> {
     }
 
     /// Tells whether there is a row with that id.
-    #[must_use]
-    pub fn contains(&self, id: Id<R>) -> bool {
+    ///
+    /// # Errors
+    /// Where it would be can't be loaded.
+    pub fn contains(&self, id: Id<R>) -> Result<bool> {
         self.table.contains(id.into())
     }
 

@@ -3,11 +3,13 @@
 //! A vector is the values of one field in rows whose ids are one after another. Reading and writing
 //! one costs a copy for each page where the field is a number, and no look at each row.
 
+use std::borrow::Cow;
+
 use annals_schema::{Blob, FieldNumber, RowId, Timestamp, Type, ValueRef};
 
 use super::{Id, Record, Table, Writer};
 use crate::Result;
-use crate::store::{Primitive, VectorView, sealed};
+use crate::store::{Fetched, Primitive, VectorView, sealed};
 
 /// The values of one field in consecutive rows: made with `From` of a slice of the field's type
 /// (`&[i64]`, `&[bool]`, `&[&str]`, `&[String]`, `&[Id]`, `&[Timestamp]`, ..), or of a slice of
@@ -27,13 +29,15 @@ unsafe impl<R: Record> Primitive for Id<R> {
 
 /// A Rust type that a run of values of a field can be read as.
 ///
-/// It is every type that a getter of a row gives: `bool`, the integers and floats, `&str`, `&[u8]`,
-/// `Timestamp`, `Blob`, ids, and `Option` of each for fields that may be null.
+/// It is every type that a getter of a row gives: `bool`, the integers and floats, `Timestamp`,
+/// `Blob`, ids; `Cow` of `str` and of `[u8]`, borrowed where the view has the value in memory; and
+/// `Option` of each for fields that may be null.
 pub trait Element<'a>: Sized {
     /// Reads a run.
     ///
     /// # Errors
-    /// `Invalid` if the field is of another type, or holds null and the type doesn't.
+    /// `Invalid` if the field is of another type, or holds null and the type doesn't; a value can't be
+    /// loaded.
     fn read(vector: &VectorView<'a>) -> Result<Vec<Self>>;
 }
 
@@ -52,9 +56,32 @@ macro_rules! any {
     ($rust:ty: $($pattern:pat => $value:expr),+) => {
         impl<'a> Element<'a> for $rust {
             fn read(vector: &VectorView<'a>) -> Result<Vec<Self>> {
-                let values = vector.values().map(|value| match value {
+                let values = vector.values().map(|value| match value?.as_ref() {
                     $($pattern => Ok($value),)+
                     _ => Err(vector.unfit(stringify!($rust))),
+                });
+                values.collect()
+            }
+        }
+    };
+}
+
+/// Values that are borrowed where that can be.
+macro_rules! borrowed {
+    ($rust:ty: $into:ident) => {
+        impl<'a> Element<'a> for Cow<'a, $rust> {
+            fn read(vector: &VectorView<'a>) -> Result<Vec<Self>> {
+                let unfit = || vector.unfit(stringify!($rust));
+                vector.values().map(|value| value?.$into().ok_or_else(unfit)).collect()
+            }
+        }
+
+        impl<'a> Element<'a> for Option<Cow<'a, $rust>> {
+            fn read(vector: &VectorView<'a>) -> Result<Vec<Self>> {
+                let unfit = || vector.unfit(stringify!(Option<$rust>));
+                let values = vector.values().map(|value| match value? {
+                    Fetched::Here(ValueRef::Null) => Ok(None),
+                    value => value.$into().map(Some).ok_or_else(unfit),
                 });
                 values.collect()
             }
@@ -80,10 +107,8 @@ numbers! {
 
 any!(bool: ValueRef::Bool(v) => v);
 any!(Option<bool>: ValueRef::Bool(v) => Some(v), ValueRef::Null => None);
-any!(&'a str: ValueRef::String(v) => v);
-any!(Option<&'a str>: ValueRef::String(v) => Some(v), ValueRef::Null => None);
-any!(&'a [u8]: ValueRef::Bytes(v) => v);
-any!(Option<&'a [u8]>: ValueRef::Bytes(v) => Some(v), ValueRef::Null => None);
+borrowed!(str: into_text);
+borrowed!([u8]: into_bytes);
 
 impl<R: Record> Element<'_> for Id<R> {
     fn read(vector: &VectorView<'_>) -> Result<Vec<Self>> {

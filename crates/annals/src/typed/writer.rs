@@ -77,8 +77,10 @@ impl<'t, 'db, R: Record> Writer<'t, 'db, R> {
     }
 
     /// Tells whether there is a row with that id.
-    #[must_use]
-    pub fn contains(&self, id: Id<R>) -> bool {
+    ///
+    /// # Errors
+    /// What tells it can't be loaded.
+    pub fn contains(&self, id: Id<R>) -> Result<bool> {
         self.table().contains(id)
     }
 

@@ -47,8 +47,11 @@ fn every_type_is_written_from_slices_and_read() {
     let parents = table.vector_of(item::PARENT, first, 2).unwrap();
     let second = item::Id::new(first.get() + 1);
     assert_eq!(parents, [Some(second), Some(first)], "references, plain and optional");
-    let slices: Vec<f64> =
-        table.slices_of(item::PRICE, first, 2).unwrap().flat_map(|slice| slice.to_vec()).collect();
+    let slices: Vec<f64> = table
+        .slices_of(item::PRICE, first, 2)
+        .unwrap()
+        .flat_map(|slice| slice.unwrap().to_vec())
+        .collect();
     assert_eq!(slices, [1.5, 2.5], "without a copy");
     assert_eq!(now.item_by_price().range(2.0..).count(), 1, "the index follows");
 }

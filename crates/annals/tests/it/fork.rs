@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use annals::storage::{Access, FileDirectory, Hold, Lock, Storage};
+use annals::storage::{Access, FileDirectory, Hold, Lock, Storage, join};
 use annals::{Database, Error, ErrorKind, Options, TableNumber, ValueRef};
 
 const SCENE: &str = "ANNALS_TEST_FORK";
@@ -201,6 +201,7 @@ fn check_storage(file: &dyn Storage) {
         file.len().map(drop),
         file.read_at(0, &mut [0]).map(drop),
         file.write_at(0, b"child"),
+        file.write_batch(&join([(0, &b"child"[..])])).map(drop),
         file.flush(),
         file.set_len(1),
         file.try_lock(Lock::Head, Hold::Exclusive).map(drop),

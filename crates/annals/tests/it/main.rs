@@ -7,6 +7,8 @@
     reason = "a test that fails should panic, and say why"
 )]
 
+mod batch;
+mod batch_processes;
 mod blobs;
 mod columns;
 mod compiler;
@@ -23,6 +25,7 @@ mod generated_for_tests;
 mod group;
 mod history_model;
 mod hostile;
+mod image;
 mod indexes;
 mod processes;
 mod recovery;

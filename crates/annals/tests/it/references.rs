@@ -56,7 +56,7 @@ fn each_rule_does_what_it_says() {
     let db = people(OnDelete::Dangle);
     delete(&db, 1).unwrap();
     assert_eq!(homes(&db), [(0, Some(0)), (1, Some(1)), (2, Some(1)), (3, Some(2))]);
-    let dangling = db.read().dangling_references();
+    let dangling = db.read().dangling_references().unwrap();
     assert_eq!(dangling, [annals::Dangling { table: PERSON, field: HOME, count: 2 }]);
 }
 

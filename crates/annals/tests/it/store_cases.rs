@@ -147,7 +147,7 @@ fn rollback_gives_back_ids_and_rows() {
     store.delete(CITY, RowId(3)).unwrap();
     store.rollback();
     let city = store.view().table(CITY).unwrap();
-    assert_eq!((city.next_id(), city.len(), city.contains(RowId(3))), (4, 1, true));
+    assert_eq!((city.next_id(), city.len(), city.contains(RowId(3)).unwrap()), (4, 1, true));
     add(&mut store, 4, "Rome").unwrap();
     assert_eq!(names(&store), [(3, "Lille".to_owned()), (4, "Rome".to_owned())]);
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use annals::storage::{Access, Directory, Hold, Lock, Storage};
@@ -110,6 +111,12 @@ impl<W: Watcher> Storage for File<W> {
     }
     fn unlock(&self, lock: Lock) -> io::Result<()> {
         self.around(|| self.inner.unlock(lock))
+    }
+    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
+        self.inner.oldest_pin(roots)
+    }
+    fn holder(&self, lock: Lock) -> Option<u32> {
+        self.inner.holder(lock)
     }
     fn is_linked(&self) -> io::Result<bool> {
         self.inner.is_linked()

@@ -424,8 +424,10 @@ impl<'a> View<'a> {
     }
 
     /// Gives the only row of the table `settings`.
-    #[must_use]
-    pub fn settings(self) -> settings::Row<'a> {
+    ///
+    /// # Errors
+    /// It can't be loaded.
+    pub fn settings(self) -> ::annals::Result<settings::Row<'a>> {
         ::annals::typed::Single::<settings::Kind>::new(self.0).row()
     }
 
@@ -456,8 +458,10 @@ impl Snapshot {
     }
 
     /// Gives the only row of the table `settings`.
-    #[must_use]
-    pub fn settings(&self) -> settings::Row<'_> {
+    ///
+    /// # Errors
+    /// It can't be loaded.
+    pub fn settings(&self) -> ::annals::Result<settings::Row<'_>> {
         self.view().settings()
     }
 
@@ -1351,8 +1355,10 @@ pub mod settings {
         }
 
         /// Gives the row as the transaction sees it.
-        #[must_use]
-        pub fn row(self) -> Row<'t> {
+        ///
+        /// # Errors
+        /// It can't be loaded.
+        pub fn row(self) -> ::annals::Result<Row<'t>> {
             self.0.into_row()
         }
     }

@@ -2,11 +2,11 @@
 
 use annals_schema::{Blob, RowId, Schema, TableNumber, Type, ValueRef};
 
-use crate::db::database::Writing;
+use crate::db::core::Writing;
 use crate::event::{self, Event};
 use crate::journal::Frame;
 use crate::store::Uniqueness;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// The least number of bytes of the first piece of a blob in a journal.
 pub(super) const PIECE_MIN: u64 = 12;
@@ -72,7 +72,11 @@ impl Apply<'_> {
             true => self.check_blobs(schema, event).and_then(|()| self.apply_checked(event)),
             false => self.writing.store.apply(event),
         };
-        applied.map_err(Problem::Unfit)?;
+        applied.map_err(|error| match error.kind() {
+            // That says nothing of the event.
+            ErrorKind::Io => Problem::Broken(error),
+            _ => Problem::Unfit(error),
+        })?;
         self.writing.writer.event(schema, event).map_err(Problem::Broken)
     }
 

@@ -1,6 +1,7 @@
 //! A handle of a file on the simulated disk.
 
 use std::io;
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::SimulatedDisk;
@@ -65,6 +66,16 @@ impl Storage for SimulatedFile {
     fn unlock(&self, lock: Lock) -> io::Result<()> {
         self.disk.machine().inode(self.inode)?.holders.unlock(lock, self.handle);
         Ok(())
+    }
+
+    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
+        let mut machine = self.disk.machine();
+        machine.check_power()?;
+        Ok(machine.inode(self.inode)?.holders.oldest_pin(roots))
+    }
+
+    fn holder(&self, lock: Lock) -> Option<u32> {
+        self.disk.machine().inode(self.inode).ok()?.holders.holder(lock)
     }
 
     fn is_linked(&self) -> io::Result<bool> {

@@ -1,9 +1,12 @@
 //! Inserting and removing entries: nodes split when they are full, and join when they are empty
 //! enough.
+//!
+//! An error leaves the tree half changed: whoever changes it goes back to the one before.
 
 use super::node::{self, Entry, HEADER, Node, common};
 use super::place::{LEVELS, child_for};
-use super::{NONE, Tree};
+use super::{CHILD, NONE, Tree, unfit};
+use crate::Result;
 use crate::store::pages::page::{Epoch, PAGE};
 
 /// A node that uses fewer bytes than this looks for a neighbour to join.
@@ -17,41 +20,54 @@ type Path = Vec<(u32, usize)>;
 
 impl Tree {
     /// Inserts an entry, or replaces the value of the one that has the key.
-    pub(in super::super) fn insert(&mut self, key: &[u8], value: &[u8], epoch: &Epoch) {
+    pub(in super::super) fn insert(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        epoch: &Epoch,
+    ) -> Result<()> {
+        debug_assert!(value.len() == self.value_size, "all values have the same size");
         if self.root == NONE {
-            self.root = self.add_node(self.value_size, epoch);
+            self.root = self.add_node(self.value_size, epoch)?;
         }
         let mut leaf = self.root;
         let mut inner = [NONE; LEVELS];
         for place in &mut inner[..self.height] {
             *place = leaf;
-            let node = self.node(leaf);
-            leaf = node.child(child_for(node, key, self));
+            let page = self.inner(leaf)?;
+            let node = Node::new(&page);
+            leaf = node.child(child_for(node, key, &self.long)?);
         }
-        let at = match self.node(leaf).search(key, 0, &self.long) {
-            Ok(at) => return node::set_value(self.nodes.get_mut(leaf, epoch), at, value),
+        let found = Node::new(&*self.leaf(leaf)?).search(key, 0, &self.long)?;
+        let at = match found {
+            Ok(at) => {
+                node::set_value(self.nodes.get_mut(leaf, epoch)?, at, value);
+                return Ok(());
+            }
             Err(at) => at,
         };
         self.len += 1;
-        self.count_up(inner[..self.height].get(1..).unwrap_or_default());
-        let (part, long) = self.keep(key);
+        self.count_up(inner[..self.height].get(1..).unwrap_or_default(), epoch)?;
+        let (part, long) = self.keep(key)?;
         let entry = Entry { part, long, value };
-        if !node::insert(self.nodes.get_mut(leaf, epoch), at, entry) {
-            let mut path = self.path_to(key);
-            self.split_and_insert(&mut path, leaf, (at, entry), epoch);
+        if node::insert(self.nodes.get_mut(leaf, epoch)?, at, entry) {
+            return Ok(());
         }
+        let mut path = self.path_to(key)?;
+        self.split_and_insert(&mut path, leaf, (at, entry), epoch)
     }
 
-    fn path_to(&self, key: &[u8]) -> Path {
+    fn path_to(&self, key: &[u8]) -> Result<Path> {
         let mut path = Vec::with_capacity(self.height);
         let mut number = self.root;
         for _ in 0..self.height {
-            let inner = self.node(number);
-            let at = child_for(inner, key, self);
+            let page = self.inner(number)?;
+            let inner = Node::new(&page);
+            let at = child_for(inner, key, &self.long)?;
             path.push((number, at));
             number = inner.child(at);
         }
-        path
+        Ok(path)
     }
 
     /// Splits a full node, puts the entry where it belongs, and tells the parent.
@@ -61,148 +77,206 @@ impl Tree {
         number: u32,
         (at, entry): (usize, Entry<'_>),
         epoch: &Epoch,
-    ) {
+    ) -> Result<()> {
         let inner = path.len() < self.height;
-        let full = self.node(number);
-        let count = full.count();
-        let split_at = if at == count { count } else { middle(full) };
-        let size = entry.value.len();
-        let right = self.add_node(size, epoch);
+        let (count, middle) = {
+            let page = self.node(number, path.len())?;
+            let full = Node::new(&page);
+            (full.count(), middle(full))
+        };
+        let split_at = if at == count { count } else { middle };
+        let right = self.add_node(entry.value.len(), epoch)?;
         if split_at < count {
             let mut moved = [0; PAGE];
-            node::split(self.nodes.get_mut(number, epoch), &mut moved, split_at);
-            *self.nodes.get_mut(right, epoch) = moved;
+            node::split(self.nodes.get_mut(number, epoch)?, &mut moved, split_at);
+            *self.nodes.get_mut(right, epoch)? = moved;
         }
         let (target, place) = if at > split_at || (at == split_at && at == count) {
             (right, at - split_at)
         } else {
             (number, at)
         };
-        let fits = node::insert(self.nodes.get_mut(target, epoch), place, entry);
-        debug_assert!(fits, "half a node has room for the largest entry");
+        // Half a node has room for the largest entry.
+        if !node::insert(self.nodes.get_mut(target, epoch)?, place, entry) {
+            return Err(unfit());
+        }
         if inner {
-            self.count_split(number, right, path.len());
+            self.count_split(number, right, path.len(), epoch)?;
         }
-        let separator = self.separator(number, right, inner);
-        match path.pop() {
-            None => self.grow_root(number, right, &separator, epoch),
-            Some((parent, child)) => {
-                let (part, long) = self.keep(&separator);
-                let value = right.to_le_bytes();
-                let entry = Entry { part, long, value: &value };
-                if !node::insert(self.nodes.get_mut(parent, epoch), child + 1, entry) {
-                    self.split_and_insert(path, parent, (child + 1, entry), epoch);
-                }
-            }
+        let separator = self.separator(number, right, path.len())?;
+        let Some((parent, child)) = path.pop() else {
+            return self.grow_root(number, right, &separator, epoch);
+        };
+        let (part, long) = self.keep(&separator)?;
+        let value = right.to_le_bytes();
+        let entry = Entry { part, long, value: &value };
+        if node::insert(self.nodes.get_mut(parent, epoch)?, child + 1, entry) {
+            return Ok(());
         }
+        self.split_and_insert(path, parent, (child + 1, entry), epoch)
     }
 
-    /// Gives the shortest key that parts two neighbours (for inner nodes, the right one's first).
-    fn separator(&self, left: u32, right: u32, inner: bool) -> Vec<u8> {
-        let (left, right) = (self.node(left), self.node(right));
-        let first = right.key(0, &self.long);
-        if inner {
-            return first.to_vec();
+    /// Gives the shortest key that parts two neighbours at a level (for inner nodes, the right one's
+    /// first).
+    fn separator(&self, left: u32, right: u32, level: usize) -> Result<Vec<u8>> {
+        let (left, right) = (self.node(left, level)?, self.node(right, level)?);
+        let (left, right) = (Node::new(&left), Node::new(&right));
+        let first = right.key(0, &self.long)?;
+        if level < self.height {
+            return Ok(first.to_vec());
         }
-        let last = left.key(left.count() - 1, &self.long);
-        first[..(common(last, first) + 1).min(first.len())].to_vec()
+        let last = left.key(left.count().checked_sub(1).ok_or_else(unfit)?, &self.long)?;
+        Ok(first[..(common(&last, &first) + 1).min(first.len())].to_vec())
     }
 
-    fn grow_root(&mut self, left: u32, right: u32, separator: &[u8], epoch: &Epoch) {
-        let root = self.add_node(4, epoch);
+    fn grow_root(&mut self, left: u32, right: u32, separator: &[u8], epoch: &Epoch) -> Result<()> {
+        if self.height + 1 == LEVELS {
+            return Err(unfit());
+        }
+        let root = self.add_node(CHILD, epoch)?;
         for (at, child) in [left, right].into_iter().enumerate() {
-            let (part, long) = self.keep(separator);
+            let (part, long) = self.keep(separator)?;
             let entry = Entry { part, long, value: &child.to_le_bytes() };
-            node::insert(self.nodes.get_mut(root, epoch), at, entry);
+            node::insert(self.nodes.get_mut(root, epoch)?, at, entry);
         }
         self.root = root;
         self.height += 1;
+        Ok(())
     }
 
     /// Removes an entry; tells whether it was there.
-    pub(in super::super) fn remove(&mut self, key: &[u8], epoch: &Epoch) -> bool {
+    pub(in super::super) fn remove(&mut self, key: &[u8], epoch: &Epoch) -> Result<bool> {
         if self.root == NONE {
-            return false;
+            return Ok(false);
         }
-        let mut path = self.path_to(key);
-        let leaf = path.last().map_or(self.root, |&(parent, at)| self.node(parent).child(at));
-        let Ok(at) = self.node(leaf).search(key, 0, &self.long) else {
-            return false;
+        let mut path = self.path_to(key)?;
+        let leaf = match path.last() {
+            Some(&(parent, at)) => Node::new(&*self.inner(parent)?).child(at),
+            None => self.root,
         };
-        self.len -= 1;
-        self.count_down(path.iter().skip(1).map(|&(number, _)| number));
-        self.remove_entry(leaf, at, epoch);
-        self.shrink(&mut path, leaf, epoch);
-        true
+        let found = Node::new(&*self.leaf(leaf)?).search(key, 0, &self.long)?;
+        let Ok(at) = found else {
+            return Ok(false);
+        };
+        self.len = self.len.checked_sub(1).ok_or_else(unfit)?;
+        self.count_down(path.iter().skip(1).map(|&(number, _)| number), epoch)?;
+        self.remove_entry((leaf, self.height), at, epoch)?;
+        self.shrink(&mut path, leaf, epoch)?;
+        Ok(true)
     }
 
-    fn remove_entry(&mut self, number: u32, at: usize, epoch: &Epoch) {
-        self.forget(self.node(number).long(at));
-        node::remove(self.nodes.get_mut(number, epoch), at);
+    fn remove_entry(
+        &mut self,
+        (number, level): (u32, usize),
+        at: usize,
+        epoch: &Epoch,
+    ) -> Result<()> {
+        let long = {
+            let page = self.node(number, level)?;
+            let node = Node::new(&page);
+            if at >= node.count() {
+                return Err(unfit());
+            }
+            node.long(at)
+        };
+        self.forget(long, epoch)?;
+        node::remove(self.nodes.get_mut(number, epoch)?, at);
+        Ok(())
     }
 
     /// Frees a node that became empty, joins one that became sparse, lowers the root.
-    fn shrink(&mut self, path: &mut Path, mut number: u32, epoch: &Epoch) {
+    fn shrink(&mut self, path: &mut Path, mut number: u32, epoch: &Epoch) -> Result<()> {
         while let Some((parent, at)) = path.pop() {
-            let here = self.node(number);
-            if here.count() == 0 {
-                self.free_node(number);
-                self.remove_entry(parent, at, epoch);
-            } else if here.used() >= SPARSE || !self.join(parent, at, path.len() + 1, epoch) {
+            let level = path.len() + 1;
+            let (count, used) = {
+                let page = self.node(number, level)?;
+                (Node::new(&page).count(), Node::new(&page).used())
+            };
+            if count == 0 {
+                self.free_node(number, epoch)?;
+                self.remove_entry((parent, level - 1), at, epoch)?;
+            } else if used >= SPARSE || !self.join(parent, at, level, epoch)? {
                 break;
             }
             number = parent;
         }
-        while self.height > 0 && self.node(self.root).count() == 1 {
+        while self.height > 0 {
             let old = self.root;
-            self.root = self.node(old).child(0);
-            self.forget(self.node(old).long(0));
-            self.free_node(old);
-            self.forget_count(self.root);
+            let (child, long) = {
+                let page = self.node(old, 0)?;
+                let node = Node::new(&page);
+                if node.count() != 1 {
+                    break;
+                }
+                (node.child(0), node.long(0))
+            };
+            self.root = child;
+            self.forget(long, epoch)?;
+            self.free_node(old, epoch)?;
+            self.forget_count(child, epoch)?;
             self.height -= 1;
         }
         if self.len == 0 && self.root != NONE {
-            self.free_node(self.root);
+            self.free_node(self.root, epoch)?;
             (self.root, self.height) = (NONE, 0);
         }
+        Ok(())
+    }
+
+    /// Finds a neighbour that child `at` of a node can be joined with: the place of the left one of
+    /// both, and both.
+    fn neighbours(
+        &self,
+        parent: u32,
+        at: usize,
+        level: usize,
+    ) -> Result<Option<(usize, u32, u32)>> {
+        let page = self.inner(parent)?;
+        let node = Node::new(&page);
+        for left_at in [Some(at), at.checked_sub(1)].into_iter().flatten() {
+            if left_at + 1 < node.count() {
+                let (left, right) = (node.child(left_at), node.child(left_at + 1));
+                let (a, b) = (self.node(left, level)?, self.node(right, level)?);
+                if Node::new(&a).used() + Node::new(&b).used() <= JOINED {
+                    return Ok(Some((left_at, left, right)));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Joins child `at` of a node with a neighbour; false if both together are too large.
-    fn join(&mut self, parent: u32, at: usize, level: usize, epoch: &Epoch) -> bool {
-        let node = self.node(parent);
-        let fits = |left: usize| {
-            left + 1 < node.count() && {
-                let (a, b) = (self.node(node.child(left)), self.node(node.child(left + 1)));
-                a.used() + b.used() <= JOINED
-            }
+    fn join(&mut self, parent: u32, at: usize, level: usize, epoch: &Epoch) -> Result<bool> {
+        let Some((left_at, left, right)) = self.neighbours(parent, at, level)? else {
+            return Ok(false);
         };
-        let Some(left_at) =
-            [at, at.wrapping_sub(1)].into_iter().find(|&a| a != usize::MAX && fits(a))
-        else {
-            return false;
-        };
-        let (left, right) = (node.child(left_at), node.child(left_at + 1));
-        let separator = node.key(left_at + 1, &self.long).to_vec();
         let inner = level < self.height;
-        let moved = *self.nodes.get(right);
+        let separator = if inner {
+            Node::new(&*self.inner(parent)?).key(left_at + 1, &self.long)?.to_vec()
+        } else {
+            Vec::new()
+        };
+        let moved = *self.node(right, level)?;
         let moved = Node::new(&moved);
+        let end = Node::new(&*self.node(left, level)?).count();
         for i in 0..moved.count() {
             let mut entry = moved.entry(i);
             if inner && i == 0 {
                 // The first key of an inner node means nothing; between the two it must part them.
-                self.forget(entry.long);
-                (entry.part, entry.long) = self.keep(&separator);
+                self.forget(entry.long, epoch)?;
+                (entry.part, entry.long) = self.keep(&separator)?;
             }
-            let end = self.node(left).count();
-            let fits = node::insert(self.nodes.get_mut(left, epoch), end, entry);
-            debug_assert!(fits, "both together fit in one node");
+            // Both together fit in one node.
+            if !node::insert(self.nodes.get_mut(left, epoch)?, end + i, entry) {
+                return Err(unfit());
+            }
         }
         if inner {
-            self.count_joined(left, right);
+            self.count_joined(left, right, epoch)?;
         }
-        self.free_node(right);
-        self.remove_entry(parent, left_at + 1, epoch);
-        true
+        self.free_node(right, epoch)?;
+        self.remove_entry((parent, level - 1), left_at + 1, epoch)?;
+        Ok(true)
     }
 }
 
@@ -214,9 +288,5 @@ fn middle(node: Node<'_>) -> usize {
         bytes += node.bytes_of(i..i + 1);
         bytes <= half
     });
-    at.count().clamp(1, node.count() - 1)
+    at.count().min(node.count().saturating_sub(1)).max(1)
 }
-
-#[cfg(test)]
-#[path = "tests.rs"]
-mod tests;

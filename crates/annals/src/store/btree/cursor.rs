@@ -2,65 +2,137 @@
 
 use super::place::Place;
 use super::{NONE, Tree};
+use crate::Result;
 
 /// A gap between two entries of a tree, or at an end.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Cursor<'a> {
     tree: &'a Tree,
-    gap: Place,
+    gap: Gap,
+}
+
+/// Where the gap is. Nothing is loaded to put it at an end.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a cursor is moved about seldom, and steps often")]
+enum Gap {
+    First,
+    Last,
+    At(Place),
 }
 
 impl Tree {
     /// Gives a cursor before the first entry.
-    pub(in super::super) fn cursor(&self) -> Cursor<'_> {
-        Cursor { tree: self, gap: self.select(0) }
+    pub(in super::super) const fn cursor(&self) -> Cursor<'_> {
+        Cursor { tree: self, gap: Gap::First }
     }
 }
 
-impl<'a> Cursor<'a> {
+impl Cursor<'_> {
+    /// Goes before the first entry.
+    pub(in super::super) const fn seek_first(&mut self) {
+        self.gap = Gap::First;
+    }
+
+    /// Goes behind the last entry.
+    pub(in super::super) const fn seek_last(&mut self) {
+        self.gap = Gap::Last;
+    }
+
     /// Goes before the first entry whose key is at least `key`; without one, behind the last entry.
-    pub(in super::super) fn seek(&mut self, key: Option<&[u8]>) {
+    pub(in super::super) fn seek(&mut self, key: Option<&[u8]>) -> Result<()> {
         self.gap = match key {
-            Some(key) if self.tree.root != NONE => self.tree.seek(key),
-            _ => self.tree.end(),
+            Some(key) if self.tree.root != NONE => Gap::At(self.tree.seek(key)?),
+            _ => Gap::Last,
         };
+        Ok(())
     }
 
     /// Goes behind the first `rank` entries; behind the last one if there are fewer.
-    pub(in super::super) fn seek_rank(&mut self, rank: u64) {
-        self.gap = self.tree.select(rank);
+    pub(in super::super) fn seek_rank(&mut self, rank: u64) -> Result<()> {
+        self.gap = match rank {
+            0 => Gap::First,
+            _ if rank >= self.tree.len => Gap::Last,
+            _ => Gap::At(self.tree.select(rank)?),
+        };
+        Ok(())
     }
 
     /// Counts the entries before the gap.
-    pub(in super::super) fn rank(&self) -> u64 {
-        self.tree.rank(&self.gap)
+    pub(in super::super) fn rank(&self) -> Result<u64> {
+        match &self.gap {
+            Gap::First => Ok(0),
+            Gap::Last => Ok(self.tree.len),
+            Gap::At(place) => self.tree.rank(place),
+        }
     }
 
-    /// Gives the key behind the gap.
-    pub(in super::super) fn peek_next(&self) -> Option<&'a [u8]> {
+    /// Finds the place of the gap in a tree that isn't empty.
+    fn place(&self) -> Result<Place> {
+        match &self.gap {
+            Gap::First => self.tree.select(0),
+            Gap::Last => self.tree.end(),
+            Gap::At(place) => Ok(*place),
+        }
+    }
+
+    /// Finds the place of the gap, to move it.
+    #[inline]
+    fn place_mut(&mut self) -> Result<&mut Place> {
+        if !matches!(self.gap, Gap::At(_)) {
+            self.gap = Gap::At(self.place()?);
+        }
+        match &mut self.gap {
+            Gap::At(place) => Ok(place),
+            Gap::First | Gap::Last => unreachable!("it was just put at a place"),
+        }
+    }
+
+    /// Gives the entry behind the gap to `read`.
+    pub(in super::super) fn peek_next<R>(
+        &self,
+        read: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Result<Option<R>> {
+        match &self.gap {
+            _ if self.tree.root == NONE => Ok(None),
+            Gap::At(place) => self.tree.peek(place, read),
+            Gap::First | Gap::Last => self.tree.peek(&self.place()?, read),
+        }
+    }
+
+    /// Gives the entry before the gap to `read`.
+    pub(in super::super) fn peek_prev<R>(
+        &self,
+        read: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Result<Option<R>> {
         if self.tree.root == NONE {
-            return None;
+            return Ok(None);
         }
-        self.tree.at(&self.gap).map(|(key, _)| key)
+        self.tree.step_back(&mut self.place()?, read)
     }
 
-    /// Gives the key before the gap.
-    pub(in super::super) fn peek_prev(&self) -> Option<&'a [u8]> {
-        self.clone().prev()
-    }
-
-    /// Goes behind the next entry, and gives its key.
-    pub(in super::super) fn next(&mut self) -> Option<&'a [u8]> {
-        let found = self.peek_next()?;
-        self.tree.step(&mut self.gap);
-        Some(found)
-    }
-
-    /// Goes before the previous entry, and gives its key.
-    pub(in super::super) fn prev(&mut self) -> Option<&'a [u8]> {
-        if self.tree.root == NONE || !self.tree.step_back(&mut self.gap) {
-            return None;
+    /// Goes behind the next entry, and gives it to `read`. After an error the gap is where it was.
+    #[inline]
+    pub(in super::super) fn next<R>(
+        &mut self,
+        read: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Result<Option<R>> {
+        if self.tree.root == NONE {
+            return Ok(None);
         }
-        self.peek_next()
+        let tree = self.tree;
+        tree.step(self.place_mut()?, read)
+    }
+
+    /// Goes before the previous entry, and gives it to `read`. After an error the gap is where it was.
+    #[inline]
+    pub(in super::super) fn prev<R>(
+        &mut self,
+        read: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Result<Option<R>> {
+        if self.tree.root == NONE {
+            return Ok(None);
+        }
+        let tree = self.tree;
+        tree.step_back(self.place_mut()?, read)
     }
 }

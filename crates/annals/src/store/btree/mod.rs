@@ -4,28 +4,37 @@
 //! parents stay as they are. Keys may have any length; one that is too long for a node stands whole
 //! in memory of its own, and in the node with its beginning and a number.
 //!
+//! Nodes and long keys may lie in an image, whose bytes are what was written, but which may have been
+//! written to deceive. So a node that is loaded is looked at once, and what leads from node to node is
+//! not believed: it may lead to the wrong entries, but never out of a page, and never without end.
+//!
 //! Invariants
 //! 1. All leaves are `height` steps below the root; entries of a leaf are sorted, and all its keys
 //!    are at least the key of its place in the parent, and less than the next one there.
 //! 2. The first key of an inner node means nothing: its child takes all that is less than the second.
 //! 3. No node but the root of an empty tree is empty. `len` counts the entries of the leaves.
 //! 4. A long key has one owner: one entry of one node.
-//! 5. `counts` has the number of entries below each inner node but the root, and nothing else.
+//! 5. `counts` has the number of entries below each inner node but the root, and zeros else.
 
 mod change;
+mod check;
 mod count;
 mod cursor;
 mod node;
 mod place;
 mod range;
+#[cfg(test)]
+mod stored_tests;
+#[cfg(test)]
+mod tests;
 
-use std::num::NonZeroU64;
-use std::sync::Arc;
-
-use self::node::{LIMIT, LongKeys, Node};
-use crate::store::pages::cells::Nodes;
-use crate::store::pages::directory::Directory;
+use self::node::{LIMIT, MAX_VALUE, Node, is_node};
+use self::place::LEVELS;
+use crate::store::pages::cells::{Cells, FreeNumbers, Longs, NodePage, Nodes};
+use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
+use crate::store::pages::save::{Blanks, Saved, Saver};
+use crate::{Error, Result};
 
 pub(super) use self::cursor::Cursor;
 pub(super) use self::range::Range;
@@ -33,16 +42,17 @@ pub(super) use self::range::Range;
 /// The number that stands for no node.
 const NONE: u32 = u32::MAX;
 
+/// The size of a child's number.
+const CHILD: usize = 4;
+
 /// A tree.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     nodes: Nodes,
-    free_nodes: Arc<Vec<u32>>,
-    nodes_end: u32,
-    long: LongKeys,
-    free_long: Arc<Vec<u32>>,
-    long_end: u32,
-    counts: Directory<NonZeroU64>,
+    free_nodes: FreeNumbers,
+    long: Longs,
+    free_long: FreeNumbers,
+    counts: Cells<8>,
     root: u32,
     height: usize,
     len: u64,
@@ -52,15 +62,13 @@ pub(super) struct Tree {
 impl Tree {
     /// Makes an empty tree whose values have `value_size` bytes, at most 16.
     pub(super) fn new(value_size: usize) -> Self {
-        debug_assert!(value_size <= 16, "four entries must fit in a node");
+        debug_assert!(value_size <= MAX_VALUE, "four entries must fit in a node");
         Self {
             nodes: Nodes::default(),
-            free_nodes: Arc::default(),
-            nodes_end: 0,
-            long: LongKeys::default(),
-            free_long: Arc::default(),
-            long_end: 0,
-            counts: Directory::default(),
+            free_nodes: FreeNumbers::default(),
+            long: Longs::default(),
+            free_long: FreeNumbers::default(),
+            counts: Cells::default(),
             root: NONE,
             height: 0,
             len: 0,
@@ -73,106 +81,117 @@ impl Tree {
         self.len
     }
 
-    #[inline]
-    fn node(&self, number: u32) -> Node<'_> {
-        Node::new(self.nodes.get(number))
-    }
-
     /// Tells how much memory it takes, in bytes.
     pub(super) fn memory(&self) -> usize {
-        let lists = (self.free_nodes.capacity() + self.free_long.capacity()) * 4;
-        let long = self.long.memory(|key| key.len());
-        self.nodes.memory() + long + self.counts.memory(|_| 0) + lists
+        let lists = self.free_nodes.memory() + self.free_long.memory();
+        self.nodes.memory() + self.long.memory() + self.counts.memory() + lists
     }
 
-    fn add_node(&mut self, size: usize, epoch: &Epoch) -> u32 {
-        let number = take(&mut self.free_nodes, &mut self.nodes_end);
-        node::clear(self.nodes.get_mut(number, epoch), size);
-        number
+    /// Hands the tree over to be saved.
+    pub(super) fn save(&self, out: &mut Saver) {
+        out.number(u64::from(self.root));
+        out.count(self.height);
+        out.number(self.len);
+        self.nodes.save(out, is_node);
+        self.free_nodes.save(out);
+        self.long.save(out);
+        self.free_long.save(out);
+        self.counts.save(out, &Blanks::NONE);
     }
 
-    fn free_node(&mut self, number: u32) {
-        self.forget_count(number);
+    /// Loads what `save` wrote.
+    ///
+    /// # Errors
+    /// It is no tree.
+    pub(super) fn load(input: &mut Loader<'_>, value_size: usize) -> Result<Self> {
+        let (root, height, len) = (input.word()?, input.count()?, input.number()?);
+        let is_empty = root == NONE;
+        // The number of entries has room to grow.
+        let is_tree = height < LEVELS && len <= u64::MAX >> 8;
+        if !is_tree || is_empty != (len == 0) || (is_empty && height > 0) {
+            return Err(unfit());
+        }
+        Ok(Self {
+            nodes: Nodes::load(input, is_node)?,
+            free_nodes: FreeNumbers::load(input)?,
+            long: Longs::load(input)?,
+            free_long: FreeNumbers::load(input)?,
+            counts: Cells::load(input)?,
+            root,
+            height,
+            len,
+            value_size,
+        })
+    }
+
+    /// Goes on from the base that was stored.
+    pub(super) fn rebase(&mut self, saved: &Saved) {
+        self.nodes.rebase(saved);
+        self.free_nodes.rebase(saved);
+        self.long.rebase(saved);
+        self.free_long.rebase(saved);
+        self.counts.rebase(saved);
+    }
+
+    /// Borrows a node at a level; an inner one may have lost its last entry.
+    #[inline]
+    fn node(&self, number: u32, level: usize) -> Result<NodePage<'_>> {
+        let size = if level == self.height { self.value_size } else { CHILD };
+        let page = self.nodes.get(number)?;
+        if Node::new(&page).is_of(size) { Ok(page) } else { Err(unfit()) }
+    }
+
+    /// Borrows a leaf.
+    #[inline]
+    fn leaf(&self, number: u32) -> Result<NodePage<'_>> {
+        self.node(number, self.height)
+    }
+
+    /// Borrows an inner node, which has a child at least.
+    #[inline]
+    fn inner(&self, number: u32) -> Result<NodePage<'_>> {
+        let page = self.nodes.get(number)?;
+        let node = Node::new(&page);
+        if node.is_of(CHILD) && node.count() > 0 { Ok(page) } else { Err(unfit()) }
+    }
+
+    fn add_node(&mut self, size: usize, epoch: &Epoch) -> Result<u32> {
+        let number = self.free_nodes.take()?;
+        if !self.nodes.is_missing(number)? {
+            return Err(unfit());
+        }
+        node::clear(self.nodes.get_mut(number, epoch)?, size);
+        Ok(number)
+    }
+
+    fn free_node(&mut self, number: u32, epoch: &Epoch) -> Result<()> {
+        self.forget_count(number, epoch)?;
         self.nodes.remove(number);
-        Arc::make_mut(&mut self.free_nodes).push(number);
+        self.free_nodes.give(number, epoch)
     }
 
     /// Keeps a key: gives the part that goes into a node, and the number of the whole.
-    fn keep<'k>(&mut self, key: &'k [u8]) -> (&'k [u8], Option<u32>) {
+    #[inline]
+    fn keep<'k>(&mut self, key: &'k [u8]) -> Result<(&'k [u8], Option<u32>)> {
         if key.len() <= LIMIT {
-            return (key, None);
+            return Ok((key, None));
         }
-        let number = take(&mut self.free_long, &mut self.long_end);
-        self.long.set(number as usize, Some(Arc::from(key)));
-        (&key[..LIMIT], Some(number))
+        let number = self.free_long.take()?;
+        self.long.put(number, key);
+        Ok((&key[..LIMIT], Some(number)))
     }
 
-    fn forget(&mut self, long: Option<u32>) {
-        if let Some(number) = long {
-            self.long.set(number as usize, None);
-            Arc::make_mut(&mut self.free_long).push(number);
-        }
-    }
-
-    /// Executes the invariants; says what is wrong.
-    pub(super) fn check(&self) -> Result<(), String> {
-        if self.root == NONE {
-            return if self.len == 0 { Ok(()) } else { Err("entries without a root".to_owned()) };
-        }
-        let mut counted = 0;
-        let entries = self.check_below((self.root, 0), (&[], None), &mut counted)?;
-        let known = (0..self.nodes_end).filter(|&n| self.counts.get(n as usize).is_some()).count();
-        if entries != self.len {
-            Err(format!("{entries} entries are counted as {}", self.len))
-        } else if known != counted {
-            Err(format!("{known} nodes are counted, but there are {counted} to count"))
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Checks a node and what is below it; gives the number of entries there, and adds to `counted`
-    /// the inner nodes whose entries are counted.
-    fn check_below(
-        &self,
-        (number, level): (u32, usize),
-        (low, high): (&[u8], Option<&[u8]>),
-        counted: &mut usize,
-    ) -> Result<u64, String> {
-        let node = self.node(number);
-        let count = node.count();
-        let first = usize::from(level < self.height);
-        if !node.check(first, &self.long) || (count == 0 && self.len > 0) {
-            return Err(format!("node {number} is out of order"));
-        }
-        let key = |i: usize| node.key(i, &self.long);
-        if (first..count).any(|i| key(i) < low || high.is_some_and(|high| key(i) >= high)) {
-            return Err(format!("node {number} has keys of another node"));
-        }
-        if level == self.height {
-            return Ok(count as u64);
-        }
-        let mut entries = 0;
-        for i in 0..count {
-            let low = if i == 0 { low } else { key(i) };
-            let high = if i + 1 < count { Some(key(i + 1)) } else { high };
-            entries += self.check_below((node.child(i), level + 1), (low, high), counted)?;
-        }
-        *counted += usize::from(level > 0);
-        let known = self.below(number, level);
-        if known == entries {
-            Ok(entries)
-        } else {
-            Err(format!("{entries} entries below node {number} are counted as {known}"))
-        }
+    fn forget(&mut self, long: Option<u32>, epoch: &Epoch) -> Result<()> {
+        let Some(number) = long else { return Ok(()) };
+        self.long.remove(number);
+        self.free_long.give(number, epoch)
     }
 }
 
-/// Takes a number from a list of free ones, or else a new one.
-fn take(free: &mut Arc<Vec<u32>>, end: &mut u32) -> u32 {
-    if free.is_empty() {
-        *end += 1;
-        return *end - 1;
-    }
-    Arc::make_mut(free).pop().expect("the list isn't empty")
+/// Says that nodes of an image, each well formed, make no tree.
+#[cold]
+fn unfit() -> Error {
+    Error::corrupt(
+        "the nodes of a tree don't fit together: the image was written like this; delete it",
+    )
 }

@@ -16,12 +16,18 @@
 //! 3. A key longer than [`LIMIT`] has its first `LIMIT` bytes in the cell, the top bit of its length
 //!    set, and stands whole among the tree's long keys.
 //! 4. `dead` counts the bytes from `floor` on that belong to no cell.
+//! 5. A page that was loaded is well formed: [`is_node`] looked at it. So nothing here can lead out of
+//!    a page, whatever an image says.
 
 use std::cmp::Ordering;
+use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::store::pages::directory::Directory;
-use crate::store::pages::page::PAGE;
+use super::NONE;
+use crate::Result;
+use crate::store::pages::cells::{Longs, NodePage};
+use crate::store::pages::item::Held;
+use crate::store::pages::page::{PAGE, Page};
 
 /// The longest key that is kept in a node, in bytes.
 pub(super) const LIMIT: usize = 1024;
@@ -31,11 +37,32 @@ pub(super) const HEADER: usize = 16;
 const SLOT: usize = 8;
 const LONG: usize = 1 << 15;
 
-const _: () = assert!(PAGE <= 1 << 15, "offsets and sizes fit in 16 bits");
-const _: () = assert!(4 * (LIMIT + 4 + 16 + SLOT) < PAGE - HEADER, "a node holds four entries");
+/// The largest value, in bytes.
+pub(super) const MAX_VALUE: usize = 16;
 
-/// The keys that are too long for a node, by number.
-pub(super) type LongKeys = Directory<Arc<[u8]>>;
+const _: () = assert!(PAGE <= 1 << 15, "offsets and sizes fit in 16 bits");
+const _: () =
+    assert!(4 * (LIMIT + 4 + MAX_VALUE + SLOT) < PAGE - HEADER, "a node holds four entries");
+
+/// A key: borrowed from its node, or one of the long ones.
+pub(super) enum Key<'a> {
+    /// As it stands in the node.
+    Part(&'a [u8]),
+    /// One that is too long for a node.
+    Long(Held<'a, Arc<[u8]>>),
+}
+
+impl Deref for Key<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Part(key) => key,
+            Self::Long(key) => key,
+        }
+    }
+}
 
 /// An entry to be written.
 #[derive(Clone, Copy)]
@@ -61,10 +88,15 @@ fn put16(bytes: &mut [u8; PAGE], at: usize, number: usize) {
     bytes[at..at + 2].copy_from_slice(&short(number).to_le_bytes());
 }
 
-fn get32(bytes: &[u8], at: usize) -> u32 {
+fn get32(bytes: &[u8; PAGE], at: usize) -> u32 {
     let mut four = [0; 4];
     four.copy_from_slice(&bytes[at..at + 4]);
     u32::from_le_bytes(four)
+}
+
+/// Tells whether a page that was loaded is a node: whether everything in it lies within it.
+pub(super) fn is_node(page: &Arc<Page>) -> bool {
+    Node::new(&NodePage::loaded(page)).is_well_formed()
 }
 
 /// Gives the four bytes of a key behind the prefix, as a number that compares as they do.
@@ -143,15 +175,24 @@ impl<'a> Node<'a> {
     /// Gives the value of entry `i` of an inner node: the child's number.
     #[inline]
     pub(super) fn child(self, i: usize) -> u32 {
-        get32(self.value(i), 0)
+        self.value(i).first_chunk().map_or(NONE, |number| u32::from_le_bytes(*number))
+    }
+
+    /// Tells whether its values have that size. The page that stands for none is no node of any size.
+    #[inline]
+    pub(super) fn is_of(self, size: usize) -> bool {
+        self.size() == size && get16(self.bytes, 4) > 0
     }
 
     /// Gives the whole key of entry `i`.
+    ///
+    /// # Errors
+    /// It is a long one that can't be loaded.
     #[inline]
-    pub(super) fn key(self, i: usize, long: &'a LongKeys) -> &'a [u8] {
+    pub(super) fn key(self, i: usize, long: &'a Longs) -> Result<Key<'a>> {
         match self.long(i) {
-            None => self.part(i),
-            Some(number) => long.get(number as usize).expect("a node's long keys are kept"),
+            None => Ok(Key::Part(self.part(i))),
+            Some(number) => Ok(Key::Long(long.get(number)?)),
         }
     }
 
@@ -176,53 +217,94 @@ impl<'a> Node<'a> {
         self.count() * SLOT + PAGE - floor - dead
     }
 
-    fn compare(self, i: usize, key: &[u8], long: &LongKeys) -> Ordering {
-        let part = self.part(i);
+    #[inline]
+    fn compare(self, i: usize, key: &[u8], long: &Longs) -> Result<Ordering> {
         if self.slot(i).2 < LONG {
-            return part.cmp(key);
+            return Ok(self.part(i).cmp(key));
         }
-        let whole = || self.key(i, long).cmp(key);
-        part.cmp(key.get(..LIMIT).unwrap_or(key)).then_with(whole)
+        self.compare_long(i, key, long)
+    }
+
+    #[cold]
+    fn compare_long(self, i: usize, key: &[u8], long: &Longs) -> Result<Ordering> {
+        match self.part(i).cmp(key.get(..LIMIT).unwrap_or(key)) {
+            Ordering::Equal => Ok((*self.key(i, long)?).cmp(key)),
+            order => Ok(order),
+        }
     }
 
     /// Looks for a key among entries `from..`: where it is, or else where it would be.
+    ///
+    /// # Errors
+    /// A long key can't be loaded.
     #[inline]
-    pub(super) fn search(self, key: &[u8], from: usize, long: &LongKeys) -> Result<usize, usize> {
+    pub(super) fn search(
+        self,
+        key: &[u8],
+        from: usize,
+        long: &Longs,
+    ) -> Result<Result<usize, usize>> {
         let (mut low, mut high) = (from, self.count());
         if low >= high {
-            return Err(high);
+            return Ok(Err(high));
         }
         let prefix = self.prefix();
         match key[..prefix.min(key.len())].cmp(&self.part(0)[..prefix]) {
-            Ordering::Less => return Err(low),
-            Ordering::Greater => return Err(high),
+            Ordering::Less => return Ok(Err(low)),
+            Ordering::Greater => return Ok(Err(high)),
             Ordering::Equal => {}
         }
         // Heads know nothing of what lies behind the limit.
         let head = head_of(key.get(..LIMIT).unwrap_or(key), prefix);
         while low < high {
             let middle = low.midpoint(high);
-            let order = self.slot(middle).0.cmp(&head);
-            match order.then_with(|| self.compare(middle, key, long)) {
+            let order = match self.slot(middle).0.cmp(&head) {
+                Ordering::Equal => self.compare(middle, key, long)?,
+                order => order,
+            };
+            match order {
                 Ordering::Less => low = middle + 1,
                 Ordering::Greater => high = middle,
-                Ordering::Equal => return Ok(middle),
+                Ordering::Equal => return Ok(Ok(middle)),
             }
         }
-        Err(low)
+        Ok(Err(low))
+    }
+
+    /// Tells whether everything lies within the page: what invariants 1 to 4 say of places and lengths.
+    fn is_well_formed(self) -> bool {
+        let count = self.count();
+        let (floor, dead) = (get16(self.bytes, 4), get16(self.bytes, 6));
+        let is_cell = |i| {
+            let (_, offset, len) = self.slot(i);
+            let part = len % LONG;
+            let is_part = if len < LONG { part <= LIMIT } else { part == LIMIT };
+            is_part && part >= self.prefix() && offset >= floor && offset + self.cell_len(i) <= PAGE
+        };
+        // No node that is stored is empty.
+        count > 0
+            && self.size() <= MAX_VALUE
+            && HEADER + count * SLOT <= floor
+            && floor + dead <= PAGE
+            && (0..count).all(is_cell)
+            && self.used() == self.bytes_of(0..count)
     }
 
     /// Executes the invariants that a node alone can show.
-    pub(super) fn check(self, first: usize, long: &LongKeys) -> bool {
+    pub(super) fn check(self, first: usize, long: &Longs) -> Result<bool> {
         let n = self.count();
         let prefix = self.prefix();
-        let sorted = (first + 1..n).all(|i| self.key(i - 1, long) < self.key(i, long));
+        for i in first + 1..n {
+            if *self.key(i - 1, long)? >= *self.key(i, long)? {
+                return Ok(false);
+            }
+        }
         let heads = (0..n).all(|i| {
             self.part(i).len() >= prefix
                 && self.part(i)[..prefix] == self.part(0)[..prefix]
                 && self.slot(i).0 == head_of(self.part(i), prefix)
         });
-        sorted && heads && self.used() == self.bytes_of(0..n)
+        Ok(heads && (n == 0 || self.is_well_formed()))
     }
 }
 
@@ -236,6 +318,7 @@ pub(super) fn clear(bytes: &mut [u8; PAGE], size: usize) {
 /// Inserts an entry at place `i`; false if there is no room.
 pub(super) fn insert(bytes: &mut [u8; PAGE], i: usize, entry: Entry<'_>) -> bool {
     let count = get16(bytes, 2);
+    let i = i.min(count);
     let size = entry.part.len() + if entry.long.is_some() { 4 } else { 0 } + entry.value.len();
     let slots_end = HEADER + count * SLOT;
     let (floor, dead) = (get16(bytes, 4), get16(bytes, 6));

@@ -1,9 +1,11 @@
 //! Walking over a range of keys from both ends.
 
+use super::node::Node;
 use super::place::Place;
 use super::{NONE, Tree};
+use crate::Result;
 
-/// The entries of a range of keys, from both ends.
+/// The entries of a range of keys, from both ends. It ends at an error.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Range<'a> {
     tree: &'a Tree,
@@ -13,46 +15,68 @@ pub(in super::super) struct Range<'a> {
 }
 
 impl Tree {
+    /// Gives no entries, and looks at nothing.
+    pub(in super::super) const fn nothing(&self) -> Range<'_> {
+        Range { tree: self, front: Place::NOWHERE, back: Place::NOWHERE, done: true }
+    }
+
     /// Gives the entries with `low <= key < high`; without `high`, to the end.
-    pub(in super::super) fn range(&self, low: &[u8], high: Option<&[u8]>) -> Range<'_> {
-        let empty = self.root == NONE || high.is_some_and(|high| high <= low);
-        if empty {
-            return Range { tree: self, front: Place::NOWHERE, back: Place::NOWHERE, done: true };
+    pub(in super::super) fn range(&self, low: &[u8], high: Option<&[u8]>) -> Result<Range<'_>> {
+        if self.root == NONE || high.is_some_and(|high| high <= low) {
+            return Ok(self.nothing());
         }
-        let front = self.seek(low);
-        let back = high.map_or_else(|| self.end(), |high| self.seek_from(&front, high));
+        let front = self.seek(low)?;
+        let back = match high {
+            Some(high) => self.seek_from(&front, high)?,
+            None => self.end()?,
+        };
         let mut range = Range { tree: self, front, back, done: false };
         range.look_for_the_end();
-        range
+        Ok(range)
     }
 
-    /// Gives the first entry whose key begins with these bytes.
-    pub(in super::super) fn first_with(&self, prefix: &[u8]) -> Option<(&[u8], &[u8])> {
+    /// Gives the first entry whose key begins with these bytes to `read`.
+    pub(in super::super) fn first_with<R>(
+        &self,
+        prefix: &[u8],
+        read: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Result<Option<R>> {
         if self.root == NONE {
-            return None;
+            return Ok(None);
         }
-        self.at(&self.seek(prefix)).filter(|(key, _)| key.starts_with(prefix))
+        let place = self.seek(prefix)?;
+        let found =
+            self.peek(&place, |key, value| key.starts_with(prefix).then(|| read(key, value)))?;
+        Ok(found.flatten())
     }
 
-    /// Gives the last entry whose key is at most `key`.
-    pub(in super::super) fn floor(&self, key: &[u8]) -> Option<(&[u8], &[u8])> {
+    /// Gives the last entry whose key is at most `key` to `read`.
+    pub(in super::super) fn floor<R>(
+        &self,
+        key: &[u8],
+        read: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Result<Option<R>> {
         if self.root == NONE {
-            return None;
+            return Ok(None);
         }
-        let mut place = self.seek(key);
-        if let Some((found, value)) = self.at(&place)
-            && found == key
-        {
-            return Some((found, value));
+        let mut place = self.seek(key)?;
+        let (leaf, at) = place.path[self.height];
+        let page = self.leaf(leaf)?;
+        let node = Node::new(&page);
+        if at < node.count() {
+            let found = node.key(at, &self.long)?;
+            if *found == *key {
+                return Ok(Some(read(&found, node.value(at))));
+            }
         }
-        if self.step_back(&mut place) { self.at(&place) } else { None }
+        self.step_back(&mut place, read)
     }
 }
 
 impl Range<'_> {
     /// Counts the entries that neither end has given, without visiting them.
-    pub(in super::super) fn left(&self) -> u64 {
-        if self.done { 0 } else { self.tree.distance(&self.front, &self.back) }
+    pub(in super::super) fn left(&self) -> Result<u64> {
+        if self.done { Ok(0) } else { self.tree.distance(&self.front, &self.back) }
     }
 
     #[inline]
@@ -61,86 +85,97 @@ impl Range<'_> {
         self.done = self.front.path[level] == self.back.path[level];
     }
 
-    /// Drops some entries at the front; false if there weren't more than these.
-    fn drop_front(&mut self, count: usize) -> bool {
-        self.done |= count as u64 >= self.left();
-        if !self.done {
-            self.tree.skip(&mut self.front, count as u64);
-        }
-        !self.done
+    /// Drops some entries at the front; none is left if there weren't more than these.
+    fn drop_front(&mut self, count: u64) -> Result<()> {
+        let left = self.left()?;
+        self.done |= count >= left;
+        if self.done { Ok(()) } else { self.tree.skip(&mut self.front, count) }
     }
 
-    /// Drops some entries at the back; false if there weren't more than these.
-    fn drop_back(&mut self, count: usize) -> bool {
-        let left = self.left();
-        self.done |= count as u64 >= left;
-        if !self.done {
-            self.back = self.front;
-            self.tree.skip(&mut self.back, left - count as u64);
-        }
-        !self.done
-    }
-}
-
-impl<'a> Iterator for Range<'a> {
-    type Item = (&'a [u8], &'a [u8]);
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
+    /// Drops some entries at the back; none is left if there weren't more than these.
+    fn drop_back(&mut self, count: u64) -> Result<()> {
+        let left = self.left()?;
+        self.done |= count >= left;
         if self.done {
-            return None;
+            return Ok(());
         }
-        let found = self.tree.at(&self.front);
-        self.tree.step(&mut self.front);
-        self.look_for_the_end();
+        self.back = self.front;
+        self.tree.skip(&mut self.back, left - count)
+    }
+
+    /// Notes whether that was the last entry, and ends at an error.
+    #[inline]
+    fn given<R>(&mut self, found: Result<Option<R>>) -> Result<Option<R>> {
+        match &found {
+            Ok(Some(_)) => self.look_for_the_end(),
+            Ok(None) | Err(_) => self.done = true,
+        }
         found
     }
 
-    /// Exact if what is left is in one leaf: what collects a few entries then asks for the right
-    /// amount of memory, and the many that don't care pay nothing.
-    fn size_hint(&self) -> (usize, Option<usize>) {
+    /// Gives the first entry to `read`, and goes on.
+    #[inline]
+    pub(in super::super) fn next_with<R>(
+        &mut self,
+        read: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Result<Option<R>> {
+        if self.done {
+            return Ok(None);
+        }
+        let found = self.tree.step(&mut self.front, read);
+        self.given(found)
+    }
+
+    /// Gives the last entry to `read`, and goes before it.
+    #[inline]
+    pub(in super::super) fn next_back_with<R>(
+        &mut self,
+        read: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Result<Option<R>> {
+        if self.done {
+            return Ok(None);
+        }
+        let found = self.tree.step_back(&mut self.back, read);
+        self.given(found)
+    }
+
+    /// Leaves out some entries, and gives the next one to `read`, as [`Self::next_with`] does.
+    pub(in super::super) fn nth_with<R>(
+        &mut self,
+        n: usize,
+        read: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Result<Option<R>> {
+        if n > 0 {
+            self.drop_front(n as u64).inspect_err(|_| self.done = true)?;
+        }
+        self.next_with(read)
+    }
+
+    /// Leaves out some entries at the back, and gives the next one to `read`.
+    pub(in super::super) fn nth_back_with<R>(
+        &mut self,
+        n: usize,
+        read: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Result<Option<R>> {
+        if n > 0 {
+            self.drop_back(n as u64).inspect_err(|_| self.done = true)?;
+        }
+        self.next_back_with(read)
+    }
+
+    /// Bounds what is left, without a look at anything: exact if that is in one leaf. What collects a
+    /// few entries then asks for the right amount of memory.
+    pub(in super::super) fn size_hint(&self) -> (usize, Option<usize>) {
         if self.done {
             return (0, Some(0));
         }
         let level = self.tree.height;
         let ((front, start), (back, end)) = (self.front.path[level], self.back.path[level]);
         if front == back {
-            return (end - start, Some(end - start));
+            let len = end.saturating_sub(start);
+            return (len, Some(len));
         }
-        let least = self.tree.node(front).count() - start + end;
-        (least, usize::try_from(self.tree.len).ok())
-    }
-
-    fn count(self) -> usize {
-        usize::try_from(self.left()).unwrap_or(usize::MAX)
-    }
-
-    fn last(mut self) -> Option<Self::Item> {
-        self.next_back()
-    }
-
-    fn nth(&mut self, n: usize) -> Option<Self::Item> {
-        if n > 0 && !self.drop_front(n) {
-            return None;
-        }
-        self.next()
-    }
-}
-
-impl DoubleEndedIterator for Range<'_> {
-    #[inline]
-    fn next_back(&mut self) -> Option<Self::Item> {
-        if self.done || !self.tree.step_back(&mut self.back) {
-            return None;
-        }
-        self.look_for_the_end();
-        self.tree.at(&self.back)
-    }
-
-    fn nth_back(&mut self, n: usize) -> Option<Self::Item> {
-        if n > 0 && !self.drop_back(n) {
-            return None;
-        }
-        self.next_back()
+        // One in front at least: a place is in front of an entry.
+        (1 + end, usize::try_from(self.tree.len).ok())
     }
 }

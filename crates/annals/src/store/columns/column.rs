@@ -1,12 +1,19 @@
 //! A column: the values of one field, by slot.
 
+use std::borrow::Cow;
+
 use annals_schema::{Blob, Field, FieldNumber, RowId, Type, Value, ValueRef};
 
+use crate::Result;
 use crate::event::width;
 use crate::store::blobs::Blobs;
+use crate::store::columns::fetched::Fetched;
+use crate::store::columns::raw::{NULL, Raw, code_of, code_of_type, zero_of};
 use crate::store::columns::strings::Strings;
 use crate::store::pages::cells::{Bits, Cells};
+use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
+use crate::store::pages::save::{Blanks, Saved, Saver};
 
 /// A column: cells, and which of them are null.
 #[derive(Clone, Debug)]
@@ -27,94 +34,6 @@ enum Data {
     Four(Cells<4>),
     Eight(Cells<8>),
     Variable(Box<Strings>),
-}
-
-/// A value as its column keeps it.
-enum Raw<'a> {
-    Bit(bool),
-    One([u8; 1]),
-    Two([u8; 2]),
-    Four([u8; 4]),
-    Eight([u8; 8]),
-    Variable(&'a [u8]),
-}
-
-/// The code of null.
-const NULL: u8 = 0;
-
-/// Gives each kind of value a number, in the order of its kinds: so it costs a load.
-#[inline]
-const fn code_of(value: &ValueRef<'_>) -> u8 {
-    match value {
-        ValueRef::Null => NULL,
-        ValueRef::Bool(_) => 1,
-        ValueRef::Int8(_) => 2,
-        ValueRef::Int16(_) => 3,
-        ValueRef::Int32(_) => 4,
-        ValueRef::Int64(_) => 5,
-        ValueRef::UInt8(_) => 6,
-        ValueRef::UInt16(_) => 7,
-        ValueRef::UInt32(_) => 8,
-        ValueRef::UInt64(_) => 9,
-        ValueRef::Float32(_) => 10,
-        ValueRef::Float64(_) => 11,
-        ValueRef::String(_) => 12,
-        ValueRef::Bytes(_) => 13,
-        ValueRef::Timestamp(_) => 14,
-        ValueRef::Blob(_) => 15,
-        ValueRef::Reference(_) => 16,
-    }
-}
-
-/// Gives zero, false or nothing, as a value of a type.
-const fn zero_of(ty: Type) -> ValueRef<'static> {
-    match ty {
-        Type::Bool => ValueRef::Bool(false),
-        Type::Int8 => ValueRef::Int8(0),
-        Type::Int16 => ValueRef::Int16(0),
-        Type::Int32 => ValueRef::Int32(0),
-        Type::Int64 => ValueRef::Int64(0),
-        Type::UInt8 => ValueRef::UInt8(0),
-        Type::UInt16 => ValueRef::UInt16(0),
-        Type::UInt32 => ValueRef::UInt32(0),
-        Type::UInt64 => ValueRef::UInt64(0),
-        Type::Float32 => ValueRef::Float32(0.0),
-        Type::Float64 => ValueRef::Float64(0.0),
-        Type::String => ValueRef::String(""),
-        Type::Bytes => ValueRef::Bytes(&[]),
-        Type::Timestamp => ValueRef::Timestamp(0),
-        Type::Blob => ValueRef::Blob(Blob(0)),
-        Type::Reference(..) => ValueRef::Reference(RowId(0)),
-    }
-}
-
-/// Gives the code of a type's values.
-const fn code_of_type(ty: Type) -> u8 {
-    code_of(&zero_of(ty))
-}
-
-impl<'a> Raw<'a> {
-    #[inline]
-    fn of(value: ValueRef<'a>) -> Option<Self> {
-        Some(match value {
-            ValueRef::Null => return None,
-            ValueRef::Bool(v) => Self::Bit(v),
-            ValueRef::Int8(v) => Self::One(v.to_le_bytes()),
-            ValueRef::UInt8(v) => Self::One(v.to_le_bytes()),
-            ValueRef::Int16(v) => Self::Two(v.to_le_bytes()),
-            ValueRef::UInt16(v) => Self::Two(v.to_le_bytes()),
-            ValueRef::Int32(v) => Self::Four(v.to_le_bytes()),
-            ValueRef::UInt32(v) => Self::Four(v.to_le_bytes()),
-            ValueRef::Float32(v) => Self::Four(v.to_le_bytes()),
-            ValueRef::Int64(v) | ValueRef::Timestamp(v) => Self::Eight(v.to_le_bytes()),
-            ValueRef::UInt64(v) => Self::Eight(v.to_le_bytes()),
-            ValueRef::Float64(v) => Self::Eight(v.to_le_bytes()),
-            ValueRef::Blob(v) => Self::Eight(v.0.to_le_bytes()),
-            ValueRef::Reference(v) => Self::Eight(v.0.to_le_bytes()),
-            ValueRef::String(v) => Self::Variable(v.as_bytes()),
-            ValueRef::Bytes(v) => Self::Variable(v),
-        })
-    }
 }
 
 impl Column {
@@ -173,37 +92,43 @@ impl Column {
 
     /// Tells whether the value of a slot is null.
     #[inline]
-    pub(in crate::store) fn is_null(&self, slot: usize) -> bool {
-        self.nulls.as_ref().is_some_and(|nulls| nulls.get(slot))
+    pub(in crate::store) fn is_null(&self, slot: usize) -> Result<bool> {
+        match &self.nulls {
+            Some(nulls) => nulls.get(slot),
+            None => Ok(false),
+        }
     }
 
     /// Gives the value of a slot.
+    ///
+    /// # Errors
+    /// It can't be loaded, or what the image has there is no value.
     #[inline]
-    pub(in crate::store) fn get(&self, slot: usize) -> ValueRef<'_> {
-        if self.is_null(slot) {
-            return ValueRef::Null;
+    pub(in crate::store) fn get(&self, slot: usize) -> Result<Fetched<'_>> {
+        if self.is_null(slot)? {
+            return Ok(Fetched::Here(ValueRef::Null));
         }
-        match &self.data {
-            Data::Bits(bits) => ValueRef::Bool(bits.get(slot)),
+        Ok(Fetched::Here(match &self.data {
+            Data::Bits(bits) => ValueRef::Bool(bits.get(slot)?),
             Data::One(cells) => match self.ty {
-                Type::Int8 => ValueRef::Int8(i8::from_le_bytes(cells.get(slot))),
-                _ => ValueRef::UInt8(u8::from_le_bytes(cells.get(slot))),
+                Type::Int8 => ValueRef::Int8(i8::from_le_bytes(cells.get(slot)?)),
+                _ => ValueRef::UInt8(u8::from_le_bytes(cells.get(slot)?)),
             },
             Data::Two(cells) => match self.ty {
-                Type::Int16 => ValueRef::Int16(i16::from_le_bytes(cells.get(slot))),
-                _ => ValueRef::UInt16(u16::from_le_bytes(cells.get(slot))),
+                Type::Int16 => ValueRef::Int16(i16::from_le_bytes(cells.get(slot)?)),
+                _ => ValueRef::UInt16(u16::from_le_bytes(cells.get(slot)?)),
             },
             Data::Four(cells) => match self.ty {
-                Type::Int32 => ValueRef::Int32(i32::from_le_bytes(cells.get(slot))),
-                Type::UInt32 => ValueRef::UInt32(u32::from_le_bytes(cells.get(slot))),
-                _ => ValueRef::Float32(f32::from_le_bytes(cells.get(slot))),
+                Type::Int32 => ValueRef::Int32(i32::from_le_bytes(cells.get(slot)?)),
+                Type::UInt32 => ValueRef::UInt32(u32::from_le_bytes(cells.get(slot)?)),
+                _ => ValueRef::Float32(f32::from_le_bytes(cells.get(slot)?)),
             },
-            Data::Eight(cells) => self.eight(cells.get(slot)),
+            Data::Eight(cells) => self.eight(cells.get(slot)?),
             Data::Variable(strings) => match self.ty {
-                Type::String => ValueRef::String(strings.get_str(slot)),
-                _ => ValueRef::Bytes(strings.get(slot)),
+                Type::String => return Ok(Fetched::text(strings.get_str(slot)?)),
+                _ => return Ok(Fetched::bytes(strings.get(slot)?)),
             },
-        }
+        }))
     }
 
     #[inline]
@@ -226,9 +151,9 @@ impl Column {
         value: ValueRef<'_>,
         fresh: bool,
         epoch: &Epoch,
-    ) {
+    ) -> Result<()> {
         if let Some(nulls) = &mut self.nulls {
-            nulls.set(slot, matches!(value, ValueRef::Null), fresh, epoch);
+            nulls.set(slot, matches!(value, ValueRef::Null), fresh, epoch)?;
         }
         match (&mut self.data, Raw::of(value)) {
             (Data::Bits(bits), Some(Raw::Bit(bit))) => bits.set(slot, bit, fresh, epoch),
@@ -237,12 +162,15 @@ impl Column {
             (Data::Four(cells), Some(Raw::Four(cell))) => cells.set(slot, cell, fresh, epoch),
             (Data::Eight(cells), Some(Raw::Eight(cell))) => cells.set(slot, cell, fresh, epoch),
             (Data::Variable(strings), Some(Raw::Variable(bytes))) => {
-                strings.insert(slot, bytes, fresh, epoch);
+                strings.insert(slot, bytes, fresh, epoch)
             }
             // A string's cell must lead nowhere under a null; what other cells hold means nothing.
             (Data::Variable(strings), None) => strings.insert(slot, &[], fresh, epoch),
-            (_, None) => {}
-            (_, Some(_)) => debug_assert!(false, "the value was checked"),
+            (_, None) => Ok(()),
+            (_, Some(_)) => {
+                debug_assert!(false, "the value was checked");
+                Ok(())
+            }
         }
     }
 
@@ -253,16 +181,17 @@ impl Column {
         value: ValueRef<'_>,
         fresh: bool,
         epoch: &Epoch,
-    ) {
-        self.clear(slot, epoch);
-        self.insert(slot, value, fresh, epoch);
+    ) -> Result<()> {
+        self.clear(slot, epoch)?;
+        self.insert(slot, value, fresh, epoch)
     }
 
     /// Gives back what the value of a slot takes outside its cell.
     #[inline]
-    pub(in crate::store) fn clear(&mut self, slot: usize, epoch: &Epoch) {
-        if let Data::Variable(strings) = &mut self.data {
-            strings.clear(slot, epoch);
+    pub(in crate::store) fn clear(&mut self, slot: usize, epoch: &Epoch) -> Result<()> {
+        match &mut self.data {
+            Data::Variable(strings) => strings.clear(slot, epoch),
+            _ => Ok(()),
         }
     }
 
@@ -278,14 +207,14 @@ impl Column {
         len: usize,
         fresh: bool,
         epoch: &Epoch,
-    ) {
+    ) -> Result<()> {
         if let Some(nulls) = &mut self.nulls {
-            nulls.set_run((slot, len), true, fresh, epoch);
+            nulls.set_run((slot, len), true, fresh, epoch)?;
         }
         match &mut self.data {
             Data::Variable(strings) => strings.zero(slot, len, fresh, epoch),
             // What other cells hold under a null means nothing.
-            _ if self.nulls.is_some() => {}
+            _ if self.nulls.is_some() => Ok(()),
             Data::Bits(bits) => bits.set_run((slot, len), false, fresh, epoch),
             Data::One(cells) => cells.zero(slot, len, fresh, epoch),
             Data::Two(cells) => cells.zero(slot, len, fresh, epoch),
@@ -302,21 +231,24 @@ impl Column {
         cells: &[u8],
         fresh: bool,
         epoch: &Epoch,
-    ) {
+    ) -> Result<()> {
         let len = width(self.ty).map_or(0, |width| cells.len() / width);
         if let Some(nulls) = &mut self.nulls {
-            nulls.set_run((slot, len), false, fresh, epoch);
+            nulls.set_run((slot, len), false, fresh, epoch)?;
         }
         match &mut self.data {
             Data::Bits(bits) => {
                 let bools = cells.iter().map(|&byte| byte != 0);
-                (slot..).zip(bools).for_each(|(slot, bit)| bits.set(slot, bit, fresh, epoch));
+                (slot..).zip(bools).try_for_each(|(slot, bit)| bits.set(slot, bit, fresh, epoch))
             }
             Data::One(column) => column.write(slot, cells, fresh, epoch),
             Data::Two(column) => column.write(slot, cells, fresh, epoch),
             Data::Four(column) => column.write(slot, cells, fresh, epoch),
             Data::Eight(column) => column.write(slot, cells, fresh, epoch),
-            Data::Variable(_) => debug_assert!(false, "the values were checked"),
+            Data::Variable(_) => {
+                debug_assert!(false, "the values were checked");
+                Ok(())
+            }
         }
     }
 
@@ -327,42 +259,48 @@ impl Column {
         values: &[ValueRef<'_>],
         (new, fresh): (bool, bool),
         epoch: &Epoch,
-    ) {
+    ) -> Result<()> {
         let Self { nulls, data: Data::Variable(strings), .. } = self else {
-            let all = (slot..).zip(values);
-            return all.for_each(|(slot, &value)| self.insert(slot, value, fresh, epoch));
+            let mut all = (slot..).zip(values);
+            return all.try_for_each(|(slot, &value)| self.insert(slot, value, fresh, epoch));
         };
         if let Some(nulls) = nulls {
             for (slot, value) in (slot..).zip(values) {
-                nulls.set(slot, matches!(value, ValueRef::Null), fresh, epoch);
+                nulls.set(slot, matches!(value, ValueRef::Null), fresh, epoch)?;
             }
         }
         if !new {
-            (slot..slot + values.len()).for_each(|slot| strings.clear(slot, epoch));
+            (slot..slot + values.len()).try_for_each(|slot| strings.clear(slot, epoch))?;
         }
         let bytes = values.iter().map(|value| match value {
             ValueRef::String(text) => text.as_bytes(),
             ValueRef::Bytes(bytes) => bytes,
             _ => &[],
         });
-        strings.write(slot, bytes, fresh, epoch);
+        strings.write(slot, bytes, fresh, epoch)
     }
 
     /// Borrows a run of cells: `len` of them, or fewer where a page ends; none if the column's values
-    /// aren't cells of a fixed number of bytes.
-    pub(in crate::store) fn run(&self, slot: usize, len: usize) -> &[u8] {
+    /// aren't cells of a fixed number of bytes. Copies them if only a cache has their page.
+    ///
+    /// # Errors
+    /// They can't be loaded.
+    pub(in crate::store) fn run(&self, slot: usize, len: usize) -> Result<Cow<'_, [u8]>> {
         match &self.data {
             Data::One(cells) => cells.run(slot, len),
             Data::Two(cells) => cells.run(slot, len),
             Data::Four(cells) => cells.run(slot, len),
             Data::Eight(cells) => cells.run(slot, len),
-            Data::Bits(_) | Data::Variable(_) => &[],
+            Data::Bits(_) | Data::Variable(_) => Ok(Cow::Borrowed(&[])),
         }
     }
 
     /// Tells whether a run has a null.
-    pub(in crate::store) fn has_null(&self, slot: usize, len: usize) -> bool {
-        self.nulls.as_ref().is_some_and(|nulls| nulls.first(slot, slot + len).is_some())
+    pub(in crate::store) fn has_null(&self, slot: usize, len: usize) -> Result<bool> {
+        match &self.nulls {
+            Some(nulls) => Ok(nulls.first(slot, slot + len)?.is_some()),
+            None => Ok(false),
+        }
     }
 
     /// Finds the first of some cells that can't be a value of the column.
@@ -383,21 +321,89 @@ impl Column {
         to: usize,
         fresh: bool,
         epoch: &Epoch,
-    ) {
+    ) -> Result<()> {
         if let Some(nulls) = &mut self.nulls {
-            let null = nulls.get(from);
-            nulls.set(to, null, fresh, epoch);
+            let null = nulls.get(from)?;
+            nulls.set(to, null, fresh, epoch)?;
         }
         match &mut self.data {
             Data::Bits(bits) => {
-                let bit = bits.get(from);
-                bits.set(to, bit, fresh, epoch);
+                let bit = bits.get(from)?;
+                bits.set(to, bit, fresh, epoch)
             }
-            Data::One(cells) => cells.set(to, cells.get(from), fresh, epoch),
-            Data::Two(cells) => cells.set(to, cells.get(from), fresh, epoch),
-            Data::Four(cells) => cells.set(to, cells.get(from), fresh, epoch),
-            Data::Eight(cells) => cells.set(to, cells.get(from), fresh, epoch),
+            Data::One(cells) => cells.set(to, cells.get(from)?, fresh, epoch),
+            Data::Two(cells) => cells.set(to, cells.get(from)?, fresh, epoch),
+            Data::Four(cells) => cells.set(to, cells.get(from)?, fresh, epoch),
+            Data::Eight(cells) => cells.set(to, cells.get(from)?, fresh, epoch),
             Data::Variable(strings) => strings.move_cell(from, to, fresh, epoch),
+        }
+    }
+
+    /// Tells whether the value of a slot can be read again without loading anything. Loads it, if that
+    /// wasn't done yet.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub(in crate::store) fn stays(&self, slot: usize) -> Result<bool> {
+        let nulls_stay = match &self.nulls {
+            Some(nulls) => nulls.stays(slot)?,
+            None => true,
+        };
+        Ok(nulls_stay
+            && match &self.data {
+                Data::Bits(bits) => bits.stays(slot)?,
+                Data::One(cells) => cells.stays(slot)?,
+                Data::Two(cells) => cells.stays(slot)?,
+                Data::Four(cells) => cells.stays(slot)?,
+                Data::Eight(cells) => cells.stays(slot)?,
+                Data::Variable(strings) => {
+                    strings.cells_stay(slot)? && matches!(self.get(slot)?, Fetched::Here(_))
+                }
+            })
+    }
+
+    /// Hands the column over to be saved.
+    pub(in crate::store) fn save(&self, out: &mut Saver, blanks: &Blanks) {
+        if let Some(nulls) = &self.nulls {
+            nulls.save(out, blanks);
+        }
+        match &self.data {
+            Data::Bits(bits) => bits.save(out, blanks),
+            Data::One(cells) => cells.save(out, blanks),
+            Data::Two(cells) => cells.save(out, blanks),
+            Data::Four(cells) => cells.save(out, blanks),
+            Data::Eight(cells) => cells.save(out, blanks),
+            Data::Variable(strings) => strings.save(out, blanks),
+        }
+    }
+
+    /// Loads what `save` wrote of the column of a field.
+    pub(in crate::store) fn load(input: &mut Loader<'_>, field: &Field) -> Result<Self> {
+        let nulls = if field.nullable { Some(Bits::load(input)?) } else { None };
+        let data = match Raw::of(zero_of(field.ty)).unwrap_or(Raw::Eight([0; 8])) {
+            Raw::Bit(_) => Data::Bits(Bits::load(input)?),
+            Raw::One(_) => Data::One(Cells::load(input)?),
+            Raw::Two(_) => Data::Two(Cells::load(input)?),
+            Raw::Four(_) => Data::Four(Cells::load(input)?),
+            Raw::Eight(_) => Data::Eight(Cells::load(input)?),
+            Raw::Variable(_) => Data::Variable(Box::new(Strings::load(input)?)),
+        };
+        let code = code_of_type(field.ty);
+        Ok(Self { field: field.number, ty: field.ty, code, nulls, data })
+    }
+
+    /// Goes on from the base that was stored.
+    pub(in crate::store) fn rebase(&mut self, saved: &Saved) {
+        if let Some(nulls) = &mut self.nulls {
+            nulls.rebase(saved);
+        }
+        match &mut self.data {
+            Data::Bits(bits) => bits.rebase(saved),
+            Data::One(cells) => cells.rebase(saved),
+            Data::Two(cells) => cells.rebase(saved),
+            Data::Four(cells) => cells.rebase(saved),
+            Data::Eight(cells) => cells.rebase(saved),
+            Data::Variable(strings) => strings.rebase(saved),
         }
     }
 
@@ -420,54 +426,4 @@ fn filled<const W: usize>(cell: [u8; W], len: usize) -> Cells<W> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use annals_schema::{OnDelete, TableNumber};
-
-    fn column(ty: Type, nullable: bool, default: Option<Value>) -> Column {
-        let (number, name) = (FieldNumber(0), "f".to_owned());
-        Column::new(&Field { number, name, ty, nullable, default }, 10)
-    }
-
-    #[test]
-    fn every_type_is_written_moved_and_read() {
-        let epoch = Epoch::first();
-        let values = [
-            (Type::Bool, ValueRef::Bool(true)),
-            (Type::Int8, ValueRef::Int8(-3)),
-            (Type::Int16, ValueRef::Int16(-300)),
-            (Type::Int32, ValueRef::Int32(-70_000)),
-            (Type::Int64, ValueRef::Int64(i64::MIN)),
-            (Type::UInt8, ValueRef::UInt8(200)),
-            (Type::UInt16, ValueRef::UInt16(60_000)),
-            (Type::UInt32, ValueRef::UInt32(u32::MAX)),
-            (Type::UInt64, ValueRef::UInt64(u64::MAX)),
-            (Type::Float32, ValueRef::Float32(1.5)),
-            (Type::Float64, ValueRef::Float64(-1e300)),
-            (Type::String, ValueRef::String("a string in the heap")),
-            (Type::Bytes, ValueRef::Bytes(b"\xff")),
-            (Type::Timestamp, ValueRef::Timestamp(-1)),
-            (Type::Blob, ValueRef::Blob(Blob(9))),
-            (Type::Reference(TableNumber(0), OnDelete::Dangle), ValueRef::Reference(RowId(9))),
-        ];
-        for (ty, value) in values {
-            let mut plain = column(ty, false, None);
-            let mut column = column(ty, true, Some(value.to_value()));
-            assert!(column.accepts(&value) && column.accepts(&ValueRef::Null));
-            assert!(!plain.accepts(&ValueRef::Null));
-            assert_eq!(column.get(9), value);
-            column.insert(10, ValueRef::Null, true, &epoch);
-            column.insert(11, value, true, &epoch);
-            column.move_cell(11, 12, true, &epoch);
-            column.move_cell(10, 11, true, &epoch);
-            assert_eq!((column.get(11), column.get(12)), (ValueRef::Null, value));
-            column.replace(9, ValueRef::Null, false, &epoch);
-            assert_eq!((column.get(8), column.get(9)), (value, ValueRef::Null));
-            plain.insert(10, value, true, &epoch);
-            assert_eq!(plain.get(10), value);
-            assert_ne!(plain.get(9), value);
-            let others = values.iter().filter(|(other, _)| *other != ty);
-            assert!(others.into_iter().all(|(_, other)| !plain.accepts(other)));
-        }
-    }
-}
+mod tests;

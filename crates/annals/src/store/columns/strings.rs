@@ -14,14 +14,19 @@
 //!    or less room than an entry's head: what a rolled back transaction left there is never read.
 //! 3. `dead` counts for each heap page the bytes of dead entries and, but in the tail, the unused
 //!    ones. A page other than the tail is rewritten as soon as more than half of it is dead.
-//! 4. A large value has one owner, one cell; but a pinned one, a default, is never freed.
-//! 5. The bytes of a column of strings came from `&str`, whole: they are UTF-8.
+//! 4. A large value has one owner, one cell; but a pinned one, a default, is never freed, and has
+//!    number 0.
+//! 5. The bytes of a column of strings came from `&str`, whole: they are UTF-8. Only what lies in an
+//!    image may have come from elsewhere.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
-use crate::store::pages::cells::{Cells, Heap};
-use crate::store::pages::directory::Directory;
+use crate::store::pages::cells::{Cells, FreeNumbers, Heap, Longs};
+use crate::store::pages::item::Held;
+use crate::store::pages::load::Loader;
 use crate::store::pages::page::{Epoch, PAGE};
+use crate::store::pages::save::{Blanks, Saved, Saver};
+use crate::{Error, Result};
 
 /// The longest value that fits in its cell.
 const INLINE: usize = 12;
@@ -45,6 +50,9 @@ const LARGE: u32 = u32::MAX;
 const PINNED: u32 = u32::MAX - 1;
 const NO_PAGE: u32 = u32::MAX;
 
+/// No column has as many pages or large values: an image that says so was written by nobody.
+const MOST: u32 = u32::MAX / 2;
+
 type Cell = [u8; 16];
 
 /// A column of strings or bytes.
@@ -55,11 +63,9 @@ pub(in crate::store) struct Strings {
     tail: u32,
     tail_used: usize,
     dead: Cells<4>,
-    pages_end: u32,
-    free_pages: Arc<Vec<u32>>,
-    large: Directory<Arc<[u8]>>,
-    large_end: u32,
-    free_large: Arc<Vec<u32>>,
+    pages: FreeNumbers,
+    large: Longs,
+    large_numbers: FreeNumbers,
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "lengths are at most 1 GiB, offsets 16 KiB")]
@@ -111,11 +117,11 @@ fn short_word(bytes: &[u8]) -> u64 {
 impl Strings {
     /// Makes a column in which the first `len` slots have this value.
     pub(in crate::store) fn filled(value: &[u8], len: usize) -> Self {
-        let mut large = Directory::default();
+        let mut large = Longs::default();
         let cell = if value.len() <= INLINE {
             cell_of(value)
         } else {
-            large.set(0, Some(Arc::from(value)));
+            large.put(0, value);
             cell_to(value, 0, PINNED)
         };
         let cells = if value.is_empty() { Cells::default() } else { Cells::filled(cell, len) };
@@ -125,36 +131,69 @@ impl Strings {
             tail: NO_PAGE,
             tail_used: PAGE,
             dead: Cells::default(),
-            pages_end: 0,
-            free_pages: Arc::default(),
+            pages: FreeNumbers::default(),
             large,
-            large_end: 1,
-            free_large: Arc::default(),
+            large_numbers: FreeNumbers::from(1),
         }
     }
 
-    /// Borrows the value of a slot.
+    /// Borrows the value of a slot, or copies it if only a cache has it.
+    ///
+    /// # Errors
+    /// It can't be loaded, or the cell leads nowhere.
     #[inline]
-    pub(in crate::store) fn get(&self, slot: usize) -> &[u8] {
-        let cell = self.cells.get(slot);
+    pub(in crate::store) fn get(&self, slot: usize) -> Result<Cow<'_, [u8]>> {
+        let cell = self.cells.get(slot)?;
         let len = word_at(&cell, 0) as usize;
         if len <= INLINE {
             return self.cells.slice(slot, 4, len);
         }
-        let (number, offset) = (word_at(&cell, 8) as usize, word_at(&cell, 12));
+        self.get_outside(&cell)
+    }
+
+    /// Gives the value to which a cell leads.
+    #[inline]
+    fn get_outside(&self, cell: &Cell) -> Result<Cow<'_, [u8]>> {
+        let len = word_at(cell, 0) as usize;
+        let (number, offset) = (word_at(cell, 8), word_at(cell, 12));
         if offset >= PINNED {
-            self.large.get(number).map_or(&[], |value| value)
-        } else {
-            self.heap.slice(number, offset as usize + HEAD, len)
+            return match self.large.get(number)? {
+                value if value.len() != len => Err(leads_nowhere()),
+                Held::Here(value) => Ok(Cow::Borrowed(value)),
+                Held::Kept(value) => Ok(Cow::Owned(value.to_vec())),
+            };
+        }
+        let begin = (offset as usize).saturating_add(HEAD);
+        // Behind what is used of the tail the writer may be writing.
+        if number == self.tail && begin.saturating_add(len) > self.tail_used {
+            return Err(leads_nowhere());
+        }
+        self.heap.slice(number as usize, begin, len)
+    }
+
+    /// Borrows the value of a slot of a column of strings, or copies it if only a cache has it.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get); it came from an image and isn't UTF-8.
+    #[inline]
+    #[allow(unsafe_code, reason = "checking every string again would cost more than reading it")]
+    pub(in crate::store) fn get_str(&self, slot: usize) -> Result<Cow<'_, str>> {
+        match self.get(slot)? {
+            Cow::Borrowed(bytes) if !self.heap.has_base() => {
+                // SAFETY: invariant 5: columns of strings are given `&str` only, and nothing of this
+                // one came from an image.
+                Ok(Cow::Borrowed(unsafe { std::str::from_utf8_unchecked(bytes) }))
+            }
+            Cow::Borrowed(bytes) => {
+                std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|_| no_text())
+            }
+            Cow::Owned(bytes) => String::from_utf8(bytes).map(Cow::Owned).map_err(|_| no_text()),
         }
     }
 
-    /// Borrows the value of a slot of a column of strings.
-    #[inline]
-    #[allow(unsafe_code, reason = "checking every string again would cost more than reading it")]
-    pub(in crate::store) fn get_str(&self, slot: usize) -> &str {
-        // SAFETY: invariant 5: columns of strings are given `&str` only.
-        unsafe { std::str::from_utf8_unchecked(self.get(slot)) }
+    /// Tells whether the cell of a slot can be read again without loading anything.
+    pub(in crate::store) fn cells_stay(&self, slot: usize) -> Result<bool> {
+        self.cells.stays(slot)
     }
 
     /// Writes the value of a slot that has none (what its cell holds means nothing).
@@ -165,13 +204,13 @@ impl Strings {
         value: &[u8],
         fresh: bool,
         epoch: &Epoch,
-    ) {
+    ) -> Result<()> {
         if value.len() <= INLINE {
             // Apart from the other case, so that the cell stays in registers.
-            self.cells.set(slot, cell_of(value), fresh, epoch);
+            self.cells.set(slot, cell_of(value), fresh, epoch)
         } else {
-            let cell = self.store(slot, value, epoch);
-            self.cells.set(slot, cell, fresh, epoch);
+            let cell = self.store(slot, value, epoch)?;
+            self.cells.set(slot, cell, fresh, epoch)
         }
     }
 
@@ -182,7 +221,7 @@ impl Strings {
         values: impl Iterator<Item = &'v [u8]>,
         fresh: bool,
         epoch: &Epoch,
-    ) {
+    ) -> Result<()> {
         let mut cells = [0; SHORT_RUN * 16];
         let (mut begin, mut len) = (slot, 0);
         for (slot, value) in (slot..).zip(values) {
@@ -193,42 +232,44 @@ impl Strings {
             if value.len() > INLINE || len == cells.len() {
                 // Before a longer value is put away, which may move others: those that it moves are
                 // the ones to which their cells lead.
-                self.cells.write(begin, &cells[..len], fresh, epoch);
+                self.cells.write(begin, &cells[..len], fresh, epoch)?;
                 (begin, len) = (slot + 1, 0);
             }
             if value.len() > INLINE {
-                self.insert(slot, value, fresh, epoch);
+                self.insert(slot, value, fresh, epoch)?;
             }
         }
-        self.cells.write(begin, &cells[..len], fresh, epoch);
+        self.cells.write(begin, &cells[..len], fresh, epoch)
     }
 
     /// Makes a run of slots that have no values hold empty ones.
-    pub(in crate::store) fn zero(&mut self, slot: usize, len: usize, fresh: bool, epoch: &Epoch) {
-        self.cells.zero(slot, len, fresh, epoch);
+    pub(in crate::store) fn zero(
+        &mut self,
+        slot: usize,
+        len: usize,
+        fresh: bool,
+        epoch: &Epoch,
+    ) -> Result<()> {
+        self.cells.zero(slot, len, fresh, epoch)
     }
 
     /// Gives back what the value of a slot takes outside its cell.
     #[inline]
-    pub(in crate::store) fn clear(&mut self, slot: usize, epoch: &Epoch) {
-        let cell = self.cells.get(slot);
-        if word_at(&cell, 0) as usize > INLINE {
-            self.release(slot, cell, epoch);
-        }
+    pub(in crate::store) fn clear(&mut self, slot: usize, epoch: &Epoch) -> Result<()> {
+        let cell = self.cells.get(slot)?;
+        if word_at(&cell, 0) as usize > INLINE { self.release(slot, cell, epoch) } else { Ok(()) }
     }
 
-    fn release(&mut self, slot: usize, cell: Cell, epoch: &Epoch) {
-        self.cells.set(slot, [0; 16], false, epoch);
+    fn release(&mut self, slot: usize, cell: Cell, epoch: &Epoch) -> Result<()> {
+        self.cells.set(slot, [0; 16], false, epoch)?;
         let (number, offset) = (word_at(&cell, 8), word_at(&cell, 12));
         match offset {
-            PINNED => {}
+            PINNED => Ok(()),
             LARGE => {
-                self.large.set(number as usize, None);
-                Arc::make_mut(&mut self.free_large).push(number);
+                self.large.remove(number);
+                self.large_numbers.give(number, epoch)
             }
-            _ => {
-                self.bury(number, HEAD + word_at(&cell, 0) as usize, epoch);
-            }
+            _ => self.bury(number, HEAD + word_at(&cell, 0) as usize, epoch),
         }
     }
 
@@ -239,198 +280,153 @@ impl Strings {
         to: usize,
         fresh: bool,
         epoch: &Epoch,
-    ) {
-        let cell = self.cells.get(from);
+    ) -> Result<()> {
+        let cell = self.cells.get(from)?;
         let in_heap = word_at(&cell, 0) as usize > INLINE && word_at(&cell, 12) < PINNED;
         if in_heap {
-            let value = self.get(from).to_vec();
-            self.clear(from, epoch);
-            self.insert(to, &value, fresh, epoch);
+            let value = self.get_outside(&cell)?.into_owned();
+            self.clear(from, epoch)?;
+            self.insert(to, &value, fresh, epoch)
         } else {
-            self.cells.set(to, cell, fresh, epoch);
-            self.cells.set(from, [0; 16], false, epoch);
+            self.cells.set(to, cell, fresh, epoch)?;
+            self.cells.set(from, [0; 16], false, epoch)
         }
     }
 
     /// Puts a value outside its cell, and gives the cell.
-    fn store(&mut self, slot: usize, value: &[u8], epoch: &Epoch) -> Cell {
-        let few = self.large_end <= FEW && self.tail == NO_PAGE;
+    fn store(&mut self, slot: usize, value: &[u8], epoch: &Epoch) -> Result<Cell> {
+        let few = self.large_numbers.end() <= FEW && self.tail == NO_PAGE;
         if value.len() > LONGEST || few {
-            let number = take(&mut self.free_large, &mut self.large_end);
-            self.large.set(number as usize, Some(Arc::from(value)));
-            return cell_to(value, number, LARGE);
+            let number = self.large_numbers.take()?;
+            self.large.put(number, value);
+            return Ok(cell_to(value, number, LARGE));
         }
         let size = HEAD + value.len();
         // Beginning a page may move values from the last one into it.
         while size > PAGE - self.tail_used {
-            self.begin_page(epoch);
+            self.begin_page(epoch)?;
         }
         let (page, offset) = (self.tail as usize, self.tail_used);
-        self.heap.append(page, offset, &(slot as u64).to_le_bytes());
-        self.heap.append(page, offset + 8, &word(value.len()).to_le_bytes());
-        self.heap.append(page, offset + HEAD, value);
+        self.heap.append(page, offset, &(slot as u64).to_le_bytes(), epoch)?;
+        self.heap.append(page, offset + 8, &word(value.len()).to_le_bytes(), epoch)?;
+        self.heap.append(page, offset + HEAD, value, epoch)?;
         self.tail_used += size;
         if PAGE - self.tail_used >= HEAD {
-            self.heap.append(page, self.tail_used, &[0; HEAD]);
+            self.heap.append(page, self.tail_used, &[0; HEAD], epoch)?;
         }
-        cell_to(value, self.tail, word(offset))
+        Ok(cell_to(value, self.tail, word(offset)))
     }
 
-    fn begin_page(&mut self, epoch: &Epoch) {
+    fn begin_page(&mut self, epoch: &Epoch) -> Result<()> {
         let (full, unused) = (self.tail, PAGE - self.tail_used);
         if full != NO_PAGE && unused >= HEAD {
             // What a rolled back transaction put here would else be taken for an entry.
-            self.heap.append(full as usize, self.tail_used, &[0; HEAD]);
+            self.heap.append(full as usize, self.tail_used, &[0; HEAD], epoch)?;
         }
-        self.tail = take(&mut self.free_pages, &mut self.pages_end);
+        self.tail = self.pages.take()?;
         self.heap.add(self.tail as usize, epoch);
-        self.dead.set(self.tail as usize, [0; 4], false, epoch);
+        self.dead.set(self.tail as usize, [0; 4], false, epoch)?;
         self.tail_used = 0;
-        if full != NO_PAGE {
-            self.bury(full, unused, epoch);
-        }
+        if full == NO_PAGE { Ok(()) } else { self.bury(full, unused, epoch) }
     }
 
     /// Counts bytes of a page as dead.
-    fn bury(&mut self, number: u32, bytes: usize, epoch: &Epoch) {
+    fn bury(&mut self, number: u32, bytes: usize, epoch: &Epoch) -> Result<()> {
         let page = number as usize;
-        let dead = u32::from_le_bytes(self.dead.get(page)) + word(bytes);
-        self.dead.set(page, dead.to_le_bytes(), false, epoch);
-        self.rewrite_if_dead(number, epoch);
+        let dead = u32::from_le_bytes(self.dead.get(page)?).saturating_add(word(bytes));
+        self.dead.set(page, dead.to_le_bytes(), false, epoch)?;
+        self.rewrite_if_dead(number, epoch)
     }
 
     /// Moves what is alive in a page to the tail, if more than half of the page is dead.
-    fn rewrite_if_dead(&mut self, number: u32, epoch: &Epoch) {
+    fn rewrite_if_dead(&mut self, number: u32, epoch: &Epoch) -> Result<()> {
         let page = number as usize;
-        if number == self.tail || u32::from_le_bytes(self.dead.get(page)) as usize <= PAGE / 2 {
-            return;
+        if number == self.tail || u32::from_le_bytes(self.dead.get(page)?) as usize <= PAGE / 2 {
+            return Ok(());
         }
-        let bytes = self.heap.slice(page, 0, PAGE).to_vec();
+        let bytes = self.heap.slice(page, 0, PAGE)?.into_owned();
         self.heap.remove(page);
         let mut at = 0;
         while let Some(entry) = bytes.get(at..).filter(|rest| rest.len() >= HEAD) {
             let len = word_at(entry, 8) as usize;
-            let (Some(slot), Some(value)) = (entry.first_chunk(), entry.get(HEAD..HEAD + len))
-            else {
+            let value = entry.get(HEAD..).and_then(|rest| rest.get(..len));
+            // Short values stand in their cells: here one means the end.
+            let (Some(slot), Some(value), true) = (entry.first_chunk(), value, len > INLINE) else {
                 break;
             };
-            if len == 0 {
-                break;
-            }
             let slot = crate::store::pages::cells::place(u64::from_le_bytes(*slot));
-            if self.cells.get(slot) == cell_to(value, number, word(at)) {
-                let cell = self.store(slot, value, epoch);
-                self.cells.set(slot, cell, false, epoch);
+            if self.cells.get(slot)? == cell_to(value, number, word(at)) {
+                let cell = self.store(slot, value, epoch)?;
+                self.cells.set(slot, cell, false, epoch)?;
             }
             at += HEAD + len;
         }
-        Arc::make_mut(&mut self.free_pages).push(number);
+        self.pages.give(number, epoch)
+    }
+
+    /// Hands the column over to be saved; `blanks` says which cells no view leads to.
+    pub(in crate::store) fn save(&self, out: &mut Saver, blanks: &Blanks) {
+        out.number(u64::from(self.tail));
+        out.count(self.tail_used);
+        self.cells.save(out, blanks);
+        self.heap.save(out, (self.tail as usize, self.tail_used));
+        self.dead.save(out, &Blanks::NONE);
+        self.pages.save(out);
+        self.large.save(out);
+        self.large_numbers.save(out);
+    }
+
+    /// Loads what `save` wrote.
+    pub(in crate::store) fn load(input: &mut Loader<'_>) -> Result<Self> {
+        let strings = Self {
+            tail: input.word()?,
+            tail_used: input.count()?,
+            cells: Cells::load(input)?,
+            heap: Heap::load(input)?,
+            dead: Cells::load(input)?,
+            pages: FreeNumbers::load(input)?,
+            large: Longs::load(input)?,
+            large_numbers: FreeNumbers::load(input)?,
+        };
+        let (pages, larges) = (strings.pages.end(), strings.large_numbers.end());
+        let has_tail = strings.tail < pages && strings.tail_used <= PAGE;
+        let has_none = strings.tail == NO_PAGE && strings.tail_used == PAGE;
+        if (has_tail || has_none) && pages <= MOST && (1..=MOST).contains(&larges) {
+            return Ok(strings);
+        }
+        Err(Error::corrupt(format!(
+            "a column can't have {pages} pages and {larges} long values, and end in page {}",
+            strings.tail
+        )))
+    }
+
+    /// Goes on from the base that was stored.
+    pub(in crate::store) fn rebase(&mut self, saved: &Saved) {
+        self.cells.rebase(saved);
+        self.heap.rebase(saved);
+        self.dead.rebase(saved);
+        self.pages.rebase(saved);
+        self.large.rebase(saved);
+        self.large_numbers.rebase(saved);
     }
 
     /// Tells how much memory it takes, in bytes.
     pub(in crate::store) fn memory(&self) -> usize {
-        let large = self.large.memory(|value| value.len());
-        self.cells.memory() + self.heap.memory() + self.dead.memory() + large
+        let numbers = self.pages.memory() + self.large_numbers.memory();
+        let outside = self.heap.memory() + self.large.memory() + self.dead.memory();
+        self.cells.memory() + outside + numbers
     }
 }
 
-/// Takes a number from a list of free ones, or else a new one.
-fn take(free: &mut Arc<Vec<u32>>, end: &mut u32) -> u32 {
-    if free.is_empty() {
-        *end += 1;
-        return *end - 1;
-    }
-    Arc::make_mut(free).pop().expect("the list isn't empty")
+#[cold]
+fn leads_nowhere() -> Error {
+    Error::corrupt("a string leads to no place: the image was written like this; delete it")
+}
+
+#[cold]
+fn no_text() -> Error {
+    Error::corrupt("a string is not UTF-8: the image was written like this; delete it")
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn value(slot: usize, round: usize) -> Vec<u8> {
-        let len = match (slot + round) % 7 {
-            0 => 0,
-            1 => 12,
-            2 => 13,
-            3 => 500,
-            4 => LONGEST,
-            5 => LONGEST + 1,
-            _ => 100,
-        };
-        (0..len).map(|i| b'a' + u8::try_from((i + slot * 3 + round) % 26).unwrap()).collect()
-    }
-
-    fn replace(strings: &mut Strings, slot: usize, value: &[u8], epoch: &Epoch) {
-        strings.clear(slot, epoch);
-        strings.insert(slot, value, false, epoch);
-    }
-
-    #[test]
-    fn values_of_all_lengths_survive_rewriting() {
-        let mut epoch = Epoch::first();
-        let mut strings = Strings::filled(b"", 0);
-        let count = 300;
-        for slot in 0..count {
-            strings.insert(slot, &value(slot, 0), true, &epoch);
-        }
-        let mut kept = Vec::new();
-        for round in 1..12 {
-            epoch.advance();
-            kept.push(strings.clone());
-            (0..count).for_each(|s| replace(&mut strings, s, &value(s, round), &epoch));
-        }
-        kept.push(strings.clone());
-        for (round, kept) in kept.iter().enumerate() {
-            (0..count).for_each(|s| assert_eq!(kept.get(s), value(s, round), "{s} in {round}"));
-        }
-        let live: usize = (0..count).map(|slot| value(slot, 11).len() + HEAD).sum();
-        assert!(strings.memory() < live * 3 + 10 * PAGE, "{} for {live}", strings.memory());
-        (0..count).for_each(|slot| strings.clear(slot, &epoch));
-        assert!(strings.memory() < 10 * PAGE);
-    }
-
-    #[test]
-    fn a_rolled_back_append_is_never_seen() {
-        let mut epoch = Epoch::first();
-        let mut strings = Strings::filled(b"a long default value", 2);
-        strings.insert(2, &[b'x'; 40], true, &epoch);
-        let published = strings.clone();
-        epoch.advance();
-        strings.insert(3, &[b'y'; 60], true, &epoch);
-        strings = published.clone();
-        epoch.advance();
-        strings.insert(3, &[b'z'; 20], true, &epoch);
-        assert_eq!((strings.get(2), strings.get(3)), (&[b'x'; 40][..], &[b'z'; 20][..]));
-        assert_eq!(
-            (published.get(2), strings.get_str(1)),
-            (&[b'x'; 40][..], "a long default value")
-        );
-        replace(&mut strings, 1, b"other", &epoch);
-        strings.move_cell(2, 7, true, &epoch);
-        assert_eq!((strings.get(0), strings.get(1)), (&b"a long default value"[..], &b"other"[..]));
-        assert_eq!((strings.get(7), strings.get(2)), (&[b'x'; 40][..], &b""[..]));
-    }
-
-    #[test]
-    fn what_was_rolled_back_behind_a_full_page_is_not_moved() {
-        let mut epoch = Epoch::first();
-        let mut strings = Strings::filled(b"", 0);
-        // Behind the cells that are copied whole with each transaction.
-        let (first, count) = (100, 130);
-        (first..count).for_each(|slot| strings.insert(slot, &[b'x'; 600], true, &epoch));
-        assert!((100..LONGEST).contains(&(PAGE - strings.tail_used)), "{}", strings.tail_used);
-        let published = strings.clone();
-        epoch.advance();
-        strings.insert(count, &[b'y'; 60], true, &epoch);
-        strings = published.clone();
-        epoch.advance();
-        let left = strings.cells.get(count);
-        strings.insert(count + 1, &[b'z'; LONGEST], true, &epoch); // begins another page
-        (first..count).for_each(|slot| strings.clear(slot, &epoch));
-        assert_eq!(strings.cells.get(count), left);
-        assert_eq!(
-            (strings.get(count + 1), published.get(first)),
-            (&[b'z'; LONGEST][..], &[b'x'; 600][..])
-        );
-    }
-}
+mod tests;

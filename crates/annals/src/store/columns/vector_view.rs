@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use annals_schema::{FieldNumber, RowId, ValueRef};
+use annals_schema::{FieldNumber, RowId};
 
 use crate::store::columns::column::Column;
+use crate::store::columns::fetched::Fetched;
 use crate::store::columns::primitive::{Primitive, from_cells};
 use crate::store::pages::cells::place;
 use crate::store::view::{TableView, no_row};
@@ -17,6 +18,14 @@ pub struct VectorView<'a> {
     column: &'a Column,
     first: u64,
     count: u64,
+}
+
+/// Ends behind the first error.
+fn until_error<T>(items: impl Iterator<Item = Result<T>>) -> impl Iterator<Item = Result<T>> {
+    items.scan(false, |failed, item| {
+        let goes_on = !std::mem::replace(failed, item.is_err());
+        goes_on.then_some(item)
+    })
 }
 
 impl<'a> TableView<'a> {
@@ -34,7 +43,7 @@ impl<'a> TableView<'a> {
                 format!("table `{name}` has no field number {}", field.0),
             )
         })?;
-        if let Some(missing) = self.data.first_missing(first.0, count) {
+        if let Some(missing) = self.data.first_missing(first.0, count)? {
             return Err(no_row(self.view, self.number, RowId(missing)));
         }
         Ok(VectorView { table: *self, column, first: first.0, count })
@@ -54,19 +63,34 @@ impl<'a> VectorView<'a> {
         self.count == 0
     }
 
-    /// Gives all values, of whatever type, one by one.
-    pub fn values(&self) -> impl Iterator<Item = ValueRef<'a>> + use<'a> {
+    /// Gives all values, of whatever type, one by one; an error is the last item.
+    ///
+    /// # Errors
+    /// A value can't be loaded.
+    pub fn values(&self) -> impl Iterator<Item = Result<Fetched<'a>>> + use<'a> {
         let column = self.column;
-        let slots = self.table.data.runs(self.first, self.count);
-        slots.flat_map(|(slot, len)| slot..slot + place(len)).map(|slot| column.get(slot))
+        let mut runs = self.table.data.runs(self.first, self.count);
+        let mut slots = 0..0;
+        until_error(std::iter::from_fn(move || {
+            if slots.is_empty() {
+                match runs.next()? {
+                    Ok((slot, len)) => slots = slot..slot + place(len),
+                    Err(error) => return Some(Err(error)),
+                }
+            }
+            slots.next().map(|slot| column.get(slot))
+        }))
     }
 
     /// Gives the values as slices: one for each page, borrowed where the machine has the order of
-    /// bytes that pages have.
+    /// bytes that pages have, and the view has the page in memory. An error is the last item.
     ///
     /// # Errors
-    /// `Invalid`: the field is of another type, or one of the values is null.
-    pub fn chunks<T: Primitive>(&self) -> Result<impl Iterator<Item = Cow<'a, [T]>> + use<'a, T>> {
+    /// `Invalid`: the field is of another type, or one of the values is null. An item is an error if
+    /// its page can't be loaded.
+    pub fn chunks<T: Primitive>(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<Cow<'a, [T]>>> + use<'a, T>> {
         let column = self.column;
         if !T::fits(column.ty()) {
             return Err(self.unfit(std::any::type_name::<T>()));
@@ -74,16 +98,20 @@ impl<'a> VectorView<'a> {
         self.check_no_null()?;
         let mut runs = self.table.data.runs(self.first, self.count);
         let mut run = (0, 0);
-        Ok(std::iter::from_fn(move || {
+        let mut next = move || -> Result<Option<Cow<'a, [T]>>> {
             if run.1 == 0 {
-                let (slot, len) = runs.next()?;
+                let Some((slot, len)) = runs.next().transpose()? else { return Ok(None) };
                 run = (slot, place(len));
             }
-            let cells = column.run(run.0, run.1);
+            let cells = column.run(run.0, run.1)?;
             let len = cells.len() / size_of::<T>();
             run = (run.0 + len, run.1 - len);
-            Some(from_cells(cells))
-        }))
+            Ok(Some(match cells {
+                Cow::Borrowed(cells) => from_cells(cells),
+                Cow::Owned(cells) => Cow::Owned(from_cells(&cells).into_owned()),
+            }))
+        };
+        Ok(until_error(std::iter::from_fn(move || next().transpose())))
     }
 
     /// Copies the values to a slice.
@@ -97,6 +125,7 @@ impl<'a> VectorView<'a> {
         }
         let mut rest = out;
         for chunk in self.chunks::<T>()? {
+            let chunk = chunk?;
             let (here, behind) = rest.split_at_mut(chunk.len());
             here.copy_from_slice(&chunk);
             rest = behind;
@@ -110,27 +139,35 @@ impl<'a> VectorView<'a> {
     /// As [`chunks`](Self::chunks).
     pub fn to_vec<T: Primitive>(&self) -> Result<Vec<T>> {
         let mut values = Vec::with_capacity(place(self.count));
-        self.chunks::<T>()?.for_each(|chunk| values.extend_from_slice(&chunk));
+        for chunk in self.chunks::<T>()? {
+            values.extend_from_slice(&chunk?);
+        }
         Ok(values)
     }
 
-    /// Gives strings.
+    /// Gives strings: borrowed, if the view has them in memory. An error is the last item.
     ///
     /// # Errors
-    /// `Invalid`: the field is of another type, or one of the values is null.
-    pub fn strings(&self) -> Result<impl Iterator<Item = &'a str> + use<'a>> {
+    /// `Invalid`: the field is of another type, or one of the values is null. An item is an error if
+    /// it can't be loaded.
+    pub fn strings(&self) -> Result<impl Iterator<Item = Result<Cow<'a, str>>> + use<'a>> {
         if self.column.ty() != annals_schema::Type::String {
             return Err(self.unfit("strings"));
         }
         self.check_no_null()?;
-        Ok(self.values().map(|value| if let ValueRef::String(text) = value { text } else { "" }))
+        Ok(self.values().map(|value| Ok(value?.into_text().unwrap_or_default())))
     }
 
     fn check_no_null(&self) -> Result<()> {
         let column = self.column;
-        let mut runs = self.table.data.runs(self.first, self.count);
-        if column.is_nullable() && runs.any(|(slot, len)| column.has_null(slot, place(len))) {
-            return Err(self.unfit("values without null"));
+        if !column.is_nullable() {
+            return Ok(());
+        }
+        for run in self.table.data.runs(self.first, self.count) {
+            let (slot, len) = run?;
+            if column.has_null(slot, place(len))? {
+                return Err(self.unfit("values without null"));
+            }
         }
         Ok(())
     }
@@ -149,3 +186,6 @@ impl<'a> VectorView<'a> {
         ))
     }
 }
+
+#[cfg(test)]
+mod tests;

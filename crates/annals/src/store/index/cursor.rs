@@ -7,7 +7,7 @@ use annals_schema::{RowId, ValueRef};
 use crate::Result;
 use crate::store::btree::Cursor;
 use crate::store::index::key;
-use crate::store::index::lookup::IndexView;
+use crate::store::index::lookup::{IndexView, id_in};
 use crate::store::row::Row;
 
 /// A gap between two rows in the order of an index, or at an end.
@@ -39,7 +39,7 @@ use crate::store::row::Row;
 /// let now = db.read();
 /// let mut cities = now.index(IndexNumber(0))?.cursor();
 /// cities.seek(&[ValueRef::String("M")])?; // between Lyon and Nantes
-/// assert_eq!(cities.rank(), 2);
+/// assert_eq!(cities.rank()?, 2);
 /// let nantes = cities.next().unwrap()?;
 /// assert_eq!(nantes.read::<&str>(FieldNumber(0)), "Nantes");
 /// assert_eq!(cities.prev().unwrap()?.id(), nantes.id());
@@ -55,7 +55,7 @@ pub struct IndexCursor<'a> {
 
 impl fmt::Debug for IndexCursor<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IndexCursor").field("rank", &self.rank()).finish_non_exhaustive()
+        f.debug_struct("IndexCursor").field("rank", &self.rank().ok()).finish_non_exhaustive()
     }
 }
 
@@ -69,20 +69,20 @@ impl<'a> IndexView<'a> {
     /// Counts the rows that are before all those whose first fields equal these values, or would be.
     ///
     /// # Errors
-    /// The values don't fit the index.
+    /// The values don't fit the index; it can't be loaded.
     pub fn rank(&self, values: &[ValueRef<'_>]) -> Result<u64> {
         let mut cursor = self.cursor();
         cursor.seek(values)?;
-        Ok(cursor.rank())
+        cursor.rank()
     }
 
     /// Gives the row that has `rank` rows before it; `None` if there are no more than these.
     ///
     /// # Errors
-    /// The row can't be loaded.
+    /// The index or the row can't be loaded.
     pub fn nth(&self, rank: u64) -> Result<Option<Row<'a>>> {
         let mut cursor = self.cursor();
-        cursor.seek_rank(rank);
+        cursor.seek_rank(rank)?;
         cursor.next().transpose()
     }
 }
@@ -97,84 +97,86 @@ impl<'a> IndexCursor<'a> {
     /// Goes before the first row whose first fields aren't less than these values.
     ///
     /// # Errors
-    /// The values don't fit the index; the gap stays where it was.
+    /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
     pub fn seek(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
         let key = self.index.encode(values)?;
-        self.cursor.seek(Some(&key));
-        Ok(())
+        self.cursor.seek(Some(&key))
     }
 
     /// Goes behind the last row whose first fields aren't greater than these values.
     ///
     /// # Errors
-    /// The values don't fit the index; the gap stays where it was.
+    /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
     pub fn seek_behind(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
         let key = self.index.encode(values)?;
-        self.cursor.seek(key::successor(key).as_deref());
-        Ok(())
+        self.cursor.seek(key::successor(key).as_deref())
     }
 
     /// Goes before a row, wherever the index has it: so a walk goes on where another ended, among
     /// rows with equal keys too.
     ///
     /// # Errors
-    /// There is no such row; the gap stays where it was.
+    /// There is no such row, or it or the index can't be loaded; the gap stays where it was.
     pub fn seek_row(&mut self, id: RowId) -> Result<()> {
         let slot = self.index.table.get(id)?.slot;
         let (table, mut key) = (self.index.table.data, Vec::new());
-        self.index.data.key(table, |field| table.value(field, slot), &mut key);
+        self.index.data.key(table, |field| table.value(field, slot), &mut key)?;
         key::encode_id(&mut key, id);
-        self.cursor.seek(Some(&key));
-        Ok(())
+        self.cursor.seek(Some(&key))
     }
 
     /// Goes behind the first `rank` rows; behind the last one if there are fewer.
-    pub fn seek_rank(&mut self, rank: u64) {
-        self.cursor.seek_rank(rank);
+    ///
+    /// # Errors
+    /// The index can't be loaded; the gap stays where it was.
+    pub fn seek_rank(&mut self, rank: u64) -> Result<()> {
+        self.cursor.seek_rank(rank)
     }
 
     /// Goes before the first row.
-    pub fn seek_first(&mut self) {
-        self.cursor.seek_rank(0);
+    pub const fn seek_first(&mut self) {
+        self.cursor.seek_first();
     }
 
     /// Goes behind the last row.
-    pub fn seek_last(&mut self) {
-        self.cursor.seek(None);
+    pub const fn seek_last(&mut self) {
+        self.cursor.seek_last();
     }
 
     /// Counts the rows before the gap, without visiting them.
-    #[must_use]
-    pub fn rank(&self) -> u64 {
+    ///
+    /// # Errors
+    /// The index can't be loaded.
+    pub fn rank(&self) -> Result<u64> {
         self.cursor.rank()
     }
 
     /// Gives the row behind the gap, and goes behind it. An error is that the row can't be loaded.
     #[expect(clippy::should_implement_trait, reason = "a cursor goes both ways, and never ends")]
     pub fn next(&mut self) -> Option<Result<Row<'a>>> {
-        let entry = self.cursor.next();
-        self.row(entry)
+        let id = self.cursor.next(id_in);
+        self.row(id)
     }
 
     /// Gives the row before the gap, and goes before it. An error is that the row can't be loaded.
     pub fn prev(&mut self) -> Option<Result<Row<'a>>> {
-        let entry = self.cursor.prev();
-        self.row(entry)
+        let id = self.cursor.prev(id_in);
+        self.row(id)
     }
 
     /// Gives the row behind the gap. An error is that the row can't be loaded.
     #[must_use]
     pub fn peek_next(&self) -> Option<Result<Row<'a>>> {
-        self.row(self.cursor.peek_next())
+        self.row(self.cursor.peek_next(id_in))
     }
 
     /// Gives the row before the gap. An error is that the row can't be loaded.
     #[must_use]
     pub fn peek_prev(&self) -> Option<Result<Row<'a>>> {
-        self.row(self.cursor.peek_prev())
+        self.row(self.cursor.peek_prev(id_in))
     }
 
-    fn row(&self, entry: Option<&[u8]>) -> Option<Result<Row<'a>>> {
-        entry.map(|entry| self.index.table.get(key::id_of(entry)))
+    fn row(&self, id: Result<Option<RowId>>) -> Option<Result<Row<'a>>> {
+        id.and_then(|id| id.map(|id| self.index.table.get(id)).transpose()).transpose()
     }
 }

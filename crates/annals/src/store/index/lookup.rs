@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use annals_schema::ValueRef;
+use annals_schema::{RowId, ValueRef};
 
 use crate::store::btree::Range;
 use crate::store::columns::column::Column;
@@ -161,20 +161,22 @@ impl<'a> IndexView<'a> {
 
     #[expect(clippy::needless_pass_by_value, reason = "the keys were made for this")]
     fn between(&self, low: Vec<u8>, high: Option<Vec<u8>>) -> IndexRows<'a> {
-        let entries = self.data.tree.range(&low, high.as_deref());
-        IndexRows { index: *self, entries, error: None }
+        match self.data.tree.range(&low, high.as_deref()) {
+            Ok(entries) => IndexRows { index: *self, entries, error: None },
+            Err(error) => self.failed(error),
+        }
     }
 
     fn failed(&self, error: Error) -> IndexRows<'a> {
-        let entries = self.data.tree.range(&[0], Some(&[]));
-        IndexRows { index: *self, entries, error: Some(error) }
+        IndexRows { index: *self, entries: self.data.tree.nothing(), error: Some(error) }
     }
 }
 
 /// Rows in the order of an index, from both ends.
 ///
 /// `count`, `nth`, `skip` and `last` visit no rows but those that they give, and take logarithmic
-/// time. Values that don't fit the index are one error instead of rows.
+/// time. Values that don't fit the index are one error instead of rows; what can't be loaded is one
+/// error, and the end.
 #[derive(Debug)]
 pub struct IndexRows<'a> {
     index: IndexView<'a>,
@@ -186,17 +188,26 @@ impl<'a> IndexRows<'a> {
     /// Counts the rows that neither end has given, without visiting them.
     ///
     /// # Errors
-    /// The values that were looked for don't fit the index, unless that was said already.
+    /// The values that were looked for don't fit the index, unless that was said already; the index
+    /// can't be loaded.
     pub fn left(&mut self) -> Result<u64> {
-        self.error.take().map_or_else(|| Ok(self.entries.left()), Err)
+        self.error.take().map_or_else(|| self.entries.left(), Err)
     }
 
-    fn row(&mut self, entry: Option<(&[u8], &[u8])>) -> Option<Result<Row<'a>>> {
-        match entry {
-            Some((entry, _)) => Some(self.index.table.get(key::id_of(entry))),
-            None => self.error.take().map(Err),
+    #[inline]
+    fn row(&mut self, id: Result<Option<RowId>>) -> Option<Result<Row<'a>>> {
+        match id {
+            Ok(Some(id)) => Some(self.index.table.get(id)),
+            Ok(None) => self.error.take().map(Err),
+            Err(error) => Some(Err(error)),
         }
     }
+}
+
+/// Gives the row of an entry.
+#[inline]
+pub(in crate::store) fn id_in(entry: &[u8], _: &[u8]) -> RowId {
+    key::id_of(entry)
 }
 
 impl<'a> Iterator for IndexRows<'a> {
@@ -204,8 +215,8 @@ impl<'a> Iterator for IndexRows<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let entry = self.entries.next();
-        self.row(entry)
+        let id = self.entries.next_with(id_in);
+        self.row(id)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -213,14 +224,15 @@ impl<'a> Iterator for IndexRows<'a> {
         if self.error.is_some() { (1, Some(1)) } else { self.entries.size_hint() }
     }
 
-    fn count(self) -> usize {
-        if self.error.is_some() { 1 } else { self.entries.count() }
+    /// An error counts as one row.
+    fn count(mut self) -> usize {
+        self.left().map_or(1, |left| usize::try_from(left).unwrap_or(usize::MAX))
     }
 
     /// An error isn't skipped.
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
-        let entry = self.entries.nth(n);
-        self.row(entry)
+        let id = self.entries.nth_with(n, id_in);
+        self.row(id)
     }
 
     fn last(mut self) -> Option<Self::Item> {
@@ -231,13 +243,13 @@ impl<'a> Iterator for IndexRows<'a> {
 impl DoubleEndedIterator for IndexRows<'_> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
-        let entry = self.entries.next_back();
-        self.row(entry)
+        let id = self.entries.next_back_with(id_in);
+        self.row(id)
     }
 
     /// An error isn't skipped.
     fn nth_back(&mut self, n: usize) -> Option<Self::Item> {
-        let entry = self.entries.nth_back(n);
-        self.row(entry)
+        let id = self.entries.nth_back_with(n, id_in);
+        self.row(id)
     }
 }

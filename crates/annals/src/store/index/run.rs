@@ -32,13 +32,14 @@ impl Entries {
         table: &Table,
         (id, count): (u64, u64),
         key: &mut Vec<u8>,
-    ) {
+    ) -> Result<()> {
         self.bytes.clear();
         self.all.clear();
         let mut id = id;
-        for (slot, len) in table.runs(id, count) {
+        for run in table.runs(id, count) {
+            let (slot, len) = run?;
             for slot in slot..slot + place(len) {
-                let counts = index.key(table, |field| table.value(field, slot), key);
+                let counts = index.key(table, |field| table.value(field, slot), key)?;
                 key::encode_id(key, RowId(id));
                 let begin = self.bytes.len();
                 self.bytes.extend_from_slice(key);
@@ -48,6 +49,7 @@ impl Entries {
         }
         let bytes = &self.bytes;
         self.all.sort_unstable_by(|a, b| bytes.get(a.0..a.1).cmp(&bytes.get(b.0..b.1)));
+        Ok(())
     }
 
     /// Gives the entries in order, each with whether no other row may have its key.
@@ -73,22 +75,22 @@ impl Store {
         (id, count): (u64, u64),
         field: Option<usize>,
         watch: bool,
-    ) {
+    ) -> Result<()> {
         let mut entries = Entries::default();
         let Self { working, suspects, suspect_indexes, epoch, key, .. } = self;
         let View { tables, indexes, .. } = working;
-        let Some(table) = tables.get(at) else { return };
+        let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
             let Some(index) = concerned(indexes.get_mut(number), field) else { continue };
             let mut watched = watch && index.unique && !suspect_indexes.contains(&number);
             let mut noted = 0;
             for first in (id..id + count).step_by(place(SORTED)) {
-                entries.fill(index, table, (first, SORTED.min(id + count - first)), key);
+                entries.fill(index, table, (first, SORTED.min(id + count - first)), key)?;
                 let index = index.make_mut();
                 let mut last: &[u8] = &[];
                 for (entry, counts) in entries.iter() {
                     let key = key_of(entry);
-                    if watched && counts && (key == key_of(last) || index.holder(key).is_some()) {
+                    if watched && counts && (key == key_of(last) || index.holder(key)?.is_some()) {
                         let known =
                             suspects.last().is_some_and(|(n, k)| (*n, &**k) == (number, key));
                         if !known {
@@ -97,7 +99,7 @@ impl Store {
                         }
                     }
                     last = entry;
-                    index.tree.insert(entry, &[], epoch);
+                    index.tree.insert(entry, &[], epoch)?;
                 }
                 if noted > SUSPECTS && noted as u64 * 16 > index.tree.len() {
                     suspects.retain(|(suspect, _)| *suspect != number);
@@ -106,6 +108,7 @@ impl Store {
                 }
             }
         }
+        Ok(())
     }
 
     /// Removes the entries of rows from the indexes of their table, or from those on one field.
@@ -114,42 +117,45 @@ impl Store {
         at: usize,
         (id, count): (u64, u64),
         field: Option<usize>,
-    ) {
+    ) -> Result<()> {
         let mut entries = Entries::default();
         let Self { working, epoch, key, .. } = self;
         let View { tables, indexes, .. } = working;
-        let Some(table) = tables.get(at) else { return };
+        let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
             let Some(index) = concerned(indexes.get_mut(number), field) else { continue };
             for first in (id..id + count).step_by(place(SORTED)) {
-                entries.fill(index, table, (first, SORTED.min(id + count - first)), key);
+                entries.fill(index, table, (first, SORTED.min(id + count - first)), key)?;
                 let index = index.make_mut();
                 for (entry, _) in entries.iter() {
-                    let was_there = index.tree.remove(entry, epoch);
-                    debug_assert!(was_there, "each row has an entry");
+                    index.remove_entry(entry, epoch)?;
                 }
             }
         }
+        Ok(())
     }
 
     /// Fails if any two rows have the same key in a unique index. Walks over it.
     pub(in crate::store) fn check_whole_index(&self, number: usize) -> Result<()> {
         let Some(index) = self.working.indexes.get(number) else { return Ok(()) };
         let Some(table) = self.working.tables.get(index.table) else { return Ok(()) };
-        let mut last: Option<&[u8]> = None;
         let mut key = Vec::new();
-        for (entry, _) in index.tree.range(&[], None) {
-            if let Some(before) = last.filter(|last| key_of(last) == key_of(entry)) {
-                let (a, b) = (key::id_of(before), key::id_of(entry));
-                let slot = table.rows.find(b.0);
-                let counts = slot.is_some_and(|slot| {
-                    index.key(table, |field| table.value(field, slot), &mut key)
-                });
-                if counts {
-                    return Err(same_key(&self.working, number, a, b));
-                }
+        let mut last: Vec<u8> = Vec::new();
+        let mut entries = index.tree.range(&[], None)?;
+        let mut next = |entry: &[u8], _: &[u8]| {
+            // Every entry ends with an id, so that none is empty but the one before the first.
+            let is_second = !last.is_empty() && key_of(&last) == key_of(entry);
+            let pair = is_second.then(|| (key::id_of(&last), key::id_of(entry)));
+            last.clear();
+            last.extend_from_slice(entry);
+            pair
+        };
+        while let Some(pair) = entries.next_with(&mut next)? {
+            let Some((a, b)) = pair else { continue };
+            let Some(slot) = table.rows.find(b.0)? else { continue };
+            if index.key(table, |field| table.value(field, slot), &mut key)? {
+                return Err(same_key(&self.working, number, a, b));
             }
-            last = Some(entry);
         }
         Ok(())
     }

@@ -94,6 +94,21 @@ impl<T: Clone> Directory<T> {
         }
     }
 
+    /// Visits everything that is there, in the order of the places.
+    pub(in crate::store) fn each(&self, visit: &mut impl FnMut(usize, &T)) {
+        if let Some(root) = &self.root {
+            root.each(self.height, 0, visit);
+        }
+    }
+
+    /// Keeps what `keep` wants, and takes away the rest. Copies no node of which all is kept.
+    pub(in crate::store) fn retain(&mut self, keep: impl Fn(usize, &T) -> bool) {
+        let height = self.height;
+        if self.root.as_mut().is_some_and(|root| Node::retain(root, height, 0, &keep)) {
+            *self = Self::default();
+        }
+    }
+
     /// Adds up the memory of the nodes, and of the items as `size` tells it, in bytes. Walks all.
     pub(in crate::store) fn memory(&self, size: impl Fn(&T) -> usize) -> usize {
         self.root.as_ref().map_or(0, |root| root.memory(&size))
@@ -106,6 +121,53 @@ impl<T: Clone> Node<T> {
             Self::Leaf(std::array::from_fn(|_| None))
         } else {
             Self::Inner(std::array::from_fn(|_| None))
+        }
+    }
+
+    fn each(&self, height: u32, base: usize, visit: &mut impl FnMut(usize, &T)) {
+        match self {
+            Self::Leaf(items) => {
+                let there = (base..).zip(items).filter_map(|(at, item)| Some((at, item.as_ref()?)));
+                there.for_each(|(at, item)| visit(at, item));
+            }
+            Self::Inner(children) => {
+                for (place, child) in children.iter().enumerate() {
+                    if let Some(child) = child {
+                        child.each(height - 1, base | place << (BITS * height), visit);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Keeps some of what is below a node; tells whether nothing is left.
+    fn retain(
+        node: &mut Arc<Self>,
+        height: u32,
+        base: usize,
+        keep: &impl Fn(usize, &T) -> bool,
+    ) -> bool {
+        let mut goes = false;
+        node.each(height, base, &mut |at, item| goes |= !keep(at, item));
+        if !goes {
+            return false;
+        }
+        match Arc::make_mut(node) {
+            Self::Leaf(items) => {
+                for (at, item) in (base..).zip(items.iter_mut()) {
+                    *item = item.take().filter(|item| keep(at, item));
+                }
+                items.iter().all(Option::is_none)
+            }
+            Self::Inner(children) => {
+                for (place, child) in children.iter_mut().enumerate() {
+                    let base = base | place << (BITS * height);
+                    if child.as_mut().is_some_and(|c| Self::retain(c, height - 1, base, keep)) {
+                        *child = None;
+                    }
+                }
+                children.iter().all(Option::is_none)
+            }
         }
     }
 

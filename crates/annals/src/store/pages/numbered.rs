@@ -21,6 +21,11 @@ impl<T: Clone> Numbered<T> {
         self.0.push(Some(NoWeak::new(item)));
     }
 
+    /// Leaves out a number: what had it was dropped.
+    pub(in crate::store) fn skip(&mut self) {
+        self.0.push(None);
+    }
+
     /// Takes the last number back.
     pub(in crate::store) fn pop(&mut self) {
         self.0.pop();

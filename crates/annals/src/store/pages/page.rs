@@ -20,16 +20,22 @@
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ptr::{addr_of_mut, copy_nonoverlapping, write_bytes};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use crate::image::{Source, Stored};
 use crate::store::pages::reserve::Reserve;
+use crate::{Error, Result};
 
 /// The size of a page, in bytes.
 pub(in crate::store) const PAGE: usize = 16 * 1024;
 
 /// The tag of pages that stand in many places at once and are never written.
 const SHARED: u64 = u64::MAX;
+/// The tag of the page that stands where one of an image was taken away: shared, and all zeros.
+const GONE: u64 = u64::MAX - 1;
+/// The tag of pages that were loaded from an image, which no transaction made.
+const LOADED: u64 = 0;
 
 /// The right to write, and the tag of the pages that the current transaction makes (invariant 1).
 #[derive(Debug)]
@@ -92,6 +98,29 @@ impl Page {
         page
     }
 
+    /// Loads a page from an image; behind what is stored of it are zeros.
+    pub(in crate::store) fn stored(stored: &Stored, source: &dyn Source) -> Result<Arc<Self>> {
+        let mut page = Self::tagged(LOADED);
+        let bytes = Arc::get_mut(&mut page).expect("nobody else has the new page").bytes.get_mut();
+        let len = usize::try_from(stored.len).unwrap_or(usize::MAX);
+        let bytes = bytes.get_mut(..len).ok_or_else(|| {
+            Error::corrupt(format!("a page of {} bytes in the image is too long", stored.len))
+        })?;
+        source.read(stored, bytes)?;
+        Ok(page)
+    }
+
+    /// Gives the page that stands where one of an image was taken away.
+    pub(in crate::store) fn gone() -> Arc<Self> {
+        static PAGE: OnceLock<Arc<Page>> = OnceLock::new();
+        Arc::clone(PAGE.get_or_init(|| Self::tagged(GONE)))
+    }
+
+    /// Tells whether it is that page.
+    pub(in crate::store) const fn is_gone(&self) -> bool {
+        self.epoch == GONE
+    }
+
     fn tagged(epoch: u64) -> Arc<Self> {
         let mut page = Arc::<Self>::new_uninit();
         let place = Arc::get_mut(&mut page).expect("nobody else has the new page").as_mut_ptr();
@@ -123,7 +152,7 @@ impl Page {
     /// Tells whether the page stands in many places.
     #[inline]
     pub(in crate::store) fn is_shared(&self) -> bool {
-        self.epoch == SHARED
+        self.epoch >= GONE
     }
 
     /// Tells whether the writer may write a cell where the page is: in a page of its own, or a cell
@@ -227,6 +256,31 @@ impl Page {
     #[inline]
     pub(in crate::store) fn store(&self, index: usize, word: u64) {
         self.word(index).store(word.to_le(), Ordering::Relaxed);
+    }
+}
+
+/// A page of a published view that nobody writes to any more, as the bytes that are stored of it.
+#[derive(Debug)]
+pub(crate) struct Frozen {
+    page: Arc<Page>,
+    len: usize,
+}
+
+impl Frozen {
+    /// Takes a page. The caller knows that every slot of it is led to by a published view, or that it is
+    /// of those that are written only while they are owned, and that a published view has it: so it is
+    /// never written again (invariants 2 and 3).
+    pub(in crate::store) fn new(page: Arc<Page>) -> Self {
+        let mut frozen = Self { page, len: PAGE };
+        frozen.len = super::save::used(frozen.as_ref());
+        frozen
+    }
+}
+
+impl AsRef<[u8]> for Frozen {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: within the page; nobody writes to it, as `new` was told.
+        unsafe { self.page.slice(0, self.len) }
     }
 }
 

@@ -5,7 +5,10 @@
 
 use super::BLOCK;
 use crate::store::pages::cells::{Cells, place};
+use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
+use crate::store::pages::save::{Blanks, Saved, Saver};
+use crate::{Error, Result};
 
 /// A stack of ranges of slots.
 #[derive(Clone, Debug, Default)]
@@ -15,28 +18,50 @@ struct Stack {
 }
 
 impl Stack {
-    fn push(&mut self, base: usize, len: usize, epoch: &Epoch) {
+    fn push(&mut self, base: usize, len: usize, epoch: &Epoch) -> Result<()> {
         let mut cell = [0; 16];
         cell[..8].copy_from_slice(&(base as u64).to_le_bytes());
         cell[8..].copy_from_slice(&(len as u64).to_le_bytes());
-        self.cells.set(self.len, cell, false, epoch);
+        self.cells.set(self.len, cell, false, epoch)?;
         self.len += 1;
+        Ok(())
     }
 
-    fn get(&self, at: usize) -> (usize, usize) {
-        let [b0, b1, b2, b3, b4, b5, b6, b7, l0, l1, l2, l3, l4, l5, l6, l7] = self.cells.get(at);
+    /// Gives a range, which lies before slot `end`.
+    fn get(&self, at: usize, end: usize) -> Result<(usize, usize)> {
+        let cell = self.cells.get(at)?;
+        let [b0, b1, b2, b3, b4, b5, b6, b7, l0, l1, l2, l3, l4, l5, l6, l7] = cell;
         let base = u64::from_le_bytes([b0, b1, b2, b3, b4, b5, b6, b7]);
         let len = u64::from_le_bytes([l0, l1, l2, l3, l4, l5, l6, l7]);
-        (place(base), place(len))
+        if base.checked_add(len).is_some_and(|behind| len > 0 && behind <= end as u64) {
+            return Ok((place(base), place(len)));
+        }
+        Err(no_range(base, len))
     }
 
-    fn pop(&mut self) -> Option<(usize, usize)> {
-        self.len = self.len.checked_sub(1)?;
-        Some(self.get(self.len))
+    fn pop(&mut self, end: usize) -> Result<Option<(usize, usize)>> {
+        let Some(last) = self.len.checked_sub(1) else { return Ok(None) };
+        let range = self.get(last, end)?;
+        self.len = last;
+        Ok(Some(range))
+    }
+
+    fn save(&self, out: &mut Saver) {
+        out.count(self.len);
+        self.cells.save(out, &Blanks::NONE);
+    }
+
+    fn load(input: &mut Loader<'_>) -> Result<Self> {
+        Ok(Self { len: input.count()?, cells: Cells::load(input)? })
     }
 }
 
-/// The free slots of a table.
+#[cold]
+fn no_range(base: u64, len: u64) -> Error {
+    Error::corrupt(format!("{len} slots from {base} on can't be free in the image; delete it"))
+}
+
+/// The free slots of a table. All its functions are told the slot before which they lie.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FreeSlots {
     blocks: Stack,
@@ -46,21 +71,25 @@ pub(super) struct FreeSlots {
 
 impl FreeSlots {
     /// Gives back some slots; joins them with those given back before, if they are neighbours.
-    pub(super) fn give(&mut self, base: usize, len: usize, epoch: &Epoch) {
+    pub(super) fn give(
+        &mut self,
+        (base, len): (usize, usize),
+        end: usize,
+        epoch: &Epoch,
+    ) -> Result<()> {
         if len == 0 {
-            return;
+            return Ok(());
         }
         self.total += len;
         if len == place(BLOCK) {
-            self.blocks.push(base, len, epoch);
-            return;
+            return self.blocks.push(base, len, epoch);
         }
-        match self.ranges.pop() {
+        match self.ranges.pop(end)? {
             Some((b, l)) if b + l == base => self.ranges.push(b, l + len, epoch),
             Some((b, l)) if base + len == b => self.ranges.push(base, l + len, epoch),
             Some((b, l)) => {
-                self.ranges.push(b, l, epoch);
-                self.ranges.push(base, len, epoch);
+                self.ranges.push(b, l, epoch)?;
+                self.ranges.push(base, len, epoch)
             }
             None => self.ranges.push(base, len, epoch),
         }
@@ -72,37 +101,73 @@ impl FreeSlots {
     }
 
     /// Takes a block of consecutive slots.
-    pub(super) fn take_block(&mut self) -> Option<usize> {
-        let (base, len) = self.blocks.pop()?;
-        self.total -= len;
-        Some(base)
+    pub(super) fn take_block(&mut self, end: usize) -> Result<Option<usize>> {
+        let block = self.blocks.pop(end)?;
+        match self.count_off(block)? {
+            Some((base, len)) if len == place(BLOCK) => Ok(Some(base)),
+            Some((base, len)) => Err(no_range(base as u64, len as u64)),
+            None => Ok(None),
+        }
     }
 
     /// Takes consecutive slots, however many; whole blocks first, or last.
-    pub(super) fn take_range(&mut self, blocks_first: bool) -> Option<(usize, usize)> {
-        let range = if blocks_first {
-            self.blocks.pop().or_else(|| self.ranges.pop())
-        } else {
-            self.ranges.pop().or_else(|| self.blocks.pop())
-        }?;
-        self.total -= range.1;
-        Some(range)
+    pub(super) fn take_range(
+        &mut self,
+        blocks_first: bool,
+        end: usize,
+    ) -> Result<Option<(usize, usize)>> {
+        let Self { blocks, ranges, .. } = self;
+        let [first, second] = if blocks_first { [blocks, ranges] } else { [ranges, blocks] };
+        let range = match first.pop(end)? {
+            Some(range) => Some(range),
+            None => second.pop(end)?,
+        };
+        self.count_off(range)
+    }
+
+    /// Notes that slots are taken.
+    fn count_off(&mut self, range: Option<(usize, usize)>) -> Result<Option<(usize, usize)>> {
+        if let Some((base, len)) = range {
+            let left = self.total.checked_sub(len);
+            self.total = left.ok_or_else(|| no_range(base as u64, len as u64))?;
+        }
+        Ok(range)
     }
 
     /// Takes one slot.
-    pub(super) fn take_one(&mut self, epoch: &Epoch) -> Option<usize> {
-        let (base, len) = self.ranges.pop().or_else(|| self.blocks.pop())?;
-        self.total -= 1;
+    pub(super) fn take_one(&mut self, end: usize, epoch: &Epoch) -> Result<Option<usize>> {
+        let Some((base, len)) = self.take_range(false, end)? else { return Ok(None) };
         if len > 1 {
-            self.ranges.push(base + 1, len - 1, epoch);
+            self.ranges.push(base + 1, len - 1, epoch)?;
+            self.total += len - 1;
         }
-        Some(base)
+        Ok(Some(base))
     }
 
     /// Gives all ranges.
-    pub(super) fn ranges(&self) -> Vec<(usize, usize)> {
-        let of = |stack: &Stack| (0..stack.len).map(|at| stack.get(at)).collect::<Vec<_>>();
-        [of(&self.blocks), of(&self.ranges)].concat()
+    pub(super) fn ranges(&self, end: usize) -> Result<Vec<(usize, usize)>> {
+        let of =
+            |stack: &Stack| (0..stack.len).map(|at| stack.get(at, end)).collect::<Result<Vec<_>>>();
+        Ok([of(&self.blocks)?, of(&self.ranges)?].concat())
+    }
+
+    /// Hands the ranges over to be saved.
+    pub(super) fn save(&self, out: &mut Saver) {
+        out.count(self.total);
+        self.blocks.save(out);
+        self.ranges.save(out);
+    }
+
+    /// Loads what `save` wrote.
+    pub(super) fn load(input: &mut Loader<'_>) -> Result<Self> {
+        let total = input.count()?;
+        Ok(Self { total, blocks: Stack::load(input)?, ranges: Stack::load(input)? })
+    }
+
+    /// Goes on from the base that was stored.
+    pub(super) fn rebase(&mut self, saved: &Saved) {
+        self.blocks.cells.rebase(saved);
+        self.ranges.cells.rebase(saved);
     }
 
     /// Tells how much memory it takes, in bytes.

@@ -5,15 +5,18 @@ use std::ops::Range as Ids;
 use annals_schema::RowId;
 
 use super::{Extent, RowMap, key_of};
+use crate::Result;
 use crate::store::btree::Range;
+use crate::store::index::key::id_of;
 use crate::store::pages::cells::place;
 
-/// Ids and slots of the rows in a range of ids, from both ends.
+/// Ids and slots of the rows in a range of ids, from both ends. Nothing follows an error.
 #[derive(Clone, Debug)]
 pub(in super::super) struct RowIter<'a> {
     map: &'a RowMap,
-    /// The extents that neither end has begun; the first and the last may have ids outside.
-    extents: Range<'a>,
+    /// The extents that neither end has begun; the first and the last may have ids outside. They are
+    /// looked for when the first of them is asked for.
+    extents: Option<Range<'a>>,
     tail: Option<Extent>,
     ids: Ids<u64>,
     front: Extent,
@@ -31,18 +34,23 @@ impl RowMap {
     /// Gives the rows with ids in a range.
     pub(in super::super) fn range(&self, ids: Ids<u64>) -> RowIter<'_> {
         let ids = ids.start.min(self.next_id)..ids.end.min(self.next_id);
-        let (low, high) = (key_of(ids.start), key_of(ids.end));
-        // The extent that has the first id may begin before it.
-        let first = self.extents.floor(&low).map_or(&low[..], |(key, _)| key);
         RowIter {
             map: self,
-            extents: self.extents.range(first, Some(&high)),
+            extents: None,
             tail: Some(self.tail.within(&ids)),
             ids,
             front: Extent::default(),
             back: Extent::default(),
             left: None,
         }
+    }
+
+    /// Finds the extents that may have ids of a range.
+    fn extents_with(&self, ids: &Ids<u64>) -> Result<Range<'_>> {
+        let (low, high) = (key_of(ids.start), key_of(ids.end));
+        // The extent that has the first id may begin before it.
+        let first = self.extents.floor(&low, |key, _| key_of(id_of(key).0))?;
+        self.extents.range(&first.unwrap_or(low), Some(&high))
     }
 }
 
@@ -60,35 +68,103 @@ impl RowIter<'_> {
         }
     }
 
-    fn extent(&self, (key, value): (&[u8], &[u8])) -> Extent {
-        Extent::from_entry(key, value).within(&self.ids)
+    /// Gives what was found; an error is the last.
+    #[inline]
+    fn give<T>(&mut self, found: Result<Option<T>>) -> Option<Result<T>> {
+        if found.is_err() {
+            self.left = Some(0);
+        }
+        found.transpose()
+    }
+
+    /// Looks for the extents, if that wasn't done yet.
+    fn begin(&mut self) -> Result<()> {
+        if self.extents.is_none() {
+            self.extents = Some(self.map.extents_with(&self.ids)?);
+        }
+        Ok(())
+    }
+
+    fn next_extent(&mut self) -> Result<Option<Extent>> {
+        self.begin()?;
+        let Some(extents) = &mut self.extents else { return Ok(None) };
+        let next = extents.next_with(|key, value| self.map.extent(key, value))?;
+        Ok(next.transpose()?.map(|extent| extent.within(&self.ids)))
+    }
+
+    fn next_back_extent(&mut self) -> Result<Option<Extent>> {
+        self.begin()?;
+        let Some(extents) = &mut self.extents else { return Ok(None) };
+        let next = extents.next_back_with(|key, value| self.map.extent(key, value))?;
+        Ok(next.transpose()?.map(|extent| extent.within(&self.ids)))
+    }
+
+    #[inline]
+    fn step(&mut self) -> Result<Option<(RowId, usize)>> {
+        loop {
+            let front = self.front;
+            if let Some(slot) = self.map.live.first(front.base, front.base + place(front.len))? {
+                let id = front.start + (slot - front.base) as u64;
+                self.front = front.clip(id + 1, u64::MAX);
+                return Ok(Some((RowId(id), slot)));
+            }
+            // What the back has begun is left when nothing else is.
+            let next = self.next_extent()?.or_else(|| self.tail.take());
+            self.front = match next {
+                Some(next) => next,
+                None if self.back.len == 0 => return Ok(None),
+                None => std::mem::take(&mut self.back),
+            };
+        }
+    }
+
+    #[inline]
+    fn step_back(&mut self) -> Result<Option<(RowId, usize)>> {
+        loop {
+            let back = self.back;
+            if let Some(slot) = self.map.live.last(back.base, back.base + place(back.len))? {
+                let id = back.start + (slot - back.base) as u64;
+                self.back = back.clip(0, id);
+                return Ok(Some((RowId(id), slot)));
+            }
+            let next = match self.tail.take() {
+                Some(tail) => Some(tail),
+                None => self.next_back_extent()?,
+            };
+            self.back = match next {
+                Some(next) => next,
+                None if self.front.len == 0 => return Ok(None),
+                None => std::mem::take(&mut self.front),
+            };
+        }
+    }
+
+    /// Adds the number of rows that neither end has given, up to an error.
+    fn count_rest(&mut self, count: &mut usize) -> Result<()> {
+        let tail = self.tail.take();
+        let mut next = Some(self.front);
+        let mut begun = [Some(self.back), tail].into_iter().flatten();
+        while let Some(part) = next {
+            *count += self.map.live.count(part.base, place(part.len))?;
+            next = match begun.next() {
+                Some(part) => Some(part),
+                None => self.next_extent()?,
+            };
+        }
+        Ok(())
     }
 }
 
 impl Iterator for RowIter<'_> {
-    type Item = (RowId, usize);
+    type Item = Result<(RowId, usize)>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if !self.take_one() {
             return None;
         }
-        loop {
-            let front = self.front;
-            if let Some(slot) = self.map.live.first(front.base, front.base + place(front.len)) {
-                let id = front.start + (slot - front.base) as u64;
-                self.front = front.clip(id + 1, u64::MAX);
-                return Some((RowId(id), slot));
-            }
-            let next = self.extents.next().map(|entry| self.extent(entry));
-            // What the back has begun is left when nothing else is.
-            let next = next.or_else(|| self.tail.take());
-            self.front = match next {
-                Some(next) => next,
-                None if self.back.len == 0 => return None,
-                None => std::mem::take(&mut self.back),
-            };
-        }
+        let found = self.step();
+        self.give(found)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -100,14 +176,14 @@ impl Iterator for RowIter<'_> {
         (left.unwrap_or(usize::MAX), left)
     }
 
-    fn count(self) -> usize {
+    /// Counts the rows without giving them; an error counts as one.
+    fn count(mut self) -> usize {
         if let Some(left) = self.left {
             return usize::try_from(left).unwrap_or(usize::MAX);
         }
-        let begun = [self.front, self.back, self.tail.unwrap_or_default()];
-        let rest = self.extents.clone().map(|entry| self.extent(entry));
-        let parts = begun.into_iter().chain(rest);
-        parts.map(|part| self.map.live.count(part.base, place(part.len))).sum()
+        let mut count = 0;
+        let met = self.count_rest(&mut count);
+        count + usize::from(met.is_err())
     }
 }
 
@@ -117,20 +193,7 @@ impl DoubleEndedIterator for RowIter<'_> {
         if !self.take_one() {
             return None;
         }
-        loop {
-            let back = self.back;
-            if let Some(slot) = self.map.live.last(back.base, back.base + place(back.len)) {
-                let id = back.start + (slot - back.base) as u64;
-                self.back = back.clip(0, id);
-                return Some((RowId(id), slot));
-            }
-            let tail = self.tail.take();
-            let next = tail.or_else(|| self.extents.next_back().map(|entry| self.extent(entry)));
-            self.back = match next {
-                Some(next) => next,
-                None if self.front.len == 0 => return None,
-                None => std::mem::take(&mut self.front),
-            };
-        }
+        let found = self.step_back();
+        self.give(found)
     }
 }

@@ -23,8 +23,12 @@ use annals_schema::RowId;
 
 use self::free::FreeSlots;
 use crate::store::btree::Tree;
+use crate::store::index::key::id_of;
 use crate::store::pages::cells::{Bits, place};
+use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
+use crate::store::pages::save::{Blanks, Saved, Saver};
+use crate::{Error, Result};
 
 pub(super) use self::iter::RowIter;
 
@@ -60,13 +64,6 @@ impl Extent {
 
     fn within(&self, ids: &std::ops::Range<u64>) -> Self {
         self.clip(ids.start, ids.end)
-    }
-
-    fn from_entry(key: &[u8], value: &[u8]) -> Self {
-        let word = |at: usize| {
-            value.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |w| u64::from_le_bytes(*w))
-        };
-        Self { start: crate::store::index::key::id_of(key).0, base: place(word(0)), len: word(8) }
     }
 }
 
@@ -120,8 +117,7 @@ impl RowMap {
     /// Notes what is published: what lies behind it is fresh in the transaction that begins.
     pub(super) fn begin(&mut self) {
         self.fresh_end = self.slots_end;
-        let used = self.tail.base + place(self.tail.len);
-        self.fresh_tail = if self.tail_fresh { (used, self.tail_reserved) } else { (0, 0) };
+        self.fresh_tail = self.fresh_in_tail();
     }
 
     /// Tells whether no published view leads to a slot.
@@ -148,11 +144,20 @@ impl RowMap {
     }
 
     /// Finds the slot of a row.
+    ///
+    /// # Errors
+    /// Where it would be can't be loaded.
     #[inline]
-    pub(super) fn find(&self, id: u64) -> Option<usize> {
-        let slot =
-            if self.in_tail(id) { self.tail.slot(id) } else { self.find_extent(id)?.slot(id) };
-        self.live.get(slot).then_some(slot)
+    pub(super) fn find(&self, id: u64) -> Result<Option<usize>> {
+        let slot = if self.in_tail(id) {
+            self.tail.slot(id)
+        } else {
+            match self.find_extent(id)? {
+                Some(extent) => extent.slot(id),
+                None => return Ok(None),
+            }
+        };
+        Ok(self.live.get(slot)?.then_some(slot))
     }
 
     #[inline]
@@ -160,31 +165,55 @@ impl RowMap {
         id.wrapping_sub(self.tail.start) < self.tail.len
     }
 
-    /// Finds the extent of the tree that has an id.
-    fn find_extent(&self, id: u64) -> Option<Extent> {
-        if id >= self.tail.start && self.tail.len > 0 {
-            return None;
+    /// Reads an extent of the tree. What an image says is not believed: a row lies where a published
+    /// view may lead to, and nowhere else.
+    fn extent(&self, key: &[u8], value: &[u8]) -> Result<Extent> {
+        let word = |at: usize| {
+            value.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |w| u64::from_le_bytes(*w))
+        };
+        let (start, base, len) = (id_of(key).0, word(0), word(8));
+        let ids_fit = start.checked_add(len).is_some_and(|end| end <= RowId::MAX.0 + 1);
+        let end = base.checked_add(len).filter(|&end| end <= self.slots_end as u64 && ids_fit);
+        let (used, reserved) = self.fresh_in_tail();
+        match end {
+            Some(end) if len > 0 && (end <= used as u64 || base >= reserved as u64) => {
+                Ok(Extent { start, base: place(base), len })
+            }
+            _ => Err(no_extent(start)),
         }
-        let (key, value) = self.extents.floor(&key_of(id))?;
-        Some(Extent::from_entry(key, value)).filter(|extent| id < extent.end())
+    }
+
+    /// Gives the slots of the tail's reserve that were never used.
+    fn fresh_in_tail(&self) -> (usize, usize) {
+        let used = self.tail.base + place(self.tail.len);
+        if self.tail_fresh { (used, self.tail_reserved) } else { (0, 0) }
+    }
+
+    /// Finds the extent of the tree that has an id.
+    fn find_extent(&self, id: u64) -> Result<Option<Extent>> {
+        if id >= self.tail.start && self.tail.len > 0 {
+            return Ok(None);
+        }
+        let found = self.extents.floor(&key_of(id), |key, value| self.extent(key, value))?;
+        Ok(found.transpose()?.filter(|extent| id < extent.end()))
     }
 
     /// Adds a row that isn't there; gives its slot. Afterwards `crowd` may move others.
     #[inline]
-    pub(super) fn insert(&mut self, id: RowId, epoch: &Epoch) -> usize {
+    pub(super) fn insert(&mut self, id: RowId, epoch: &Epoch) -> Result<usize> {
         let id = id.0;
-        self.len += 1;
         let next = self.tail.end();
         let slot = if id == next && self.tail.len > 0 && self.tail_has_room(1) {
             self.tail.len += 1;
             self.tail.slot(id)
         } else {
-            self.insert_elsewhere(id, epoch)
+            self.insert_elsewhere(id, epoch)?
         };
+        self.len += 1;
         self.next_id = self.next_id.max(id + 1);
         let fresh = self.is_fresh(slot);
-        self.live.set(slot, true, fresh, epoch);
-        slot
+        self.live.set(slot, true, fresh, epoch)?;
+        Ok(slot)
     }
 
     #[inline]
@@ -192,53 +221,54 @@ impl RowMap {
         self.tail.base + place(self.tail.len + count) <= self.tail_reserved
     }
 
-    fn insert_elsewhere(&mut self, id: u64, epoch: &Epoch) -> usize {
+    fn insert_elsewhere(&mut self, id: u64, epoch: &Epoch) -> Result<usize> {
         if self.in_tail(id) {
-            return self.tail.slot(id);
+            return Ok(self.tail.slot(id));
         }
-        if !self.is_behind_all(id) {
-            if let Some(extent) = self.find_extent(id) {
-                return extent.slot(id);
+        if !self.is_behind_all(id)? {
+            if let Some(extent) = self.find_extent(id)? {
+                return Ok(extent.slot(id));
             }
-            let slot = self.take_slot(epoch);
-            self.put(Extent { start: id, base: slot, len: 1 }, epoch);
-            return slot;
+            let slot = self.take_slot(epoch)?;
+            self.put(Extent { start: id, base: slot, len: 1 }, epoch)?;
+            return Ok(slot);
         }
         self.lengthen_tail(id, epoch)
     }
 
     /// Tells whether no extent has an id as large; the row isn't in the tail.
-    fn is_behind_all(&self, id: u64) -> bool {
+    fn is_behind_all(&self, id: u64) -> Result<bool> {
         if self.tail.len > 0 {
-            return id >= self.tail.start;
+            return Ok(id >= self.tail.start);
         }
-        let last = self.extents.range(&[], None).next_back();
-        last.is_none_or(|(key, value)| id >= Extent::from_entry(key, value).end())
+        let mut extents = self.extents.range(&[], None)?;
+        let last = extents.next_back_with(|key, value| self.extent(key, value))?.transpose()?;
+        Ok(last.is_none_or(|last| id >= last.end()))
     }
 
     /// Puts an id that is behind the tail into it, or begins another tail with it.
-    fn lengthen_tail(&mut self, id: u64, epoch: &Epoch) -> usize {
+    fn lengthen_tail(&mut self, id: u64, epoch: &Epoch) -> Result<usize> {
         let count = id - self.tail.end() + 1;
         let near = self.tail.len > 0 && count <= GAP + 1;
         if near && self.make_room(count) {
             for dead in self.tail.end()..id {
                 let slot = self.tail.base + place(dead - self.tail.start);
                 let fresh = self.is_fresh(slot);
-                self.live.set(slot, false, fresh, epoch);
+                self.live.set(slot, false, fresh, epoch)?;
             }
             self.tail.len += count;
-            return self.tail.slot(id);
+            return Ok(self.tail.slot(id));
         }
-        self.close_tail(epoch);
-        self.tail_fresh = false;
-        let (base, len) = self.free.take_range(near).unwrap_or_else(|| {
-            self.tail_fresh = true;
+        self.close_tail(epoch)?;
+        let taken = self.free.take_range(near, self.slots_end)?;
+        self.tail_fresh = taken.is_none();
+        let (base, len) = taken.unwrap_or_else(|| {
             self.slots_end += 1;
             (self.slots_end - 1, 1)
         });
         self.tail = Extent { start: id, base, len: 1 };
         self.tail_reserved = base + len;
-        base
+        Ok(base)
     }
 
     /// Makes room for some more ids in the tail where it lies; false if there is none, or if there
@@ -257,29 +287,104 @@ impl RowMap {
     }
 
     /// Puts the tail into the tree, and gives back what it didn't use.
-    fn close_tail(&mut self, epoch: &Epoch) {
+    fn close_tail(&mut self, epoch: &Epoch) -> Result<()> {
         let tail = std::mem::take(&mut self.tail);
+        let reserved = std::mem::take(&mut self.tail_reserved);
         if tail.len > 0 {
-            self.put(tail, epoch);
+            self.put(tail, epoch)?;
             let used = tail.base + place(tail.len);
-            self.free.give(used, self.tail_reserved - used, epoch);
+            self.give((used, reserved - used), epoch)?;
         }
-        self.tail_reserved = 0;
+        Ok(())
     }
 
-    fn put(&mut self, extent: Extent, epoch: &Epoch) {
+    /// Gives slots back.
+    fn give(&mut self, slots: (usize, usize), epoch: &Epoch) -> Result<()> {
+        self.free.give(slots, self.slots_end, epoch)
+    }
+
+    fn put(&mut self, extent: Extent, epoch: &Epoch) -> Result<()> {
         let mut value = [0; 16];
         value[..8].copy_from_slice(&(extent.base as u64).to_le_bytes());
         value[8..].copy_from_slice(&extent.len.to_le_bytes());
-        self.extents.insert(&key_of(extent.start), &value, epoch);
+        self.extents.insert(&key_of(extent.start), &value, epoch)
     }
 
     /// Takes a slot for a row outside the tail.
-    fn take_slot(&mut self, epoch: &Epoch) -> usize {
-        self.free.take_one(epoch).unwrap_or_else(|| {
-            self.slots_end += 1;
-            self.slots_end - 1
-        })
+    fn take_slot(&mut self, epoch: &Epoch) -> Result<usize> {
+        if let Some(slot) = self.free.take_one(self.slots_end, epoch)? {
+            return Ok(slot);
+        }
+        self.slots_end += 1;
+        Ok(self.slots_end - 1)
+    }
+
+    /// Tells which slots no view leads to, if this is a published one.
+    pub(super) fn blanks(&self) -> Blanks {
+        Blanks { from: self.slots_end, gap: self.fresh_in_tail() }
+    }
+
+    /// Tells whether something of it may have to be loaded.
+    pub(super) const fn has_base(&self) -> bool {
+        self.live.has_base()
+    }
+
+    /// Hands the map over to be saved.
+    pub(super) fn save(&self, out: &mut Saver) {
+        out.number(self.tail.start);
+        out.number(self.tail.len);
+        out.count(self.tail.base);
+        out.count(self.tail_reserved);
+        out.flag(self.tail_fresh);
+        out.count(self.slots_end);
+        out.number(self.len);
+        out.number(self.next_id);
+        self.live.save(out, &self.blanks());
+        self.extents.save(out);
+        self.free.save(out);
+    }
+
+    /// Loads what `save` wrote.
+    pub(super) fn load(input: &mut Loader<'_>) -> Result<Self> {
+        let tail = Extent { start: input.number()?, len: input.number()?, base: input.count()? };
+        let mut map = Self {
+            tail,
+            tail_reserved: input.count()?,
+            tail_fresh: input.flag()?,
+            slots_end: input.count()?,
+            len: input.number()?,
+            next_id: input.number()?,
+            live: Bits::load(input)?,
+            extents: Tree::load(input, 16)?,
+            free: FreeSlots::load(input)?,
+            fresh_end: 0,
+            fresh_tail: (0, 0),
+        };
+        let ids_end = tail.start.checked_add(tail.len);
+        let slots_end = (tail.base as u64).checked_add(tail.len);
+        let tail_fits = ids_end.is_some_and(|end| end <= map.next_id)
+            && slots_end.is_some_and(|end| end <= map.tail_reserved as u64);
+        let has_none = tail == Extent::default() && map.tail_reserved == 0;
+        let fits = (has_none || tail.len > 0 && tail_fits)
+            && map.tail_reserved <= map.slots_end
+            && map.free.total() <= map.slots_end
+            && map.len <= map.slots_end as u64
+            && map.next_id <= RowId::MAX.0 + 1;
+        if !fits {
+            return Err(Error::corrupt(format!(
+                "the image says that {} rows lie in {} slots, the last from row {} on: that can't be",
+                map.len, map.slots_end, tail.start
+            )));
+        }
+        map.begin();
+        Ok(map)
+    }
+
+    /// Goes on from the base that was stored.
+    pub(super) fn rebase(&mut self, saved: &Saved) {
+        self.live.rebase(saved);
+        self.extents.rebase(saved);
+        self.free.rebase(saved);
     }
 
     /// Tells how much memory it takes, in bytes.
@@ -288,48 +393,67 @@ impl RowMap {
     }
 
     /// Executes the invariants; says what is wrong.
-    pub(super) fn check(&self) -> Result<(), String> {
-        self.extents.check().map_err(|problem| format!("row map: {problem}"))?;
-        let mut used = self.free.ranges();
+    pub(super) fn check(&self) -> Result<()> {
+        self.extents.check().map_err(|problem| problem.within("row map"))?;
+        let mut used = self.free.ranges(self.slots_end)?;
         if used.iter().map(|&(_, len)| len).sum::<usize>() != self.free.total() {
-            return Err("the free slots are not counted right".to_owned());
+            return Err(Error::corrupt("the free slots are not counted right"));
         }
-        let mut behind = 0;
-        let mut live = 0;
-        let tail = (self.tail.len > 0).then_some(self.tail);
-        let all = self.extents.range(&[], None).map(|(k, v)| Extent::from_entry(k, v));
-        for extent in all.chain(tail) {
-            if extent.start < behind || extent.len == 0 {
-                return Err(format!("the extent of row {} overlaps another", extent.start));
+        let mut extents = self.extents.range(&[], None)?;
+        let mut tail = (self.tail.len > 0).then_some(self.tail);
+        let (mut behind, mut live) = (0, 0);
+        loop {
+            let next = extents.next_with(|key, value| self.extent(key, value))?.transpose()?;
+            let Some(extent) = next.or_else(|| tail.take()) else { break };
+            if extent.start < behind {
+                let what = format!("the extent of row {} overlaps another", extent.start);
+                return Err(Error::corrupt(what));
             }
             behind = extent.end();
-            live += self.live.count(extent.base, place(extent.len)) as u64;
+            live += self.live.count(extent.base, place(extent.len))? as u64;
             used.push((extent.base, place(extent.len)));
         }
-        if tail.is_some() {
+        if self.tail.len > 0 {
             let end = self.tail.base + place(self.tail.len);
             used.push((end, self.tail_reserved - end));
         }
-        used.retain(|&(_, len)| len > 0);
-        used.sort_unstable();
+        self.check_slots(used)?;
+        let last = self.iter().next_back().transpose()?;
+        if last.is_some_and(|(id, _)| id.0 >= self.next_id) {
+            let what = format!("an id is not less than the next one, {}", self.next_id);
+            return Err(Error::corrupt(what));
+        }
+        if live != self.len {
+            return Err(Error::corrupt(format!("{live} rows are counted as {}", self.len)));
+        }
+        Ok(())
+    }
+
+    /// Checks that each slot is in one of these ranges.
+    fn check_slots(&self, mut ranges: Vec<(usize, usize)>) -> Result<()> {
+        ranges.retain(|&(_, len)| len > 0);
+        ranges.sort_unstable();
         let mut slot = 0;
-        for (base, len) in used {
+        for (base, len) in ranges {
             if base != slot {
-                return Err(format!("slots {slot} and {base} are lost or used twice"));
+                let what = format!("slots {slot} and {base} are lost or used twice");
+                return Err(Error::corrupt(what));
             }
             slot = base + len;
         }
         if slot != self.slots_end {
-            return Err(format!("{slot} slots are counted as {}", self.slots_end));
-        }
-        if self.iter().next_back().is_some_and(|(id, _)| id.0 >= self.next_id) {
-            return Err(format!("an id is not less than the next one, {}", self.next_id));
-        }
-        if live != self.len {
-            return Err(format!("{live} rows are counted as {}", self.len));
+            let what = format!("{slot} slots are counted as {}", self.slots_end);
+            return Err(Error::corrupt(what));
         }
         Ok(())
     }
+}
+
+#[cold]
+fn no_extent(start: u64) -> Error {
+    Error::corrupt(format!(
+        "the rows from {start} on can't lie where the image says; it was written like this: delete it"
+    ))
 }
 
 #[cfg(test)]

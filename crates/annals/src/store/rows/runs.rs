@@ -1,6 +1,7 @@
 //! Runs of rows: ids one after another, in slots one after another.
 
 use super::{BLOCK, Extent, RowMap, key_of};
+use crate::Result;
 use crate::store::pages::cells::place;
 use crate::store::pages::page::Epoch;
 
@@ -10,27 +11,36 @@ const GAP_RUN: u64 = 64;
 
 impl RowMap {
     /// Finds the first row whose id is among `count` from `id` on.
-    pub(in super::super) fn first_in(&self, id: u64, count: u64) -> Option<u64> {
+    pub(in super::super) fn first_in(&self, id: u64, count: u64) -> Result<Option<u64>> {
         let end = id.saturating_add(count);
-        let before = self.extents.floor(&key_of(id));
-        let within = self.extents.range(&key_of(id + 1), Some(&key_of(end)));
-        let extents = before.into_iter().chain(within).map(|(k, v)| Extent::from_entry(k, v));
-        let mut all = extents.chain((self.tail.len > 0).then_some(self.tail));
-        all.find_map(|extent| {
-            let part = extent.clip(id, end);
-            let slot = self.live.first(part.base, part.base + place(part.len))?;
-            Some(part.start + (slot - part.base) as u64)
-        })
+        let before = self.extents.floor(&key_of(id), |key, value| self.extent(key, value))?;
+        let mut next = before.transpose()?;
+        let mut tail = (self.tail.len > 0).then_some(self.tail);
+        let mut within = self.extents.range(&key_of(id + 1), Some(&key_of(end)))?;
+        loop {
+            if let Some(extent) = next {
+                let part = extent.clip(id, end);
+                if let Some(slot) = self.live.first(part.base, part.base + place(part.len))? {
+                    return Ok(Some(part.start + (slot - part.base) as u64));
+                }
+            }
+            let found = within.next_with(|key, value| self.extent(key, value))?.transpose()?;
+            next = found.or_else(|| tail.take());
+            if next.is_none() {
+                return Ok(None);
+            }
+        }
     }
 
     /// Finds the slots of the rows from `id` on: the first, and how many follow one another in it,
     /// at most `most`; `None` if there is no row of that id.
-    pub(in super::super) fn run_at(&self, id: u64, most: u64) -> Option<(usize, u64)> {
-        let extent = if self.in_tail(id) { self.tail } else { self.find_extent(id)? };
+    pub(in super::super) fn run_at(&self, id: u64, most: u64) -> Result<Option<(usize, u64)>> {
+        let extent = if self.in_tail(id) { Some(self.tail) } else { self.find_extent(id)? };
+        let Some(extent) = extent else { return Ok(None) };
         let part = extent.clip(id, id.saturating_add(most));
         let end = part.base + place(part.len);
-        let dead = self.live.first_clear(part.base, end).unwrap_or(end);
-        (dead > part.base).then_some((part.base, (dead - part.base) as u64))
+        let dead = self.live.first_clear(part.base, end)?.unwrap_or(end);
+        Ok((dead > part.base).then_some((part.base, (dead - part.base) as u64)))
     }
 
     /// Adds rows that aren't there, with ids from `id` on: `count`, or as many as get slots one after
@@ -41,22 +51,23 @@ impl RowMap {
         id: u64,
         count: u64,
         epoch: &Epoch,
-    ) -> Option<(usize, u64)> {
-        let (slot, len) = if !self.in_tail(id) && self.is_behind_all(id) {
-            self.append_run(id, count, epoch)
+    ) -> Result<Option<(usize, u64)>> {
+        let run = if !self.in_tail(id) && self.is_behind_all(id)? {
+            Some(self.append_run(id, count, epoch)?)
         } else {
             self.fill_gap(id, count, epoch)?
         };
+        let Some((slot, len)) = run else { return Ok(None) };
         for (slot, len, fresh) in self.fresh_parts(slot, place(len)) {
-            self.live.set_run((slot, len), true, fresh, epoch);
+            self.live.set_run((slot, len), true, fresh, epoch)?;
         }
         self.len += len;
         self.next_id = self.next_id.max(id + len);
-        Some((slot, len))
+        Ok(Some((slot, len)))
     }
 
     /// Appends to the tail, or begins another one with one row.
-    fn append_run(&mut self, id: u64, count: u64, epoch: &Epoch) -> (usize, u64) {
+    fn append_run(&mut self, id: u64, count: u64, epoch: &Epoch) -> Result<(usize, u64)> {
         let adjoins = self.tail.len > 0 && id == self.tail.end();
         let reusable = self.free.total() >= place(BLOCK);
         if adjoins && !self.tail_has_room(1) && self.tail_reserved == self.slots_end && !reusable {
@@ -64,40 +75,41 @@ impl RowMap {
             self.tail_reserved = self.slots_end;
         }
         if !adjoins || !self.tail_has_room(1) {
-            return (self.lengthen_tail(id, epoch), 1);
+            return Ok((self.lengthen_tail(id, epoch)?, 1));
         }
         let slot = self.tail.slot(id);
         let len = count.min((self.tail_reserved - slot) as u64);
         self.tail.len += len;
-        (slot, len)
+        Ok((slot, len))
     }
 
     /// Gives ids before the tail, which are in no extent, an extent of their own.
-    fn fill_gap(&mut self, id: u64, count: u64, epoch: &Epoch) -> Option<(usize, u64)> {
-        if self.in_tail(id) || self.find_extent(id).is_some() {
-            return None;
+    fn fill_gap(&mut self, id: u64, count: u64, epoch: &Epoch) -> Result<Option<(usize, u64)>> {
+        if self.in_tail(id) || self.find_extent(id)?.is_some() {
+            return Ok(None);
         }
-        let next = self.extents.range(&key_of(id), None).next();
-        let next = next.map(|(key, value)| Extent::from_entry(key, value).start);
-        let end = next.unwrap_or(if self.tail.len > 0 { self.tail.start } else { u64::MAX });
-        let count = count.min(end - id);
+        let mut behind = self.extents.range(&key_of(id), None)?;
+        let next = behind.next_with(|key, value| self.extent(key, value))?.transpose()?;
+        let tail = (self.tail.len > 0).then_some(self.tail);
+        let end = next.or(tail).map_or(u64::MAX, |extent| extent.start);
+        let count = count.min(end.saturating_sub(id));
         if count < GAP_RUN {
-            return None;
+            return Ok(None);
         }
-        let (base, room) = match self.free.take_range(true) {
+        let (base, room) = match self.free.take_range(true, self.slots_end)? {
             Some((base, len)) if len as u64 >= GAP_RUN => (base, len),
             short => {
-                if let Some((base, len)) = short {
-                    self.free.give(base, len, epoch);
+                if let Some(slots) = short {
+                    self.give(slots, epoch)?;
                 }
                 self.slots_end += place(count);
                 (self.slots_end - place(count), place(count))
             }
         };
         let len = count.min(room as u64);
-        self.free.give(base + place(len), room - place(len), epoch);
-        self.put(Extent { start: id, base, len }, epoch);
-        Some((base, len))
+        self.give((base + place(len), room - place(len)), epoch)?;
+        self.put(Extent { start: id, base, len }, epoch)?;
+        Ok(Some((base, len)))
     }
 
     /// Parts a run of slots by whether published views lead to them: slot, number, and whether they

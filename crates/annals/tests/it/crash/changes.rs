@@ -136,7 +136,7 @@ pub(super) fn write(tx: &mut Transaction<'_>, rng: &mut Rng, rows: u64) -> annal
     for _ in 0..rows {
         let next = tx.view().table(TABLE)?.next_id();
         let id = RowId(rng.below(next.max(1)));
-        let is_there = tx.view().table(TABLE)?.contains(id);
+        let is_there = tx.view().table(TABLE)?.contains(id)?;
         let name = format!("{:016x}{}", rng.number(), "x".repeat(rng.index(30)));
         match rng.below(16) {
             0 | 1 if is_there => tx.delete(TABLE, id)?,
@@ -201,6 +201,19 @@ pub(super) fn write_sized(
     let mut text = format!("{:016x}{}", rng.number(), letter.to_string().repeat(bytes));
     text.truncate(bytes.max(16));
     insert(tx, &text, None)
+}
+
+/// Deletes about half of the rows, from any on.
+pub(super) fn erase(tx: &mut Transaction<'_>, rng: &mut Rng) -> annals::Result<()> {
+    define_first(tx)?;
+    let next = tx.view().table(TABLE)?.next_id();
+    let first = rng.below(next.max(1));
+    for id in (first..next.min(first + next / 2)).map(RowId) {
+        if tx.view().table(TABLE)?.contains(id)? {
+            tx.delete(TABLE, id)?;
+        }
+    }
+    insert(tx, &format!("{:016x}", rng.number()), None)
 }
 
 /// Writes a bit more than two data frames, one of them full of pieces of a blob.

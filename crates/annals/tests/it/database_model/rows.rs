@@ -187,7 +187,7 @@ impl Step<'_, '_> {
         let read = view.vector(field, id, column.len() as u64);
         assert_eq!(read.is_ok(), there);
         let Ok(read) = read else { return };
-        assert!(read.values().map(ValueRef::to_value).eq(column.iter().cloned()));
+        assert!(read.values().map(|value| value.unwrap().into_value()).eq(column.iter().cloned()));
         if let [Value::Int64(_), ..] = column {
             let numbers: Vec<_> = column.iter().map(as_int64).collect();
             match numbers.iter().copied().collect::<Option<Vec<_>>>() {

@@ -86,7 +86,7 @@ fn cursor(found: IndexView<'_>, sorted: &Sorted, leading: &[Value], random: &mut
             behind
         }
         2 => {
-            cursor.seek_rank(nth);
+            cursor.seek_rank(nth).unwrap();
             usize::try_from(nth).unwrap()
         }
         _ => {
@@ -95,7 +95,7 @@ fn cursor(found: IndexView<'_>, sorted: &Sorted, leading: &[Value], random: &mut
         }
     };
     for _ in 0..8 {
-        assert_eq!(cursor.rank(), at as u64);
+        assert_eq!(cursor.rank().unwrap(), at as u64);
         let (row, expected) = if random.chance(50) {
             let there = sorted.get(at);
             at += usize::from(there.is_some());

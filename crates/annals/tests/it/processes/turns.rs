@@ -16,33 +16,32 @@ use super::killed::StopOnDrop;
 use super::ledger::{Said, Seen, audit, schema, write};
 use super::work::{self, PATIENCE};
 
-fn shared() -> Options {
+pub(super) fn shared() -> Options {
     Options::new().shared(true).lock_timeout(PATIENCE)
 }
 
 /// The writers, and what they said.
-struct Club {
-    path: PathBuf,
+pub(super) struct Club {
+    pub(super) path: PathBuf,
     said: Mutex<Said>,
     ended: AtomicBool,
-    /// What the children do.
-    mode: &'static str,
 }
 
 impl Club {
-    fn new(folder: &Path, mode: &'static str) -> Self {
+    pub(super) fn new(folder: &Path) -> Self {
         let path = folder.join("shared.annals");
         shared().open_schema(&path, &schema()).unwrap().close().unwrap();
-        Self { path, said: Mutex::default(), ended: AtomicBool::new(false), mode }
+        Self { path, said: Mutex::default(), ended: AtomicBool::new(false) }
     }
 
-    fn start(&self, writer: u64, rng: &mut Rng) -> Child {
+    /// Starts a writer, in a mode as [`work::start`] has it.
+    pub(super) fn start(&self, mode: &str, writer: u64, rng: &mut Rng) -> Child {
         let threads = if rng.percent(70) { 1 } else { 3 };
-        work::start(&self.path, self.mode, writer * 10, threads, rng.below(1 << 30))
+        work::start(&self.path, mode, writer * 10, threads, rng.below(1 << 30))
     }
 
     /// Hears what a child has said by now.
-    fn hear(&self, child: &Child) {
+    pub(super) fn hear(&self, child: &Child) {
         let mut said = self.said.lock().unwrap();
         while let Some(line) = child.line_so_far() {
             said.hear(&line);
@@ -50,10 +49,15 @@ impl Club {
     }
 
     /// Hears what a child said that has ended.
-    fn hear_out(&self, child: &Child) {
+    pub(super) fn hear_out(&self, child: &Child) {
         while let Some(line) = child.next_line() {
             self.said.lock().unwrap().hear(&line);
         }
+    }
+
+    /// Gives what all have said.
+    pub(super) fn said(&self) -> Said {
+        self.said.lock().unwrap().clone()
     }
 
     /// Follows the writers: nothing acknowledged is missing (unless `all` is false), nothing goes back.
@@ -81,18 +85,27 @@ impl Club {
 #[test]
 fn writers_in_turn_are_killed_and_nothing_is_lost_or_seen_twice() {
     let folder = tempfile::tempdir().unwrap();
-    killed_in_turn(&Club::new(folder.path(), "shared"));
+    killed_in_turn(&Club::new(folder.path()), "shared");
 }
 
 #[test]
 fn writers_that_restart_the_journal_are_killed_and_nothing_is_lost_or_seen_twice() {
     let folder = tempfile::tempdir().unwrap();
-    let club = Club::new(folder.path(), "restarting");
-    killed_in_turn(&club);
+    let club = Club::new(folder.path());
+    killed_in_turn(&club, "shared restart");
     assert!(inspect(&club.path).unwrap().segment > 3, "they did restart it");
 }
 
-fn killed_in_turn(club: &Club) {
+#[test]
+fn writers_that_restart_the_journal_and_bring_the_image_forward_are_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let club = Club::new(folder.path());
+    killed_in_turn(&club, "shared restart image");
+    assert!(inspect(&club.path).unwrap().segment > 3, "they did restart it");
+}
+
+/// Kills and replaces writers that work in a mode as [`work::start`] has it.
+fn killed_in_turn(club: &Club, mode: &str) {
     let seed = effort(1, u64::from(std::process::id()));
     println!("seed {seed}");
     let mut rng = Rng::new(seed);
@@ -106,14 +119,15 @@ fn killed_in_turn(club: &Club) {
             scope.spawn(|| club.follow(true, || member.pull().unwrap())),
         ];
         let stop = StopOnDrop(&club.ended);
-        let mut children: Vec<_> = (0..3).map(|writer| club.start(writer, &mut rng)).collect();
+        let mut children: Vec<_> =
+            (0..3).map(|writer| club.start(mode, writer, &mut rng)).collect();
         for writer in 3..effort(15, 250) {
             std::thread::sleep(Duration::from_millis(rng.below(250)));
             children.iter().for_each(|child| club.hear(child));
             let place = rng.index(children.len());
             children[place].kill();
             club.hear_out(&children[place]);
-            children[place] = club.start(writer, &mut rng);
+            children[place] = club.start(mode, writer, &mut rng);
         }
         for mut child in children {
             assert!(child.end().success());
@@ -167,7 +181,7 @@ fn let_it_open(path: &Path) -> Child {
 #[test]
 fn who_waits_too_long_is_told_for_whom() {
     let folder = tempfile::tempdir().unwrap();
-    let club = Club::new(folder.path(), "shared");
+    let club = Club::new(folder.path());
     let member = shared().lock_timeout(Duration::from_millis(100));
     let member = member.open_schema(&club.path, &schema()).unwrap();
     let mut child = let_it_open(&club.path);
@@ -196,7 +210,7 @@ fn who_waits_too_long_is_told_for_whom() {
 #[test]
 fn who_is_killed_in_its_turn_leaves_it_to_the_next() {
     let folder = tempfile::tempdir().unwrap();
-    let club = Club::new(folder.path(), "shared");
+    let club = Club::new(folder.path());
     let member = shared().open_schema(&club.path, &schema()).unwrap();
     for number in 0..effort(3, 30) {
         let mut child = let_it_open(&club.path);
@@ -217,7 +231,7 @@ fn who_is_killed_in_its_turn_leaves_it_to_the_next() {
 #[test]
 fn alone_and_shared_exclude_each_other_among_processes() {
     let folder = tempfile::tempdir().unwrap();
-    let club = Club::new(folder.path(), "shared");
+    let club = Club::new(folder.path());
     for (number, first, second) in [(1, "shared", "alone"), (2, "alone", "shared")] {
         let child = work::start(&club.path, first, number * 10, 1, 1);
         while !child.next_line().unwrap().starts_with("acknowledged") {}
@@ -246,7 +260,7 @@ fn child_in_a_hurry() {
 #[test]
 fn two_in_a_hurry_both_get_their_share() {
     let folder = tempfile::tempdir().unwrap();
-    let club = Club::new(folder.path(), "shared");
+    let club = Club::new(folder.path());
     let path = club.path.to_str().unwrap();
     let [one, two] = ["1", "2"]
         .map(|writer| Child::start("processes::turns::child_in_a_hurry", &[path, writer]));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use annals::storage::simulated::Rng;
-use annals::{Database, Level, Older, Options};
+use annals::{BackfillMode, Database, Level, Older, Options};
 
 use super::child::{self, Child};
 use super::ledger::{NOBODY, audit, schema, write};
@@ -21,7 +21,8 @@ fn child_that_commits() {
     let [path, mode, first, threads, seed] = job.as_slice() else { panic!("{job:?}") };
     let [first, threads, seed]: [u64; 3] =
         [first, threads, seed].map(|number| number.parse().unwrap());
-    let options = Options::new().shared(mode != "alone").lock_timeout(PATIENCE);
+    let options = Options::new().shared(mode.starts_with("shared")).lock_timeout(PATIENCE);
+    let (restarts, backfills) = (mode.contains("restart"), mode.ends_with("image"));
     let database = options.open_schema(path, &schema()).unwrap();
     audit(&database.read());
     let ended = AtomicBool::new(false);
@@ -30,8 +31,7 @@ fn child_that_commits() {
             let (database, ended) = (&database, &ended);
             scope.spawn(move || {
                 let rng = Rng::new(seed.wrapping_mul(1000) + writer);
-                let restarts = mode == "restarting";
-                let mut work = Work { database, writer, number: 0, rng, restarts };
+                let mut work = Work { database, writer, number: 0, rng, restarts, backfills };
                 while !ended.load(Ordering::Relaxed) {
                     work.step().unwrap();
                 }
@@ -51,6 +51,8 @@ struct Work<'db> {
     rng: Rng,
     /// Whether it lets the journal go on in new segments.
     restarts: bool,
+    /// Whether it brings the image forward, too.
+    backfills: bool,
 }
 
 impl Work<'_> {
@@ -61,6 +63,10 @@ impl Work<'_> {
             return self.database.restart(older, PATIENCE).map(drop);
         }
         match self.rng.below(10) {
+            8 | 9 if self.backfills => {
+                let modes = [BackfillMode::Passive, BackfillMode::Full];
+                self.database.backfill(modes[self.rng.index(2)]).map(drop)
+            }
             0 => {
                 let mut transaction = self.database.begin()?;
                 write(&mut transaction, NOBODY, 0, 2, self.bulk())?;
@@ -99,7 +105,9 @@ impl Work<'_> {
     }
 }
 
-/// Starts a child that commits with so many threads, of which the first is writer number `first`.
+/// Starts a child that commits (alone, or `shared`; as `shared image` it brings the image forward, too, as
+/// `shared restart` it lets the journal go on in new segments, and as `shared restart image` it does both)
+/// with so many threads, of which the first is writer number `first`.
 pub(super) fn start(path: &Path, mode: &str, first: u64, threads: u64, seed: u64) -> Child {
     let [first, threads, seed] = [first, threads, seed].map(|number| number.to_string());
     let job = [path.to_str().unwrap(), mode, &first, &threads, &seed];

@@ -6,7 +6,7 @@ use annals::{
     RowId, TableNumber, Transaction, Type, ValueRef,
 };
 
-use super::{NAME, NOW, TABLE, content, directory, history, open, split, try_open, write};
+use super::{NAME, NOW, TABLE, content, directory, history, open, split, try_replay, write};
 
 #[test]
 fn the_state_is_all_that_is_left_of_forgotten_history() {
@@ -278,6 +278,6 @@ fn a_damaged_blob_keeps_history_from_being_forgotten() {
     write(&database, 30..31);
     assert_eq!(database.read().table(TABLE).unwrap().len(), 4);
     drop(database);
-    let error = try_open(&many).unwrap_err();
+    let error = try_replay(&many).unwrap_err();
     assert!(error.to_string().contains("db-segment-000000"), "{error}");
 }

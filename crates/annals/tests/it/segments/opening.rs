@@ -3,12 +3,12 @@
 use annals::storage::{Access, Directory, MemoryDirectory};
 use annals::{ErrorKind, Older, Options, Reader, scan_in};
 
-use super::{NAME, NOW, Text, content, history, open, split, try_open, write};
+use super::{NAME, NOW, Text, content, history, open, split, try_replay, write};
 
-/// Tries all ways to read a journal that isn't whole; each names the file.
+/// Tries all ways to read a journal that isn't whole, without an image; each names the file.
 fn refused(directory: &MemoryDirectory, file: &str) {
     let errors = [
-        try_open(directory).unwrap_err(),
+        try_replay(directory).unwrap_err(),
         Reader::open(directory, NAME).unwrap_err(),
         scan_in(directory, NAME, &mut Text::default()).unwrap_err(),
     ];
@@ -28,6 +28,24 @@ fn a_missing_segment_is_named() {
         many.remove(missing).unwrap();
         refused(&many, missing);
     }
+}
+
+#[test]
+fn what_the_image_has_is_not_read_again() {
+    let (many, database, one) = split(2);
+    let expected = content(&database.read());
+    drop(database);
+    // The blobs are in it still.
+    let first = bytes(&many, "db-segment-000000");
+    for name in ["db-segment-000000", "db-segment-000001"] {
+        let segment = bytes(&many, name);
+        many.remove(name).unwrap();
+        drop(open(&many));
+        put(&many, name, &segment);
+    }
+    assert_eq!(content(&open(&many).read()), expected);
+    assert_eq!(bytes(&many, "db-segment-000000"), first);
+    assert_eq!(history(&many), history(&one));
 }
 
 #[test]
@@ -65,7 +83,7 @@ pub(crate) fn border() -> Result<(), String> {
     write(&database, 50..51);
     database.restart(Older::Kept, NOW).unwrap();
     put(&many, "db-segment-000000", &bytes(&copy, "db-segment-000000"));
-    match try_open(&many) {
+    match try_replay(&many) {
         Ok(_) => return Err("a segment of another history was taken".to_owned()),
         Err(error) if error.kind() == ErrorKind::Corrupt => {}
         Err(error) => return Err(error.to_string()),
@@ -85,7 +103,7 @@ fn a_flipped_byte_in_a_kept_segment_is_found() {
         let mut flipped = whole.clone();
         flipped[at] ^= 0x10;
         put(&many, "db-segment-000000", &flipped);
-        match try_open(&many) {
+        match try_replay(&many) {
             Ok(database) => {
                 assert!(at < 16_384, "byte {at} of {}", whole.len());
                 assert_eq!(content(&database.read()), expected);
@@ -95,7 +113,7 @@ fn a_flipped_byte_in_a_kept_segment_is_found() {
     }
     for len in [0, 100, 16_384, 20_000, whole.len() - 1] {
         put(&many, "db-segment-000000", &whole[..len]);
-        let error = try_open(&many).unwrap_err();
+        let error = try_replay(&many).unwrap_err();
         assert!(error.to_string().contains("db-segment-000000"), "{error}");
     }
 }

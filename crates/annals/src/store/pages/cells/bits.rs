@@ -2,7 +2,10 @@
 
 use super::Pages;
 use super::runs::parts;
+use crate::Result;
+use crate::store::pages::load::Loader;
 use crate::store::pages::page::{Epoch, PAGE, Page};
+use crate::store::pages::save::{Blanks, Saved, Saver};
 
 /// The number of bits in a page.
 pub(super) const PAGE_BITS: usize = PAGE * 8;
@@ -36,44 +39,77 @@ impl Bits {
     }
 
     /// Gives the 64 bits from `index * 64` on.
+    ///
+    /// # Errors
+    /// Their page can't be loaded.
     #[inline]
-    pub(in crate::store) fn word(&self, index: usize) -> u64 {
-        match self.pages.get(index / (PAGE / 8)) {
-            Some(page) => page.load(index % (PAGE / 8)),
-            None => self.small.get(index).copied().unwrap_or(0),
+    pub(in crate::store) fn word(&self, index: usize) -> Result<u64> {
+        match self.pages.here(index / (PAGE / 8)) {
+            Some(page) => Ok(page.load(index % (PAGE / 8))),
+            None => self.word_below(index),
+        }
+    }
+
+    /// Gives bits that aren't in a page in memory as a change.
+    #[inline(never)] // so that reading from such a page stays short
+    fn word_below(&self, index: usize) -> Result<u64> {
+        match self.pages.all.below(index / (PAGE / 8))? {
+            Some(page) => Ok(page.load(index % (PAGE / 8))),
+            None => Ok(self.small.get(index).copied().unwrap_or(0)),
         }
     }
 
     /// Reads a bit.
     #[inline]
-    pub(in crate::store) fn get(&self, slot: usize) -> bool {
-        self.word(slot / 64) >> (slot % 64) & 1 != 0
+    pub(in crate::store) fn get(&self, slot: usize) -> Result<bool> {
+        Ok(self.word(slot / 64)? >> (slot % 64) & 1 != 0)
+    }
+
+    /// Tells whether a bit can be read again without loading anything. Loads it, if that wasn't done
+    /// yet.
+    ///
+    /// # Errors
+    /// Its page can't be loaded.
+    pub(in crate::store) fn stays(&self, slot: usize) -> Result<bool> {
+        self.pages.stays(slot / PAGE_BITS)
+    }
+
+    /// Tells whether something came from an image.
+    pub(in crate::store) const fn has_base(&self) -> bool {
+        self.pages.all.base().is_some()
     }
 
     /// Writes a bit; copies its page first unless it is owned, or the bit is `fresh`.
     #[inline]
-    pub(in crate::store) fn set(&mut self, slot: usize, bit: bool, fresh: bool, epoch: &Epoch) {
+    pub(in crate::store) fn set(
+        &mut self,
+        slot: usize,
+        bit: bool,
+        fresh: bool,
+        epoch: &Epoch,
+    ) -> Result<()> {
         let (index, word) = (slot / PAGE_BITS, slot / 64 % (PAGE / 8));
         if let Some(page) = self.pages.hot(index, fresh, epoch) {
             change(page, word, slot, bit);
-            return;
+            return Ok(());
         }
-        self.set_with_page(slot, bit, fresh, epoch);
+        self.set_with_page(slot, bit, fresh, epoch)
     }
 
     /// Writes a bit whose page isn't the hot one, or can still be done without.
     #[cold]
-    fn set_with_page(&mut self, slot: usize, bit: bool, fresh: bool, epoch: &Epoch) {
+    fn set_with_page(&mut self, slot: usize, bit: bool, fresh: bool, epoch: &Epoch) -> Result<()> {
         let (index, word) = (slot / PAGE_BITS, slot / 64 % (PAGE / 8));
-        let is_missing = self.pages.get(index).is_none();
+        let is_missing = self.pages.here(index).is_none() && self.pages.is_missing(index)?;
         if is_missing && self.set_small(slot, bit) {
-            return;
+            return Ok(());
         }
-        let page = self.pages.for_writing(index, fresh, epoch);
+        let page = self.pages.for_writing(index, fresh, epoch)?;
         if is_missing && index == 0 {
             self.small.iter().enumerate().for_each(|(at, &word)| page.store(at, word));
         }
         change(page, word, slot, bit);
+        Ok(())
     }
 
     /// Writes a bit whose page isn't there without making one, if that can be.
@@ -91,15 +127,15 @@ impl Bits {
         bit: bool,
         fresh: bool,
         epoch: &Epoch,
-    ) {
+    ) -> Result<()> {
         for (index, at, len) in parts(slot, len, PAGE_BITS) {
-            let is_missing = self.pages.get(index).is_none();
+            let is_missing = self.pages.is_missing(index)?;
             if is_missing && (!bit || index == 0 && at + len <= SMALL_WORDS * 64) {
                 let end = if index == 0 { (at + len).min(SMALL_WORDS * 64) } else { 0 };
                 (at..end).for_each(|slot| _ = self.set_small(slot, bit));
                 continue;
             }
-            let page = self.pages.for_writing(index, fresh, epoch);
+            let page = self.pages.for_writing(index, fresh, epoch)?;
             if is_missing && index == 0 {
                 self.small.iter().enumerate().for_each(|(at, &word)| page.store(at, word));
             }
@@ -109,65 +145,97 @@ impl Bits {
                 page.store(word, if bit { old | mask } else { old & !mask });
             }
         }
+        Ok(())
     }
 
     /// Finds the first bit that is clear among `slot..end`.
-    pub(in crate::store) fn first_clear(&self, slot: usize, end: usize) -> Option<usize> {
+    pub(in crate::store) fn first_clear(&self, slot: usize, end: usize) -> Result<Option<usize>> {
         let mut at = slot;
         while at < end {
-            let word = !self.word(at / 64) >> (at % 64);
+            let word = !self.word(at / 64)? >> (at % 64);
             if word != 0 {
                 let found = at + word.trailing_zeros() as usize;
-                return (found < end).then_some(found);
+                return Ok((found < end).then_some(found));
             }
             at = at / 64 * 64 + 64;
         }
-        None
+        Ok(None)
     }
 
     /// Counts the bits that are set among `len` from `slot` on.
-    pub(in crate::store) fn count(&self, slot: usize, len: usize) -> usize {
+    pub(in crate::store) fn count(&self, slot: usize, len: usize) -> Result<usize> {
         let end = slot + len;
         let mut count = 0;
         let mut at = slot;
         while at < end {
             let next = (at / 64 * 64 + 64).min(end);
-            let word = self.word(at / 64) >> (at % 64);
+            let word = self.word(at / 64)? >> (at % 64);
             let kept = if next - at == 64 { word } else { word & ((1 << (next - at)) - 1) };
             count += kept.count_ones() as usize;
             at = next;
         }
-        count
+        Ok(count)
     }
 
     /// Finds the first bit that is set among `slot..end`.
     #[inline]
-    pub(in crate::store) fn first(&self, slot: usize, end: usize) -> Option<usize> {
+    pub(in crate::store) fn first(&self, slot: usize, end: usize) -> Result<Option<usize>> {
         let mut at = slot;
         while at < end {
-            let word = self.word(at / 64) >> (at % 64);
+            let word = self.word(at / 64)? >> (at % 64);
             if word != 0 {
                 let found = at + word.trailing_zeros() as usize;
-                return (found < end).then_some(found);
+                return Ok((found < end).then_some(found));
             }
             at = at / 64 * 64 + 64;
         }
-        None
+        Ok(None)
     }
 
     /// Finds the last bit that is set among `slot..end`.
     #[inline]
-    pub(in crate::store) fn last(&self, slot: usize, end: usize) -> Option<usize> {
+    pub(in crate::store) fn last(&self, slot: usize, end: usize) -> Result<Option<usize>> {
         let mut at = end;
         while at > slot {
             let top = at - 1;
-            let word = self.word(top / 64) << (63 - top % 64);
+            let word = self.word(top / 64)? << (63 - top % 64);
             if word != 0 {
-                return top.checked_sub(word.leading_zeros() as usize).filter(|&f| f >= slot);
+                let found = top.checked_sub(word.leading_zeros() as usize);
+                return Ok(found.filter(|&found| found >= slot));
             }
             at = top / 64 * 64;
         }
-        None
+        Ok(None)
+    }
+
+    /// Hands the array over to be saved.
+    pub(in crate::store) fn save(&self, out: &mut Saver, blanks: &Blanks) {
+        self.small.iter().for_each(|&word| out.number(word));
+        self.pages.save(out, (PAGE_BITS, blanks), |page, (from, to), out| {
+            for (word, first, count) in parts(from, to - from, 64) {
+                let mask = (u64::MAX >> (64 - count)) << first;
+                let place = &mut out[word * 8..word * 8 + 8];
+                // Other bits of the word may be written meanwhile: hence the atomic load.
+                let bits = page.load(word) & mask;
+                for (to, from) in place.iter_mut().zip(bits.to_le_bytes()) {
+                    *to |= from;
+                }
+            }
+        });
+    }
+
+    /// Loads what `save` wrote.
+    pub(in crate::store) fn load(input: &mut Loader<'_>) -> Result<Self> {
+        let mut small = [0; SMALL_WORDS];
+        for word in &mut small {
+            *word = input.number()?;
+        }
+        Ok(Self { pages: Pages::load(input)?, small })
+    }
+
+    /// Goes on from the base that was stored.
+    pub(in crate::store) fn rebase(&mut self, saved: &Saved) {
+        self.pages.rebase(saved);
     }
 
     /// Tells how much memory it takes, in bytes.

@@ -16,15 +16,22 @@
 
 mod bits;
 mod heap;
+mod numbers;
 mod runs;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::store::pages::directory::Directory;
+use crate::store::pages::item::Held;
+use crate::store::pages::load::Loader;
 use crate::store::pages::page::{Epoch, PAGE, Page};
+use crate::store::pages::paged::Paged;
+use crate::store::pages::save::{Blanks, Saved, Saver, filled_parts};
+use crate::{Error, Result};
 
 pub(in crate::store) use self::bits::Bits;
-pub(in crate::store) use self::heap::{Heap, Nodes};
+pub(in crate::store) use self::heap::{Heap, Longs, NodePage, Nodes};
+pub(in crate::store) use self::numbers::FreeNumbers;
 
 /// Turns a number that was kept in a page into a place in memory.
 #[inline]
@@ -33,28 +40,41 @@ pub(in crate::store) const fn place(number: u64) -> usize {
     number as usize
 }
 
-fn page_memory(page: &Arc<Page>) -> usize {
-    if page.is_shared() { 0 } else { size_of::<Page>() + 2 * size_of::<usize>() }
-}
-
 /// The pages of an array.
 ///
-/// Invariant: `hot` is a page that the directory has too, at that index; or none.
+/// Invariant: `hot` is a page that the overlay has too, at that index; or none.
 #[derive(Clone, Debug, Default)]
 struct Pages {
-    all: Directory<Arc<Page>>,
+    all: Paged<Arc<Page>>,
     /// The page that was last changed, so that a run of appends finds it without a walk.
     hot: Option<(usize, Arc<Page>)>,
 }
 
 impl Pages {
     fn filled(page: &Arc<Page>, len: usize) -> Self {
-        Self { all: Directory::filled(page, len), hot: None }
+        Self { all: Paged::filled(page, len), hot: None }
+    }
+
+    /// Gives a page that is in memory as a change.
+    #[inline]
+    fn here(&self, index: usize) -> Option<&Arc<Page>> {
+        self.all.here(index)
     }
 
     #[inline]
-    fn get(&self, index: usize) -> Option<&Arc<Page>> {
+    fn get(&self, index: usize) -> Result<Option<Held<'_, Arc<Page>>>> {
         self.all.get(index)
+    }
+
+    /// Tells whether what is at a place can be read again without loading anything. Loads it, if that
+    /// wasn't done yet.
+    fn stays(&self, index: usize) -> Result<bool> {
+        Ok(!matches!(self.get(index)?, Some(Held::Kept(_))))
+    }
+
+    /// Tells whether there is no page.
+    fn is_missing(&self, index: usize) -> Result<bool> {
+        Ok(self.get(index)?.is_none())
     }
 
     /// Gives the page in which a cell may be written, if it is the one that was last changed.
@@ -68,35 +88,56 @@ impl Pages {
 
     /// Gives a page in which a cell may be written; copies it first unless it is owned, or the cell
     /// is `fresh`.
-    fn for_writing(&mut self, index: usize, fresh: bool, epoch: &Epoch) -> &Page {
-        self.heat(index, fresh, epoch);
-        &self.hot.as_ref().expect("it was just made hot").1
+    fn for_writing(&mut self, index: usize, fresh: bool, epoch: &Epoch) -> Result<&Page> {
+        let found = self.all.here(index).filter(|page| page.may_write(fresh, epoch)).cloned();
+        let page = match found {
+            Some(page) => page,
+            None => {
+                self.hot = None;
+                Arc::clone(own(&mut self.all, index, epoch)?)
+            }
+        };
+        Ok(&self.hot.insert((index, page)).1)
     }
 
-    fn heat(&mut self, index: usize, fresh: bool, epoch: &Epoch) {
-        let found = self.all.get(index).filter(|page| page.may_write(fresh, epoch)).cloned();
-        let page = found.unwrap_or_else(|| {
-            self.hot = None;
-            own(&mut self.all, index, epoch);
-            Arc::clone(self.all.get(index).expect("it was just put there"))
-        });
-        self.hot = Some((index, page));
+    fn save(
+        &self,
+        out: &mut Saver,
+        (each, blanks): (usize, &Blanks),
+        copy: impl Fn(&Page, (usize, usize), &mut [u8]),
+    ) {
+        out.pages(
+            &self.all,
+            |_| true,
+            |index, page| {
+                filled_parts(page, (index, each), blanks, |part, out| copy(page, part, out))
+            },
+        );
+    }
+
+    fn load(input: &mut Loader<'_>) -> Result<Self> {
+        Ok(Self { all: input.array(|_| true)?, hot: None })
+    }
+
+    fn rebase(&mut self, saved: &Saved) {
+        self.hot = None;
+        saved.rebase_pages(&mut self.all);
     }
 
     fn memory(&self) -> usize {
-        self.all.memory(page_memory)
+        self.all.memory()
     }
 }
 
 /// Makes page `index` one that the current transaction owns.
 #[cold]
-fn own<'d>(pages: &'d mut Directory<Arc<Page>>, index: usize, epoch: &Epoch) -> &'d Page {
-    let page = match pages.get(index) {
+fn own<'d>(pages: &'d mut Paged<Arc<Page>>, index: usize, epoch: &Epoch) -> Result<&'d Arc<Page>> {
+    let page = match pages.get(index)? {
         Some(page) => page.copy(epoch),
         None => Page::zeroed(epoch),
     };
-    pages.set(index, Some(page));
-    pages.get(index).expect("it was just put there")
+    pages.put(index, page);
+    Ok(pages.here(index).expect("it was just put there"))
 }
 
 /// How many bytes of cells an array has before it takes its first page: few, then some.
@@ -123,54 +164,104 @@ impl<const W: usize> Cells<W> {
     }
 
     /// Reads a cell.
+    ///
+    /// # Errors
+    /// Its page can't be loaded.
     #[inline]
-    pub(in crate::store) fn get(&self, slot: usize) -> [u8; W] {
-        match self.pages.get(slot / Self::EACH) {
+    pub(in crate::store) fn get(&self, slot: usize) -> Result<[u8; W]> {
+        match self.pages.here(slot / Self::EACH) {
             // SAFETY: the view leads to the cell (invariant 1).
-            Some(page) => unsafe { page.read(slot % Self::EACH * W) },
-            None => self.small(slot, 0, W).first_chunk().copied().unwrap_or([0; W]),
+            Some(page) => Ok(unsafe { page.read(slot % Self::EACH * W) }),
+            None => self.get_below(slot),
+        }
+    }
+
+    /// Reads a cell that isn't in a page in memory as a change.
+    #[inline(never)] // so that reading from such a page stays short
+    fn get_below(&self, slot: usize) -> Result<[u8; W]> {
+        match self.pages.all.below(slot / Self::EACH)? {
+            // SAFETY: the view leads to the cell (invariant 1).
+            Some(page) => Ok(unsafe { page.read(slot % Self::EACH * W) }),
+            None => Ok(self.small(slot, 0, W).first_chunk().copied().unwrap_or([0; W])),
         }
     }
 
     /// Borrows a part of a cell whose page isn't there; gives nothing for zeros.
-    #[inline(never)] // so that reading from a page stays short
     fn small(&self, slot: usize, offset: usize, len: usize) -> &[u8] {
         let small = self.small.as_ref().filter(|_| slot < SMALL[1] / W);
         let at = |small| <[u8]>::get(small, slot * W + offset..slot * W + offset + len);
         small.and_then(|small| at(small)).unwrap_or_default()
     }
 
-    /// Borrows a part of a cell.
+    /// Borrows a part of a cell, or copies it if only a cache has it.
+    ///
+    /// # Errors
+    /// Its page can't be loaded.
     #[inline]
-    pub(in crate::store) fn slice(&self, slot: usize, offset: usize, len: usize) -> &[u8] {
-        match self.pages.get(slot / Self::EACH) {
+    pub(in crate::store) fn slice(
+        &self,
+        slot: usize,
+        offset: usize,
+        len: usize,
+    ) -> Result<Cow<'_, [u8]>> {
+        let at = slot % Self::EACH * W + offset;
+        match self.pages.get(slot / Self::EACH)? {
             // SAFETY: the view leads to the cell (invariant 1); to write to it needs a `&mut` of
             // the array or, in a later transaction, a copy of the page.
-            Some(page) => unsafe { page.slice(slot % Self::EACH * W + offset, len) },
-            None => self.small(slot, offset, len),
+            Some(Held::Here(page)) => Ok(Cow::Borrowed(unsafe { page.slice(at, len) })),
+            // SAFETY: the view leads to the cell, and it is copied at once.
+            Some(Held::Kept(page)) => Ok(Cow::Owned(unsafe { page.slice(at, len) }.to_vec())),
+            None => Ok(Cow::Borrowed(self.small(slot, offset, len))),
         }
     }
 
+    /// Tells whether a cell can be read again without loading anything. Loads it, if that wasn't done
+    /// yet.
+    ///
+    /// # Errors
+    /// Its page can't be loaded.
+    pub(in crate::store) fn stays(&self, slot: usize) -> Result<bool> {
+        self.pages.stays(slot / Self::EACH)
+    }
+
     /// Writes a cell; copies its page first unless it is owned, or the cell is `fresh`.
+    ///
+    /// # Errors
+    /// Its page can't be loaded.
     #[inline]
-    pub(in crate::store) fn set(&mut self, slot: usize, cell: [u8; W], fresh: bool, epoch: &Epoch) {
+    pub(in crate::store) fn set(
+        &mut self,
+        slot: usize,
+        cell: [u8; W],
+        fresh: bool,
+        epoch: &Epoch,
+    ) -> Result<()> {
         let (index, offset) = (slot / Self::EACH, slot % Self::EACH * W);
         if let Some(page) = self.pages.hot(index, fresh, epoch) {
             // SAFETY: owned, or fresh and not shared (invariant 2); `&mut self` ends all borrows.
             unsafe { page.put(offset, cell) };
-            return;
+            return Ok(());
         }
-        self.set_with_page(slot, cell, fresh, epoch);
+        self.set_with_page(slot, cell, fresh, epoch)
     }
 
     /// Writes a cell whose page isn't the hot one, or can still be done without.
     #[cold]
-    fn set_with_page(&mut self, slot: usize, cell: [u8; W], fresh: bool, epoch: &Epoch) {
+    fn set_with_page(
+        &mut self,
+        slot: usize,
+        cell: [u8; W],
+        fresh: bool,
+        epoch: &Epoch,
+    ) -> Result<()> {
         let (index, offset) = (slot / Self::EACH, slot % Self::EACH * W);
-        if self.pages.get(index).is_none() && self.set_small(slot, cell) {
-            return;
+        if self.pages.here(index).is_none()
+            && self.pages.is_missing(index)?
+            && self.set_small(slot, cell)
+        {
+            return Ok(());
         }
-        let page = self.pages.for_writing(index, fresh, epoch);
+        let page = self.pages.for_writing(index, fresh, epoch)?;
         if index == 0
             && let Some(small) = self.small.take()
         {
@@ -179,6 +270,7 @@ impl<const W: usize> Cells<W> {
         }
         // SAFETY: owned, or fresh and not shared (invariant 2); `&mut self` ends all borrows.
         unsafe { page.put(offset, cell) };
+        Ok(())
     }
 
     /// Writes a cell whose page isn't there without making one, if that can be.
@@ -194,6 +286,31 @@ impl<const W: usize> Cells<W> {
         let small = Arc::make_mut(self.small.get_or_insert_default());
         small[slot * W..][..W].copy_from_slice(&cell);
         true
+    }
+
+    /// Hands the array over to be saved.
+    pub(in crate::store) fn save(&self, out: &mut Saver, blanks: &Blanks) {
+        out.bytes(self.small.as_ref().map_or(&[], |small| small));
+        self.pages.save(out, (Self::EACH, blanks), |page, (from, to), out| {
+            // SAFETY: a published view leads to these cells, so nobody writes to them.
+            out[from * W..to * W].copy_from_slice(unsafe { page.slice(from * W, (to - from) * W) });
+        });
+    }
+
+    /// Loads what `save` wrote.
+    pub(in crate::store) fn load(input: &mut Loader<'_>) -> Result<Self> {
+        let small = input.bytes()?;
+        if small.len() > SMALL[1] || !small.len().is_multiple_of(W) {
+            let len = small.len();
+            return Err(Error::corrupt(format!("{len} bytes of small cells can't be")));
+        }
+        let small = (!small.is_empty()).then(|| Arc::new(small.to_vec()));
+        Ok(Self { pages: Pages::load(input)?, small })
+    }
+
+    /// Goes on from the base that was stored.
+    pub(in crate::store) fn rebase(&mut self, saved: &Saved) {
+        self.pages.rebase(saved);
     }
 
     /// Tells how much memory it takes, in bytes.

@@ -1,8 +1,11 @@
 //! Runs of cells: read and written a page at a time.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::{Cells, SMALL};
+use crate::Result;
+use crate::store::pages::item::Held;
 use crate::store::pages::page::{Epoch, PAGE, Page};
 
 /// What the pages that aren't there hold, aligned as pages are.
@@ -27,28 +30,46 @@ pub(super) fn parts(first: usize, len: usize, each: usize) -> impl Iterator<Item
 
 impl<const W: usize> Cells<W> {
     /// Borrows consecutive cells: `len` of them, or fewer where their page ends.
-    pub(in crate::store) fn run(&self, slot: usize, len: usize) -> &[u8] {
+    /// Copies them if only a cache has their page.
+    ///
+    /// # Errors
+    /// Their page can't be loaded.
+    pub(in crate::store) fn run(&self, slot: usize, len: usize) -> Result<Cow<'_, [u8]>> {
         let (index, at) = (slot / Self::EACH, slot % Self::EACH);
         let len = len.min(Self::EACH - at);
-        if let Some(page) = self.pages.get(index) {
-            // SAFETY: as in `slice`: the view leads to the cells.
-            return unsafe { page.slice(at * W, len * W) };
+        match self.pages.get(index)? {
+            Some(Held::Here(page)) => {
+                // SAFETY: as in `slice`: the view leads to the cells.
+                return Ok(Cow::Borrowed(unsafe { page.slice(at * W, len * W) }));
+            }
+            Some(Held::Kept(page)) => {
+                // SAFETY: as in `slice`: they are copied at once.
+                return Ok(Cow::Owned(unsafe { page.slice(at * W, len * W) }.to_vec()));
+            }
+            None => {}
         }
-        match self.small.as_ref().and_then(|small| small.get(slot * W..)) {
+        Ok(Cow::Borrowed(match self.small.as_ref().and_then(|small| small.get(slot * W..)) {
             Some(small) if !small.is_empty() => &small[..small.len().min(len * W)],
             _ => &ZEROS.0[..len * W],
-        }
+        }))
     }
 
     /// Makes a run of cells zeros; makes no page for it.
-    pub(in crate::store) fn zero(&mut self, slot: usize, len: usize, fresh: bool, epoch: &Epoch) {
-        for part in parts(slot, len, Self::EACH) {
-            self.zero_part(part, fresh, epoch);
-        }
+    pub(in crate::store) fn zero(
+        &mut self,
+        slot: usize,
+        len: usize,
+        fresh: bool,
+        epoch: &Epoch,
+    ) -> Result<()> {
+        parts(slot, len, Self::EACH).try_for_each(|part| self.zero_part(part, fresh, epoch))
     }
 
-    fn zero_part(&mut self, (index, at, len): Part, fresh: bool, epoch: &Epoch) {
-        if self.pages.get(index).is_none() {
+    fn zero_part(&mut self, (index, at, len): Part, fresh: bool, epoch: &Epoch) -> Result<()> {
+        if len == Self::EACH {
+            self.pages.take_away(index);
+            self.small = self.small.take().filter(|_| index > 0);
+        } else if self.pages.is_missing(index)? {
             if index == 0
                 && let Some(small) = &mut self.small
                 && at * W < small.len()
@@ -56,13 +77,12 @@ impl<const W: usize> Cells<W> {
                 let end = small.len().min((at + len) * W);
                 Arc::make_mut(small)[at * W..end].fill(0);
             }
-        } else if len == Self::EACH {
-            self.pages.put(index, None);
         } else {
-            let page = self.pages.for_writing(index, fresh, epoch);
+            let page = self.pages.for_writing(index, fresh, epoch)?;
             // SAFETY: owned, or fresh and not shared (invariant 2); `&mut self` ends all borrows.
             unsafe { page.write(at * W, &ZEROS.0[..len * W]) };
         }
+        Ok(())
     }
 
     /// Writes a run of cells, with one copy for each page.
@@ -72,35 +92,35 @@ impl<const W: usize> Cells<W> {
         cells: &[u8],
         fresh: bool,
         epoch: &Epoch,
-    ) {
+    ) -> Result<()> {
         let mut rest = cells;
         for part in parts(slot, cells.len() / W, Self::EACH) {
             let (cells, behind) = rest.split_at(part.2 * W);
             rest = behind;
-            self.write_part(part, cells, fresh, epoch);
+            self.write_part(part, cells, fresh, epoch)?;
         }
+        Ok(())
     }
 
-    fn write_part(&mut self, part: Part, cells: &[u8], fresh: bool, epoch: &Epoch) {
+    fn write_part(&mut self, part: Part, cells: &[u8], fresh: bool, epoch: &Epoch) -> Result<()> {
         let (index, at, len) = part;
-        let is_missing = self.pages.get(index).is_none();
-        if is_missing && cells.iter().all(|&byte| byte == 0) {
+        // What is written over as a whole needn't be loaded.
+        let is_whole = len == Self::EACH;
+        let is_missing =
+            self.pages.here(index).is_none() && !is_whole && self.pages.is_missing(index)?;
+        if (is_missing || is_whole) && cells.iter().all(|&byte| byte == 0) {
             return self.zero_part(part, fresh, epoch);
         }
         if is_missing && index == 0 && (at + len) * W <= SMALL[1] {
-            for (slot, cell) in (at..).zip(cells.as_chunks::<W>().0) {
-                self.set(slot, *cell, fresh, epoch);
-            }
-            return;
+            let mut cells = (at..).zip(cells.as_chunks::<W>().0);
+            return cells.try_for_each(|(slot, cell)| self.set(slot, *cell, fresh, epoch));
         }
-        if len == Self::EACH {
-            // Nothing of the page that is there would be left in a copy of it.
-            if !self.pages.get(index).is_some_and(|page| page.may_write(fresh, epoch)) {
-                self.pages.put(index, Some(Page::zeroed(epoch)));
-                self.small = self.small.take().filter(|_| index > 0);
-            }
+        // Nothing of the page that is there would be left in a copy of it.
+        if is_whole && !self.pages.here(index).is_some_and(|page| page.may_write(fresh, epoch)) {
+            self.pages.renew(index, Page::zeroed(epoch));
+            self.small = self.small.take().filter(|_| index > 0);
         }
-        let page = self.pages.for_writing(index, fresh, epoch);
+        let page = self.pages.for_writing(index, fresh, epoch)?;
         if index == 0
             && let Some(small) = self.small.take()
         {
@@ -109,13 +129,22 @@ impl<const W: usize> Cells<W> {
         }
         // SAFETY: owned, or fresh and not shared (invariant 2); `&mut self` ends all borrows.
         unsafe { page.write(at * W, cells) };
+        Ok(())
     }
 }
 
 impl super::Pages {
-    /// Puts a page at a place, or takes away the one that is there.
-    fn put(&mut self, index: usize, page: Option<Arc<Page>>) {
+    /// Puts a new page at a place.
+    fn renew(&mut self, index: usize, page: Arc<Page>) {
         self.hot = None;
-        self.all.set(index, page);
+        self.all.put(index, page);
+    }
+
+    /// Takes away the page that is at a place.
+    fn take_away(&mut self, index: usize) {
+        self.hot = None;
+        if self.all.here(index).is_some() || self.all.base().is_some() {
+            self.all.remove(index);
+        }
     }
 }

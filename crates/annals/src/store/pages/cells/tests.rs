@@ -2,20 +2,25 @@
 
 use super::bits::PAGE_BITS;
 use super::*;
+use crate::store::pages::testing::TestImage;
 
 #[test]
 fn published_cells_stay_and_fresh_ones_are_written_in_place() {
     let mut epoch = Epoch::first();
     let mut cells = Cells::<8>::default();
-    (0..3000_usize).for_each(|slot| cells.set(slot, (slot as u64).to_le_bytes(), true, &epoch));
+    (0..3000_usize)
+        .for_each(|slot| cells.set(slot, (slot as u64).to_le_bytes(), true, &epoch).unwrap());
     epoch.advance();
     let published = cells.clone();
-    cells.set(3000, [9; 8], true, &epoch);
+    cells.set(3000, [9; 8], true, &epoch).unwrap();
     assert_eq!(published.memory(), cells.memory());
-    cells.set(5, [7; 8], false, &epoch);
-    assert_eq!((published.get(5), cells.get(5)), (5_u64.to_le_bytes(), [7; 8]));
-    assert_eq!((cells.get(2999), cells.get(3000)), (2999_u64.to_le_bytes(), [9; 8]));
-    assert_eq!(cells.slice(5, 1, 2), [7, 7]);
+    cells.set(5, [7; 8], false, &epoch).unwrap();
+    assert_eq!((published.get(5).unwrap(), cells.get(5).unwrap()), (5_u64.to_le_bytes(), [7; 8]));
+    assert_eq!(
+        (cells.get(2999).unwrap(), cells.get(3000).unwrap()),
+        (2999_u64.to_le_bytes(), [9; 8])
+    );
+    assert_eq!(*cells.slice(5, 1, 2).unwrap(), [7, 7]);
 }
 
 #[test]
@@ -26,8 +31,8 @@ fn a_few_cells_take_no_page_and_move_into_the_first() {
     for slot in 0..700_usize {
         kept.push((cells.clone(), bits.clone()));
         epoch.advance();
-        cells.set(slot, [u8::try_from(slot % 7).unwrap(); 4], true, &epoch);
-        bits.set(slot, slot % 7 == 1, true, &epoch);
+        cells.set(slot, [u8::try_from(slot % 7).unwrap(); 4], true, &epoch).unwrap();
+        bits.set(slot, slot % 7 == 1, true, &epoch).unwrap();
         assert!(slot > 30 || cells.memory() + bits.memory() < 200);
         assert!(slot > 250 || cells.memory() < 1200);
     }
@@ -37,28 +42,34 @@ fn a_few_cells_take_no_page_and_move_into_the_first() {
     for (len, (cells, bits)) in kept.iter().enumerate().step_by(step) {
         for slot in 0..len {
             let cell = u8::try_from(slot % 7).unwrap();
-            assert_eq!(cells.get(slot), [cell; 4], "{slot} of {len}");
-            assert_eq!(bits.get(slot), cell == 1, "{slot} of {len}");
+            assert_eq!(cells.get(slot).unwrap(), [cell; 4], "{slot} of {len}");
+            assert_eq!(bits.get(slot).unwrap(), cell == 1, "{slot} of {len}");
         }
     }
     let filled = Cells::filled([9; 16], 64);
     assert_eq!(
-        (filled.get(63), filled.get(64), filled.slice(3, 2, 2)),
-        ([9; 16], [0; 16], &[9, 9][..])
+        (filled.get(63).unwrap(), filled.get(64).unwrap(), filled.slice(3, 2, 2).unwrap()),
+        ([9; 16], [0; 16], Cow::Borrowed(&[9, 9][..]))
     );
     let (mut zeros, mut unset) = (Cells::<16>::default(), Bits::default());
     for slot in [0, 5, 40_000] {
-        zeros.set(slot, [0; 16], true, &epoch);
-        unset.set(slot, false, true, &epoch);
+        zeros.set(slot, [0; 16], true, &epoch).unwrap();
+        unset.set(slot, false, true, &epoch).unwrap();
     }
     assert_eq!(zeros.memory() + unset.memory(), 0);
-    zeros.set(5000, [1; 16], true, &epoch);
-    zeros.set(1, [2; 16], true, &epoch);
-    assert_eq!((zeros.get(1), zeros.get(5000), zeros.get(0)), ([2; 16], [1; 16], [0; 16]));
+    zeros.set(5000, [1; 16], true, &epoch).unwrap();
+    zeros.set(1, [2; 16], true, &epoch).unwrap();
+    assert_eq!(
+        (zeros.get(1).unwrap(), zeros.get(5000).unwrap(), zeros.get(0).unwrap()),
+        ([2; 16], [1; 16], [0; 16])
+    );
     let mut ones = Bits::ones(10);
-    ones.set(9, false, false, &epoch);
-    ones.set(5000, true, true, &epoch);
-    assert_eq!((ones.count(0, 10), ones.get(9), ones.get(5000)), (9, false, true));
+    ones.set(9, false, false, &epoch).unwrap();
+    ones.set(5000, true, true, &epoch).unwrap();
+    assert_eq!(
+        (ones.count(0, 10).unwrap(), ones.get(9).unwrap(), ones.get(5000).unwrap()),
+        (9, false, true)
+    );
 }
 
 #[test]
@@ -66,9 +77,9 @@ fn filled_cells_take_no_memory_until_they_differ() {
     let epoch = Epoch::first();
     let mut cells = Cells::filled([1, 2, 3, 4], 100_000);
     assert!(cells.memory() < PAGE);
-    cells.set(99_999, [5; 4], true, &epoch);
-    assert_eq!((cells.get(99_998), cells.get(99_999)), ([1, 2, 3, 4], [5; 4]));
-    assert_eq!(cells.get(3), [1, 2, 3, 4]);
+    cells.set(99_999, [5; 4], true, &epoch).unwrap();
+    assert_eq!((cells.get(99_998).unwrap(), cells.get(99_999).unwrap()), ([1, 2, 3, 4], [5; 4]));
+    assert_eq!(cells.get(3).unwrap(), [1, 2, 3, 4]);
 }
 
 #[test]
@@ -76,19 +87,19 @@ fn bits_are_found_and_counted() {
     let epoch = Epoch::first();
     let mut bits = Bits::default();
     for slot in [3, 64, 200, PAGE_BITS + 1] {
-        bits.set(slot, true, true, &epoch);
+        bits.set(slot, true, true, &epoch).unwrap();
     }
-    assert_eq!(bits.first(4, 1000), Some(64));
-    assert_eq!(bits.first(65, 200), None);
-    assert_eq!(bits.first(201, PAGE_BITS * 2), Some(PAGE_BITS + 1));
-    assert_eq!(bits.last(0, 200), Some(64));
-    assert_eq!(bits.last(0, 201), Some(200));
-    assert_eq!(bits.last(65, 200), None);
-    assert_eq!(bits.last(0, 3), None);
-    assert_eq!(bits.count(3, 198), 3);
-    assert_eq!(bits.count(4, 60), 0);
-    bits.set(64, false, true, &epoch);
-    assert!(!bits.get(64) && bits.get(200) && Bits::ones(10).get(9));
+    assert_eq!(bits.first(4, 1000).unwrap(), Some(64));
+    assert_eq!(bits.first(65, 200).unwrap(), None);
+    assert_eq!(bits.first(201, PAGE_BITS * 2).unwrap(), Some(PAGE_BITS + 1));
+    assert_eq!(bits.last(0, 200).unwrap(), Some(64));
+    assert_eq!(bits.last(0, 201).unwrap(), Some(200));
+    assert_eq!(bits.last(65, 200).unwrap(), None);
+    assert_eq!(bits.last(0, 3).unwrap(), None);
+    assert_eq!(bits.count(3, 198).unwrap(), 3);
+    assert_eq!(bits.count(4, 60).unwrap(), 0);
+    bits.set(64, false, true, &epoch).unwrap();
+    assert!(!bits.get(64).unwrap() && bits.get(200).unwrap() && Bits::ones(10).get(9).unwrap());
 }
 
 /// Runs against the same done cell by cell, with clones that must keep what they had.
@@ -118,14 +129,14 @@ fn runs_are_as_if_written_cell_by_cell() {
         let cells: Vec<u8> =
             (0..len * 8).map(|at| u8::try_from(at % 50).unwrap().wrapping_mul(what)).collect();
         if what == 0 {
-            runs.zero(first, len, false, &epoch);
+            runs.zero(first, len, false, &epoch).unwrap();
         } else {
-            runs.write(first, &cells, false, &epoch);
+            runs.write(first, &cells, false, &epoch).unwrap();
         }
-        bits.set_run((first, len), what % 2 == 1, false, &epoch);
+        bits.set_run((first, len), what % 2 == 1, false, &epoch).unwrap();
         for (slot, cell) in (first..).zip(cells.as_chunks().0) {
-            singles.set(slot, *cell, false, &epoch);
-            single_bits.set(slot, what % 2 == 1, false, &epoch);
+            singles.set(slot, *cell, false, &epoch).unwrap();
+            single_bits.set(slot, what % 2 == 1, false, &epoch).unwrap();
         }
         if round % 3 > 0 {
             kept.push((runs.clone(), singles.clone(), bits.clone(), single_bits.clone()));
@@ -136,17 +147,39 @@ fn runs_are_as_if_written_cell_by_cell() {
     for (runs, singles, bits, single_bits) in &kept {
         let (mut slot, end) = (0, if cfg!(miri) { each / 8 } else { each * 7 });
         while slot < end {
-            let run = runs.run(slot, end - slot);
+            let run = runs.run(slot, end - slot).unwrap();
             assert!(run.as_ptr().addr() % 8 == 0 || slot < SMALL[1] / 8);
             for (slot, cell) in (slot..).zip(run.as_chunks::<8>().0) {
-                assert_eq!(*cell, singles.get(slot), "{slot}");
+                assert_eq!(*cell, singles.get(slot).unwrap(), "{slot}");
             }
             slot += run.len() / 8;
         }
-        assert!((0..end / 64 + 1).all(|word| bits.word(word) == single_bits.word(word)));
-        let clear = (0..end).find(|&slot| !bits.get(slot));
-        assert_eq!(bits.first_clear(0, end), clear);
+        assert!(
+            (0..end / 64 + 1)
+                .all(|word| bits.word(word).unwrap() == single_bits.word(word).unwrap())
+        );
+        let clear = (0..end).find(|&slot| !bits.get(slot).unwrap());
+        assert_eq!(bits.first_clear(0, end).unwrap(), clear);
     }
     let runs = &kept.last().unwrap().0;
-    assert!(runs.pages.get(3).is_none() && runs.pages.get(4).is_some());
+    assert!(runs.pages.is_missing(3).unwrap() && !runs.pages.is_missing(4).unwrap());
+}
+
+#[test]
+fn pages_that_are_taken_away_during_the_first_backfill_stay_away() {
+    let (image, pager) = TestImage::new(u64::MAX, true);
+    let mut epoch = Epoch::first();
+    let each = PAGE / 8;
+    let mut cells = Cells::<8>::default();
+    (0..each * 2).for_each(|slot| cells.set(slot, [7; 8], true, &epoch).unwrap());
+    let published = cells.clone();
+    epoch.advance();
+    cells.zero(0, each * 2, false, &epoch).unwrap();
+    let blanks = Blanks { from: each * 2 - 1, gap: (0, 0) };
+    cells.rebase(&image.save(&pager, |out| published.save(out, &blanks)));
+    assert_eq!((cells.get(0).unwrap(), cells.get(each).unwrap()), ([0; 8], [0; 8]));
+    // Nothing is left of them in the next one.
+    epoch.advance();
+    let saved = image.save(&pager, |out| cells.save(out, &Blanks::NONE));
+    assert_eq!((saved.roots[0].stored, image.live()), (None, 0));
 }

@@ -1,0 +1,107 @@
+//! Bringing what is read up to date with what was committed: the same random updates, each engine's own
+//! checkpoint of them, the bytes that it writes.
+
+use std::path::Path;
+
+use crate::disk;
+use crate::engine::Failure;
+use crate::peers::sqlite::{LOG, Sqlite};
+use crate::peers::{self, Peer, Table};
+use crate::random::Random;
+use crate::workload::{Figure, Measured, nanoseconds, settle};
+
+/// Updates of a transaction.
+const AT_ONCE: usize = 100;
+
+/// What is brought up to date.
+#[derive(clap::Args)]
+pub(crate) struct Work {
+    /// Rows of the table.
+    #[arg(long, default_value_t = 1_000_000, value_parser = peers::count())]
+    pub(crate) rows: u64,
+    /// Random rows that are updated before each checkpoint.
+    #[arg(long, default_value_t = 100_000, value_parser = peers::count())]
+    pub(crate) changed: u64,
+}
+
+/// What one checkpoint cost.
+struct Cost {
+    nanoseconds: f64,
+    /// Bytes written, where the operating system counts them.
+    written: Option<u64>,
+    /// Bytes of the log that it brought in.
+    log: u64,
+}
+
+/// Updates these rows to a version, and makes a checkpoint.
+type Turn = Box<dyn FnMut(&[u64], u32) -> Result<Cost, Failure>>;
+
+/// Fills a database of so many rows in a folder.
+type Prepare = fn(&Path, u64) -> Result<Turn, Failure>;
+
+/// Who takes part.
+const CONTESTANTS: [(&str, Prepare); 1] = [("SQLite wal_checkpoint(FULL)", sqlite)];
+
+/// Lets everybody have their turns.
+pub(crate) fn run(work: &Work, turns: usize) -> Result<Vec<Figure>, Failure> {
+    let all = tempfile::tempdir()?;
+    let mut contestants = Vec::new();
+    for (name, prepare) in CONTESTANTS {
+        let folder = all.path().join(name);
+        std::fs::create_dir_all(&folder)?;
+        contestants.push((name, prepare(&folder, work.rows)?));
+    }
+    let mut measured = Measured::default();
+    let mut random = Random::new(work.rows);
+    for number in 0..turns {
+        let ids: Vec<_> = (0..work.changed).map(|_| random.below(work.rows)).collect();
+        let version = u32::try_from(number)? + 1;
+        for (name, turn) in &mut contestants {
+            let cost = turn(&ids, version)?;
+            add(&mut measured, name, &cost, work.changed);
+        }
+    }
+    Ok(measured.medians())
+}
+
+#[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+fn add(measured: &mut Measured, name: &'static str, cost: &Cost, changed: u64) {
+    let each = |bytes: u64| bytes as f64 / changed as f64;
+    measured.add(name, ("checkpoint", "ms"), cost.nanoseconds / 1e6);
+    measured.add(name, ("log before it", "bytes/update"), each(cost.log));
+    if let Some(written) = cost.written {
+        measured.add(name, ("written by it", "bytes/update"), each(written));
+        let rate = written as f64 / cost.nanoseconds * 1e9 / f64::from(1 << 20);
+        measured.add(name, ("written by it", "MiB/s"), rate);
+    }
+}
+
+/// Times a checkpoint. What was dirty before is on disk, so that its pages count when they change.
+fn cost(log: u64, checkpoint: impl FnOnce() -> Result<(), Failure>) -> Result<Cost, Failure> {
+    settle();
+    let before = disk::written();
+    let nanoseconds = nanoseconds(1, checkpoint)?;
+    let written = disk::written().zip(before).map(|(after, before)| after - before);
+    Ok(Cost { nanoseconds, written, log })
+}
+
+/// SQLite with nothing brought in but on request.
+fn sqlite(folder: &Path, rows: u64) -> Result<Turn, Failure> {
+    Sqlite.fill(folder, rows)?;
+    let mut items = Sqlite::connect(folder)?;
+    items.0.pragma_update(None, "wal_autocheckpoint", 0)?;
+    let log = folder.join(LOG);
+    Ok(Box::new(move |ids, version| {
+        for ids in ids.chunks(AT_ONCE) {
+            items.update(ids, version)?;
+        }
+        let cost = cost(std::fs::metadata(&log)?.len(), || {
+            let busy: i64 =
+                items.0.query_row("PRAGMA wal_checkpoint(FULL)", (), |row| row.get(0))?;
+            if busy == 0 { Ok(()) } else { Err("SQLite's checkpoint was busy".into()) }
+        })?;
+        // The next turn's log begins with nothing, so that its length is what the turn wrote.
+        items.0.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()))?;
+        Ok(cost)
+    }))
+}

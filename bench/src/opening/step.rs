@@ -1,0 +1,183 @@
+//! A step that a process of its own takes: this program, started by itself.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use clap::{Subcommand, ValueEnum};
+
+use crate::engine::Failure;
+use crate::peers::{self, Peer};
+use crate::random::Random;
+
+/// Rows of a transaction before a process is killed.
+const AT_ONCE: u64 = 100;
+/// Updates of the same row in a transaction.
+const REWRITTEN_AT_ONCE: u64 = 10_000;
+
+/// Which engine does what, and where.
+#[derive(clap::Args)]
+pub(crate) struct Step {
+    peer: String,
+    folder: PathBuf,
+    #[command(subcommand)]
+    deed: Deed,
+}
+
+#[derive(Subcommand)]
+enum Deed {
+    /// Creates a database of so many rows.
+    Fill { rows: u64 },
+    /// Updates row 0 so often, and closes.
+    Rewrite { times: u64 },
+    /// Opens, reads a row, prints the nanoseconds until then; checks that a row has a value.
+    #[command(allow_negative_numbers = true)]
+    Open { by: By, row: u64, checked: Option<u64>, value: Option<i64> },
+    /// Appends rows, prints the last, and waits.
+    Append { first: u64, rows: u64, version: u32 },
+    /// Updates random ones of so many rows, prints the last, and waits.
+    Update { rows: u64, times: u64, version: u32 },
+}
+
+/// How the first row is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum By {
+    /// Through the index.
+    Index,
+    /// By its id.
+    Id,
+}
+
+impl By {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Index => "index",
+            Self::Id => "id",
+        }
+    }
+}
+
+fn command(
+    (key, folder): (&str, &Path),
+    deed: &str,
+    arguments: &[String],
+) -> Result<Command, Failure> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["step", key]).arg(folder).arg(deed).args(arguments);
+    Ok(command)
+}
+
+/// Takes a step in a process of its own, which ends; gives what it printed.
+pub(super) fn run(own: (&str, &Path), deed: &str, arguments: &[String]) -> Result<String, Failure> {
+    let output = command(own, deed, arguments)?.stderr(Stdio::inherit()).output()?;
+    match output.status.success() {
+        true => Ok(String::from_utf8(output.stdout)?.trim_end().to_owned()),
+        false => Err(format!("{}: {deed} {arguments:?}: {}", own.0, output.status).into()),
+    }
+}
+
+/// Takes a step in a process of its own, and kills it as soon as it printed a line; gives that line.
+pub(super) fn run_and_kill(
+    own: (&str, &Path),
+    deed: &str,
+    arguments: &[String],
+) -> Result<String, Failure> {
+    let mut child =
+        command(own, deed, arguments)?.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let mut line = String::new();
+    let output = child.stdout.take().ok_or("the child has no output")?;
+    let read = BufReader::new(output).read_line(&mut line);
+    child.kill()?;
+    child.wait()?;
+    match (read?, line.strip_suffix('\n')) {
+        (_, Some(line)) => Ok(line.to_owned()),
+        _ => Err(format!("{}: {deed} {arguments:?}: died by itself", own.0).into()),
+    }
+}
+
+impl Step {
+    /// Takes the step.
+    pub(crate) fn take(&self) -> Result<(), Failure> {
+        let (peer, folder) = (peers::find(&self.peer)?, &*self.folder);
+        match self.deed {
+            Deed::Fill { rows } => peer.fill(folder, rows),
+            Deed::Rewrite { times } => rewrite(peer, folder, times),
+            Deed::Open { by, row, checked, value } => {
+                open(peer, folder, (by, row), checked.zip(value))
+            }
+            Deed::Append { first, rows, .. } => append(peer, folder, first..first + rows),
+            Deed::Update { rows, times, version } => update(peer, folder, (rows, times, version)),
+        }
+    }
+}
+
+fn open(
+    peer: &dyn Peer,
+    folder: &Path,
+    (by, row): (By, u64),
+    check: Option<(u64, i64)>,
+) -> Result<(), Failure> {
+    let name = peers::name(row);
+    #[allow(clippy::disallowed_methods, reason = "a benchmark measures with the real clock")]
+    let start = Instant::now();
+    let mut table = peer.open(folder)?;
+    let value = match by {
+        By::Index => table.by_name(&name)?,
+        By::Id => table.by_id(row)?,
+    };
+    let elapsed = start.elapsed();
+    if !peers::is_value_of(row, value) {
+        return Err(format!("{}: row {row} can't be {value}", peer.name()).into());
+    }
+    if let Some((id, expected)) = check {
+        let value = table.by_id(id)?;
+        if value != expected {
+            return Err(format!("{}: row {id} is {value}, not {expected}", peer.name()).into());
+        }
+    }
+    table.close()?;
+    println!("{}", elapsed.as_nanos());
+    Ok(())
+}
+
+fn rewrite(peer: &dyn Peer, folder: &Path, times: u64) -> Result<(), Failure> {
+    let mut table = peer.open(folder)?;
+    for first in (0..times).step_by(usize::try_from(REWRITTEN_AT_ONCE)?) {
+        let rows = vec![0; usize::try_from(REWRITTEN_AT_ONCE.min(times - first))?];
+        table.update(&rows, u32::try_from(first / REWRITTEN_AT_ONCE)? + 1)?;
+    }
+    table.close()
+}
+
+fn append(peer: &dyn Peer, folder: &Path, ids: std::ops::Range<u64>) -> Result<(), Failure> {
+    let mut table = peer.open(folder)?;
+    for first in ids.clone().step_by(usize::try_from(AT_ONCE)?) {
+        table.append(first..ids.end.min(first + AT_ONCE))?;
+    }
+    tell_and_wait(ids.end - 1)
+}
+
+fn update(
+    peer: &dyn Peer,
+    folder: &Path,
+    (rows, times, version): (u64, u64, u32),
+) -> Result<(), Failure> {
+    let mut table = peer.open(folder)?;
+    let mut random = Random::new(u64::from(version));
+    let mut last = 0;
+    for first in (0..times).step_by(usize::try_from(AT_ONCE)?) {
+        let ids: Vec<_> = (first..times.min(first + AT_ONCE)).map(|_| random.below(rows)).collect();
+        table.update(&ids, version)?;
+        last = *ids.last().unwrap_or(&last);
+    }
+    tell_and_wait(last)
+}
+
+/// Prints the last row, with the database open, and waits to be killed; ends if who would is gone.
+fn tell_and_wait(last: u64) -> Result<(), Failure> {
+    println!("{last}");
+    std::io::stdout().flush()?;
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    Err("nobody is left to kill this process".into())
+}

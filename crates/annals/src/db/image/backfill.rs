@@ -1,0 +1,353 @@
+//! The backfill: brings the image forward to a commit.
+//!
+//! ```text
+//! 1. take the lock of backfills                     (rule 1: before the bound is sampled)
+//! 2. full: wait for the transaction that is open
+//! 3. sample the bound: what is published
+//! 4. make the journal hard up to it                 (rule 2: before the first page is written)
+//! 5. write what changed to free space               (rule 5: from the snapshot itself, which can't change)
+//! 6. publish: first copy, flush, second copy        (rules 3 and 7: the writes have completed)
+//! 7. let the store go on from the new root          (only now: what failed before changes nothing)
+//! ```
+//!
+//! A failure is an error of the backfill and of nothing else (rule 8): no commit, no reader and no later
+//! backfill depends on it, but that a failed flush stops the image for this handle.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, TryLockError};
+use std::time::Duration;
+
+use super::imager::{Imager, Working};
+#[cfg(feature = "testing")]
+use super::proof;
+use super::report::{
+    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, Watching,
+};
+use crate::db::core::{Core, Writing};
+use crate::db::snapshot::Published;
+use crate::image::{Catalog, Draft, Image, NewRoot, RootPin, Stored, Written};
+use crate::journal::lock;
+use crate::mistakes::{Mistake, is_made};
+use crate::store::{Keep, Piece};
+use crate::{Error, ErrorKind, Result};
+
+/// How much is collected before it is written.
+const BATCH: usize = 64 << 20;
+
+/// Takes what a view stores: gives it space, and writes it in large batches.
+struct Drafting<'d, 'i> {
+    draft: &'d mut Draft<'i>,
+    image: &'i Image,
+    txid: u64,
+    queue: Vec<(u64, Piece)>,
+    queued: usize,
+    written: Counts,
+    clock: &'d Imager,
+    /// How many pages there will be, and whom to tell.
+    pages: u64,
+    watch: Watching<'d>,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    pages: u64,
+    from_memory: u64,
+    nodes: u64,
+    bytes: u64,
+    runs: u64,
+    took: Duration,
+}
+
+impl Drafting<'_, '_> {
+    /// Writes what is in the queue.
+    fn write(&mut self) -> Result<()> {
+        let begun = self.clock.clock().elapsed();
+        match write_all(self.image, &self.queue) {
+            Ok(written) => self.written.runs += written.runs,
+            Err(_) if is_made(Mistake::ImageErrorDropped) => {}
+            Err(error) => return Err(error),
+        }
+        self.queue.clear();
+        self.queued = 0;
+        self.written.took += self.clock.clock().elapsed().saturating_sub(begun);
+        self.tell()
+    }
+
+    /// Tells how many pages have been written. Where the program wants no more, nothing was changed: what
+    /// was written lies in free space, which no root leads to.
+    fn tell(&mut self) -> Result<()> {
+        let done = self.written.pages + self.written.from_memory;
+        let progress = BackfillProgress { done, total: self.pages, bytes: self.written.bytes };
+        match (self.watch)(progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::new(
+                ErrorKind::Cancelled,
+                format!("{}: the program stopped the backfill; nothing is lost", self.image.path()),
+            )),
+        }
+    }
+}
+
+impl Keep for Drafting<'_, '_> {
+    fn store(&mut self, piece: Piece) -> Result<Stored> {
+        let bytes = piece.as_ref();
+        let stored = self.draft.place(bytes, self.txid)?;
+        self.written.bytes += bytes.len() as u64;
+        self.queued += bytes.len();
+        match &piece {
+            Piece::Page(_) | Piece::Long(_) => self.written.from_memory += 1,
+            Piece::Part(_) => self.written.pages += 1,
+            Piece::Node(_) => self.written.nodes += 1,
+        }
+        self.queue.push((stored.place, piece));
+        if self.queued >= BATCH {
+            self.write()?;
+        }
+        Ok(stored)
+    }
+
+    fn expect(&mut self, items: u64) {
+        self.pages = items;
+    }
+
+    fn leave(&mut self, stored: Stored) {
+        self.draft.release(&stored);
+    }
+}
+
+/// Takes the time from one step to the next.
+pub(super) struct Laps<'i>(&'i Imager, Duration);
+
+impl<'i> Laps<'i> {
+    pub(super) fn begin(imager: &'i Imager) -> Self {
+        Self(imager, imager.clock().elapsed())
+    }
+
+    /// Gives the time since the last step.
+    pub(super) fn next(&mut self) -> Duration {
+        let now = self.0.clock().elapsed();
+        std::mem::replace(&mut self.1, now).abs_diff(now)
+    }
+}
+
+impl Core {
+    /// Brings the image forward.
+    pub(in crate::db) fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
+        self.backfill_watched(mode, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// Brings the image forward, and tells how far that is after each batch.
+    pub(in crate::db) fn backfill_watched(
+        &self,
+        mode: BackfillMode,
+        watch: Watching<'_>,
+    ) -> Result<Backfilled> {
+        let imager = self.imager()?;
+        let mut phases = BackfillPhases::default();
+        let mut laps = Laps::begin(imager);
+        let mut working = lock(&imager.working);
+        if mode == BackfillMode::Full {
+            self.wait_for_writer(imager)?;
+        }
+        phases.wait = laps.next();
+        let Some(published) = self.sample(imager, mode)? else {
+            return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
+        };
+        if working.stands_for(&published) {
+            return Ok(report(mode, BackfillOutcome::UpToDate, &working, (imager, phases)));
+        }
+        if !is_made(Mistake::ImageBeforeJournal) {
+            self.checkpoints().harden_all()?;
+        }
+        phases.harden = laps.next();
+        self.carry_out((imager, mode, watch), &mut working, published, phases)
+    }
+
+    /// Writes what is published, which the journal is hard up to, and which lies over the newest root.
+    pub(super) fn carry_out(
+        &self,
+        (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
+        working: &mut Working,
+        published: Arc<Published>,
+        mut phases: BackfillPhases,
+    ) -> Result<Backfilled> {
+        let written = self.advance(imager, working, &published, &mut phases, watch);
+        let (counts, before) = match written {
+            Ok(written) => written,
+            Err(error) => {
+                if is_made(Mistake::FailedBackfillPoisons) {
+                    self.checkpoints().poison("a backfill failed");
+                }
+                return Err(error.within("the image wasn't brought forward; nothing is lost"));
+            }
+        };
+        #[cfg(feature = "testing")]
+        proof::compare(working, &published.view);
+        drop(published); // no reader of the root before
+        let begun = imager.clock().elapsed();
+        self.try_to_install(imager);
+        phases.install = imager.clock().elapsed().saturating_sub(begun);
+        let report = report(mode, BackfillOutcome::Advanced, working, (imager, phases));
+        Ok(Backfilled {
+            journal_bytes: working.reached.saturating_sub(before),
+            pages: counts.pages + counts.from_memory,
+            from_memory: counts.from_memory,
+            copied: counts.pages,
+            nodes: counts.nodes,
+            bytes: counts.bytes,
+            runs: counts.runs,
+            ..report
+        })
+    }
+
+    /// Writes a new root of the image; gives what was written, and how far the root before reached.
+    fn advance(
+        &self,
+        imager: &Imager,
+        working: &mut Working,
+        published: &Published,
+        phases: &mut BackfillPhases,
+        watch: Watching<'_>,
+    ) -> Result<(Counts, u64)> {
+        let clock = imager.clock();
+        let begun = clock.elapsed();
+        let time = clock.now();
+        let (image, pager) = imager.image(working)?;
+        let looking = |error| Error::io(format!("{}: can't see who reads it", image.path()), error);
+        let mut draft = image.space(working.pins.all(&image).map_err(looking)?)?;
+        let number = draft.number();
+        let pin = match image.pin(number, imager.clock()) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => RootPin::here(number),
+            pin => pin.map_err(looking)?,
+        };
+        let mut drafting = Drafting {
+            draft: &mut draft,
+            image: &image,
+            txid: published.point.txid,
+            queue: Vec::new(),
+            queued: 0,
+            written: Counts::default(),
+            clock: imager,
+            pages: 0,
+            watch,
+        };
+        drafting.tell()?;
+        let mut saved = published.view.save(&pager, &mut drafting)?;
+        let metadata = self.metadata(&saved.metadata);
+        let catalog = Catalog { arrays: saved.arrays(), metadata }.encode();
+        if let Some(root) = working.root {
+            drafting.leave(root.catalog);
+        }
+        let catalog = drafting.store(Piece::Node(catalog))?;
+        let written = match is_made(Mistake::PublishedBeforeWritten) {
+            true => Ok(()),
+            false => drafting.write(),
+        };
+        let counts = drafting.written;
+        let late = std::mem::take(&mut drafting.queue);
+        phases.write = counts.took;
+        phases.collect = clock.elapsed().saturating_sub(begun).saturating_sub(counts.took);
+        let begun = clock.elapsed();
+        let (segment, point) = (published.file.segment, published.point);
+        let new = NewRoot { segment, point, time, catalog };
+        let root = written.and_then(|()| draft.publish(&new));
+        if root.is_ok() || is_made(Mistake::InstalledBeforePublished) {
+            saved.pin = Some(working.pins.add(pin, clock.elapsed()));
+            imager.note_saved(saved, number);
+        }
+        let root = root?;
+        if is_made(Mistake::PublishedBeforeWritten) {
+            write_all(&image, &late)?;
+        }
+        phases.publish = clock.elapsed().saturating_sub(begun);
+        working.root = Some(root);
+        let before = std::mem::replace(&mut working.reached, published.file.reach(point.position));
+        working.wrote = counts.bytes;
+        pager.set_keeps(root.end <= imager.budget());
+        Ok((counts, before))
+    }
+
+    /// Gives what a catalog says beside what the store does: how late the clock was.
+    fn metadata(&self, of_store: &[u8]) -> Vec<u8> {
+        let last = self.checkpoints().last_clock_time.load(Ordering::Relaxed);
+        [&last.to_le_bytes()[..], of_store].concat()
+    }
+
+    /// Waits until no transaction is open, and all that was written is acknowledged.
+    fn wait_for_writer(&self, imager: &Imager) -> Result<()> {
+        let mut writing = lock(&self.writing);
+        self.group.settle()?;
+        self.install_now(imager, &mut writing);
+        Ok(())
+    }
+
+    /// Gives what is published, if it lies over the newest root: only the difference to that is written.
+    fn sample(&self, imager: &Imager, mode: BackfillMode) -> Result<Option<Arc<Published>>> {
+        let mut published = self.group.published();
+        if published.view.root() != imager.newest() {
+            if mode != BackfillMode::Passive {
+                self.wait_for_writer(imager)?;
+            } else {
+                self.try_to_install(imager);
+            }
+            published = self.group.published();
+        }
+        let is_newest = published.view.root() == imager.newest();
+        Ok((is_newest || is_made(Mistake::OutdatedBoundTaken)).then_some(published))
+    }
+
+    /// Lets the store go on from the newest root, if no transaction is open; else the next one does that
+    /// when it begins or commits.
+    fn try_to_install(&self, imager: &Imager) {
+        match self.writing.try_lock() {
+            Ok(mut writing) => self.install_now(imager, &mut writing),
+            Err(TryLockError::Poisoned(writing)) => {
+                self.install_now(imager, &mut writing.into_inner())
+            }
+            Err(TryLockError::WouldBlock) => {}
+        }
+    }
+
+    /// Lets the store, which no transaction changes, and what is published go on from the newest root.
+    pub(super) fn install_now(&self, imager: &Imager, writing: &mut Writing) {
+        imager.install(&mut writing.store);
+        self.group.replace(writing.store.republish());
+        imager.note_published(&self.group.published().view);
+    }
+}
+
+/// Writes pieces to their places.
+fn write_all(image: &Image, queue: &[(u64, Piece)]) -> Result<Written> {
+    let parts: Vec<_> = queue.iter().map(|(place, piece)| (*place, [piece.as_ref()])).collect();
+    let objects: Vec<_> = parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
+    image.write(&objects)
+}
+
+pub(super) fn report(
+    mode: BackfillMode,
+    outcome: BackfillOutcome,
+    working: &Working,
+    (imager, phases): (&Imager, BackfillPhases),
+) -> Backfilled {
+    let point = working.root.map(|root| root.point);
+    let len = working.image.as_ref().and_then(|(image, _)| image.len().ok());
+    Backfilled {
+        mode,
+        outcome,
+        txid: point.map_or(0, |point| point.txid),
+        position: point.map_or(0, |point| point.position),
+        journal_bytes: 0,
+        pages: 0,
+        from_memory: 0,
+        copied: 0,
+        nodes: 0,
+        bytes: 0,
+        runs: 0,
+        image_bytes: len.unwrap_or(0),
+        oldest_reader: imager.oldest_reader(working),
+        phases,
+    }
+}

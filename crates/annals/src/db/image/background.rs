@@ -1,0 +1,124 @@
+//! The thread that brings the image forward by itself.
+//!
+//! It is asked to look after each commit, and begins when the tail is long enough that a backfill is worth
+//! its writes: so long as a replay of it would take noticeably long, and at least a quarter of what the
+//! last backfill wrote. What goes wrong is told in the next report, and it is tried again when the tail
+//! has doubled: no commit knows of it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use super::report::{BackfillMode, BackfillOutcome};
+use crate::db::core::Core;
+use crate::journal::lock;
+
+/// The handle of the thread, which starts at the first tail that is long enough.
+#[derive(Debug)]
+pub(in crate::db) struct Background {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    core: Arc<Core>,
+    /// The position of the journal at which the next backfill begins.
+    due: AtomicU64,
+    state: Mutex<State>,
+    signal: Condvar,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Idle,
+    Wanted,
+    Stopping,
+}
+
+impl Background {
+    /// Begins; the image stands for the journal up to `position`.
+    pub(in crate::db) fn new(core: Arc<Core>) -> Self {
+        let due = AtomicU64::new(core.image_due());
+        let (state, signal) = (Mutex::default(), Condvar::new());
+        let shared = Arc::new(Shared { core, due, state, signal });
+        Self { shared, thread: Mutex::default() }
+    }
+
+    /// Notes how long the journal is. A load and a comparison, unless a backfill is due.
+    #[inline]
+    pub(in crate::db) fn note(&self, position: u64) {
+        if position >= self.shared.due.load(Ordering::Relaxed) {
+            self.want();
+        }
+    }
+
+    #[cold]
+    fn want(&self) {
+        self.shared.due.store(u64::MAX, Ordering::Relaxed);
+        let mut state = lock(&self.shared.state);
+        if *state == State::Idle {
+            *state = State::Wanted;
+        }
+        drop(state);
+        self.shared.signal.notify_one();
+        let mut thread = lock(&self.thread);
+        if thread.is_none() {
+            let shared = Arc::clone(&self.shared);
+            let run = move || shared.run();
+            // Without the thread the image stays as it is until the database is closed.
+            *thread = std::thread::Builder::new().name("annals-image".to_owned()).spawn(run).ok();
+        }
+    }
+
+    /// Ends the thread, once the backfill that it runs is over.
+    pub(in crate::db) fn stop(self) {
+        *lock(&self.shared.state) = State::Stopping;
+        self.shared.signal.notify_one();
+        let thread = lock(&self.thread).take();
+        if let Some(thread) = thread {
+            // It can't have panicked with anything half done that a reopening would not see.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        while self.wait() {
+            let done = self.core.backfill(BackfillMode::Passive);
+            let due = match done {
+                Ok(done) if done.outcome == BackfillOutcome::Postponed => {
+                    self.core.image_due_later()
+                }
+                Ok(_) => {
+                    self.core.forget_image_error();
+                    self.core.image_due()
+                }
+                Err(error) => {
+                    self.core.note_image_error(&error);
+                    self.core.image_due_later()
+                }
+            };
+            self.due.store(due, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until a backfill is wanted; `false` if there will be none.
+    fn wait(&self) -> bool {
+        let mut state = lock(&self.state);
+        loop {
+            match *state {
+                State::Stopping => return false,
+                State::Wanted => {
+                    *state = State::Idle;
+                    return true;
+                }
+                State::Idle => {
+                    state = self.signal.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
+}

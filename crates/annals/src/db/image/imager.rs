@@ -1,0 +1,219 @@
+//! What an open database knows of its image.
+//!
+//! Invariants
+//! 1. Whoever holds `working` runs a backfill; it holds it from before the bound is sampled until the
+//!    root is published.
+//! 2. `newest` is the number of the root that was published last by this handle, or that it opened from;
+//!    `pending` has what a store needs to go on from it, until the published view does.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use super::opening::{Begun, Found};
+use super::pins::Pins;
+use super::report::OldestReader;
+use crate::Result;
+use crate::db::database::Database;
+use crate::db::segment::JournalFile;
+use crate::db::snapshot::Published;
+use crate::image::{Identity, Image, Root, set_aside};
+use crate::journal::lock;
+use crate::storage::{Clock, Directory, Storage};
+use crate::store::{Pager, Saved, Store, View};
+
+/// What an open database knows of its image.
+#[derive(Debug)]
+pub(in crate::db) struct Imager {
+    directory: Arc<dyn Directory>,
+    /// The name of the image.
+    name: String,
+    /// Which journal it is, and the segment that was written when the database was opened.
+    identity: Identity,
+    clock: Arc<dyn Clock>,
+    /// How much of the image may be kept in memory, in bytes.
+    budget: u64,
+    pub(super) working: Mutex<Working>,
+    pending: Mutex<Option<Arc<Saved>>>,
+    newest: AtomicU64,
+}
+
+/// What a backfill works with.
+#[derive(Debug, Default)]
+pub(in crate::db) struct Working {
+    /// The image; none before the first backfill.
+    pub(super) image: Option<(Arc<Image>, Arc<Pager>)>,
+    /// The root that was published last.
+    pub(super) root: Option<Root>,
+    /// How far it stands for the journal, in bytes of it as [`JournalFile::reach`] counts them.
+    pub(super) reached: u64,
+    /// How many bytes the last backfill wrote.
+    pub(super) wrote: u64,
+    /// Which roots of the image are read.
+    pub(super) pins: Arc<Pins>,
+}
+
+impl Working {
+    /// Begins with what was found, of which `reach` tells how far it stands for the journal.
+    fn new(found: &Found, reach: impl Fn(&Root) -> u64) -> Self {
+        let pins = Arc::clone(&found.pins);
+        match &found.begun {
+            None => Self { pins, ..Self::default() },
+            Some(Begun { image, pager, root, .. }) => {
+                let image = Some((Arc::clone(image), Arc::clone(pager)));
+                Self { image, root: Some(*root), reached: reach(root), wrote: root.bytes, pins }
+            }
+        }
+    }
+
+    /// Tells whether the newest root stands for what is published.
+    pub(super) fn stands_for(&self, published: &Published) -> bool {
+        let stands = (published.file.segment, published.point);
+        self.root.is_some_and(|root| (root.segment, root.point) == stands)
+    }
+}
+
+impl Imager {
+    /// Begins with what opening found; none for a device, beside which there is no place for an image.
+    pub(in crate::db) fn of(
+        storage: &dyn Storage,
+        directory: &Arc<dyn Directory>,
+        found: &Found,
+        (clock, budget): (&Arc<dyn Clock>, u64),
+    ) -> Option<Self> {
+        let is_device = storage.has_fixed_len();
+        (!is_device).then(|| Self::new(directory, found, Arc::clone(clock), budget))
+    }
+
+    fn new(
+        directory: &Arc<dyn Directory>,
+        found: &Found,
+        clock: Arc<dyn Clock>,
+        budget: u64,
+    ) -> Self {
+        // The segment of the root is the first that was read, or there is none before.
+        let working = Working::new(found, |root| root.point.position);
+        let newest = working.root.map_or(0, |root| root.number);
+        Self {
+            directory: Arc::clone(directory),
+            name: found.name.clone(),
+            identity: found.identity,
+            clock,
+            budget,
+            working: Mutex::new(working),
+            pending: Mutex::default(),
+            newest: AtomicU64::new(newest),
+        }
+    }
+
+    pub(super) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// Waits so long until no thread runs a backfill; none begins as long as what this gives is held.
+    pub(in crate::db) fn wait<'i>(
+        &'i self,
+        database: &Database,
+        timeout: Duration,
+    ) -> Result<MutexGuard<'i, Working>> {
+        database.wait_for(&self.working, timeout, "was bringing the image forward")
+    }
+
+    /// Gives the number of the newest root.
+    pub(super) fn newest(&self) -> u64 {
+        self.newest.load(Ordering::Acquire)
+    }
+
+    /// Lets a store go on from the newest root, if it doesn't yet. The caller holds the writer. A load and
+    /// a comparison, unless a backfill has ended since.
+    #[inline]
+    pub(in crate::db) fn install(&self, store: &mut Store) {
+        if store.view().root() != self.newest() {
+            self.install_pending(store);
+        }
+    }
+
+    #[cold]
+    fn install_pending(&self, store: &mut Store) {
+        let pending = lock(&self.pending).clone();
+        if let Some(saved) = pending {
+            store.rebase(&saved);
+        }
+    }
+
+    /// Notes that a view was published.
+    #[inline]
+    pub(in crate::db) fn note_published(&self, view: &View) {
+        let newest = self.newest();
+        if newest > 0 && view.root() == newest {
+            self.forget_pending();
+        }
+    }
+
+    fn forget_pending(&self) {
+        *lock(&self.pending) = None;
+    }
+
+    /// Notes what was published: stores go on from it.
+    pub(super) fn note_saved(&self, saved: Saved, number: u64) {
+        let mut pending = lock(&self.pending);
+        *pending = Some(Arc::new(saved));
+        self.newest.store(number, Ordering::Release);
+    }
+
+    /// Goes on with another image, or another root, that was found meanwhile. The caller holds the writer,
+    /// whose store lies over that root now.
+    pub(super) fn begin_anew(&self, working: &mut Working, found: &Found, file: &JournalFile) {
+        *working = Working::new(found, |root| file.reach_of(root.segment, root.point.position));
+        self.forget_pending();
+        let newest = working.root.map_or(0, |root| root.number);
+        self.newest.store(newest, Ordering::Release);
+    }
+
+    /// Takes the image out of the way. The caller has the right to bring it forward.
+    pub(super) fn set_aside(&self, reason: &str) -> Result<()> {
+        set_aside(&*self.directory, &self.name, reason.to_owned()).map(drop)
+    }
+
+    /// Gives where an image of this journal is looked for.
+    pub(super) fn directory(&self) -> &Arc<dyn Directory> {
+        &self.directory
+    }
+
+    /// Tells what the newest root of the image is by now, whoever published it.
+    pub(super) fn peek(&self) -> Option<Root> {
+        // Whoever made another image meanwhile, may have made it for a later segment.
+        let identity = Identity { segment: u64::MAX, ..self.identity };
+        Image::peek(&*self.directory, &self.name, &identity)
+    }
+
+    /// Gives the image, or creates it.
+    pub(super) fn image(&self, working: &mut Working) -> Result<(Arc<Image>, Arc<Pager>)> {
+        if let Some((image, pager)) = &working.image {
+            return Ok((Arc::clone(image), Arc::clone(pager)));
+        }
+        let image =
+            Arc::new(Image::create(&self.directory, &self.name, &self.identity, &*self.clock)?);
+        let pager = Arc::new(Pager::new(Arc::clone(&image) as _, self.budget, true));
+        working.image = Some((Arc::clone(&image), Arc::clone(&pager)));
+        Ok((image, pager))
+    }
+
+    /// Tells up to where the image stands for the journal, in bytes of it, and how many bytes the last
+    /// backfill wrote.
+    pub(in crate::db) fn state(&self) -> (u64, u64) {
+        let working = lock(&self.working);
+        (working.reached, working.wrote)
+    }
+
+    /// Gives how much of the image may be kept in memory, in bytes.
+    pub(super) const fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    /// Tells who reads the oldest root but the newest.
+    pub(super) fn oldest_reader(&self, working: &Working) -> Option<OldestReader> {
+        let (image, _) = working.image.as_ref()?;
+        working.pins.oldest_reader(image, self.clock.elapsed())
+    }
+}

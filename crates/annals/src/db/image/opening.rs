@@ -1,0 +1,359 @@
+//! Opening from the image: finding it, and whether the journal has the point that it stands for.
+//!
+//! An image that can't be used is set aside, or left where it is by whoever doesn't have it alone. Either
+//! way the journal is replayed from its beginning, and somebody is told why.
+
+use std::io;
+use std::sync::Arc;
+
+use super::pins::Pins;
+use crate::db::past::{Past, Since};
+use crate::db::progress::Watched;
+use crate::db::scan::{self, Replay};
+use crate::image::{self, Catalog, Identity, Image, Opened, Root, RootPin, SetAside, Usable};
+use crate::journal::{FrameReader, Head, Point, Recovery, Rule, Survey, Verdict};
+use crate::mistakes::{Mistake, is_made};
+use crate::storage::{Access, Clock, Directory, Storage};
+use crate::store::{BaseRoot, Pager, Store, View};
+use crate::{Error, ErrorKind, Result};
+
+/// What was found where the image would be.
+#[derive(Debug)]
+pub(in crate::db) struct Found {
+    /// The name of the image.
+    pub(in crate::db) name: String,
+    /// Which journal it would belong to.
+    pub(in crate::db) identity: Identity,
+    /// The head of the journal.
+    pub(in crate::db) head: Head,
+    /// How many bytes of the journal lie in the segments before that were read, from their beginning.
+    pub(in crate::db) before: u64,
+    /// What the store begins with; nothing: it is replayed.
+    pub(in crate::db) begun: Option<Begun>,
+    /// The roots that views of this process read.
+    pub(super) pins: Arc<Pins>,
+    /// Why the image that is there isn't used.
+    pub(in crate::db) reason: Option<String>,
+    /// A sentence for each thing worth telling a person.
+    pub(in crate::db) notes: Vec<String>,
+}
+
+/// What a store begins with.
+#[derive(Debug)]
+pub(in crate::db) struct Begun {
+    pub(in crate::db) image: Arc<Image>,
+    pub(in crate::db) pager: Arc<Pager>,
+    pub(in crate::db) root: Root,
+    pub(in crate::db) view: View,
+    /// What follows the root in the segments before the journal's file.
+    pub(in crate::db) past: Past,
+    /// The time of the last commit before, if it came from a clock.
+    pub(in crate::db) last_clock_time: i64,
+}
+
+/// How often an opening starts over when the image moves on under its hands.
+const TRIES: usize = 100;
+
+/// What is at the image's name.
+enum Looked {
+    Nothing,
+    Pinned(Box<Usable>, RootPin),
+    SetAside(SetAside),
+}
+
+/// What is looked for, and how.
+#[derive(Clone, Copy)]
+pub(in crate::db) struct Looking<'a> {
+    pub(in crate::db) directory: &'a Arc<dyn Directory>,
+    /// The name of the journal.
+    pub(in crate::db) name: &'a str,
+    pub(in crate::db) storage: &'a dyn Storage,
+    /// For writing only if no other process may write the image meanwhile.
+    pub(in crate::db) access: Access,
+    pub(in crate::db) clock: &'a dyn Clock,
+    /// How much of the image may be kept in memory, in bytes.
+    pub(in crate::db) budget: u64,
+}
+
+impl Found {
+    /// Gives the time of the last commit that the image has, if it came from a clock.
+    pub(in crate::db) fn last_clock_time(&self) -> i64 {
+        self.begun.as_ref().map_or(i64::MIN, |begun| begun.last_clock_time)
+    }
+}
+
+impl Begun {
+    /// Gives a store that goes on from the root.
+    fn resume(&self) -> Replay {
+        Replay::resume(Store::resume(self.view.share()), self.root.segment)
+    }
+}
+
+/// Tells which segment of which journal it is.
+pub(in crate::db) const fn identity(head: &Head) -> Identity {
+    Identity {
+        journal_id: head.header.journal_id,
+        segment: head.header.segment,
+        segment_hash: head.hash,
+    }
+}
+
+impl Looking<'_> {
+    /// Looks for the image of a journal.
+    ///
+    /// # Errors
+    /// Those of reading the journal's head. What is wrong with the image is none.
+    pub(in crate::db) fn find(&self) -> Result<Found> {
+        let shown = self.directory.display(self.name);
+        let head = Head::read(self.storage, &shown)?;
+        let has_none = self.storage.has_fixed_len();
+        let mut found = Found {
+            name: image::image_name(self.name),
+            identity: identity(&head),
+            head,
+            before: 0,
+            begun: None,
+            pins: Arc::default(),
+            reason: None,
+            notes: Vec::new(),
+        };
+        if has_none {
+            return Ok(found);
+        }
+        match self.open_pinned(&found) {
+            Ok(Looked::Nothing) => {}
+            Ok(Looked::Pinned(usable, pin)) => {
+                let pin = found.pins.add(pin, self.clock.elapsed());
+                match self.begin(*usable, &found.head, pin) {
+                    Ok(Some(begun)) => found.begun = Some(begun),
+                    Ok(None) => self.outlived(&mut found),
+                    Err(error) => self.set_aside(&mut found, error.to_string()),
+                }
+            }
+            Ok(Looked::SetAside(aside)) => note(&mut found, &aside),
+            // What can't be read now may be read later.
+            Err(error) => {
+                found.notes.push(format!(
+                    "the image isn't used, the journal was replayed: {error}; nothing is lost: let this \
+                     user read and write the image, or delete it"
+                ));
+                found.reason = Some(error.to_string());
+            }
+        }
+        Ok(found)
+    }
+
+    /// Opens the image and pins its newest root: once that is still the newest when it is pinned, nobody
+    /// writes over what it reaches.
+    fn open_pinned(&self, found: &Found) -> Result<Looked> {
+        for _ in 0..TRIES {
+            let usable =
+                match Image::open(self.directory, &found.name, &found.identity, self.access)? {
+                    Opened::Missing => return Ok(Looked::Nothing),
+                    Opened::SetAside(aside) => return Ok(Looked::SetAside(aside)),
+                    Opened::Usable(usable) => usable,
+                };
+            let number = usable.root.number;
+            let pin = match usable.image.pin(number, self.clock) {
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => match self.access {
+                    Access::Write => RootPin::here(number),
+                    // Not a word: it is so for every opening on this system.
+                    Access::Read => return Ok(Looked::Nothing),
+                },
+                pin => pin.map_err(|error| {
+                    Error::io(format!("{}: can't pin its root", usable.image.path()), error)
+                })?,
+            };
+            if usable.image.is_newest()? {
+                return Ok(Looked::Pinned(usable, pin));
+            }
+        }
+        let shown = self.directory.display(&found.name);
+        let message = format!("{shown}: it is brought forward again and again");
+        Err(Error::new(ErrorKind::Busy, message))
+    }
+
+    /// Surveys the journal, and gives the store: from the image's point on, or from the last segment that
+    /// begins with the state if there is none, or if the journal turns out not to go on from there.
+    ///
+    /// # Errors
+    /// Those of the survey of the whole journal.
+    pub(in crate::db) fn survey(
+        &self,
+        found: &mut Found,
+        storage: &Watched<'_>,
+        recovery: Recovery,
+        looks_wrong: impl Fn(&Survey) -> bool,
+    ) -> Result<(Survey, Replay)> {
+        if matches!(recovery, Recovery::ToHard | Recovery::ToSoft)
+            && found.begun.as_ref().is_some_and(|begun| begun.past.point().is_some())
+        {
+            self.set_aside(found, "commits that it has may be taken back now".to_owned());
+        }
+        let mut reason = None;
+        if let Some(begun) = &found.begun {
+            let begin = || begun.resume();
+            match self.survey_behind(&begun.past, begin, storage, recovery, &looks_wrong) {
+                Ok((survey, replay)) if survey.verdict() != Verdict::Damaged => {
+                    found.before = begun.past.bytes();
+                    return Ok((survey, replay));
+                }
+                Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
+                // What it says would be wrong of a journal that is whole.
+                Ok(_) | Err(_) => reason = Some(stale(&begun.image, &begun.root).to_string()),
+            }
+            storage.read_again();
+        }
+        let past = Past::needed(&**self.directory, self.name, &found.head.header)?;
+        let all = self.survey_behind(&past, Replay::default, storage, recovery, &looks_wrong)?;
+        found.before = past.bytes();
+        // Whether that is the journal's fault or the image's, only all of the journal can tell.
+        if let Some(reason) = reason.filter(|_| all.0.verdict() != Verdict::Damaged) {
+            self.set_aside(found, reason);
+        }
+        Ok(all)
+    }
+
+    /// Surveys the journal's file, with what `begin` makes and the segments before it replayed.
+    fn survey_behind(
+        &self,
+        past: &Past,
+        begin: impl Fn() -> Replay,
+        storage: &Watched<'_>,
+        recovery: Recovery,
+        looks_wrong: &impl Fn(&Survey) -> bool,
+    ) -> Result<(Survey, Replay)> {
+        let shown = self.directory.display(self.name);
+        let begin = || {
+            let mut replay = begin();
+            past.replay(&mut replay, storage.watch()).map(|()| replay)
+        };
+        let rule = Rule::new(recovery).behind(past.point());
+        scan::survey(storage, &shown, rule, begin, looks_wrong, |replay, frame, end| {
+            past.replay_frame(replay, (frame, end), &shown)
+        })
+    }
+
+    /// Replays what follows the root that was found, up to the end of a commit at position `to`.
+    pub(in crate::db) fn replay_to(&self, begun: &Begun, to: u64) -> Result<(Replay, Point)> {
+        let head = Head::read(self.storage, &self.directory.display(self.name))?;
+        self.replay_behind(&begun.past, begun.resume(), (&head, to))
+    }
+
+    /// Replays all that is needed to know the state, up to the end of a commit at position `to`.
+    pub(in crate::db) fn replay_all(&self, to: u64) -> Result<(Replay, Point)> {
+        let head = Head::read(self.storage, &self.directory.display(self.name))?;
+        let past = Past::needed(&**self.directory, self.name, &head.header)?;
+        self.replay_behind(&past, Replay::default(), (&head, to))
+    }
+
+    fn replay_behind(
+        &self,
+        past: &Past,
+        mut replay: Replay,
+        (head, to): (&Head, u64),
+    ) -> Result<(Replay, Point)> {
+        let shown = self.directory.display(self.name);
+        let end = past.replay_to(&mut replay, (self.storage, head), to, &shown)?;
+        Ok((replay, end))
+    }
+
+    /// Lets go of an image that stands for what was forgotten: the state that the journal begins with is
+    /// newer. Nothing is wrong with that.
+    fn outlived(&self, found: &mut Found) {
+        if self.access == Access::Write
+            && let Err(error) = image::discard(&**self.directory, &found.name)
+        {
+            found.notes.push(error.to_string());
+            found.reason = Some(error.to_string());
+        }
+    }
+
+    /// Takes the image out of the way: the journal says something else.
+    pub(in crate::db) fn set_aside(&self, found: &mut Found, reason: String) {
+        found.begun = None;
+        let aside = match self.access {
+            Access::Read => Ok(SetAside { reason, kept_as: None }),
+            Access::Write => image::set_aside(&**self.directory, &found.name, reason),
+        };
+        match aside {
+            Ok(aside) => note(found, &aside),
+            Err(error) => {
+                found.notes.push(error.to_string());
+                found.reason = Some(error.to_string());
+            }
+        }
+    }
+
+    /// Begins with a root; `None` if what it stands for was forgotten.
+    fn begin(&self, usable: Usable, head: &Head, pin: Arc<RootPin>) -> Result<Option<Begun>> {
+        let Usable { image, root, catalog } = usable;
+        let header = &head.header;
+        let is_known = match root.segment == header.segment {
+            true => self.has(head, root.point)? || is_made(Mistake::OtherHistoryTrusted),
+            // The seals prove the rest.
+            false => root.segment < header.segment,
+        };
+        if !is_known {
+            return Err(stale(&image, &root));
+        }
+        let since = Since { segment: root.segment, point: root.point };
+        let past = Past::since(&**self.directory, self.name, header, since)?;
+        let Some(past) = past else { return Ok(None) };
+        let image = Arc::new(image);
+        let keeps = root.end <= self.budget;
+        let pager = Arc::new(Pager::new(Arc::clone(&image) as _, self.budget, keeps));
+        let (last_clock_time, view) =
+            load(&catalog, &pager).map_err(|error| error.within(image.path()))?;
+        let view = view.pinned(pin);
+        Ok(Some(Begun { image, pager, root, view, past, last_clock_time }))
+    }
+
+    /// Tells whether the journal has a point, as far as that can be told without reading all of it: behind
+    /// the slots the frames tell, and before them the survey that begins there comes by the slots.
+    fn has(&self, head: &Head, point: Point) -> Result<bool> {
+        let slots = head.slots.iter().flatten().map(|slot| slot.point);
+        let known = slots.chain([head.start()]).filter(|slot| slot.position <= point.position);
+        let Some(from) = known.max_by_key(|slot| slot.position) else { return Ok(false) };
+        let newest = head.newest_slot().map_or(head.start(), |slot| slot.point);
+        if newest.position > point.position {
+            return Ok(point.position >= head.start().position);
+        }
+        let shown = self.directory.display(self.name);
+        let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
+        let mut reader = FrameReader::new(self.storage, from, point.position);
+        while reader.next().map_err(io)?.is_some() {}
+        Ok(reader.point() == point)
+    }
+}
+
+/// Begins with what a catalog has; gives the time of the last commit, if it came from a clock, too.
+pub(super) fn load(catalog: &Catalog, pager: &Arc<Pager>) -> Result<(i64, View)> {
+    let too_short = || Error::corrupt("its catalog is too short");
+    let (last, metadata) = catalog.metadata.split_first_chunk().ok_or_else(too_short)?;
+    let roots: Vec<_> = catalog.arrays.iter().map(BaseRoot::of).collect();
+    Ok((i64::from_le_bytes(*last), View::load(metadata, &roots, pager)?))
+}
+
+fn note(found: &mut Found, aside: &SetAside) {
+    let SetAside { reason, kept_as } = aside;
+    found.reason = Some(reason.clone());
+    found.notes.push(match kept_as {
+        Some(kept) => format!(
+            "the image was set aside as `{kept}` and the journal replayed: {reason}; nothing is lost"
+        ),
+        None => format!("the image isn't used, the journal was replayed: {reason}; nothing is lost"),
+    });
+}
+
+fn stale(image: &Image, root: &Root) -> Error {
+    Error::new(
+        ErrorKind::Corrupt,
+        format!(
+            "{}: it stands for transaction {} at position {}, which the journal doesn't have like this",
+            image.path(),
+            root.point.txid,
+            root.point.position
+        ),
+    )
+}

@@ -1,0 +1,82 @@
+//! Pins: which roots of the image are read, by the views of this process and by others.
+//!
+//! A view that lies over the base of a root holds that root's pin. What only such a root reaches is not
+//! written over before its last view is gone. Other processes see the pin as a lock on the image; where
+//! there are no such locks, no other process has the image open.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use super::report::OldestReader;
+use crate::image::{Image, RootPin};
+use crate::journal::lock;
+
+/// Of how many roots it is known when they were replaced: of the oldest one, and the last ones.
+const REPLACED: usize = 64;
+
+/// The roots of one image that may still be read.
+#[derive(Debug, Default)]
+pub(super) struct Pins {
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    pins: Vec<(u64, Weak<RootPin>)>,
+    newest: Option<u64>,
+    /// When which root was replaced by a newer one, in order.
+    replaced: VecDeque<(u64, Duration)>,
+}
+
+impl Known {
+    /// Gives the roots that views of this handle read, in order.
+    fn here(&self) -> impl Iterator<Item = u64> {
+        self.pins.iter().filter(|(_, pin)| pin.strong_count() > 0).map(|(number, _)| *number)
+    }
+}
+
+impl Pins {
+    /// Adds the pin of a new root; `now` is when.
+    pub(super) fn add(&self, pin: RootPin, now: Duration) -> Arc<RootPin> {
+        let (number, pin) = (pin.number, Arc::new(pin));
+        let mut known = lock(&self.known);
+        known.pins.retain(|(_, pin)| pin.strong_count() > 0);
+        known.pins.push((number, Arc::downgrade(&pin)));
+        if let Some(before) = known.newest.replace(number) {
+            known.replaced.push_back((before, now));
+        }
+        if known.replaced.len() > REPLACED {
+            known.replaced.remove(1);
+        }
+        pin
+    }
+
+    /// Gives the numbers of all roots that anybody reads.
+    ///
+    /// # Errors
+    /// Those of looking at locks.
+    pub(super) fn all(&self, image: &Image) -> io::Result<Vec<u64>> {
+        let mut all = image.pinned(0..u64::MAX, usize::MAX)?;
+        all.extend(lock(&self.known).here());
+        all.sort_unstable();
+        all.dedup();
+        Ok(all)
+    }
+
+    /// Tells who reads the oldest root that was replaced.
+    pub(super) fn oldest_reader(&self, image: &Image, now: Duration) -> Option<OldestReader> {
+        let known = lock(&self.known);
+        let newest = known.newest?;
+        // What can't be told now isn't worth an error: it is for a report.
+        let elsewhere = image.pinned(0..newest, 1).unwrap_or_default();
+        let own = known.here().find(|root| *root < newest);
+        let root = own.into_iter().chain(elsewhere).min()?;
+        let replaced = known.replaced.iter().find(|(replaced, _)| *replaced >= root);
+        let age = replaced.map(|(_, then)| now.saturating_sub(*then));
+        drop(known);
+        let pid = if own == Some(root) { Some(std::process::id()) } else { image.pinned_by(root) };
+        Some(OldestReader { pid, root, age })
+    }
+}

@@ -1,0 +1,177 @@
+//! Readers that begin with the image: those that never write, and take no lock but the pin of their root.
+
+use std::sync::Arc;
+
+use super::opening::{Begun, Found, Looking};
+use super::shared::is_worth_it;
+use crate::Result;
+use crate::db::progress::Watched;
+use crate::db::scan::{Replay, is_damaged, survey, survey_moving};
+use crate::db::segment::JournalFile;
+use crate::image::{Identity, Image, Root, image_name};
+use crate::journal::{Point, Recovery, Rule, Survey};
+use crate::storage::{Access, Directory, SystemClock};
+use crate::store::{Store, View};
+
+/// Where a reader looks for the image.
+#[derive(Debug)]
+pub(in crate::db) struct Reading {
+    directory: Arc<dyn Directory>,
+    /// The name of the journal.
+    name: String,
+    budget: u64,
+}
+
+/// What a reader begins with.
+#[derive(Debug)]
+pub(in crate::db) struct Beginning {
+    pub(in crate::db) survey: Survey,
+    pub(in crate::db) replayed: Replayed,
+    /// Which segment of which journal it is.
+    pub(in crate::db) identity: Identity,
+    /// How many bytes of the journal lie in the segments before that were read.
+    pub(in crate::db) before: u64,
+    /// A sentence for each thing worth telling a person.
+    pub(in crate::db) findings: Vec<String>,
+}
+
+/// What was replayed, over a root of the image or from the beginning.
+#[derive(Debug)]
+pub(in crate::db) struct Replayed {
+    pub(in crate::db) store: Store,
+    pub(in crate::db) view: Arc<View>,
+    pub(in crate::db) point: Point,
+    /// How far the root reaches, in bytes of the journal; 0: there is none.
+    pub(in crate::db) began: u64,
+}
+
+impl Reading {
+    /// Opens a journal that others may be writing.
+    ///
+    /// # Errors
+    /// Those of surveying all of the journal. What is wrong with the image is none.
+    pub(in crate::db) fn open(
+        (directory, name): (Arc<dyn Directory>, &str),
+        watched: &Watched<'_>,
+        (budget, hard_only): (u64, bool),
+    ) -> Result<(Self, Beginning)> {
+        let clock = SystemClock;
+        let looking = Looking {
+            directory: &directory,
+            name,
+            storage: watched,
+            access: Access::Read,
+            clock: &clock,
+            budget,
+        };
+        let mut found = looking.find()?;
+        let (survey, replayed) = match hard_only {
+            true => hard(&looking, &mut found, watched)?,
+            false => all(&looking, &mut found, watched)?,
+        };
+        let Found { identity, before, notes: findings, .. } = found;
+        let name = name.to_owned();
+        let reading = Self { directory, name, budget };
+        Ok((reading, Beginning { survey, replayed, identity, before, findings }))
+    }
+
+    /// Begins anew from the newest root of the image, up to `to`, if it has come forward so much since
+    /// `began` that it is worth it. What goes wrong is no error: the reader goes on as it is.
+    pub(in crate::db) fn begin_anew(
+        &self,
+        file: &JournalFile,
+        (began, identity): (u64, Identity),
+        (to, end): (u64, Point),
+    ) -> Option<Replayed> {
+        let reached = file.reach(to);
+        if !is_worth_it(began, reached, reached) {
+            return None; // and nothing is read
+        }
+        let Self { directory, name, budget } = self;
+        let worth = |root: &Root| {
+            root.segment == file.segment
+                && is_worth_it(began, file.reach(root.point.position), reached)
+        };
+        Image::peek(&**directory, &image_name(name), &identity).filter(worth)?;
+        let looking = Looking {
+            directory,
+            name,
+            storage: &*file.storage,
+            access: Access::Read,
+            clock: &SystemClock,
+            budget: *budget,
+        };
+        let found = looking.find().ok()?;
+        let begun = found.begun.as_ref()?;
+        let from = begun.root.point;
+        // Its place in the journal is proven by what follows it, or by being the end.
+        if begun.root.segment != file.segment
+            || from.position > to
+            || (from.position == to && from != end)
+        {
+            return None;
+        }
+        let replayed = replayed(looking.replay_to(begun, to).ok()?, file.reach(from.position));
+        (replayed.point.position < end.position || replayed.point == end).then_some(replayed)
+    }
+}
+
+/// Gives all that counts.
+fn all(
+    looking: &Looking<'_>,
+    found: &mut Found,
+    watched: &Watched<'_>,
+) -> Result<(Survey, Replayed)> {
+    let (survey, replay) = looking.survey(found, watched, Recovery::Checked, is_damaged)?;
+    if is_damaged(&survey) {
+        return Err(survey.damage(&looking.directory.display(looking.name)));
+    }
+    let began = found.begun.as_ref().map_or(0, reached);
+    let replayed = replayed((replay, survey.end), began);
+    Ok((survey, replayed))
+}
+
+/// Gives what is known to be on permanent storage.
+fn hard(
+    looking: &Looking<'_>,
+    found: &mut Found,
+    watched: &Watched<'_>,
+) -> Result<(Survey, Replayed)> {
+    let shown = looking.directory.display(looking.name);
+    if let Some(begun) = &found.begun {
+        let from = begun.past.point();
+        let rule = Rule::new(Recovery::Checked).behind(from);
+        let survey = survey(watched, &shown, rule, || Ok(()), is_damaged, |(), _, _| Ok(()));
+        let least = from.map_or(0, |from| from.position);
+        let survey = survey.ok().map(|(survey, ())| survey);
+        let is_fit = |survey: &Survey| !is_damaged(survey) && least <= hard_position(survey);
+        if let Some(survey) = survey.filter(is_fit)
+            && let Ok(found_there) = looking.replay_to(begun, hard_position(&survey))
+        {
+            found.before = begun.past.bytes();
+            return Ok((survey, replayed(found_there, reached(begun))));
+        }
+        // Whose fault that is, only all of the journal can tell.
+        found.begun = None;
+    }
+    let (survey, ()) = survey_moving(watched, &shown, || Ok(()), |(), _, _| Ok(()))?;
+    let all = looking.replay_all(hard_position(&survey))?;
+    Ok((survey, replayed(all, 0)))
+}
+
+/// Gives how far the journal is known to be on permanent storage, by what its writers tell too.
+pub(in crate::db) fn hard_position(survey: &Survey) -> u64 {
+    let told = survey.head.live.filter(|live| !live.suspect).map_or(0, |live| live.hard);
+    survey.hard.max(told).min(survey.end.position)
+}
+
+/// Gives how far a root reaches that was just opened, in bytes of the journal: the first segment that was
+/// read behind it is counted from its beginning.
+fn reached(begun: &Begun) -> u64 {
+    begun.root.point.position
+}
+
+fn replayed((replay, point): (Replay, Point), began: u64) -> Replayed {
+    let (store, view) = replay.finish();
+    Replayed { store, view, point, began }
+}

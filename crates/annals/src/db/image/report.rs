@@ -1,0 +1,133 @@
+//! What a backfill does and did.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+/// How far a backfill goes, and what it waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BackfillMode {
+    /// Waits for nobody: brings the image forward to the newest commit.
+    #[default]
+    Passive,
+    /// Waits for the transaction that is open: afterwards the image has the end of the journal.
+    Full,
+}
+
+impl BackfillMode {
+    /// All modes, each waiting for more than the one before.
+    pub const ALL: [Self; 2] = [Self::Passive, Self::Full];
+
+    /// Gives the mode's name, as the program `annals` knows it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Passive => "passive",
+            Self::Full => "full",
+        }
+    }
+
+    /// Finds a mode by its name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+}
+
+/// How far a backfill has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackfillProgress {
+    /// How many pages and long values have been written.
+    pub done: u64,
+    /// How many there will be; 0 as long as that isn't known.
+    pub total: u64,
+    /// How many bytes have been written, with those of the image's directory.
+    pub bytes: u64,
+}
+
+/// Who is told, and answers whether to go on.
+pub(super) type Watching<'w> = &'w mut dyn FnMut(BackfillProgress) -> ControlFlow<()>;
+
+/// What became of a backfill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BackfillOutcome {
+    /// The image has a new root.
+    Advanced,
+    /// The image had the newest commit already.
+    UpToDate,
+    /// The transaction that is open began before the last backfill ended, and has to end first; in shared
+    /// mode somebody writes, or brings the image forward, at this moment. Only [`BackfillMode::Passive`]
+    /// answers so.
+    Postponed,
+}
+
+/// What a backfill did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backfilled {
+    /// The mode that was asked for.
+    pub mode: BackfillMode,
+    /// What became of it.
+    pub outcome: BackfillOutcome,
+    /// The last transaction that the image has now.
+    pub txid: u64,
+    /// The end of that transaction in the journal, in bytes.
+    pub position: u64,
+    /// How many bytes of the journal the image came forward.
+    pub journal_bytes: u64,
+    /// How many pages and long values were written.
+    pub pages: u64,
+    /// How many of those were taken from memory as they are.
+    pub from_memory: u64,
+    /// How many of those were copied first, because something may still be appended to them.
+    pub copied: u64,
+    /// How many nodes of the image's directory were written, its catalog among them.
+    pub nodes: u64,
+    /// How many bytes of all these there were.
+    pub bytes: u64,
+    /// How many writes they were joined into.
+    pub runs: u64,
+    /// The length of the image afterwards, in bytes.
+    pub image_bytes: u64,
+    /// Who reads the oldest root but the newest, if anybody does: the space that only that root reaches
+    /// isn't used again before.
+    pub oldest_reader: Option<OldestReader>,
+    /// How long each phase took.
+    pub phases: BackfillPhases,
+}
+
+/// Who reads an older root of the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OldestReader {
+    /// The process; `None` where the system doesn't tell.
+    pub pid: Option<u32>,
+    /// The number of the root that it reads.
+    pub root: u64,
+    /// How long ago, at least, the root was replaced by a newer one; `None` if that isn't known.
+    pub age: Option<Duration>,
+}
+
+/// How long each phase of a backfill took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BackfillPhases {
+    /// Waiting for the backfill before, and for the transaction that is open where the mode does.
+    pub wait: Duration,
+    /// Making the journal hard up to the bound.
+    pub harden: Duration,
+    /// Finding free space, where it wasn't known; finding what changed; checksums.
+    pub collect: Duration,
+    /// Writing to the image.
+    pub write: Duration,
+    /// Publishing the root: a flush.
+    pub publish: Duration,
+    /// Letting the store go on from the new root.
+    pub install: Duration,
+}
+
+impl BackfillPhases {
+    /// Gives the sum.
+    #[must_use]
+    pub fn total(&self) -> Duration {
+        self.wait + self.harden + self.collect + self.write + self.publish + self.install
+    }
+}

@@ -1,0 +1,266 @@
+//! Backfills and images in shared mode, where any process may bring the image forward.
+//!
+//! ```text
+//! 1. take the lock of backfills, which all processes share
+//! 2. take the turn; bring in what the others committed; make the journal hard; end the turn
+//! 3. see whether the store grew from the newest root; else begin anew from that root, and replay the rest
+//! 4. as ever: write what changed since that root, publish
+//! ```
+//!
+//! Who opens only reads the image, for others may be writing it: what is wrong with it is left to whoever
+//! holds the lock of backfills. Commits of other processes go on from step 3 on, those of this one's other
+//! threads from step 4 on.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, MutexGuard, TryLockError};
+use std::time::Duration;
+
+use super::backfill::{Laps, report};
+use super::imager::{Imager, Working};
+use super::opening::{Found, Looking};
+use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, Watching};
+use crate::db::core::Writing;
+use crate::db::database::Database;
+use crate::db::scan::Replay;
+use crate::db::shared::Sharing;
+use crate::db::turns::{Claim, Turns};
+use crate::image::Root;
+use crate::journal::{Point, lock};
+use crate::storage::Access;
+use crate::store::Store;
+use crate::{Error, Result};
+
+/// How far the image has to have come forward, in bytes of the journal, before whoever follows begins anew
+/// from its newest root: about a hundredth of a second of replay.
+const WORTH_IT: u64 = 1 << 20;
+
+/// How long somebody waits for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::db) enum Patience {
+    /// Not at all.
+    None,
+    /// For a transaction of this handle as long as that takes, for other processes as the options say.
+    AsEver,
+    /// So long for each of them.
+    AtMost(Duration),
+}
+
+/// The right to bring the image forward, if others may have it, and the writer in its turn.
+pub(in crate::db) type Claimed<'db> = (Option<Claim>, MutexGuard<'db, Writing>);
+
+/// Tells whether it is worth it to begin anew from a root at `newest`, for a store that began at `from`, to
+/// come to `end`: less has to be replayed again than the image has come forward.
+pub(in crate::db) const fn is_worth_it(from: u64, newest: u64, end: u64) -> bool {
+    let forward = newest.saturating_sub(from);
+    newest <= end && forward >= WORTH_IT && forward >= end - newest
+}
+
+impl Database {
+    /// Brings the image forward that other processes may be bringing forward, too.
+    pub(in crate::db) fn backfill_among_others(
+        &self,
+        sharing: &Sharing,
+        mode: BackfillMode,
+        watch: Watching<'_>,
+    ) -> Result<Backfilled> {
+        let imager = self.core().imager()?;
+        let (mut phases, mut laps) = (BackfillPhases::default(), Laps::begin(imager));
+        let mut working = lock(&imager.working);
+        let patience = match mode {
+            BackfillMode::Passive => Patience::None,
+            BackfillMode::Full => Patience::AsEver,
+        };
+        let Some((_claim, writing)) = self.claim(patience)? else {
+            return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
+        };
+        self.core().forget_image_error();
+        phases.wait = laps.next();
+        let hardened = self.group().settle().and_then(|()| self.checkpoints().hard());
+        self.end_turn();
+        hardened?;
+        phases.harden = laps.next();
+        self.advance_among_others(sharing, (imager, mode, watch), &mut working, (writing, phases))
+    }
+
+    /// Takes the right to bring the image forward, then the writer and the turn; nothing if it has no patience
+    /// and somebody has one of them. The first belongs to the segment that is written: whoever restarts the
+    /// journal has it, too.
+    pub(in crate::db) fn claim(&self, patience: Patience) -> Result<Option<Claimed<'_>>> {
+        loop {
+            let segment = self.segment().load_full();
+            let timeout = match patience {
+                Patience::None => None,
+                Patience::AsEver => segment.turns.as_ref().map(Turns::timeout),
+                Patience::AtMost(timeout) => Some(timeout),
+            };
+            let Some(claim) = segment.claim_image(timeout)? else { return Ok(None) };
+            let Some(mut writing) = self.writer(patience)? else { return Ok(None) };
+            match patience {
+                Patience::None if !self.try_to_take_turn(&mut writing)? => return Ok(None),
+                Patience::None => {}
+                Patience::AsEver => self.take_turn(&mut writing)?,
+                Patience::AtMost(timeout) => {
+                    self.take_turn_by(&mut writing, |now| now.take_turn_within(timeout))?;
+                }
+            }
+            if Arc::ptr_eq(&segment, &self.segment().load()) {
+                return Ok(Some((claim, writing)));
+            }
+            // The journal went on in another one meanwhile.
+            self.end_turn();
+        }
+    }
+
+    /// As the last one that has the journal open, and in its turn: brings the image forward if replaying the
+    /// tail would make the next opening noticeably longer.
+    pub(in crate::db) fn backfill_as_the_last(
+        &self,
+        sharing: &Sharing,
+        writing: MutexGuard<'_, Writing>,
+    ) -> Result<()> {
+        let Some(imager) = self.core().image() else { return Ok(()) };
+        let segment = self.segment().load_full();
+        let Some(_claim) = segment.claim_image(None)? else { return Ok(()) };
+        let reach = |root: Root| segment.file.reach_of(root.segment, root.point.position);
+        let newest = imager.peek().map_or(0, reach);
+        if !self.core().is_backfill_worth_it_at_close(newest) {
+            return Ok(());
+        }
+        self.checkpoints().hard()?;
+        let mut working = lock(&imager.working);
+        let watch: Watching<'_> = &mut |_| ControlFlow::Continue(());
+        let how = (imager, BackfillMode::Passive, watch);
+        let phases = BackfillPhases::default();
+        self.advance_among_others(sharing, how, &mut working, (writing, phases)).map(drop)
+    }
+
+    /// Writes a new root. The journal is hard up to the end of the store, in which nothing is pending.
+    fn advance_among_others(
+        &self,
+        sharing: &Sharing,
+        (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
+        working: &mut Working,
+        (mut writing, phases): (MutexGuard<'_, Writing>, BackfillPhases),
+    ) -> Result<Backfilled> {
+        self.core().install_now(imager, &mut writing);
+        let image = working.image.as_ref().filter(|_| working.root.is_some());
+        let is_newest = image.map_or(Ok(false), |(image, _)| image.is_writable_newest())?;
+        if !is_newest {
+            self.begin_anew(sharing, imager, (working, &mut writing), Access::Write)?;
+        }
+        let published = self.group().published();
+        drop(writing);
+        if working.stands_for(&published) {
+            return Ok(report(mode, BackfillOutcome::UpToDate, working, (imager, phases)));
+        }
+        self.core().carry_out((imager, mode, watch), working, published, phases)
+    }
+
+    /// Begins anew from the newest root, if the image has come forward so much that it is worth it, so that
+    /// the space of older roots isn't kept for this handle. What goes wrong is no reason to fail: the store
+    /// stays as it is.
+    pub(in crate::db) fn follow_the_image(&self, sharing: &Sharing, writing: &mut Writing) {
+        let Some(imager) = self.core().image() else { return };
+        let Ok(mut working) = imager.working.try_lock() else { return };
+        let (file, from) = (Arc::clone(&writing.file), working.reached);
+        let end = file.reach(writing.writer.committed().position);
+        if end.saturating_sub(from) < WORTH_IT {
+            return;
+        }
+        let newest = imager.peek().filter(|root| root.segment == file.segment);
+        let newest = newest.map_or(0, |root| file.reach(root.point.position));
+        if is_worth_it(from, newest, end) {
+            let _ = self.begin_anew(sharing, imager, (&mut working, writing), Access::Read);
+        }
+    }
+
+    /// Lets the store begin anew from the newest root of the image, and replays what follows; without an
+    /// image, or with one that can't be used, it has all in memory afterwards.
+    fn begin_anew(
+        &self,
+        sharing: &Sharing,
+        imager: &Imager,
+        (working, writing): (&mut Working, &mut Writing),
+        access: Access,
+    ) -> Result<()> {
+        let file = self.file();
+        let looking = Looking {
+            directory: imager.directory(),
+            name: &sharing.file,
+            storage: &*file.storage,
+            access,
+            clock: imager.clock(),
+            budget: imager.budget(),
+        };
+        let mut found = looking.find()?;
+        let end = writing.writer.committed();
+        let replayed = replay_from(&mut found, &looking, end);
+        for note in std::mem::take(&mut found.notes) {
+            self.core().note_image_error(&Error::corrupt(note));
+        }
+        let store = match replayed {
+            Some(store) => store,
+            None if access == Access::Read => return Ok(()),
+            None if writing.store.view().root() == 0 => {
+                imager.begin_anew(working, &found, &file);
+                return Ok(());
+            }
+            None => exactly(looking.replay_all(end.position)?, end)?,
+        };
+        writing.store = store;
+        imager.begin_anew(working, &found, &file);
+        self.group().replace(writing.store.republish());
+        Ok(())
+    }
+
+    /// Sees to it that nobody finds an image that is ahead of the journal, of which commits were taken back.
+    pub(in crate::db) fn see_to_the_image(&self, end: Point) {
+        let Some(imager) = self.core().image() else { return };
+        let segment = self.segment().load_full();
+        let is_ahead =
+            |root: Root| root.segment == segment.file.segment && root.point.position > end.position;
+        // Whoever has the right to it now, or opens it, finds out for itself.
+        let Ok(_working) = imager.working.try_lock() else { return };
+        if !imager.peek().is_some_and(is_ahead) {
+            return;
+        }
+        if let Ok(Some(_claim)) = segment.claim_image(None) {
+            let _ = imager.set_aside("commits that it has were taken back");
+        }
+    }
+
+    /// Gives the writer's side; nothing if a transaction has it and this has no patience.
+    fn writer(&self, patience: Patience) -> Result<Option<MutexGuard<'_, Writing>>> {
+        match patience {
+            Patience::None => match self.writing().try_lock() {
+                Ok(writing) => Ok(Some(writing)),
+                Err(TryLockError::Poisoned(writing)) => Ok(Some(writing.into_inner())),
+                Err(TryLockError::WouldBlock) => Ok(None),
+            },
+            Patience::AsEver => Ok(Some(lock(self.writing()))),
+            Patience::AtMost(timeout) => {
+                self.wait_for(self.writing(), timeout, "had a transaction open").map(Some)
+            }
+        }
+    }
+}
+
+/// Replays from the root that was found, if there is one that can be used.
+fn replay_from(found: &mut Found, looking: &Looking<'_>, end: Point) -> Option<Store> {
+    let begun = found.begun.as_ref()?;
+    match looking.replay_to(begun, end.position).and_then(|replayed| exactly(replayed, end)) {
+        Ok(store) => Some(store),
+        Err(error) => {
+            looking.set_aside(found, error.to_string());
+            None
+        }
+    }
+}
+
+/// Gives the store, if it has just what a commit ends.
+fn exactly((replay, point): (Replay, Point), end: Point) -> Result<Store> {
+    match point == end {
+        true => Ok(replay.finish().0),
+        false => Err(Error::corrupt("the journal goes on otherwise from there")),
+    }
+}

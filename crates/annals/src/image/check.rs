@@ -1,0 +1,141 @@
+//! Looking at all of an image: its header, both roots, every object's checksum, and whose space it is.
+//!
+//! Invariants, which this executes
+//! 1. The header verifies, and a root can be relied on.
+//! 2. All that a whole root reaches verifies, lies inside its used space, and shares no unit; what both roots
+//!    reach is the same.
+//! 3. A root's used space ends where the last of its objects does, and what is reached of its own
+//!    backfill isn't more than it says that it wrote.
+
+use std::sync::Arc;
+
+use super::file::Image;
+use super::format::{Identity, OBJECTS_AT, Root, UNIT};
+use super::open::read_header;
+use super::roots::{Chosen, Roots, Slot};
+use super::units::{Extent, Units};
+use super::walk::{Step, walk};
+use crate::storage::{Access, Directory};
+use crate::{Error, ErrorKind, Result};
+
+/// What was found in an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// Which journal it says that it belongs to.
+    pub(crate) identity: Option<Identity>,
+    /// What the two root slots tell.
+    pub(crate) slots: Option<[Slot; 2]>,
+    /// The root that opening takes.
+    pub(crate) root: Option<Root>,
+    /// How many objects were verified, nodes and catalogs included.
+    pub(crate) objects: u64,
+    /// How many bytes they have.
+    pub(crate) bytes: u64,
+    /// How many bytes are used by either root and by the head, in whole units.
+    pub(crate) used: u64,
+    /// How many bytes are free before the end of the file.
+    pub(crate) free: u64,
+    /// The file's length in bytes.
+    pub(crate) len: u64,
+    /// The first thing that is wrong, with its place.
+    pub(crate) problem: Option<String>,
+}
+
+/// Checks an image; reads all of it.
+///
+/// # Errors
+/// `NotFound` if there is none; `Io`. What is wrong with it is in the report.
+pub(crate) fn check(directory: &Arc<dyn Directory>, name: &str) -> Result<Report> {
+    let shown = directory.display(name);
+    let storage = directory.open(name, Access::Read).map_err(|error| {
+        let kind = match error.kind() {
+            std::io::ErrorKind::NotFound => ErrorKind::NotFound,
+            _ => ErrorKind::Io,
+        };
+        Error::with_source(kind, format!("{shown}: can't open the image"), error)
+    })?;
+    let mut report = Report::default();
+    let found = read_header(&*storage, &shown).and_then(|header| {
+        report.identity = Some(header.identity);
+        let image = Image::new(directory, storage, (name, Access::Read), header.hash());
+        look(&image, &mut report)
+    });
+    match found {
+        Ok(()) => Ok(report),
+        Err(error) if error.kind() == ErrorKind::Io => Err(error),
+        Err(error) => Ok(Report { problem: Some(error.to_string()), ..report }),
+    }
+}
+
+/// Tells what the two root slots of an image tell now, if it can be read.
+pub(crate) fn slots(directory: &dyn Directory, name: &str) -> Option<[Slot; 2]> {
+    let storage = directory.open(name, Access::Read).ok()?;
+    let header = read_header(&*storage, name).ok()?;
+    Roots::read(&*storage, header.hash()).ok().map(|roots| roots.slots)
+}
+
+fn look(image: &Image, report: &mut Report) -> Result<()> {
+    report.len = image.len()?;
+    let roots = image.roots()?;
+    report.slots = Some(roots.slots);
+    let chosen: Chosen =
+        roots.choose(image.len()?, |root| super::open::verify_written(image, root))?;
+    report.root = Some(chosen.root);
+    let mut used = Units::default();
+    used.take(Extent { start: 0, count: OBJECTS_AT / UNIT });
+    let newest = look_at(image, &chosen.root, &Units::default(), report)?;
+    for run in newest.runs() {
+        used.take(run);
+    }
+    if let Some(other) = roots.other(&chosen) {
+        let old = look_at(image, &other, &newest, report)?;
+        for run in old.runs() {
+            used.take(run);
+        }
+    }
+    report.used = used.used() * UNIT;
+    report.free = report.len.saturating_sub(report.used);
+    Ok(())
+}
+
+/// Verifies what a root reaches, but for what was verified before; gives the units of that.
+fn look_at(image: &Image, root: &Root, before: &Units, report: &mut Report) -> Result<Units> {
+    let (mut end, mut written) = (OBJECTS_AT, 0);
+    let (mut objects, mut bytes) = (0, 0);
+    let units = walk(image, root, |_, stored| {
+        let extent = Extent::of(stored);
+        end = end.max((extent.start + extent.count) * UNIT);
+        if before.are_used(extent) {
+            return Ok(Step::Skip);
+        }
+        if !before.are_free(extent) {
+            return Err(wrong(
+                image,
+                root,
+                format!("the object at {} is written over", stored.place),
+            ));
+        }
+        image.verify(stored)?;
+        objects += 1;
+        bytes += u64::from(stored.len);
+        written += if root.wrote(stored) { u64::from(stored.len) } else { 0 };
+        Ok(Step::Enter)
+    });
+    report.objects += objects;
+    report.bytes += bytes;
+    let units = units?;
+    // What is behind a part that both roots share isn't visited again.
+    if before.used() == 0 && end != root.end {
+        let end = format!("its objects end at {end}, and it says {}", root.end);
+        return Err(wrong(image, root, end));
+    }
+    if written > root.bytes {
+        let told = format!("its backfill wrote {written} bytes, and it says {}", root.bytes);
+        return Err(wrong(image, root, told));
+    }
+    Ok(units)
+}
+
+fn wrong(image: &Image, root: &Root, what: String) -> Error {
+    Error::corrupt(format!("{}: damaged: root {}: {what}", image.path(), root.number))
+}

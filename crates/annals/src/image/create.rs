@@ -1,0 +1,133 @@
+//! Creation and setting aside: an image appears under its name only with a whole, durable root, and
+//! leaves it as a whole.
+//!
+//! ```text
+//! 1. create NAME.new-ID, write the head: header, and two blank slots
+//! 2. write the objects of the first root; its first copy; flush; its second copy
+//! 3. link it as NAME (fails if somebody was faster)
+//! 4. remove NAME.new-ID, flush the directory; if that fails, remove NAME
+//! ```
+//!
+//! Steps 2 to 4 are those of publishing the first root. Whoever publishes the second one flushes the directory
+//! first, should the creator have come to its end before step 4. What a creation leaves that didn't come to its end
+//! is removed by the next one: whoever creates an image holds the lock of backfills.
+
+use std::sync::Arc;
+
+use super::file::Image;
+use super::format::{IMAGE_VERSION, Identity, ImageHeader, OBJECTS_AT};
+use super::space::Space;
+use crate::journal::lock;
+use crate::storage::{Access, Clock, Directory};
+use crate::{Error, ErrorKind, Result};
+
+/// Gives the name of the image beside a journal.
+pub(crate) fn image_name(journal: &str) -> String {
+    format!("{journal}-image")
+}
+
+/// What became of an image that can't be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SetAside {
+    /// What is wrong with it.
+    pub(crate) reason: String,
+    /// The name that it is kept by, beside the journal; none if it was left where it is.
+    pub(crate) kept_as: Option<String>,
+}
+
+/// Takes an image out of the way: it is kept as `<image>-damaged`, in place of an older one.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn set_aside(directory: &dyn Directory, name: &str, reason: String) -> Result<SetAside> {
+    let kept_as = format!("{name}-damaged");
+    let moved = directory.rename(name, &kept_as).and_then(|()| directory.flush());
+    moved.map_err(|error| {
+        let shown = directory.display(name);
+        Error::io(format!("{shown}: can't set the image aside ({reason})"), error)
+    })?;
+    Ok(SetAside { reason, kept_as: Some(kept_as) })
+}
+
+/// Removes an image that is of no use any more.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn discard(directory: &dyn Directory, name: &str) -> Result<()> {
+    directory.remove(name).map_err(|error| {
+        let shown = directory.display(name);
+        Error::io(format!("{shown}: can't remove the image, which is of no use any more"), error)
+    })
+}
+
+impl Image {
+    /// Creates an image, which gets its name when its first root is published, and is nothing before.
+    ///
+    /// # Errors
+    /// `InUse` if there is an image of that name; `Io`.
+    pub(crate) fn create(
+        directory: &Arc<dyn Directory>,
+        name: &str,
+        identity: &Identity,
+        clock: &dyn Clock,
+    ) -> Result<Self> {
+        let shown = directory.display(name);
+        let io = |error| Error::io(format!("{shown}: can't create the image"), error);
+        let names = directory.list().map_err(io)?;
+        if names.iter().any(|found| found == name) {
+            return Err(taken(&shown));
+        }
+        remove_leftovers(&**directory, name, &names);
+        let header = ImageHeader {
+            version: IMAGE_VERSION,
+            compatible: 0,
+            read_only_compatible: 0,
+            incompatible: 0,
+            identity: *identity,
+            created: clock.now(),
+        };
+        let temporary = format!("{name}.new-{:016x}", clock.random());
+        let storage = directory.create(&temporary).map_err(io)?;
+        let image = Self::new(directory, storage, (name, Access::Write), header.hash());
+        lock(&image.held).temporary = Some(temporary);
+        *lock(&image.working) = Some(Space::empty());
+        let mut head = header.encode().to_vec();
+        head.resize(usize::try_from(OBJECTS_AT).unwrap_or_default(), 0);
+        image.storage.write_at(0, &head).map_err(io)?;
+        Ok(image)
+    }
+
+    /// Gives an image its name, whose first root is on permanent storage.
+    pub(super) fn link(&self, temporary: &str) -> Result<()> {
+        self.directory.link(temporary, &self.name).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => taken(&self.path()),
+            _ => self.io("can't give the new image its name", error),
+        })?;
+        // Should it stay, it is in nobody's way.
+        let _ = self.directory.remove(temporary);
+        self.directory.flush().map_err(|error| {
+            // A later flush would prove nothing.
+            let _ = self.directory.remove(&self.name);
+            self.io("can't make the new image's name durable", error)
+        })
+    }
+}
+
+fn taken(shown: &str) -> Error {
+    let message = format!(
+        "{shown}: there is an image already that this program doesn't use: delete it, by which nothing is \
+         lost, or open the database again"
+    );
+    Error::new(ErrorKind::InUse, message)
+}
+
+fn remove_leftovers(directory: &dyn Directory, name: &str, names: &[String]) {
+    let is_temporary = |found: &&String| {
+        let id = found.strip_prefix(name).and_then(|rest| rest.strip_prefix(".new-"));
+        id.is_some_and(|id| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    for leftover in names.iter().filter(is_temporary) {
+        // What can't be removed is in nobody's way.
+        let _ = directory.remove(leftover);
+    }
+}

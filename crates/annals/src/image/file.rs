@@ -1,0 +1,208 @@
+//! An open image.
+//!
+//! Invariants
+//! 1. What is read is verified: bytes that aren't those that were written are an error, never a value.
+//! 2. One backfill at a time holds `working`; readers take no lock.
+//! 3. Once a write of a root or its flush failed, the image is stopped for this handle: nothing is written
+//!    to it any more.
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::batch::{self, Written};
+use super::format::Root;
+use super::roots::Chosen;
+use super::space::Space;
+use super::stored::{Source, Stored};
+use crate::journal::lock;
+use crate::mistakes::{Mistake, is_made};
+use crate::storage::{Access, Directory, Storage};
+use crate::{Error, ErrorKind, Result};
+
+/// An image file, for as many readers as there are and one backfill.
+#[derive(Debug)]
+pub(crate) struct Image {
+    pub(super) directory: Arc<dyn Directory>,
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) name: String,
+    pub(super) access: Access,
+    /// The hash of the header, which roots repeat.
+    pub(super) header: u64,
+    pub(super) held: Mutex<Held>,
+    /// The space, once a backfill has needed it.
+    pub(super) working: Mutex<Option<Space>>,
+    stopped: OnceLock<String>,
+}
+
+/// What a handle knows of the roots.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held {
+    /// The root in use; none before the first backfill.
+    pub(super) newest: Option<Chosen>,
+    /// The root in the other slot, if that is on permanent storage.
+    pub(super) other: Option<Root>,
+    /// The greatest number that a slot told.
+    pub(super) last_number: u64,
+    /// The name of a file that has no root yet.
+    pub(super) temporary: Option<String>,
+    /// Whether the file's own name is known to be on permanent storage.
+    pub(super) is_named: bool,
+}
+
+impl Image {
+    pub(super) fn new(
+        directory: &Arc<dyn Directory>,
+        storage: Arc<dyn Storage>,
+        (name, access): (&str, Access),
+        header: u64,
+    ) -> Self {
+        Self {
+            directory: Arc::clone(directory),
+            storage,
+            name: name.to_owned(),
+            access,
+            header,
+            held: Mutex::default(),
+            working: Mutex::default(),
+            stopped: OnceLock::new(),
+        }
+    }
+
+    /// Gives the root that is in use; none before the first backfill of a new image.
+    pub(crate) fn root(&self) -> Option<Root> {
+        lock(&self.held).newest.map(|newest| newest.root)
+    }
+
+    /// Gives the number of the oldest root on disk that can be fallen back to.
+    pub(crate) fn oldest_root(&self) -> Option<u64> {
+        let held = lock(&self.held);
+        let newest = held.newest.map(|newest| newest.root.number);
+        held.other.map(|other| other.number).into_iter().chain(newest).min()
+    }
+
+    /// Gives a time, in microseconds since 1970, by which a root had been replaced, if one is known.
+    pub(crate) fn replaced_before(&self, number: u64) -> Option<i64> {
+        let held = lock(&self.held);
+        let newest = held.newest.map(|newest| newest.root);
+        let later = held.other.into_iter().chain(newest).filter(|root| root.number > number);
+        later.map(|root| root.time).min()
+    }
+
+    /// Gives the image's path, for messages.
+    pub(crate) fn path(&self) -> String {
+        self.directory.display(&self.name)
+    }
+
+    /// Gives the file's length in bytes.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn len(&self) -> Result<u64> {
+        self.storage.len().map_err(|error| self.io("can't tell its length", error))
+    }
+
+    /// Writes objects to the space that a draft gave them, each as parts one behind the other, in the order
+    /// of their places and joined where they touch. They are on permanent storage once a root that
+    /// reaches them is published.
+    ///
+    /// # Errors
+    /// `Io`; the draft is still good, and so is what was there before. `Poisoned` if the image is stopped.
+    pub(crate) fn write(&self, objects: &[(u64, &[&[u8]])]) -> Result<Written> {
+        self.check_usable()?;
+        batch::write(&*self.storage, objects).map_err(|error| self.io("can't write to it", error))
+    }
+
+    /// Verifies what is stored without keeping it, in pieces of 1 MiB.
+    ///
+    /// # Errors
+    /// `Io`; `Corrupt` if the bytes aren't what was written.
+    pub(crate) fn verify(&self, stored: &Stored) -> Result<()> {
+        let mut hash = Xxh3::with_seed(stored.place);
+        let mut left = usize::try_from(stored.len).unwrap_or(usize::MAX);
+        let mut buffer = vec![0; left.min(1 << 20)];
+        let mut at = stored.place;
+        while left > 0 {
+            let count = buffer.len().min(left);
+            let Some(piece) = buffer.get_mut(..count) else { break };
+            self.read_exactly(stored, at, piece)?;
+            hash.update(piece);
+            at += count as u64;
+            left -= count;
+        }
+        self.compare(stored, hash.digest())
+    }
+
+    fn read_exactly(&self, stored: &Stored, at: u64, out: &mut [u8]) -> Result<()> {
+        let read = self
+            .storage
+            .read_at(at, out)
+            .map_err(|error| self.io(&format!("can't read at {at}"), error))?;
+        if read == out.len() {
+            return Ok(());
+        }
+        Err(Error::corrupt(format!(
+            "{}: damaged: the file ends at {}, within the {} bytes at {}",
+            self.path(),
+            at.saturating_add(read as u64),
+            stored.len,
+            stored.place
+        )))
+    }
+
+    fn compare(&self, stored: &Stored, found: u64) -> Result<()> {
+        if found == stored.sum {
+            return Ok(());
+        }
+        Err(Error::corrupt(format!(
+            "{}: damaged: the {} bytes at {} have the checksum {found:016x}, and should have {:016x}",
+            self.path(),
+            stored.len,
+            stored.place,
+            stored.sum
+        )))
+    }
+
+    /// Stops the image for this handle.
+    pub(super) fn stop(&self, error: Error) -> Error {
+        if !is_made(Mistake::FailedImageFlushForgotten) {
+            let _ = self.stopped.set(error.to_string());
+        }
+        error
+    }
+
+    /// Refuses to write where an earlier failure makes that unsafe.
+    pub(super) fn check_usable(&self) -> Result<()> {
+        if self.access == Access::Read {
+            return Err(Error::invalid(format!("{}: opened for reading only", self.path())));
+        }
+        match self.stopped.get() {
+            None => Ok(()),
+            Some(reason) => Err(Error::new(
+                ErrorKind::Poisoned,
+                format!("{}: stopped by an earlier failure ({reason}); reopen it", self.path()),
+            )),
+        }
+    }
+
+    pub(super) fn io(&self, what: &str, error: std::io::Error) -> Error {
+        Error::io(format!("{}: {what}", self.path()), error)
+    }
+}
+
+impl Source for Image {
+    fn read(&self, stored: &Stored, out: &mut [u8]) -> Result<()> {
+        debug_assert_eq!(out.len() as u64, u64::from(stored.len));
+        self.read_exactly(stored, stored.place, out)?;
+        self.compare(stored, Stored::sum_of(stored.place, out))
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        // A new image that never got a root is nothing.
+        if let Some(temporary) = &lock(&self.held).temporary {
+            let _ = self.directory.remove(temporary);
+        }
+    }
+}

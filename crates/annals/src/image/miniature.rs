@@ -1,0 +1,138 @@
+//! A store in miniature, for tests and fuzzing: arrays of bytes by number, a backfill of what changed in
+//! them, and what an image holds.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use std::collections::BTreeMap;
+
+use super::catalog::{Array, Catalog, Kind};
+use super::file::Image;
+use super::format::{FANOUT, Root};
+use super::node;
+use super::publish::{Draft, NewRoot};
+use super::stored::{Source, Stored};
+use crate::Result;
+use crate::journal::Point;
+
+/// What an array holds.
+pub(super) type Content = BTreeMap<u64, Vec<u8>>;
+/// What changes in an array: `None` takes an object out.
+pub(super) type Changes = BTreeMap<u64, Option<Vec<u8>>>;
+
+/// A backfill in miniature.
+struct Backfill<'d, 'i> {
+    draft: &'d mut Draft<'i>,
+    txid: u64,
+    writes: Vec<(u64, Vec<u8>)>,
+}
+
+impl Backfill<'_, '_> {
+    fn put(&mut self, bytes: Vec<u8>) -> Result<Stored> {
+        let stored = self.draft.place(&bytes, self.txid)?;
+        self.writes.push((stored.place, bytes));
+        Ok(stored)
+    }
+
+    /// Replaces what is below an entry; `changes` are by numbers below it.
+    fn below(
+        &mut self,
+        source: &dyn Source,
+        (height, old): (u8, Option<Stored>),
+        changes: &Changes,
+    ) -> Result<Option<Stored>> {
+        if height == 0 {
+            let new = changes.get(&0).unwrap().clone();
+            old.iter().for_each(|old| self.draft.release(old));
+            return new.map(|bytes| self.put(bytes)).transpose();
+        }
+        let mut entries = old.map_or(Ok([None; FANOUT]), |old| read_node(source, &old, height))?;
+        let shift = 6 * u32::from(height - 1);
+        let mut parts: BTreeMap<usize, Changes> = BTreeMap::new();
+        for (&number, change) in changes {
+            let part = usize::try_from(number.unbounded_shr(shift)).unwrap();
+            let rest = number & !u64::MAX.unbounded_shl(shift);
+            parts.entry(part).or_default().insert(rest, change.clone());
+        }
+        for (part, changes) in parts {
+            let entry = entries.get_mut(part).unwrap();
+            *entry = self.below(source, (height - 1, *entry), &changes)?;
+        }
+        old.iter().for_each(|old| self.draft.release(old));
+        match entries.iter().any(Option::is_some) {
+            true => self.put(node::encode(height, &entries)).map(Some),
+            false => Ok(None),
+        }
+    }
+}
+
+fn read_node(source: &dyn Source, stored: &Stored, height: u8) -> Result<node::Entries> {
+    let mut bytes = vec![0; stored.len as usize];
+    source.read(stored, &mut bytes)?;
+    node::decode(&bytes, height, u64::MAX).map_err(crate::Error::corrupt)
+}
+
+/// Brings an image forward; gives its new root and catalog. `before` is the newest root's catalog;
+/// `changes` are by array, which must be there.
+pub(super) fn advance(
+    image: &Image,
+    (before, old): (&Catalog, Option<&Stored>),
+    changes: &BTreeMap<usize, Changes>,
+    new: (Point, &[u8], &[u64]),
+) -> Result<(Root, Catalog)> {
+    let (point, metadata, pinned) = new;
+    let mut draft = image.space(pinned.iter().copied())?;
+    let mut backfill = Backfill { draft: &mut draft, txid: point.txid, writes: Vec::new() };
+    let mut catalog = Catalog { metadata: metadata.to_vec(), ..before.clone() };
+    for (array, changes) in changes {
+        let array = catalog.arrays.get_mut(*array).unwrap();
+        array.root = backfill.below(image, (array.height, array.root), changes)?;
+    }
+    let stored = backfill.put(catalog.encode())?;
+    let writes = backfill.writes;
+    old.into_iter().for_each(|old| draft.release(old));
+    let parts: Vec<_> = writes.iter().map(|(place, bytes)| (*place, [&**bytes])).collect();
+    let objects: Vec<(u64, &[&[u8]])> =
+        parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
+    image.write(&objects)?;
+    let time = i64::try_from(point.txid).unwrap();
+    let root = draft.publish(&NewRoot { segment: 0, point, time, catalog: stored })?;
+    Ok((root, catalog))
+}
+
+/// Reads all that a catalog leads to, verified.
+pub(super) fn content(source: &dyn Source, catalog: &Catalog) -> Result<Vec<Content>> {
+    let of_array = |array: &Array| {
+        let mut content = Content::new();
+        if let Some(root) = &array.root {
+            collect(source, array.height, root, 0, &mut content)?;
+        }
+        Ok(content)
+    };
+    catalog.arrays.iter().map(of_array).collect()
+}
+
+fn collect(
+    source: &dyn Source,
+    height: u8,
+    stored: &Stored,
+    number: u64,
+    content: &mut Content,
+) -> Result<()> {
+    if height == 0 {
+        let mut bytes = vec![0; stored.len as usize];
+        source.read(stored, &mut bytes)?;
+        content.insert(number, bytes);
+        return Ok(());
+    }
+    for (at, entry) in (0..).zip(read_node(source, stored, height)?) {
+        if let Some(entry) = entry {
+            collect(source, height - 1, &entry, number << 6 | at, content)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes empty arrays of some heights.
+pub(super) fn arrays(heights: &[(u8, Kind)]) -> Catalog {
+    let arrays = heights.iter().map(|&(height, kind)| Array { height, kind, root: None }).collect();
+    Catalog { arrays, metadata: Vec::new() }
+}

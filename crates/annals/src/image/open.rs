@@ -1,0 +1,218 @@
+//! Opening: the header, the newest root that can be relied on, and its catalog; or the reason why the
+//! image can't be used.
+
+use std::sync::Arc;
+
+use super::catalog::Catalog;
+use super::create::{SetAside, set_aside};
+use super::file::{Held, Image};
+use super::format::{IMAGE_HEADER_LEN, IMAGE_VERSION, Identity, ImageHeader, Root};
+use super::roots::{Roots, Slot};
+use super::walk::{Object, Step, read_catalog, walk};
+use crate::journal::lock;
+use crate::mistakes::{Mistake, is_made};
+use crate::storage::{Access, Directory, Storage};
+use crate::{Error, ErrorKind, Result};
+
+/// What was found where an image may be.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// Nothing.
+    Missing,
+    /// An image that can be used.
+    Usable(Box<Usable>),
+    /// An image that can't be used.
+    SetAside(SetAside),
+}
+
+/// An image that can be used.
+#[derive(Debug)]
+pub(crate) struct Usable {
+    /// The image.
+    pub(crate) image: Image,
+    /// Its newest root that can be relied on. Whether the journal has that point is the caller's to see.
+    pub(crate) root: Root,
+    /// What that root stands for.
+    pub(crate) catalog: Catalog,
+}
+
+impl Image {
+    /// Opens the image of a journal. One that is damaged, or of another journal, is set aside; it is left
+    /// where it is if it is opened for reading only. Reads the head and the catalog; and if it isn't known
+    /// whether the last backfill came to its end, all that this one wrote.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn open(
+        directory: &Arc<dyn Directory>,
+        name: &str,
+        identity: &Identity,
+        access: Access,
+    ) -> Result<Opened> {
+        let storage = match directory.open(name, access) {
+            Ok(storage) => storage,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Opened::Missing);
+            }
+            Err(error) => {
+                let shown = directory.display(name);
+                return Err(Error::io(format!("{shown}: can't open the image"), error));
+            }
+        };
+        match Self::load(directory, storage, (name, access), Some(identity)) {
+            Ok(usable) => Ok(Opened::Usable(Box::new(usable))),
+            Err(error) if error.kind() == ErrorKind::Io => Err(error),
+            Err(error) if access == Access::Read => {
+                Ok(Opened::SetAside(SetAside { reason: error.to_string(), kept_as: None }))
+            }
+            Err(error) => set_aside(&**directory, name, error.to_string()).map(Opened::SetAside),
+        }
+    }
+
+    /// Loads what a file holds; of any journal, if none is given.
+    pub(super) fn load(
+        directory: &Arc<dyn Directory>,
+        storage: Arc<dyn Storage>,
+        (name, access): (&str, Access),
+        identity: Option<&Identity>,
+    ) -> Result<Usable> {
+        let shown = directory.display(name);
+        let header = read_header(&*storage, &shown)?;
+        if let Some(identity) = identity {
+            check_identity(&header.identity, identity).map_err(|error| error.within(&shown))?;
+        }
+        let image = Self::new(directory, storage, (name, access), header.hash());
+        let roots = image.roots()?;
+        let chosen = roots.choose(image.len()?, |root| verify_written(&image, root));
+        let chosen = chosen.map_err(|error| within(error, &shown))?;
+        let catalog = read_catalog(&image, &chosen.root).map_err(|error| within(error, &shown))?;
+        *lock(&image.held) = Held {
+            newest: Some(chosen),
+            other: roots.other(&chosen),
+            last_number: roots.last_number(),
+            temporary: None,
+            // Whoever published the second root saw to that before.
+            is_named: chosen.root.number > 1,
+        };
+        Ok(Usable { image, root: chosen.root, catalog })
+    }
+
+    /// Tells whether the root in use is still the newest: nobody has published another since it was
+    /// opened.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn is_newest(&self) -> Result<bool> {
+        Ok(self.holds_newest(&self.roots()?))
+    }
+
+    /// Tells whether what is at the image's name is this image, with the same newest root, and whether it
+    /// may be written through this handle.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn is_writable_newest(&self) -> Result<bool> {
+        let there = match self.directory.open(&self.name, Access::Read) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            there => there.map_err(|error| self.io("can't open it", error))?,
+        };
+        let is_same = read_header(&*there, &self.path()).is_ok_and(|it| it.hash() == self.header);
+        let roots = Roots::read(&*there, self.header)
+            .map_err(|error| self.io("can't read its roots", error))?;
+        Ok(is_same && self.access == Access::Write && self.holds_newest(&roots))
+    }
+
+    /// Reads the newest root that is whole, and nothing else; none if there is none, or no image of this
+    /// journal's.
+    pub(crate) fn peek(directory: &dyn Directory, name: &str, identity: &Identity) -> Option<Root> {
+        let storage = directory.open(name, Access::Read).ok()?;
+        let header = read_header(&*storage, name).ok()?;
+        check_identity(&header.identity, identity).ok()?;
+        let roots = Roots::read(&*storage, header.hash()).ok()?;
+        let whole = roots.slots.iter().filter_map(|slot| match slot {
+            Slot::Whole(root) => Some(*root),
+            _ => None,
+        });
+        whole.max_by_key(|root| root.number)
+    }
+
+    /// Reads both slots.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn roots(&self) -> Result<Roots> {
+        Roots::read(&*self.storage, self.header)
+            .map_err(|error| self.io("can't read its roots", error))
+    }
+}
+
+/// Puts the image's path in front of a message that may have it already.
+fn within(error: Error, shown: &str) -> Error {
+    if error.to_string().starts_with(shown) { error } else { error.within(shown) }
+}
+
+/// Verifies all that a root's backfill wrote: an object written by it is reached through nodes that were
+/// written by it too.
+pub(super) fn verify_written(image: &Image, root: &Root) -> Result<()> {
+    if is_made(Mistake::FirstCopyTrusted) {
+        return Ok(());
+    }
+    if !root.wrote(&root.catalog) {
+        return Err(Error::corrupt("damaged: the root's catalog is another backfill's"));
+    }
+    walk(image, root, |object, stored| {
+        if !root.wrote(stored) {
+            return Ok(Step::Skip);
+        }
+        if matches!(object, Object::Page | Object::Bytes) {
+            image.verify(stored)?;
+        }
+        Ok(Step::Enter)
+    })
+    .map(drop)
+}
+
+/// Reads the header of an image.
+///
+/// # Errors
+/// `Corrupt`, `Unsupported`, `Io`.
+pub(super) fn read_header(storage: &dyn Storage, shown: &str) -> Result<ImageHeader> {
+    let mut bytes = [0; IMAGE_HEADER_LEN];
+    storage
+        .read_at(0, &mut bytes)
+        .map_err(|error| Error::io(format!("{shown}: can't read its header"), error))?;
+    let header = ImageHeader::decode(&bytes).ok_or_else(|| {
+        Error::corrupt(format!("{shown}: damaged: the image's header doesn't verify"))
+    })?;
+    if header.version > IMAGE_VERSION
+        || header.incompatible != 0
+        || header.read_only_compatible != 0
+    {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "{shown}: made by a newer version of Annals (format {} of images, features {:#x} and \
+                 {:#x})",
+                header.version, header.incompatible, header.read_only_compatible
+            ),
+        ));
+    }
+    match header.version {
+        0 => Err(Error::corrupt(format!("{shown}: damaged: the image's header makes no sense"))),
+        _ => Ok(header),
+    }
+}
+
+/// Refuses an image of another journal, or of a segment that this journal doesn't have.
+fn check_identity(found: &Identity, journal: &Identity) -> Result<()> {
+    let reason = if found.journal_id != journal.journal_id {
+        "it belongs to another journal"
+    } else if found.segment > journal.segment {
+        "it is of a later segment than the journal has"
+    } else if found.segment == journal.segment && found.segment_hash != journal.segment_hash {
+        "it belongs to another segment of the journal"
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid(reason))
+}

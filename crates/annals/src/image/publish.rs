@@ -1,0 +1,279 @@
+//! A backfill's draft of the next root, and how it is published.
+//!
+//! ```text
+//! objects of the new root ─► first copy ─► flush ─► second copy (─► link, flush the directory: a new image)
+//! ```
+//!
+//! | crash | what opening finds |
+//! |---|---|
+//! | before the first copy | the root before, whole; nothing that it reaches was written over |
+//! | before the flush is over | the first copy at most: what the backfill wrote is verified, or the root before is taken |
+//! | later | the new root: all of it is on permanent storage, and its first copy |
+//!
+//! The second copy is flushed by whoever flushes next. Until then an image whose last backfill wrote much
+//! opens with the root before, from whose slot and space nothing is taken before the next backfill.
+
+use std::io;
+use std::sync::MutexGuard;
+
+use super::file::{Held, Image};
+use super::format::{Root, UNIT};
+use super::roots::{Chosen, Roots, write_copy};
+use super::space::Space;
+use super::stored::{Source, Stored};
+use super::walk::{Step, walk};
+use crate::journal::{Point, lock};
+use crate::mistakes::{Mistake, is_made};
+use crate::storage::Storage;
+use crate::{Error, ErrorKind, Result};
+
+/// What the caller says of a root; the rest is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NewRoot {
+    /// The segment of the journal that `point` is in.
+    pub(crate) segment: u64,
+    /// The point of the journal that the root stands for: the journal is hard up to it.
+    pub(crate) point: Point,
+    /// When the backfill began, in microseconds since 1970.
+    pub(crate) time: i64,
+    /// The catalog.
+    pub(crate) catalog: Stored,
+}
+
+/// A backfill under way: the only one. Unless it is published it leaves nothing.
+#[derive(Debug)]
+pub(crate) struct Draft<'i> {
+    image: &'i Image,
+    working: MutexGuard<'i, Option<Space>>,
+    held: Held,
+    number: u64,
+}
+
+impl Image {
+    /// Begins a backfill. `pinned` are the numbers of all roots that anybody reads. Waits for another one of this handle. The first time it walks the directory, for what is free.
+    ///
+    /// # Errors
+    /// `Poisoned` if the image is stopped; `Busy` if another process has advanced it; `Io`; `Corrupt`.
+    pub(crate) fn space(&self, pinned: impl IntoIterator<Item = u64>) -> Result<Draft<'_>> {
+        let pinned: Vec<_> = pinned.into_iter().collect();
+        let mut working = lock(&self.working);
+        self.check_usable()?;
+        self.make_whole()?;
+        let held = lock(&self.held).clone();
+        let newest = held.newest.map(|newest| newest.root);
+        let mut space = match (working.take(), newest) {
+            (Some(space), _) => space,
+            (None, Some(newest)) => Space::find(self, &newest, held.other.as_ref())?,
+            (None, None) => Space::empty(),
+        };
+        let on_disk: Vec<_> = held.other.into_iter().chain(newest).map(|it| it.number).collect();
+        space.begin(&on_disk, &pinned);
+        *working = Some(space);
+        let number = held.last_number + u64::from(!is_made(Mistake::RootNumberRepeated));
+        Ok(Draft { image: self, working, held, number })
+    }
+
+    /// Makes a root whole that was found by its first copy alone, and the name durable of an image that was
+    /// just created: the next backfill rests on them, and what the page cache shows need not be on disk. Nor
+    /// does a flush bring it there if an earlier one failed: all that the backfill wrote is written again.
+    fn make_whole(&self) -> Result<()> {
+        let Held { newest, is_named, .. } = lock(&self.held).clone();
+        if newest.is_some() && !is_named {
+            let flushed = self.directory.flush();
+            flushed.map_err(|error| self.stop(self.io("can't make its name durable", error)))?;
+            lock(&self.held).is_named = true;
+        }
+        let Some(newest) = newest.filter(|newest| !newest.is_whole) else { return Ok(()) };
+        self.check_newest()?;
+        if !is_made(Mistake::FirstCopyNotRewritten) {
+            self.write_again(&newest.root)?;
+        }
+        let written = write_copy(&*self.storage, (newest.slot, 0), &newest.root, self.header)
+            .and_then(|()| self.storage.flush())
+            .and_then(|()| write_copy(&*self.storage, (newest.slot, 1), &newest.root, self.header));
+        written.map_err(|error| self.stop(self.io("can't make its root whole", error)))?;
+        lock(&self.held).newest = Some(Chosen { is_whole: true, ..newest });
+        Ok(())
+    }
+
+    /// Writes again what a root's backfill wrote, as it is.
+    fn write_again(&self, root: &Root) -> Result<()> {
+        walk(self, root, |_, stored| {
+            if !root.wrote(stored) {
+                return Ok(Step::Skip);
+            }
+            let mut bytes = vec![0; usize::try_from(stored.len).unwrap_or(usize::MAX)];
+            self.read(stored, &mut bytes)?;
+            self.write(&[(stored.place, &[&bytes])])?;
+            Ok(Step::Enter)
+        })
+        .map(drop)
+    }
+
+    /// Refuses to go on from a root that another process has replaced.
+    fn check_newest(&self) -> Result<()> {
+        if self.holds_newest(&self.roots()?) {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Busy,
+            format!("{}: another process has advanced the image: reopen it", self.path()),
+        ))
+    }
+
+    /// Tells whether the root in use is the newest that is told, as when it was chosen.
+    pub(super) fn holds_newest(&self, roots: &Roots) -> bool {
+        let held = lock(&self.held);
+        let told = held.newest.and_then(|newest| roots.slots.get(newest.slot)?.root().copied());
+        told == held.newest.map(|newest| newest.root) && roots.last_number() == held.last_number
+    }
+
+    /// Gives the file's unused end back; gives its length in bytes, or `None` if somebody may reach
+    /// something behind what the newest root does.
+    ///
+    /// # Errors
+    /// As [`Self::space`]; `Io`.
+    pub(crate) fn shrink(&self, pinned: impl IntoIterator<Item = u64>) -> Result<Option<u64>> {
+        let pinned: Vec<_> = pinned.into_iter().collect();
+        let draft = self.space(pinned.iter().copied())?;
+        self.check_newest()?;
+        let Some(newest) = draft.held.newest else { return Ok(None) };
+        let is_last = draft.used_end() <= newest.root.end && !draft.is_pinned_unknown(&pinned);
+        if !is_last {
+            return Ok(None);
+        }
+        let len = newest.root.end;
+        if self.len()? > len {
+            self.storage.set_len(len).map_err(|error| self.io("can't shrink it", error))?;
+        }
+        Ok(Some(len))
+    }
+}
+
+impl Draft<'_> {
+    /// Gives the number of the backfill, which is that of its root.
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Gives space for an object of `len` bytes; its place in bytes.
+    pub(crate) fn allocate(&mut self, len: u32) -> u64 {
+        self.working.as_mut().map_or(0, |space| space.allocate(len))
+    }
+
+    /// Gives space for an object, and the entry for it. `txid` is the last transaction of the backfill.
+    ///
+    /// # Errors
+    /// `Invalid` if it is longer than 4 GiB.
+    pub(crate) fn place(&mut self, bytes: &[u8], txid: u64) -> Result<Stored> {
+        let len = u32::try_from(bytes.len()).map_err(|_| {
+            let path = self.image.path();
+            Error::invalid(format!("{path}: {} bytes are too many for an object", bytes.len()))
+        })?;
+        let place = self.allocate(len);
+        let low = self.number & u64::from(u32::MAX);
+        let backfill = u32::try_from(low).unwrap_or_default();
+        Ok(Stored { place, sum: Stored::sum_of(place, bytes), txid, len, backfill })
+    }
+
+    /// Notes that the new root won't reach something that the newest one does: for every entry that is
+    /// replaced or left out, nodes and the catalog too.
+    pub(crate) fn release(&mut self, stored: &Stored) {
+        if let Some(space) = self.working.as_mut() {
+            space.release(stored, self.number);
+        }
+    }
+
+    /// Gives the space as it is.
+    pub(crate) fn space(&self) -> Option<&Space> {
+        self.working.as_ref()
+    }
+
+    fn used_end(&self) -> u64 {
+        self.space().map_or(u64::MAX, Space::used_end)
+    }
+
+    fn is_pinned_unknown(&self, pinned: &[u64]) -> bool {
+        let newest = self.held.newest.map(|newest| newest.root.number);
+        self.space().is_none_or(|space| space.is_unknown(newest, pinned))
+    }
+
+    /// Publishes a root whose objects were all written: it is on permanent storage once this returns.
+    ///
+    /// # Errors
+    /// `Busy` if another process has advanced the image; `Invalid` if the root would go back, or reaches what
+    /// wasn't written; `InUse` if a new image's name was taken meanwhile. Nothing was changed then.
+    /// `Io`: the image is stopped for this handle; opening it tells which root it has.
+    pub(crate) fn publish(mut self, new: &NewRoot) -> Result<Root> {
+        let image = self.image;
+        image.check_usable()?;
+        let root = self.complete(new)?;
+        image.check_newest()?;
+        let slot = self.held.newest.map_or(0, |newest| 1 - newest.slot);
+        let written = write_root(&*image.storage, slot, &root, image.header);
+        written.map_err(|error| image.stop(image.io("can't publish its root", error)))?;
+        if let Some(temporary) = &self.held.temporary {
+            image.link(temporary).map_err(|error| image.stop(error))?;
+        }
+        if let Some(space) = self.working.as_mut() {
+            space.published(root.number);
+        }
+        *lock(&image.held) = Held {
+            newest: Some(Chosen { root, slot, is_whole: true }),
+            other: self.held.newest.map(|newest| newest.root),
+            last_number: root.number,
+            temporary: None,
+            is_named: true,
+        };
+        Ok(root)
+    }
+
+    /// Makes the root, and sees that it goes forward and that the file has what it reaches.
+    fn complete(&self, new: &NewRoot) -> Result<Root> {
+        let place = |root: &NewRoot| (root.segment, root.point.position, root.point.txid);
+        let before = self.held.newest.map(|newest| newest.root);
+        let back = before
+            .is_some_and(|root| (root.segment, root.point.position, root.point.txid) > place(new));
+        let end = self.space().map_or(0, Space::end);
+        let (bytes, objects) = self.space().map_or((0, 0), Space::asked);
+        let number = self.number;
+        let NewRoot { segment, point, time, catalog } = *new;
+        let root = Root { number, segment, point, time, catalog, end, bytes, objects };
+        let path = self.image.path();
+        if back {
+            return Err(Error::invalid(format!(
+                "{path}: a backfill can't go back to an older point"
+            )));
+        }
+        if !root.wrote(&catalog) || self.image.len()? < end || end < 4 * UNIT {
+            return Err(Error::invalid(format!(
+                "{path}: the new root reaches what wasn't written"
+            )));
+        }
+        Ok(root)
+    }
+}
+
+/// Writes a root: the second copy only once all that it reaches, and the first copy, was flushed.
+fn write_root(storage: &dyn Storage, slot: usize, root: &Root, header: u64) -> io::Result<()> {
+    write_copy(storage, (slot, 0), root, header)?;
+    if is_made(Mistake::RootSlotsAtOnce) {
+        write_copy(storage, (1 - slot, 0), root, header)?;
+        write_copy(storage, (1 - slot, 1), root, header)?;
+    }
+    if is_made(Mistake::RootCopiesAtOnce) {
+        write_copy(storage, (slot, 1), root, header)?;
+    }
+    if !is_made(Mistake::RootNotFlushed) {
+        storage.flush()?;
+    }
+    write_copy(storage, (slot, 1), root, header)
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if let Some(space) = self.working.as_mut() {
+            space.abandon();
+        }
+    }
+}

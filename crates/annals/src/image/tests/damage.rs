@@ -1,0 +1,102 @@
+//! Every byte of a small image is flipped: it is found, or harmless.
+
+use std::sync::Arc;
+
+use super::life::HEIGHTS;
+use super::world::{IDENTITY, NAME, World, change, object};
+use crate::image::check::check;
+use crate::image::file::Image;
+use crate::image::format::{IMAGE_HEADER_LEN, ROOT_AT, ROOT_COPY_AT, ROOT_LEN};
+use crate::image::miniature::content;
+use crate::image::open::Opened;
+use crate::image::roots::Slot;
+use crate::storage::{Access, Directory, MemoryDirectory, Storage};
+
+fn bytes_of(storage: &dyn Storage) -> Vec<u8> {
+    let mut bytes = vec![0; usize::try_from(storage.len().unwrap()).unwrap()];
+    storage.read_at(0, &mut bytes).unwrap();
+    bytes
+}
+
+/// Gives the part of the file that a byte is in, if anything depends on it.
+fn part(world: &World, at: u64) -> Option<&'static str> {
+    let copies = ROOT_AT.iter().flat_map(|block| ROOT_COPY_AT.map(|copy| block + copy));
+    if copies.into_iter().any(|copy| (copy..copy + ROOT_LEN as u64).contains(&at)) {
+        return Some("root");
+    }
+    if at < IMAGE_HEADER_LEN as u64 {
+        return Some("header");
+    }
+    // What is reached is found by walking; here it is enough that it isn't the zeros behind it.
+    (at >= 12288 && world.image.len().unwrap() > at).then_some("object")
+}
+
+#[test]
+fn every_flip_is_found_or_harmless() {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let mut world = World::create(Arc::clone(&directory), &HEIGHTS).unwrap();
+    let page = |number, seed| (0, number, Some(object(300, seed)));
+    world.advance(1, &change(&[page(1, 1), (2, 5, Some(object(5000, 2)))]), None).unwrap();
+    let before = world.model.clone();
+    world.advance(2, &change(&[page(1, 3), page(9, 4)]), None).unwrap();
+    let file = directory.open(NAME, Access::Write).unwrap();
+    let good = bytes_of(&*file);
+    let report = check(&directory, NAME).unwrap();
+    let (mut found, mut copies, mut harmless) = (0, 0, 0);
+    for (at, byte) in (0..).zip(&good) {
+        file.write_at(at, &[byte ^ 1 << (at % 8)]).unwrap();
+        let damaged = check(&directory, NAME).unwrap();
+        match (&damaged.problem, damaged.slots == report.slots) {
+            (Some(problem), _) => {
+                assert!(problem.contains("damaged"), "{at}: {problem}");
+                assert_ne!(part(&world, at), None, "{at}: {problem}");
+                found += 1;
+            }
+            (None, false) => {
+                assert_eq!(part(&world, at), Some("root"));
+                assert!(damaged.slots.unwrap().iter().any(|slot| !matches!(slot, Slot::Whole(_))));
+                copies += 1;
+            }
+            (None, true) => {
+                assert_eq!(damaged, report, "{at}");
+                harmless += 1;
+            }
+        }
+        // Whatever a check says: what opens gives one of the two states, or an error.
+        match Image::open(&directory, NAME, &IDENTITY, Access::Read).unwrap() {
+            Opened::Usable(usable) => match content(&usable.image, &usable.catalog) {
+                Ok(held) => assert!(held == world.model || held == before, "{at}"),
+                Err(_) => assert!(damaged.problem.is_some(), "{at}"),
+            },
+            Opened::SetAside(_) => assert!(damaged.problem.is_some(), "{at}"),
+            Opened::Missing => panic!("{at}"),
+        }
+        file.write_at(at, &[*byte]).unwrap();
+    }
+    // All that was verified is there, every byte of both roots' copies, and the header.
+    assert_eq!(found, report.bytes + IMAGE_HEADER_LEN as u64);
+    assert_eq!(copies, 4 * ROOT_LEN as u64);
+    assert_eq!(found + copies + harmless, good.len() as u64);
+    assert_eq!(check(&directory, NAME).unwrap(), report);
+}
+
+#[test]
+fn a_file_that_was_cut_is_found() {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let mut world = World::create(Arc::clone(&directory), &HEIGHTS).unwrap();
+    for txid in 1..4 {
+        world.advance(txid, &change(&[(0, 1, Some(object(300, txid)))]), None).unwrap();
+    }
+    let file = directory.open(NAME, Access::Write).unwrap();
+    let good = bytes_of(&*file);
+    for len in (0..good.len()).step_by(509) {
+        file.set_len(len as u64).unwrap();
+        let report = check(&directory, NAME).unwrap();
+        assert!(report.problem.is_some(), "{len}: {report:?}");
+        match Image::open(&directory, NAME, &IDENTITY, Access::Read).unwrap() {
+            Opened::SetAside(aside) => assert!(aside.reason.contains("damaged"), "{aside:?}"),
+            _ => panic!("{len}"),
+        }
+        file.write_at(0, &good).unwrap();
+    }
+}

@@ -1,0 +1,148 @@
+//! Batches by Linux's `io_uring`: a queue of writes that is kept full, through the page cache.
+//!
+//! Invariants:
+//!
+//! 1. A ring lives as long as one batch. So it belongs to one thread, and nothing of the file is in the
+//!    kernel's hands when the batch has ended.
+//! 2. A forked child gets neither the ring's descriptor ([`fork`](super::fork)) nor its memory.
+//! 3. What the kernel reads from isn't freed before it has told that it is done ([`pump`]).
+//! 4. A ring that can't be made, or fails, is no failure of the disk: the batch is written in another way,
+//!    once nothing of it is under way. Where no ring can be made it isn't tried again for the same file.
+//!
+//! While the rest of a batch is written the kernel is asked to bring what was written to the disk, which
+//! the caller's flush then has to wait for less. That changes nothing of what a flush promises.
+
+#![allow(unsafe_code, reason = "the kernel reads memory that the compiler doesn't know it reads")]
+
+mod pump;
+
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::ops::Range;
+use std::os::fd::AsRawFd as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use io_uring::{IoUring, opcode, types};
+
+use self::pump::{Done, Pump, Queue, Trouble};
+use super::batch::{Batched, Engine, Run};
+use super::fork::{Registered, open_own};
+use super::interrupted::retry;
+
+/// How many writes are under way at most.
+const DEPTH: usize = 64;
+
+/// How many entries a ring has: also one for each part that is being brought to the disk.
+const ENTRIES: u32 = 128;
+
+const _: () = assert!(DEPTH + pump::MOST_WRITEBACKS <= ENTRIES as usize);
+
+/// A batch of fewer bytes takes no ring: nothing of it would be written back before the flush.
+const SMALLEST: usize = pump::STEP;
+
+/// Stands for a part that is brought to the disk, where else the number of a write is.
+const WRITEBACK: u64 = u64::MAX;
+
+/// Whether there are rings for a file.
+#[derive(Debug, Default)]
+pub(super) struct Uring {
+    is_missing: AtomicBool,
+}
+
+impl Uring {
+    /// Writes a batch, unless it is small and that isn't `forced`; gives nothing if it didn't.
+    pub(super) fn write(
+        &self,
+        file: &File,
+        runs: &[Run<'_>],
+        forced: bool,
+    ) -> Option<io::Result<Batched>> {
+        let is_small = runs.iter().map(Run::len).sum::<usize>() < SMALLEST;
+        if (is_small && !forced) || self.is_missing.load(Ordering::Relaxed) {
+            return None;
+        }
+        let Ok(mut kernel) = Kernel::new(file) else {
+            self.is_missing.store(true, Ordering::Relaxed);
+            return None;
+        };
+        match Pump::new(&mut kernel, DEPTH).write(runs) {
+            Ok(writes) => Some(Ok(Batched::of(runs, writes, Engine::Uring))),
+            Err(Trouble::Write(error)) => Some(Err(error)),
+            Err(Trouble::Ring) => None,
+        }
+    }
+}
+
+/// A ring, and the file that it writes.
+struct Kernel<'f> {
+    /// Before the ring, since its descriptor may be another file's as soon as it is closed.
+    _place: Registered,
+    ring: IoUring,
+    file: &'f File,
+}
+
+impl<'f> Kernel<'f> {
+    /// Makes a ring. There is none before Linux 5.19, which knew how not to interrupt whoever waits for
+    /// many writes once for each; nor where a filter of calls, a limit or the administrator refuses it.
+    fn new(file: &'f File) -> io::Result<Self> {
+        let (place, ring) = open_own(|_| {
+            retry(|| IoUring::builder().dontfork().setup_coop_taskrun().build(ENTRIES))
+        })?;
+        Ok(Self { _place: place, ring, file })
+    }
+
+    fn push(&mut self, entry: &io_uring::squeue::Entry) -> io::Result<()> {
+        // SAFETY: a write's parts are what `Queue::write` asks its caller to keep, and no other entry
+        // has any. The file is borrowed, and the kernel holds it from when it takes the entry.
+        unsafe { self.ring.submission().push(entry) }.map_err(io::Error::other)
+    }
+}
+
+// SAFETY: the kernel is done with an entry when it has told its result, and `push` gives each the number
+// that comes back with that.
+unsafe impl Queue for Kernel<'_> {
+    unsafe fn write(
+        &mut self,
+        number: usize,
+        offset: u64,
+        parts: &[IoSlice<'_>],
+    ) -> io::Result<()> {
+        let count = u32::try_from(parts.len()).map_err(io::Error::other)?;
+        // `IoSlice` has the layout of `iovec`, as its documentation says.
+        let write = opcode::Writev::new(self.descriptor(), parts.as_ptr().cast(), count);
+        self.push(&write.offset(offset).build().user_data(number as u64))
+    }
+
+    fn write_back(&mut self, part: Range<u64>) -> io::Result<()> {
+        let len = u32::try_from(part.end.saturating_sub(part.start)).unwrap_or(u32::MAX);
+        let begin = opcode::SyncFileRange::new(self.descriptor(), len);
+        let begin = begin.offset(part.start).flags(libc::SYNC_FILE_RANGE_WRITE);
+        self.push(&begin.build().user_data(WRITEBACK))
+    }
+
+    fn enter(&mut self) -> io::Result<()> {
+        self.ring.submit_and_wait(1).map(drop)
+    }
+
+    fn done(&mut self) -> Option<Done> {
+        let entry = self.ring.completion().next()?;
+        let result = match entry.result() {
+            error @ ..0 => Err(io::Error::from_raw_os_error(-error)),
+            written => Ok(usize::try_from(written).unwrap_or_default()),
+        };
+        match entry.user_data() {
+            WRITEBACK => Some(Done::Writeback),
+            number => Some(Done::Write(usize::try_from(number).unwrap_or(usize::MAX), result)),
+        }
+    }
+
+    fn waiting(&mut self) -> usize {
+        self.ring.submission().len()
+    }
+}
+
+impl Kernel<'_> {
+    fn descriptor(&self) -> types::Fd {
+        types::Fd(self.file.as_raw_fd())
+    }
+}

@@ -1,0 +1,178 @@
+//! A base: what an array had at the last backfill, as a tree of entries in an image.
+//!
+//! It is loaded where it is looked at, and never changes: [`grow`](mod@crate::store::pages::grow) makes
+//! another that shares what is the same.
+//!
+//! Invariants
+//! 1. All leaves are at the same depth, `height` steps below the root; a node has 64 places.
+//! 2. What was loaded once is the same as long as the base lives: it may be borrowed.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use crate::image::{Array, Kind, Stored, decode_node};
+use crate::store::pages::item::{Held, Item};
+use crate::store::pages::pager::Pager;
+use crate::{Error, Result};
+
+/// How many bits of the number each level takes.
+pub(super) const BITS: u32 = 6;
+/// How many places a node has.
+pub(super) const FANOUT: usize = 1 << BITS;
+
+/// Where the root of a base is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BaseRoot {
+    /// How many steps the leaves are below the root.
+    pub(crate) height: u8,
+    /// The root; none if the array was empty.
+    pub(crate) stored: Option<Stored>,
+}
+
+impl BaseRoot {
+    /// Takes the root of an array of an image, whose heights count the items too.
+    pub(crate) fn of(array: &Array) -> Self {
+        let stored = array.root.filter(|_| array.height > 0);
+        Self { height: array.height.saturating_sub(1), stored }
+    }
+
+    /// Gives the array of an image that has this root.
+    pub(crate) fn array(&self, kind: Kind) -> Array {
+        let height = if self.stored.is_some() { self.height + 1 } else { 0 };
+        Array { height, kind, root: self.stored }
+    }
+}
+
+/// Tells whether something that was loaded is well formed.
+pub(in crate::store) type Check<T> = fn(&T) -> bool;
+
+/// What an array had at a backfill.
+pub(in crate::store) struct Base<T> {
+    pub(super) root: Option<Link<T>>,
+    pub(super) height: u8,
+    pub(super) pager: Arc<Pager>,
+    pub(super) check: Check<T>,
+}
+
+impl<T> fmt::Debug for Base<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Base").field("height", &self.height).finish_non_exhaustive()
+    }
+}
+
+/// A node, or where it is.
+pub(super) struct Link<T> {
+    pub(super) stored: Stored,
+    pub(super) node: OnceLock<Arc<Node<T>>>,
+}
+
+/// A node of the tree.
+pub(super) struct Node<T> {
+    pub(super) kids: Kids<T>,
+}
+
+/// What a node has in its places.
+pub(super) enum Kids<T> {
+    /// Other nodes.
+    Inner(Box<[Option<Link<T>>]>),
+    /// Items, and those that were loaded.
+    Leaf(Box<[Option<Leaf<T>>]>),
+}
+
+/// Where an item is, and the item if it was loaded.
+pub(super) type Leaf<T> = (Stored, OnceLock<T>);
+
+impl<T: Clone> Clone for Link<T> {
+    fn clone(&self) -> Self {
+        Self { stored: self.stored, node: self.node.clone() }
+    }
+}
+
+impl<T: Item> Base<T> {
+    /// Begins with a root; nothing is loaded.
+    pub(in crate::store) fn new(root: BaseRoot, pager: Arc<Pager>, check: Check<T>) -> Self {
+        let link = |stored| Link { stored, node: OnceLock::new() };
+        Self { root: root.stored.map(link), height: root.height, pager, check }
+    }
+
+    /// Tells where the root is.
+    pub(in crate::store) fn root(&self) -> BaseRoot {
+        BaseRoot { height: self.height, stored: self.root.as_ref().map(|link| link.stored) }
+    }
+
+    /// Gives what is at a place.
+    ///
+    /// # Errors
+    /// It can't be loaded, or isn't what was written.
+    pub(in crate::store) fn get(&self, index: usize) -> Result<Option<Held<'_, T>>> {
+        if !covers(self.height, index) {
+            return Ok(None);
+        }
+        let Some(mut link) = self.root.as_ref() else { return Ok(None) };
+        let mut height = self.height;
+        loop {
+            match &link.load(height, &self.pager)?.kids {
+                Kids::Inner(links) => {
+                    let place = (index >> (BITS * u32::from(height))) % FANOUT;
+                    let Some(Some(next)) = links.get(place) else { return Ok(None) };
+                    (link, height) = (next, height - 1);
+                }
+                Kids::Leaf(items) => {
+                    let Some(Some((stored, item))) = items.get(index % FANOUT) else {
+                        return Ok(None);
+                    };
+                    return self.item(stored, item).map(Some);
+                }
+            }
+        }
+    }
+
+    fn item<'b>(&self, stored: &Stored, item: &'b OnceLock<T>) -> Result<Held<'b, T>> {
+        if let Some(item) = item.get() {
+            return Ok(Held::Here(item));
+        }
+        let check = |item: &T| (self.check)(item).then_some(()).ok_or_else(|| ill_formed(stored));
+        if !self.pager.keeps() {
+            return self.pager.through_cache(stored, check).map(Held::Kept);
+        }
+        let loaded = self.pager.load(stored)?;
+        check(&loaded)?;
+        Ok(Held::Here(item.get_or_init(|| loaded)))
+    }
+}
+
+impl<T: Item> Link<T> {
+    /// Gives the node; loads it if that wasn't done yet.
+    pub(super) fn load(&self, height: u8, pager: &Pager) -> Result<&Arc<Node<T>>> {
+        if let Some(node) = self.node.get() {
+            return Ok(node);
+        }
+        let mut bytes = vec![0; usize::try_from(self.stored.len).unwrap_or(0)];
+        pager.source().read(&self.stored, &mut bytes)?;
+        let entries = decode_node(&bytes, height + 1, u64::MAX)
+            .map_err(|wrong| ill_formed(&self.stored).advising(wrong))?;
+        let kids = if height > 0 {
+            let link = |stored| Self { stored, node: OnceLock::new() };
+            Kids::Inner(entries.map(|entry| entry.map(link)).into())
+        } else {
+            let item = |stored| (stored, OnceLock::new());
+            Kids::Leaf(entries.map(|entry| entry.map(item)).into())
+        };
+        Ok(self.node.get_or_init(|| Arc::new(Node { kids })))
+    }
+}
+
+#[cold]
+fn ill_formed(stored: &Stored) -> Error {
+    Error::corrupt(format!(
+        "the image has {} bytes at {} whose checksum is right, but which mean nothing",
+        stored.len, stored.place
+    ))
+}
+
+/// Tells whether a tree of that height has a place of that number.
+#[inline]
+pub(super) const fn covers(height: u8, index: usize) -> bool {
+    let bits = BITS * (height as u32 + 1);
+    bits >= usize::BITS || index >> bits == 0
+}

@@ -1,0 +1,141 @@
+//! A paged array: what changed in memory, over what is in an image.
+//!
+//! Invariants
+//! 1. What the overlay has at a place counts; where it has nothing, the base counts.
+//! 2. An item of the base is never changed: it is copied into the overlay first. So a view, which has
+//!    both, stays as it is.
+//! 3. Without a base, what is taken away leaves nothing; with one, something that is *gone*, which reads
+//!    as zeros or as nothing, and covers what the base has.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Result;
+use crate::store::pages::base::Base;
+use crate::store::pages::directory::Directory;
+use crate::store::pages::item::{Held, Item};
+
+/// Tells arrays of this process apart, whichever view has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::store) struct ArrayId(u64);
+
+impl ArrayId {
+    fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// An array of items.
+#[derive(Debug)]
+pub(in crate::store) struct Paged<T> {
+    id: ArrayId,
+    overlay: Directory<T>,
+    base: Option<Arc<Base<T>>>,
+}
+
+impl<T: Clone> Clone for Paged<T> {
+    /// Makes another view of the same array: it has the same id.
+    fn clone(&self) -> Self {
+        Self { id: self.id, overlay: self.overlay.clone(), base: self.base.clone() }
+    }
+}
+
+impl<T> Default for Paged<T> {
+    fn default() -> Self {
+        Self { id: ArrayId::next(), overlay: Directory::default(), base: None }
+    }
+}
+
+impl<T: Item> Paged<T> {
+    /// Makes an array that has the same item in at least the first `len` places.
+    pub(in crate::store) fn filled(item: &T, len: usize) -> Self {
+        Self { overlay: Directory::filled(item, len), ..Self::default() }
+    }
+
+    /// Begins with what is in an image.
+    pub(in crate::store) fn on(base: Arc<Base<T>>) -> Self {
+        Self { base: Some(base), ..Self::default() }
+    }
+
+    /// Tells which array it is.
+    pub(in crate::store) const fn id(&self) -> ArrayId {
+        self.id
+    }
+
+    /// Gives what it has in an image.
+    pub(in crate::store) const fn base(&self) -> Option<&Arc<Base<T>>> {
+        self.base.as_ref()
+    }
+
+    /// Gives what changed since.
+    pub(in crate::store) const fn overlay(&self) -> &Directory<T> {
+        &self.overlay
+    }
+
+    /// Gives what is at a place, if it is in the overlay: it may be written, where `Page::may_write`
+    /// says so.
+    #[inline]
+    pub(in crate::store) fn here(&self, index: usize) -> Option<&T> {
+        self.overlay.get(index)
+    }
+
+    /// Gives what is at a place.
+    ///
+    /// # Errors
+    /// It can't be loaded.
+    #[inline]
+    pub(in crate::store) fn get(&self, index: usize) -> Result<Option<Held<'_, T>>> {
+        match self.overlay.get(index) {
+            Some(item) => Ok(Some(Held::Here(item))),
+            None => self.below(index),
+        }
+    }
+
+    /// Gives what the base has at a place.
+    ///
+    /// # Errors
+    /// It can't be loaded.
+    #[inline]
+    pub(in crate::store) fn below(&self, index: usize) -> Result<Option<Held<'_, T>>> {
+        match &self.base {
+            Some(base) => base.get(index),
+            None => Ok(None),
+        }
+    }
+
+    /// Puts something at a place.
+    pub(in crate::store) fn put(&mut self, index: usize, item: T) {
+        self.overlay.set(index, Some(item));
+    }
+
+    /// Takes away what is at a place.
+    pub(in crate::store) fn remove(&mut self, index: usize) {
+        self.overlay.set(index, self.base.is_some().then(T::gone));
+    }
+
+    /// Goes on with a newer base: takes out of the overlay what `is_stored` says that the base has.
+    /// `new` has the places at which this base got something.
+    pub(in crate::store) fn rebase(
+        &mut self,
+        base: &Arc<Base<T>>,
+        new: impl Iterator<Item = usize>,
+        is_stored: impl Fn(usize, &T) -> bool,
+    ) {
+        if self.base.is_none() {
+            // What was taken away since left nothing, as there was nothing to cover.
+            for index in new {
+                if self.overlay.get(index).is_none() {
+                    self.overlay.set(index, Some(T::gone()));
+                }
+            }
+        }
+        self.base = Some(Arc::clone(base));
+        self.overlay.retain(|index, item| !is_stored(index, item));
+    }
+
+    /// Tells how much memory the overlay takes, in bytes. Walks over it.
+    pub(in crate::store) fn memory(&self) -> usize {
+        self.overlay.memory(Item::memory)
+    }
+}

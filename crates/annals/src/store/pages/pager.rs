@@ -1,0 +1,166 @@
+//! The pager: where a store's views load from what isn't in memory, and what they keep of it.
+//!
+//! As long as the whole image fits into the budget, what was loaded stays where it was loaded to, and is
+//! then as near as if it had always been there. If it doesn't fit, only the nodes of the directories
+//! stay; pages and long values go through a cache of that size.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::Result;
+use crate::image::{Source, Stored};
+use crate::store::pages::item::{Cached, Item};
+
+/// How many parts the cache has, so that threads seldom meet in one.
+const SHARDS: usize = 16;
+
+/// Loads what is stored in an image.
+pub(crate) struct Pager {
+    source: Arc<dyn Source>,
+    /// Whether what is loaded stays.
+    keeps: AtomicBool,
+    shards: [Mutex<Shard>; SHARDS],
+    /// How many bytes each part of the cache may have.
+    room: usize,
+    /// How many bytes were read from the image: tests see by it what isn't loaded twice.
+    #[cfg(test)]
+    loaded: std::sync::atomic::AtomicU64,
+}
+
+impl fmt::Debug for Pager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pager").field("keeps", &self.keeps()).finish_non_exhaustive()
+    }
+}
+
+/// A part of the cache: a clock of places, each with a bit that says whether it was used since the
+/// hand went by. (Corbató, "A paging experiment with the Multics system", 1968.)
+#[derive(Debug, Default)]
+struct Shard {
+    known: HashMap<u64, usize, BuildHasherDefault<PlaceHasher>>,
+    clock: Vec<(Stored, Cached, bool)>,
+    hand: usize,
+    bytes: usize,
+}
+
+/// Spreads places, which are multiples of the unit.
+#[derive(Debug, Default)]
+struct PlaceHasher(u64);
+
+impl Hasher for PlaceHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+}
+
+impl Pager {
+    /// Makes a pager with a budget, in bytes; `keeps` says whether all of the image fits into it.
+    pub(crate) fn new(source: Arc<dyn Source>, budget: u64, keeps: bool) -> Self {
+        Self {
+            source,
+            keeps: AtomicBool::new(keeps),
+            shards: std::array::from_fn(|_| Mutex::default()),
+            room: usize::try_from(budget / SHARDS as u64).unwrap_or(usize::MAX),
+            #[cfg(test)]
+            loaded: std::sync::atomic::AtomicU64::new(0),
+        }
+    }
+
+    /// Tells whether what is loaded stays where it was loaded to.
+    #[inline]
+    pub(crate) fn keeps(&self) -> bool {
+        self.keeps.load(Ordering::Relaxed)
+    }
+
+    /// Changes that, for what is loaded from now on.
+    pub(crate) fn set_keeps(&self, keeps: bool) {
+        self.keeps.store(keeps, Ordering::Relaxed);
+    }
+
+    /// Tells how many bytes were read from the image.
+    #[cfg(test)]
+    pub(crate) fn loaded(&self) -> u64 {
+        self.loaded.load(Ordering::Relaxed)
+    }
+
+    /// Gives where it reads from.
+    pub(in crate::store) fn source(&self) -> &dyn Source {
+        &*self.source
+    }
+
+    /// Loads an item without looking for it in the cache.
+    pub(in crate::store) fn load<T: Item>(&self, stored: &Stored) -> Result<T> {
+        #[cfg(test)]
+        self.loaded.fetch_add(u64::from(stored.len), Ordering::Relaxed);
+        T::load(stored, self.source())
+    }
+
+    /// Gives an item from the cache, or loads it there; `check` refuses what isn't one.
+    pub(in crate::store) fn through_cache<T: Item>(
+        &self,
+        stored: &Stored,
+        check: impl FnOnce(&T) -> Result<()>,
+    ) -> Result<T> {
+        let mut hasher = PlaceHasher::default();
+        hasher.write_u64(stored.place);
+        let shard = &self.shards[usize::from(hasher.finish().to_le_bytes()[7]) % SHARDS];
+        let lock = || shard.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(item) = lock().find(stored).and_then(|cached| T::from_cached(&cached)) {
+            return Ok(item);
+        }
+        let item: T = self.load(stored)?;
+        check(&item)?;
+        lock().keep(*stored, item.clone().into_cached(), self.room);
+        Ok(item)
+    }
+}
+
+impl Shard {
+    fn find(&mut self, stored: &Stored) -> Option<Cached> {
+        let (at, cached, used) = self.clock.get_mut(*self.known.get(&stored.place)?)?;
+        // Its place may have been used again since.
+        (at == stored).then(|| {
+            *used = true;
+            cached.clone()
+        })
+    }
+
+    fn keep(&mut self, stored: Stored, cached: Cached, room: usize) {
+        if let Some(&at) = self.known.get(&stored.place) {
+            self.drop_at(at);
+        }
+        self.bytes += cached.memory();
+        while self.bytes > room && !self.clock.is_empty() {
+            self.hand %= self.clock.len();
+            match self.clock.get_mut(self.hand) {
+                Some((.., used @ true)) => {
+                    *used = false;
+                    self.hand += 1;
+                }
+                _ => self.drop_at(self.hand),
+            }
+        }
+        self.known.insert(stored.place, self.clock.len());
+        self.clock.push((stored, cached, false));
+    }
+
+    fn drop_at(&mut self, at: usize) {
+        let (stored, cached, _) = self.clock.swap_remove(at);
+        self.bytes -= cached.memory();
+        self.known.remove(&stored.place);
+        if let Some((moved, ..)) = self.clock.get(at) {
+            self.known.insert(moved.place, at);
+        }
+    }
+}
