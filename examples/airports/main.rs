@@ -82,7 +82,7 @@ fn timed<T>(what: &str, step: impl FnOnce() -> Result<T, Anything>) -> Result<T,
     #[allow(clippy::disallowed_methods, reason = "an example measures with the real clock")]
     let start = Instant::now();
     let value = step()?;
-    println!("{what} in {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
+    println!("{what} in {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
     Ok(value)
 }
 

@@ -118,9 +118,10 @@ impl Core {
     pub(super) fn backfill_at_close(&self) -> Result<()> {
         let Some((reached, _)) = self.image_state() else { return Ok(()) };
         match self.is_backfill_worth_it_at_close(reached) {
-            true => self.backfill(BackfillMode::Passive).map(drop),
-            false => Ok(()),
-        }
+            true => self.backfill(BackfillMode::Passive)?,
+            false => return Ok(()),
+        };
+        self.imager()?.shrink()
     }
 
     /// Tells whether an image that stands for the journal up to `reached`, 0 if there is none, would make the

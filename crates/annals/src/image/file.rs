@@ -69,18 +69,6 @@ impl Image {
         }
     }
 
-    /// Gives the root that is in use; none before the first backfill of a new image.
-    pub(crate) fn root(&self) -> Option<Root> {
-        lock(&self.held).newest.map(|newest| newest.root)
-    }
-
-    /// Gives the number of the oldest root on disk that can be fallen back to.
-    pub(crate) fn oldest_root(&self) -> Option<u64> {
-        let held = lock(&self.held);
-        let newest = held.newest.map(|newest| newest.root.number);
-        held.other.map(|other| other.number).into_iter().chain(newest).min()
-    }
-
     /// Gives a time, in microseconds since 1970, by which a root had been replaced, if one is known.
     pub(crate) fn replaced_before(&self, number: u64) -> Option<i64> {
         let held = lock(&self.held);

@@ -218,11 +218,13 @@ impl Space {
         self.used.end() * UNIT
     }
 
+    #[cfg(test)]
     /// Gives how much is used, the head of the file included, in bytes.
     pub(crate) const fn used_bytes(&self) -> u64 {
         self.used.used() * UNIT
     }
 
+    #[cfg(test)]
     /// Gives the places and lengths, in bytes, that are free before the end of all that is used.
     pub(crate) fn free(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.used.free_from(0).map(|extent| (extent.start * UNIT, extent.count * UNIT))

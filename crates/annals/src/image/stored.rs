@@ -50,7 +50,6 @@ impl Stored {
     }
 
     /// Gives the checksum of bytes at a place.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever backfills an image"))]
     pub(crate) fn sum_of(place: u64, bytes: &[u8]) -> u64 {
         xxhash_rust::xxh3::xxh3_64_with_seed(bytes, place)
     }

@@ -13,7 +13,6 @@ use std::time::Duration;
 use super::opening::{Begun, Found};
 use super::pins::Pins;
 use super::report::OldestReader;
-use crate::Result;
 use crate::db::database::Database;
 use crate::db::segment::JournalFile;
 use crate::db::snapshot::Published;
@@ -21,6 +20,7 @@ use crate::image::{Identity, Image, Root, set_aside};
 use crate::journal::lock;
 use crate::storage::{Clock, Directory, Storage};
 use crate::store::{Pager, Saved, Store, View};
+use crate::{Error, ErrorKind, Result};
 
 /// What an open database knows of its image.
 #[derive(Debug)]
@@ -187,13 +187,36 @@ impl Imager {
         Image::peek(&*self.directory, &self.name, &identity)
     }
 
-    /// Gives the image, or creates it.
+    /// Gives the end of the image's file back to the file system, where nobody reads anything there any more
+    /// and it is a noticeable part of the file. Never while commits go on: freeing blocks makes some disks
+    /// slow for a while.
+    pub(in crate::db) fn shrink(&self) -> Result<()> {
+        const WORTH: u64 = 1 << 20;
+        let working = lock(&self.working);
+        let (Some((image, _)), Some(root)) = (&working.image, working.root) else { return Ok(()) };
+        let len = image.len()?;
+        if len.saturating_sub(root.end) < WORTH.max(len / 4) {
+            return Ok(());
+        }
+        let looking = |error| Error::io(format!("{}: can't see who reads it", image.path()), error);
+        image.shrink(working.pins.all(image).map_err(looking)?).map(drop)
+    }
+
+    /// Gives the image, or creates it. One that is there, and couldn't be read when the database was opened,
+    /// is set aside: with the lock of backfills held, nobody else is making it.
     pub(super) fn image(&self, working: &mut Working) -> Result<(Arc<Image>, Arc<Pager>)> {
         if let Some((image, pager)) = &working.image {
             return Ok((Arc::clone(image), Arc::clone(pager)));
         }
-        let image =
-            Arc::new(Image::create(&self.directory, &self.name, &self.identity, &*self.clock)?);
+        let create = || Image::create(&self.directory, &self.name, &self.identity, &*self.clock);
+        let image = match create() {
+            Err(error) if error.kind() == ErrorKind::InUse => {
+                self.set_aside("it couldn't be read when the database was opened")?;
+                create()?
+            }
+            created => created?,
+        };
+        let image = Arc::new(image);
         let pager = Arc::new(Pager::new(Arc::clone(&image) as _, self.budget, true));
         working.image = Some((Arc::clone(&image), Arc::clone(&pager)));
         Ok((image, pager))

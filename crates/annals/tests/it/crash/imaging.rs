@@ -128,8 +128,8 @@ impl World {
     fn failed(&self, error: &Error) -> Result<(), Stop> {
         match error.kind() {
             ErrorKind::Io | ErrorKind::Poisoned => Ok(()),
-            // The handle couldn't read the image when it was opened, and has left it where it is.
-            ErrorKind::Corrupt | ErrorKind::InUse if self.is_misread() => Ok(()),
+            // What was read wrongly once when the database was opened.
+            ErrorKind::Corrupt if self.is_misread() => Ok(()),
             _ => Err(Stop::Broken(format!("a backfill: an error of the wrong kind: {error:?}"))),
         }
     }

@@ -17,6 +17,9 @@ fn number_at(bytes: &[u8], at: usize, len: usize) -> usize {
     usize::try_from(word(bytes, at, len)).unwrap()
 }
 
+/// The bytes of a row's values; none for null.
+type Values = Vec<Option<Vec<u8>>>;
+
 /// One array: its objects by number.
 type Objects = BTreeMap<usize, Vec<u8>>;
 
@@ -188,7 +191,7 @@ impl<'f> Reader<'f> {
     }
 
     /// Reads a table: its next id, and each row's id and the bytes of its values.
-    pub(super) fn table(&mut self, table: &Table) -> (u64, Vec<(u64, Vec<Option<Vec<u8>>>)>) {
+    pub(super) fn table(&mut self, table: &Table) -> (u64, Vec<(u64, Values)>) {
         let (start, len, base) = (self.count(), self.count(), self.count());
         let (reserved, _, end) = (self.count(), self.flag(), self.count());
         let (rows, next_id) = (self.count(), self.number());
