@@ -176,7 +176,7 @@ impl<'db> Transaction<'db> {
         uniqueness: Uniqueness,
     ) -> Result<()> {
         self.usable()?;
-        let Writing { writer, store } = &mut *self.writing;
+        let Writing { writer, store, .. } = &mut *self.writing;
         store
             .insert(table, id, values, uniqueness)
             .map_err(|error| stopped(&mut self.broken, error))?;
@@ -318,7 +318,7 @@ impl<'db> Transaction<'db> {
         }
         database.group().add(written, view, this_thread());
         database.wake_keeper();
-        database.note_tail(point.position);
+        database.note_tail(&self.writing.file, point.position);
         if database.sharing().is_some() {
             // The others build on it as soon as the turn ends.
             if is_made(Mistake::TurnEndedEarly) {
@@ -353,7 +353,7 @@ impl<'db> Transaction<'db> {
 
     /// Writes an event to the journal, after the store took it.
     pub(super) fn note(&mut self, event: &Event<'_>) -> Result<()> {
-        let Writing { writer, store } = &mut *self.writing;
+        let Writing { writer, store, .. } = &mut *self.writing;
         let noted = writer.event(store.view().schema(), event);
         self.broken |= noted.is_err();
         noted
