@@ -238,6 +238,11 @@ impl Saver {
 }
 
 impl Saved {
+    /// Gives the number of the root that has all this, once that is published.
+    pub(crate) fn root(&self) -> u64 {
+        self.pin.as_ref().map_or(0, |pin| pin.number)
+    }
+
     /// Gives all arrays, in their order, as the catalog of an image has them.
     pub(crate) fn arrays(&self) -> Vec<image::Array> {
         self.roots.iter().zip(&self.kinds).map(|(root, &kind)| root.array(kind)).collect()
