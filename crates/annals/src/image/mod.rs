@@ -50,4 +50,4 @@ pub(crate) use pin::RootPin;
 pub(crate) use publish::{Draft, NewRoot};
 pub(crate) use roots::Slot;
 pub(crate) use stored::{Source, Stored};
-pub(crate) use walk::read_catalog;
+pub(crate) use walk::{Step, read_catalog, walk_array};

@@ -312,3 +312,30 @@ fn backfills_go_on_while_others_commit() {
         assert_ne!(last.outcome, BackfillOutcome::Postponed);
     });
 }
+
+/// The space of a table that was dropped is used again, without opening the database anew.
+#[test]
+fn the_space_of_what_was_dropped_is_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = create(&folder.path().join("a.annals"));
+    let mut first = 0;
+    for round in 0..6 {
+        let table = TableNumber(round + 1);
+        db.write(|tx| {
+            tx.apply_command(&Command::CreateTable { name: format!("t{round}") })?;
+            let (name, ty) = ("x".to_owned(), Type::Int64);
+            let field = Command::AddField { table, name, ty, nullable: false, default: None };
+            tx.apply_command(&field)?;
+            (0..100_000).try_for_each(|x| tx.insert(table, &[ValueRef::Int64(x + 1)]).map(drop))
+        })
+        .unwrap();
+        let bytes = db.backfill(BackfillMode::Full).unwrap().image_bytes;
+        first = if round == 0 { bytes } else { first };
+        assert!(bytes <= first * 3 / 2, "round {round}: {bytes} bytes after {first}");
+        db.write(|tx| tx.apply_command(&Command::DropTable { table })).unwrap();
+        for x in 0..3 {
+            insert(&db, x..x + 1);
+            db.backfill(BackfillMode::Full).unwrap();
+        }
+    }
+}
