@@ -274,6 +274,13 @@ impl Core {
         let begun = clock.elapsed();
         let new = NewRoot { segment: imager.segment(), point: published.point, time, catalog };
         let published = written.and_then(|()| draft.publish(&new));
+        if let Ok(root) = &published {
+            let keeps = root.end <= imager.budget();
+            if pager.keeps() && !keeps {
+                saved.unload();
+            }
+            pager.set_keeps(keeps);
+        }
         if published.is_ok() || is_made(Mistake::InstalledBeforePublished) {
             saved.pin = Some(working.pins.add(pin, clock.elapsed()));
             imager.note_saved(saved, number);
@@ -285,7 +292,6 @@ impl Core {
         phases.publish = clock.elapsed().saturating_sub(begun);
         let before = working.root.replace(root).map_or(0, |root| root.point.position);
         working.wrote = counts.bytes;
-        pager.set_keeps(root.end <= imager.budget());
         Ok((counts, before))
     }
 

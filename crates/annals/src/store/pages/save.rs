@@ -264,6 +264,12 @@ impl Saved {
         array.root.is_none_or(|root| self.from.contains(&root.place))
     }
 
+    /// Lets go of what is in memory: it comes through the cache from now on.
+    pub(crate) fn unload(&mut self) {
+        self.pages.values_mut().for_each(|grown| grown.base = Arc::new(grown.base.unloaded()));
+        self.longs.values_mut().for_each(|grown| grown.base = Arc::new(grown.base.unloaded()));
+    }
+
     /// Lets an array of pages go on from the base that it got, if it was there.
     pub(super) fn rebase_pages(&self, pages: &mut Paged<Arc<Page>>) {
         if let Some(grown) = self.pages.get(&pages.id()) {
