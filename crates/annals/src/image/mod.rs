@@ -50,5 +50,4 @@ pub(crate) use pin::RootPin;
 pub(crate) use publish::{Draft, NewRoot};
 pub(crate) use roots::Slot;
 pub(crate) use stored::{Source, Stored};
-#[cfg(any(test, feature = "testing"))]
-pub(crate) use walk::read_catalog;
+pub(crate) use walk::{Step, read_catalog, walk_array};

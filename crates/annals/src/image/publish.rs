@@ -110,10 +110,18 @@ impl Image {
         .map(drop)
     }
 
-    /// Refuses to go on from a root that another process has replaced.
+    /// Refuses to go on from a root that another process has replaced, or that is damaged.
     fn check_newest(&self) -> Result<()> {
-        if self.holds_newest(&self.roots()?) {
+        let roots = self.roots()?;
+        if self.holds_newest(&roots) {
             return Ok(());
+        }
+        if roots.last_number() <= lock(&self.held).last_number {
+            // Nobody has: what was there doesn't verify any more.
+            return Err(Error::corrupt(format!(
+                "{}: damaged: its newest root isn't what was read before",
+                self.path()
+            )));
         }
         Err(Error::new(
             ErrorKind::Busy,

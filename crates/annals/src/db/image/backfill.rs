@@ -27,10 +27,12 @@ use super::report::{
 };
 use crate::db::core::{Core, Writing};
 use crate::db::snapshot::Published;
-use crate::image::{Catalog, Draft, Image, NewRoot, RootPin, Stored, Written};
+use crate::image::{
+    Catalog, Draft, Image, NewRoot, Root, RootPin, Step, Stored, Written, read_catalog, walk_array,
+};
 use crate::journal::lock;
 use crate::mistakes::{Mistake, is_made};
-use crate::store::{Keep, Piece};
+use crate::store::{Keep, Piece, Saved};
 use crate::{Error, ErrorKind, Result};
 
 /// How much is collected before it is written.
@@ -88,6 +90,22 @@ impl Drafting<'_, '_> {
                 format!("{}: the program stopped the backfill; nothing is lost", self.image.path()),
             )),
         }
+    }
+}
+
+impl Drafting<'_, '_> {
+    /// Leaves what those arrays of the root before reach that the new one hasn't: of tables, fields and
+    /// indexes that were dropped.
+    fn leave_dropped(&mut self, before: &Root, saved: &Saved) -> Result<()> {
+        let image = self.image;
+        let catalog = read_catalog(image, before)?;
+        for array in catalog.arrays.iter().filter(|array| !saved.goes_on_from(array)) {
+            walk_array(image, array, before.end, |_, stored| {
+                self.leave(*stored);
+                Ok(Step::Enter)
+            })?;
+        }
+        Ok(())
     }
 }
 
@@ -239,6 +257,8 @@ impl Core {
         let metadata = self.metadata(&saved.metadata);
         let catalog = Catalog { arrays: saved.arrays(), metadata }.encode();
         if let Some(root) = working.root {
+            // What can't be read stays taken until the database is opened anew: no root reaches it then.
+            let _ = drafting.leave_dropped(&root, &saved);
             drafting.leave(root.catalog);
         }
         let catalog = drafting.store(Piece::Node(catalog))?;
@@ -254,6 +274,13 @@ impl Core {
         let (segment, point) = (published.file.segment, published.point);
         let new = NewRoot { segment, point, time, catalog };
         let root = written.and_then(|()| draft.publish(&new));
+        if let Ok(root) = &root {
+            let keeps = root.end <= imager.budget();
+            if pager.keeps() && !keeps {
+                saved.unload();
+            }
+            pager.set_keeps(keeps);
+        }
         if root.is_ok() || is_made(Mistake::InstalledBeforePublished) {
             saved.pin = Some(working.pins.add(pin, clock.elapsed()));
             imager.note_saved(saved, number);
@@ -266,7 +293,6 @@ impl Core {
         working.root = Some(root);
         let before = std::mem::replace(&mut working.reached, published.file.reach(point.position));
         working.wrote = counts.bytes;
-        pager.set_keeps(root.end <= imager.budget());
         Ok((counts, before))
     }
 

@@ -146,7 +146,16 @@ impl Imager {
     pub(in crate::db) fn note_published(&self, view: &View) {
         let newest = self.newest();
         if newest > 0 && view.root() == newest {
-            self.forget_pending();
+            self.forget_installed(newest);
+        }
+    }
+
+    /// Forgets what a store needs to go on from a root, which it lies over now. A backfill may have ended
+    /// in between: what it left is still needed, else no store could ever go on from there.
+    fn forget_installed(&self, root: u64) {
+        let mut pending = lock(&self.pending);
+        if pending.as_ref().is_some_and(|saved| saved.root() <= root) {
+            *pending = None;
         }
     }
 

@@ -100,6 +100,11 @@ impl<T: Item> Base<T> {
         self.pager.keeps()
     }
 
+    /// Gives the same base with nothing loaded.
+    pub(super) fn unloaded(&self) -> Self {
+        Self::new(self.root(), Arc::clone(&self.pager), self.check)
+    }
+
     /// Tells where the root is.
     pub(in crate::store) fn root(&self) -> BaseRoot {
         BaseRoot { height: self.height, stored: self.root.as_ref().map(|link| link.stored) }
