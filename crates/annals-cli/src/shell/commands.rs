@@ -268,7 +268,7 @@ pub(crate) static COMMANDS: [Command; 43] = [
     },
     Command {
         name: "backfill",
-        form: "[passive|full]",
+        form: "[passive|full|restart|truncate]",
         help: "brings the image forward, for faster opening",
         more: "The image is the file beside the journal that opening begins with. It gets what is committed, not \
                what is pending; nothing is lost without it. `full` waits for a transaction of another \
