@@ -18,7 +18,8 @@ use super::imager::Imager;
 use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, Watching};
 use super::shared::Patience;
 use crate::db::database::Database;
-use crate::db::restart::{Older, Restarted};
+use crate::db::restart::{Forgotten, Older, Restarted};
+use crate::journal::Retention;
 use crate::{BackfillProgress, Error, ErrorKind, Result};
 
 /// How long it waits before it looks again whether somebody reads.
@@ -80,6 +81,28 @@ impl Database {
         let finished = self.finish_restarting(mode, how, &mut restarted, watch);
         let second = finished.map_err(|error| error.within(goes_on))?;
         Ok(Backfilled { mode, restarted: Some(restarted), ..joined(first, second) })
+    }
+
+    /// Forgets what rules of retention let go, and gives what that was. Brings the image forward first, and lets
+    /// the journal go on in a segment that begins with the state where the rules need one; so it costs nothing
+    /// but a backfill as long as less was written since the last one than the image is long. Waits for others
+    /// at most so long, for each.
+    ///
+    /// A program that keeps a database open for long calls it now and then.
+    ///
+    /// # Errors
+    /// As [`backfill`](Self::backfill), [`restart`](Self::restart) and
+    /// [`forget_before`](Self::forget_before). What was done before stays done.
+    pub fn retain(&self, rules: &Retention, timeout: Duration) -> Result<Option<Forgotten>> {
+        let live = self.backfill(BackfillMode::Full)?.image_bytes;
+        if self.plan_retention(live, rules)?.begin_with_state {
+            self.restart(Older::NotNeeded, timeout)?;
+            self.backfill(BackfillMode::Full)?;
+        }
+        match self.plan_retention(live, rules)?.forget_before {
+            Some(before) => self.forget_before(before).map(|(forgotten, _)| forgotten),
+            None => Ok(None),
+        }
     }
 
     /// Brings the image into the new segment, and takes away what isn't needed any more.

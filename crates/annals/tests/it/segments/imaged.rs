@@ -8,6 +8,7 @@ use annals::storage::simulated::{Rng, SimulatedClock};
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{
     BackfillMode, BackfillOutcome, Database, ErrorKind, Older, Options, Reader, Restarting,
+    Retention,
 };
 
 use super::{NAME, NOW, content, define, history, open, options, split, try_replay, write};
@@ -193,6 +194,43 @@ fn others_go_on_when_one_restarts_behind_a_backfill() {
     let expected = content(&two.read());
     drop((one, two));
     assert_eq!(is_as_replayed(&directory), expected);
+}
+
+#[test]
+fn rules_of_retention_bound_the_journal() {
+    let (many, mut database, _) = split(0);
+    let one = open(&MemoryDirectory::new());
+    one.write(define).unwrap();
+    let rules = Retention { transactions: Some(6), ..Retention::default() };
+    assert_eq!(database.retain(&Retention::default(), NOW).unwrap(), None);
+    let (mut written, mut forgotten, mut most) = (0, 0, 0);
+    for round in 0..60 {
+        for database in [&one, &database] {
+            // Of the rows only the last ones stay.
+            write(database, round * 2..round * 2 + 2);
+            let now = database.read();
+            let rows = now.table(super::TABLE).unwrap().rows();
+            let rows: Vec<_> = rows.map(|row| row.unwrap().id()).collect();
+            drop(now);
+            let old = &rows[..rows.len().saturating_sub(3)];
+            database
+                .write(|tx| old.iter().try_for_each(|&id| tx.delete(super::TABLE, id)))
+                .unwrap();
+        }
+        let gone = database.retain(&rules, NOW).unwrap();
+        forgotten += gone.map_or(0, |gone| gone.bytes);
+        let segments = database.segments().unwrap();
+        let newest = segments.last().unwrap();
+        assert!(newest.last_txid + 1 - segments[0].first_txid >= 6 || segments[0].first_txid == 1);
+        written = forgotten + segments.iter().map(|facts| facts.bytes).sum::<u64>();
+        most = most.max(written - forgotten);
+        if round % 7 == 6 {
+            drop(database);
+            database = open(&many);
+        }
+        assert_eq!(content(&database.read()), content(&one.read()), "round {round}");
+    }
+    assert!(forgotten > 0 && most < written / 2, "{forgotten} of {written}, {most} at once");
 }
 
 /// Random histories of commits, backfills, restarts and reopenings agree with one file that is only written.
