@@ -167,7 +167,7 @@ impl Core {
         let mut phases = BackfillPhases::default();
         let mut laps = Laps::begin(imager);
         let mut working = lock(&imager.working);
-        if mode == BackfillMode::Full {
+        if mode != BackfillMode::Passive {
             self.wait_for_writer(imager)?;
         }
         phases.wait = laps.next();
@@ -364,6 +364,7 @@ pub(super) fn report(
         mode,
         outcome,
         txid: point.map_or(0, |point| point.txid),
+        segment: working.root.map_or(0, |root| root.segment),
         position: point.map_or(0, |point| point.position),
         journal_bytes: 0,
         pages: 0,
@@ -374,6 +375,7 @@ pub(super) fn report(
         runs: 0,
         image_bytes: len.unwrap_or(0),
         oldest_reader: imager.oldest_reader(working),
+        restarted: None,
         phases,
     }
 }

@@ -207,8 +207,17 @@ impl Imager {
         if len.saturating_sub(root.end) < WORTH.max(len / 4) {
             return Ok(());
         }
+        drop(working);
+        self.shrink_wholly(&lock(&self.working)).map(drop)
+    }
+
+    /// Gives the end of the image's file back to the file system, where nobody reads anything there any more;
+    /// gives its length.
+    pub(super) fn shrink_wholly(&self, working: &Working) -> Result<u64> {
+        let Some((image, _)) = &working.image else { return Ok(0) };
         let looking = |error| Error::io(format!("{}: can't see who reads it", image.path()), error);
-        image.shrink(working.pins.all(image).map_err(looking)?).map(drop)
+        image.shrink(working.pins.all(image).map_err(looking)?)?;
+        image.len()
     }
 
     /// Gives the image, or creates it. One that is there, and couldn't be read when the database was opened,

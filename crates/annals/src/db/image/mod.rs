@@ -3,7 +3,7 @@
 //! In reading order: a [`report`] says what a backfill did; [`pins`] tell which roots are still read;
 //! [`opening`] finds the image, and whether the journal has its point; the [`imager`] knows what the image
 //! has, lets the store go on from it, and runs a [`backfill`]; the [`background`] thread asks for one when
-//! the tail has grown. [`verify`] looks at an image from outside, and [`compare`]s views.
+//! the tail has grown; in some modes the journal is [`restarted`](restarting) behind it. [`verify`] looks at an image from outside, and [`compare`]s views.
 
 mod backfill;
 mod background;
@@ -16,6 +16,7 @@ mod pins;
 mod proof;
 mod reading;
 mod report;
+mod restarting;
 mod shared;
 mod verify;
 
@@ -28,5 +29,6 @@ pub(super) use reading::{Beginning, Reading, Replayed, hard_position};
 pub use report::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, OldestReader,
 };
+pub use restarting::Restarting;
 pub(super) use shared::Patience;
 pub use verify::{ImageCheck, ImageComparison};
