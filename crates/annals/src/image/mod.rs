@@ -43,7 +43,7 @@ pub(crate) use catalog::{Array, Catalog, Kind};
 pub(crate) use check::{Report, check, slots};
 pub(crate) use create::{SetAside, discard, image_name, set_aside};
 pub(crate) use file::Image;
-pub(crate) use format::{Identity, MAX_HEIGHT, Root};
+pub(crate) use format::{Identity, MAX_HEIGHT, NODE_MAX_LEN, Root};
 pub(crate) use node::{decode as decode_node, encode as encode_node};
 pub(crate) use open::{Opened, Usable};
 pub(crate) use pin::RootPin;
