@@ -250,6 +250,7 @@ impl Replay {
     /// Gives the store back as it was, where applying a frame failed.
     pub(super) fn give_up(mut self) -> Store {
         self.store.rollback();
+        self.store.end_delay();
         self.store
     }
 
@@ -261,6 +262,7 @@ impl Replay {
         }
         let counts = end >= frame.end;
         if !counts && !self.open {
+            self.store.make_delayed()?;
             self.store.commit();
             self.open = true;
         }
@@ -308,6 +310,7 @@ impl Replay {
         if self.open && !is_made(Mistake::UncommittedApplied) {
             self.store.rollback();
         }
+        self.store.end_delay();
         let view = self.store.commit();
         (self.store, view)
     }

@@ -6,6 +6,9 @@ use crate::store::blobs::{Blobs, no_blob};
 use crate::store::columns::column::Column;
 use crate::store::columns::fetched::Fetched;
 use crate::store::columns::strings::MAX_LEN;
+use crate::store::index::delaying::EntryChange::{Insert, Remove};
+use crate::store::index::delaying::change_entry;
+use crate::store::index::key;
 use crate::store::index::tree::IndexTree;
 use crate::store::view::{no_row, no_table};
 use crate::store::{Store, Uniqueness, View};
@@ -95,12 +98,14 @@ impl Store {
     }
 
     fn index_row(&mut self, at: usize, id: RowId, values: &[ValueRef<'_>]) -> Result<()> {
-        let View { tables, indexes, .. } = &mut self.working;
+        let Self { working, delaying, key, epoch, .. } = self;
+        let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
             if let Some(index) = indexes.get_mut(number) {
-                index.key(table, |field| given(values, field), &mut self.key)?;
-                index.make_mut().insert(&mut self.key, id, &self.epoch)?;
+                index.key(table, |field| given(values, field), key)?;
+                key::encode_id(key, id);
+                change_entry(delaying, (number, index), (key, Insert), epoch)?;
             }
         }
         Ok(())
@@ -155,27 +160,29 @@ impl Store {
         (field, value): (usize, ValueRef<'_>),
         watch: bool,
     ) -> Result<()> {
-        let View { tables, indexes, .. } = &mut self.working;
+        let Self { working, delaying, key, old_key, epoch, .. } = self;
+        let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
             let Some(index) = indexes.get_mut(number).filter(|i| i.fields.contains(&field)) else {
                 continue;
             };
-            index.key(table, |f| table.value(f, slot), &mut self.old_key)?;
+            index.key(table, |f| table.value(f, slot), old_key)?;
             let new = |f: usize| match f == field {
                 true => Ok(Fetched::Here(value)),
                 false => table.value(f, slot),
             };
-            let counts = index.key(table, new, &mut self.key)?;
-            if self.key == self.old_key {
+            let counts = index.key(table, new, key)?;
+            if key == old_key {
                 continue;
             }
-            if watch && counts && index.holder(&self.key)?.is_some() {
-                self.suspects.push((number, self.key.as_slice().into()));
+            if watch && counts && index.holder(key)?.is_some() {
+                self.suspects.push((number, key.as_slice().into()));
             }
-            let index = index.make_mut();
-            index.remove(&mut self.old_key, id, &self.epoch)?;
-            index.insert(&mut self.key, id, &self.epoch)?;
+            key::encode_id(old_key, id);
+            key::encode_id(key, id);
+            change_entry(delaying, (number, index), (old_key, Remove), epoch)?;
+            change_entry(delaying, (number, index), (key, Insert), epoch)?;
         }
         Ok(())
     }
@@ -189,17 +196,19 @@ impl Store {
             return Err(single_row(&self.working, number));
         }
         self.changed = true;
-        let View { tables, indexes, .. } = &mut self.working;
+        let Self { working, delaying, key, epoch, .. } = self;
+        let View { tables, indexes, .. } = working;
         let Some(table) = tables.get_mut(at) else { return Ok(()) };
         for &number in &table.indexes {
             if let Some(index) = indexes.get_mut(number) {
-                index.key(table, |field| table.value(field, slot), &mut self.key)?;
-                index.make_mut().remove(&mut self.key, id, &self.epoch)?;
+                index.key(table, |field| table.value(field, slot), key)?;
+                key::encode_id(key, id);
+                change_entry(delaying, (number, index), (key, Remove), epoch)?;
             }
         }
         let table = table.make_mut();
-        table.begin(&self.epoch);
-        table.delete(id, slot, &self.epoch)
+        table.begin(epoch);
+        table.delete(id, slot, epoch)
     }
 
     /// Fails (kind `Unique`) if keys that this transaction wrote are there twice. To call before

@@ -163,16 +163,17 @@ fn check_table(table: &Table) -> Result<()> {
 }
 
 fn check_entries(index: &IndexTree, table: &Table) -> Result<()> {
-    index.tree.check()?;
-    if index.tree.len() != table.rows.len() {
-        return wrong(format!("{} entries for {} rows", index.tree.len(), table.rows.len()));
+    let tree = index.tree()?;
+    tree.check()?;
+    if tree.len() != table.rows.len() {
+        return wrong(format!("{} entries for {} rows", tree.len(), table.rows.len()));
     }
     let mut key = Vec::new();
     for row in table.rows.iter() {
         let (id, slot) = row?;
         index.key(table, |field| table.value(field, slot), &mut key)?;
         key::encode_id(&mut key, id);
-        if index.tree.first_with(&key, |entry, _| entry == key)? != Some(true) {
+        if tree.first_with(&key, |entry, _| entry == key)? != Some(true) {
             return wrong(format!("row {} has no entry", id.0));
         }
     }

@@ -55,7 +55,7 @@ impl IndexTree {
         let mut low = Vec::new();
         key::encode(&mut low, true, ValueRef::Reference(RowId(to)));
         let high = key::successor(low.clone());
-        self.tree.range(&low, high.as_deref())
+        self.between(&low, high.as_deref())?.range(&low, high.as_deref())
     }
 }
 

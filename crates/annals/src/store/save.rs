@@ -50,7 +50,7 @@ impl View {
             let index = self.indexes.get(number as usize);
             out.flag(index.is_some());
             if let Some(index) = index {
-                index.save(&mut out);
+                index.save(&mut out)?;
             }
         }
         self.blobs.save(&mut out);
@@ -114,7 +114,7 @@ impl View {
         let table = self.tables.get_mut(schema.table.0 as usize);
         let table = table.ok_or_else(|| unlike("of index", number.0))?;
         let index = IndexTree::load(input, schema, owner)?;
-        if index.tree.len() != table.rows.len() {
+        if index.any().len() != table.rows.len() {
             return Err(unlike("of the entries of index", number.0));
         }
         table.make_mut().indexes.push(number.0 as usize);

@@ -96,7 +96,7 @@ impl View {
     #[must_use]
     pub fn memory(&self) -> usize {
         let tables: usize = self.tables.iter().map(|table| table.memory()).sum();
-        let indexes: usize = self.indexes.iter().map(|index| index.tree.memory()).sum();
+        let indexes: usize = self.indexes.iter().map(|index| index.memory()).sum();
         size_of::<Self>() + tables + indexes + self.blobs.memory()
     }
 

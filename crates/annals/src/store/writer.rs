@@ -12,6 +12,7 @@ use std::sync::Arc;
 use annals_schema::Blob;
 
 use crate::event::Event;
+use crate::store::index::delaying::Delaying;
 use crate::store::pages::page::Epoch;
 use crate::store::pages::save::Saved;
 use crate::store::reference::Doubts;
@@ -44,6 +45,8 @@ pub struct Store {
     pub(super) old_key: Vec<u8>,
     /// The blob that this transaction wrote last, and its length.
     pub(super) open_blob: Option<(Blob, u64)>,
+    /// Entries of indexes that are put off; none if they are made at once.
+    pub(super) delaying: Option<Delaying>,
 }
 
 impl Default for Store {
@@ -67,6 +70,7 @@ impl Store {
             key: Vec::new(),
             old_key: Vec::new(),
             open_blob: None,
+            delaying: None,
         }
     }
 
@@ -154,6 +158,7 @@ impl Store {
     /// Ends the transaction: the working view becomes what was last published.
     pub fn rollback(&mut self) {
         self.forget_suspects();
+        self.forget_delayed(None);
         self.end_blob();
         if self.changed {
             self.changed = false;

@@ -83,12 +83,12 @@ impl<'a, R: Record> Cursor<'a, R> {
     }
 
     /// Goes before the first row.
-    pub const fn seek_first(&mut self) {
+    pub fn seek_first(&mut self) {
         self.cursor.seek_first();
     }
 
     /// Goes behind the last row.
-    pub const fn seek_last(&mut self) {
+    pub fn seek_last(&mut self) {
         self.cursor.seek_last();
     }
 

@@ -85,7 +85,8 @@ impl Found {
 impl Begun {
     /// Gives a store that goes on from the root.
     fn resume(&self) -> Replay {
-        Replay::resume(Store::resume(self.view.share()), self.root.segment)
+        let store = Store::resume(self.view.share()).delaying(self.pager.late_entries());
+        Replay::resume(store, self.root.segment)
     }
 }
 

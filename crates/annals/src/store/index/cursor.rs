@@ -1,6 +1,7 @@
 //! Moving through an index from any place, in both directions.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use annals_schema::{RowId, ValueRef};
 
@@ -50,7 +51,10 @@ use crate::store::row::Row;
 #[derive(Clone)]
 pub struct IndexCursor<'a> {
     index: IndexView<'a>,
-    cursor: Cursor<'a>,
+    /// Where it is, once that was asked for.
+    cursor: OnceLock<Cursor<'a>>,
+    /// Whether it is behind the last row, and not before the first one, until then.
+    is_last: bool,
 }
 
 impl fmt::Debug for IndexCursor<'_> {
@@ -63,7 +67,7 @@ impl<'a> IndexView<'a> {
     /// Gives a cursor before the first row.
     #[must_use]
     pub fn cursor(&self) -> IndexCursor<'a> {
-        IndexCursor { index: *self, cursor: self.data.tree.cursor() }
+        IndexCursor { index: *self, cursor: OnceLock::new(), is_last: false }
     }
 
     /// Counts the rows that are before all those whose first fields equal these values, or would be.
@@ -100,7 +104,7 @@ impl<'a> IndexCursor<'a> {
     /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
     pub fn seek(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
         let key = self.index.encode(values)?;
-        self.cursor.seek(Some(&key))
+        self.cursor_mut()?.seek(Some(&key))
     }
 
     /// Goes behind the last row whose first fields aren't greater than these values.
@@ -109,7 +113,7 @@ impl<'a> IndexCursor<'a> {
     /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
     pub fn seek_behind(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
         let key = self.index.encode(values)?;
-        self.cursor.seek(key::successor(key).as_deref())
+        self.cursor_mut()?.seek(key::successor(key).as_deref())
     }
 
     /// Goes before a row, wherever the index has it: so a walk goes on where another ended, among
@@ -122,7 +126,7 @@ impl<'a> IndexCursor<'a> {
         let (table, mut key) = (self.index.table.data, Vec::new());
         self.index.data.key(table, |field| table.value(field, slot), &mut key)?;
         key::encode_id(&mut key, id);
-        self.cursor.seek(Some(&key))
+        self.cursor_mut()?.seek(Some(&key))
     }
 
     /// Goes behind the first `rank` rows; behind the last one if there are fewer.
@@ -130,17 +134,17 @@ impl<'a> IndexCursor<'a> {
     /// # Errors
     /// The index can't be loaded; the gap stays where it was.
     pub fn seek_rank(&mut self, rank: u64) -> Result<()> {
-        self.cursor.seek_rank(rank)
+        self.cursor_mut()?.seek_rank(rank)
     }
 
     /// Goes before the first row.
-    pub const fn seek_first(&mut self) {
-        self.cursor.seek_first();
+    pub fn seek_first(&mut self) {
+        self.put_at(false);
     }
 
     /// Goes behind the last row.
-    pub const fn seek_last(&mut self) {
-        self.cursor.seek_last();
+    pub fn seek_last(&mut self) {
+        self.put_at(true);
     }
 
     /// Counts the rows before the gap, without visiting them.
@@ -148,32 +152,59 @@ impl<'a> IndexCursor<'a> {
     /// # Errors
     /// The index can't be loaded.
     pub fn rank(&self) -> Result<u64> {
-        self.cursor.rank()
+        self.cursor()?.rank()
     }
 
     /// Gives the row behind the gap, and goes behind it. An error is that the row can't be loaded.
     #[expect(clippy::should_implement_trait, reason = "a cursor goes both ways, and never ends")]
     pub fn next(&mut self) -> Option<Result<Row<'a>>> {
-        let id = self.cursor.next(id_in);
+        let id = self.cursor_mut().and_then(|cursor| cursor.next(id_in));
         self.row(id)
     }
 
     /// Gives the row before the gap, and goes before it. An error is that the row can't be loaded.
     pub fn prev(&mut self) -> Option<Result<Row<'a>>> {
-        let id = self.cursor.prev(id_in);
+        let id = self.cursor_mut().and_then(|cursor| cursor.prev(id_in));
         self.row(id)
     }
 
     /// Gives the row behind the gap. An error is that the row can't be loaded.
     #[must_use]
     pub fn peek_next(&self) -> Option<Result<Row<'a>>> {
-        self.row(self.cursor.peek_next(id_in))
+        self.row(self.cursor().and_then(|cursor| cursor.peek_next(id_in)))
     }
 
     /// Gives the row before the gap. An error is that the row can't be loaded.
     #[must_use]
     pub fn peek_prev(&self) -> Option<Result<Row<'a>>> {
-        self.row(self.cursor.peek_prev(id_in))
+        self.row(self.cursor().and_then(|cursor| cursor.peek_prev(id_in)))
+    }
+
+    /// Gives where it is. The tree of the index may have to be made first.
+    fn cursor(&self) -> Result<&Cursor<'a>> {
+        if let Some(cursor) = self.cursor.get() {
+            return Ok(cursor);
+        }
+        let mut cursor = self.index.data.tree()?.cursor();
+        if self.is_last {
+            cursor.seek_last();
+        }
+        Ok(self.cursor.get_or_init(|| cursor))
+    }
+
+    fn cursor_mut(&mut self) -> Result<&mut Cursor<'a>> {
+        self.cursor()?;
+        Ok(self.cursor.get_mut().expect("it was just put there"))
+    }
+
+    /// Goes to an end. Nothing is loaded for it.
+    fn put_at(&mut self, is_last: bool) {
+        self.is_last = is_last;
+        match self.cursor.get_mut() {
+            Some(cursor) if is_last => cursor.seek_last(),
+            Some(cursor) => cursor.seek_first(),
+            None => {}
+        }
     }
 
     fn row(&self, id: Result<Option<RowId>>) -> Option<Result<Row<'a>>> {

@@ -29,7 +29,7 @@ impl<'a> IndexView<'a> {
     /// Gives the number of rows. Constant time.
     #[must_use]
     pub const fn len(&self) -> u64 {
-        self.data.tree.len()
+        self.table.data.rows.len() // each row has one entry
     }
 
     /// Tells whether there is no row.
@@ -161,14 +161,15 @@ impl<'a> IndexView<'a> {
 
     #[expect(clippy::needless_pass_by_value, reason = "the keys were made for this")]
     fn between(&self, low: Vec<u8>, high: Option<Vec<u8>>) -> IndexRows<'a> {
-        match self.data.tree.range(&low, high.as_deref()) {
+        let tree = self.data.between(&low, high.as_deref());
+        match tree.and_then(|tree| tree.range(&low, high.as_deref())) {
             Ok(entries) => IndexRows { index: *self, entries, error: None },
             Err(error) => self.failed(error),
         }
     }
 
     fn failed(&self, error: Error) -> IndexRows<'a> {
-        IndexRows { index: *self, entries: self.data.tree.nothing(), error: Some(error) }
+        IndexRows { index: *self, entries: self.data.any().nothing(), error: Some(error) }
     }
 }
 

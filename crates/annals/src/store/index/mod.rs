@@ -1,10 +1,12 @@
 //! Indexes: the rows of a table in the order of some of their fields.
 //!
 //! In reading order: a [`key`] is what sorts, a [`tree`] holds the keys of a table, [`run`] changes
-//! those of many rows at once; [`lookup`] and [`cursor`] read.
+//! those of many rows at once, a replay puts changes off ([`delaying`]) and leaves them beside the tree ([`late`]); [`lookup`] and [`cursor`] read.
 
 pub(super) mod cursor;
+pub(super) mod delaying;
 pub(super) mod key;
+pub(super) mod late;
 pub(super) mod lookup;
 pub(super) mod run;
 pub(super) mod tree;

@@ -4,6 +4,8 @@ use annals_schema::RowId;
 
 use crate::Result;
 use crate::store::change::same_key;
+use crate::store::index::delaying::EntryChange::{Insert, Remove};
+use crate::store::index::delaying::change_entry;
 use crate::store::index::key;
 use crate::store::index::tree::IndexTree;
 use crate::store::pages::cells::place;
@@ -77,7 +79,7 @@ impl Store {
         watch: bool,
     ) -> Result<()> {
         let mut entries = Entries::default();
-        let Self { working, suspects, suspect_indexes, epoch, key, .. } = self;
+        let Self { working, suspects, suspect_indexes, delaying, epoch, key, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
@@ -86,7 +88,6 @@ impl Store {
             let mut noted = 0;
             for first in (id..id + count).step_by(place(SORTED)) {
                 entries.fill(index, table, (first, SORTED.min(id + count - first)), key)?;
-                let index = index.make_mut();
                 let mut last: &[u8] = &[];
                 for (entry, counts) in entries.iter() {
                     let key = key_of(entry);
@@ -99,9 +100,9 @@ impl Store {
                         }
                     }
                     last = entry;
-                    index.tree.insert(entry, &[], epoch)?;
+                    change_entry(delaying, (number, index), (entry, Insert), epoch)?;
                 }
-                if noted > SUSPECTS && noted as u64 * 16 > index.tree.len() {
+                if noted > SUSPECTS && noted as u64 * 16 > table.rows.len() {
                     suspects.retain(|(suspect, _)| *suspect != number);
                     suspect_indexes.push(number);
                     (watched, noted) = (false, 0);
@@ -119,16 +120,15 @@ impl Store {
         field: Option<usize>,
     ) -> Result<()> {
         let mut entries = Entries::default();
-        let Self { working, epoch, key, .. } = self;
+        let Self { working, delaying, epoch, key, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
             let Some(index) = concerned(indexes.get_mut(number), field) else { continue };
             for first in (id..id + count).step_by(place(SORTED)) {
                 entries.fill(index, table, (first, SORTED.min(id + count - first)), key)?;
-                let index = index.make_mut();
                 for (entry, _) in entries.iter() {
-                    index.remove_entry(entry, epoch)?;
+                    change_entry(delaying, (number, index), (entry, Remove), epoch)?;
                 }
             }
         }
@@ -141,7 +141,7 @@ impl Store {
         let Some(table) = self.working.tables.get(index.table) else { return Ok(()) };
         let mut key = Vec::new();
         let mut last: Vec<u8> = Vec::new();
-        let mut entries = index.tree.range(&[], None)?;
+        let mut entries = index.tree()?.range(&[], None)?;
         let mut next = |entry: &[u8], _: &[u8]| {
             // Every entry ends with an id, so that none is empty but the one before the first.
             let is_second = !last.is_empty() && key_of(&last) == key_of(entry);

@@ -4,11 +4,14 @@
 //! 1. There is one entry for each row of the table, and no other.
 //! 2. Outside transactions, a unique index has no two entries with equal keys that contain no null.
 
+use std::sync::Arc;
+
 use annals_schema::{Index, IndexNumber, RowId, ValueRef};
 
 use crate::store::btree::Tree;
 use crate::store::columns::fetched::Fetched;
 use crate::store::index::key;
+use crate::store::index::late::{Delayed, Late};
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
 use crate::store::pages::save::{Saved, Saver};
@@ -19,7 +22,9 @@ use crate::{Error, Result};
 #[derive(Clone, Debug)]
 pub(in crate::store) struct IndexTree {
     pub(in crate::store) number: IndexNumber,
-    pub(in crate::store) tree: Tree,
+    /// The entries, but for those that are late.
+    tree: Tree,
+    late: Option<Arc<Late>>,
     pub(in crate::store) table: usize,
     /// The places of its fields among the table's columns.
     pub(in crate::store) fields: Box<[usize]>,
@@ -32,6 +37,7 @@ impl IndexTree {
         Self {
             number: index.number,
             tree: Tree::new(0),
+            late: None,
             table: index.table.0 as usize,
             fields: index.fields.iter().filter_map(|&field| table.place_of(field)).collect(),
             unique: index.unique,
@@ -39,8 +45,12 @@ impl IndexTree {
     }
 
     /// Hands the index over to be saved.
-    pub(in crate::store) fn save(&self, out: &mut Saver) {
-        self.tree.save(out);
+    ///
+    /// # Errors
+    /// The tree that has all entries can't be made.
+    pub(in crate::store) fn save(&self, out: &mut Saver) -> Result<()> {
+        self.tree()?.save(out);
+        Ok(())
     }
 
     /// Loads what `save` wrote.
@@ -57,7 +67,68 @@ impl IndexTree {
 
     /// Goes on from the base that was stored.
     pub(in crate::store) fn rebase(&mut self, saved: &Saved) {
+        // What was stored is the tree that has all entries, of this view or of one before it.
+        if let Some(made) = self.late.as_ref().and_then(|late| late.made()) {
+            (self.tree, self.late) = (made.clone(), None);
+        }
         self.tree.rebase(saved);
+    }
+
+    /// Gives the tree that has all entries.
+    ///
+    /// # Errors
+    /// It has to be made first, and what that needs can't be loaded.
+    #[inline]
+    pub(in crate::store) fn tree(&self) -> Result<&Tree> {
+        match &self.late {
+            None => Ok(&self.tree),
+            Some(late) => late.settled(&self.tree),
+        }
+    }
+
+    /// Gives a tree that has all entries of a range of keys; without `high`, to the end.
+    ///
+    /// # Errors
+    /// As [`Self::tree`].
+    #[inline]
+    pub(in crate::store) fn between(&self, low: &[u8], high: Option<&[u8]>) -> Result<&Tree> {
+        match &self.late {
+            None => Ok(&self.tree),
+            Some(late) => late.between(&self.tree, low, high),
+        }
+    }
+
+    /// Gives a tree to look at nothing in.
+    pub(in crate::store) const fn any(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Gives the tree that has all entries, to change it.
+    #[inline]
+    pub(in crate::store) fn tree_mut(&mut self, epoch: &Epoch) -> Result<&mut Tree> {
+        if self.late.is_some() {
+            self.settle(epoch)?;
+        }
+        Ok(&mut self.tree)
+    }
+
+    #[cold]
+    fn settle(&mut self, _epoch: &Epoch) -> Result<()> {
+        self.tree = self.tree()?.clone();
+        self.late = None;
+        Ok(())
+    }
+
+    /// Takes entries, each after all that are there: who needs them in the tree makes it.
+    pub(in crate::store) fn put_off(&mut self, delayed: Delayed) {
+        debug_assert!(self.late.is_none(), "a replay puts entries off once");
+        self.late = Late::new(delayed).map(Arc::new);
+    }
+
+    /// Tells how much memory it takes, in bytes.
+    pub(in crate::store) fn memory(&self) -> usize {
+        let late = |late: &Arc<Late>| late.memory() + late.made().map_or(0, Tree::memory);
+        self.tree.memory() + self.late.as_ref().map_or(0, late)
     }
 
     /// Notes that the column at a place, which isn't one of its own, is gone.
@@ -92,44 +163,19 @@ impl IndexTree {
 
     /// Gives a row that has the key.
     pub(in crate::store) fn holder(&self, key: &[u8]) -> Result<Option<RowId>> {
-        self.tree.first_with(key, |entry, _| key::id_of(entry))
+        let tree = match self.late {
+            None => &self.tree,
+            Some(_) => self.between(key, key::successor(key.to_vec()).as_deref())?,
+        };
+        tree.first_with(key, |entry, _| key::id_of(entry))
     }
 
     /// Gives two rows that have the same key, if there are.
     pub(in crate::store) fn holders(&self, key: &[u8]) -> Result<Option<(RowId, RowId)>> {
         let upper = key::successor(key.to_vec());
-        let mut entries = self.tree.range(key, upper.as_deref())?;
+        let mut entries = self.between(key, upper.as_deref())?.range(key, upper.as_deref())?;
         let first = entries.next_with(|entry, _| key::id_of(entry))?;
         Ok(first.zip(entries.next_with(|entry, _| key::id_of(entry))?))
-    }
-
-    /// Adds the entry of a row; `key` has its id appended afterwards.
-    #[inline]
-    pub(in crate::store) fn insert(
-        &mut self,
-        key: &mut Vec<u8>,
-        id: RowId,
-        epoch: &Epoch,
-    ) -> Result<()> {
-        key::encode_id(key, id);
-        self.tree.insert(key, &[], epoch)
-    }
-
-    /// Removes the entry of a row; `key` has its id appended afterwards.
-    #[inline]
-    pub(in crate::store) fn remove(
-        &mut self,
-        key: &mut Vec<u8>,
-        id: RowId,
-        epoch: &Epoch,
-    ) -> Result<()> {
-        key::encode_id(key, id);
-        self.remove_entry(key, epoch)
-    }
-
-    /// Removes an entry, which there is for each row.
-    pub(in crate::store) fn remove_entry(&mut self, entry: &[u8], epoch: &Epoch) -> Result<()> {
-        if self.tree.remove(entry, epoch)? { Ok(()) } else { Err(no_entry(key::id_of(entry))) }
     }
 
     /// Adds the entries of all rows of a table, in order; gives the first two rows with a key that
@@ -156,7 +202,7 @@ impl IndexTree {
             {
                 return Ok(Err((key::id_of(before), key::id_of(here))));
             }
-            self.tree.insert(&entry.0, &[], epoch)?;
+            self.tree_mut(epoch)?.insert(&entry.0, &[], epoch)?;
             last = Some(entry);
         }
         Ok(Ok(()))
@@ -165,7 +211,7 @@ impl IndexTree {
 
 /// Says that an index of an image doesn't belong to its table: ours lose no entry.
 #[cold]
-fn no_entry(id: RowId) -> Error {
+pub(super) fn no_entry(id: RowId) -> Error {
     Error::corrupt(format!(
         "an index has no entry for row {}: the image was written like this; delete it",
         id.0

@@ -47,6 +47,12 @@ impl Epoch {
         Self(1, Reserve::default())
     }
 
+    /// Makes an epoch that no store has: whoever goes on from pages that are made in it copies them first.
+    pub(in crate::store) fn apart() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed), Reserve::default())
+    }
+
     /// Moves on: every page that there is now is no longer the transaction's own.
     pub(in crate::store) fn advance(&mut self) {
         self.0 += 1;

@@ -13,6 +13,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::Result;
 use crate::image::{Source, Stored};
 use crate::store::pages::item::{Cached, Item};
+use crate::store::pages::page::PAGE;
+
+/// How many entries of indexes are left at most: 10,000 pages are loaded and copied in 0.1 s.
+const LATE: usize = 16 * 1024;
 
 /// How many parts the cache has, so that threads seldom meet in one.
 const SHARDS: usize = 16;
@@ -75,6 +79,13 @@ impl Pager {
             #[cfg(test)]
             loaded: std::sync::atomic::AtomicU64::new(0),
         }
+    }
+
+    /// Tells how many entries of indexes an opening may leave to be put in by whoever needs them: each may be
+    /// one page to copy, and all of those are in memory then.
+    pub(crate) const fn late_entries(&self) -> usize {
+        let pages = self.room / PAGE * SHARDS / 8;
+        if pages < LATE { pages + 1 } else { LATE }
     }
 
     /// Tells whether what is loaded stays where it was loaded to.

@@ -1,0 +1,194 @@
+//! Late entries: what a replay adds to an index behind an image, before its tree has it.
+//!
+//! Where keys come in no order, each of them lies in another leaf, which would have to be loaded and copied:
+//! ten microseconds for an entry, when an opening has milliseconds in all. So the entries are kept beside
+//! the tree, sorted, until somebody needs them there. Who asks for keys between which there are none reads
+//! the tree as it is; for a few, a tree is made that has just these; who needs more, or changes the index,
+//! gets the tree that has all of them. That is made once, for all views. (InnoDB puts off changes of leaves
+//! that aren't in memory in the same way, in its change buffer; but on disk, and for good.)
+//!
+//! Invariants
+//! 1. `Delayed` has the entries of the open transaction, and of those before that count; each was put
+//!    there after what is before it. No view has seen them.
+//! 2. `Late` has an entry at most once, sorted. What is added isn't in the tree, what is removed is.
+//! 3. The trees that are made here have pages that no writer takes for its own.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crate::store::btree::Tree;
+use crate::store::index::tree::no_entry;
+use crate::store::index::key;
+use crate::store::pages::page::Epoch;
+use crate::Result;
+
+/// So many trees with a few entries more are made, each for those who ask for the same keys.
+const PARTS: usize = 16;
+/// So many entries a tree that is made for a few has more, or less.
+const FEW: usize = 16;
+
+/// Entries that were put in or taken out, one after another.
+#[derive(Debug, Default)]
+pub(in crate::store) struct Delayed {
+    bytes: Vec<u8>,
+    all: Vec<Change>,
+}
+
+/// An entry that was put in or taken out.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    begin: usize,
+    end: usize,
+    added: bool,
+}
+
+impl Change {
+    fn entry<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+        bytes.get(self.begin..self.end).unwrap_or_default()
+    }
+
+    /// Makes the change in a tree.
+    fn make(&self, tree: &mut Tree, bytes: &[u8], epoch: &Epoch) -> Result<()> {
+        let entry = self.entry(bytes);
+        if self.added {
+            return tree.insert(entry, &[], epoch);
+        }
+        if tree.remove(entry, epoch)? { Ok(()) } else { Err(no_entry(key::id_of(entry))) }
+    }
+}
+
+impl Delayed {
+    /// Gives the number of changes.
+    pub(in crate::store) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Notes that an entry was put in, or taken out.
+    pub(in crate::store) fn push(&mut self, entry: &[u8], added: bool) {
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(entry);
+        self.all.push(Change { begin, end: self.bytes.len(), added });
+    }
+
+    /// Makes all changes in a tree, in the order of the keys.
+    pub(in crate::store) fn make(mut self, tree: &mut Tree, epoch: &Epoch) -> Result<()> {
+        self.sum_up();
+        self.all.iter().try_for_each(|change| change.make(tree, &self.bytes, epoch))
+    }
+
+    /// Sorts them, and leaves of each entry what it comes to.
+    fn sum_up(&mut self) {
+        let Self { bytes, all } = self;
+        all.sort_by(|a, b| a.entry(bytes).cmp(b.entry(bytes))); // stable: one after another
+        let mut kept = 0;
+        let mut rest = 0;
+        while let Some(&first) = all.get(rest) {
+            let same = all[rest..].partition_point(|next| next.entry(bytes) == first.entry(bytes));
+            let last = all[rest + same - 1];
+            // What came and went, or went and came, is as it was.
+            if first.added == last.added {
+                all[kept] = last;
+                kept += 1;
+            }
+            rest += same;
+        }
+        all.truncate(kept);
+    }
+}
+
+/// The entries that an index has beside its tree.
+#[derive(Debug)]
+pub(in crate::store) struct Late {
+    bytes: Box<[u8]>,
+    all: Box<[Change]>,
+    /// The tree that has all of them.
+    settled: OnceLock<Tree>,
+    settling: Mutex<()>,
+    /// Trees that have some of them: from which on, up to which.
+    parts: [OnceLock<(usize, usize, Tree)>; PARTS],
+}
+
+impl Late {
+    /// Takes entries; `None` if they come to nothing.
+    pub(in crate::store) fn new(mut delayed: Delayed) -> Option<Self> {
+        delayed.sum_up();
+        (!delayed.all.is_empty()).then(|| Self {
+            bytes: delayed.bytes.into(),
+            all: delayed.all.into(),
+            settled: OnceLock::new(),
+            settling: Mutex::new(()),
+            parts: Default::default(),
+        })
+    }
+
+    /// Gives the tree that has all of them, if it was made.
+    pub(in crate::store) fn made(&self) -> Option<&Tree> {
+        self.settled.get()
+    }
+
+    /// Gives the tree that has all of them; makes it from the one without them, if that wasn't done yet.
+    ///
+    /// # Errors
+    /// A part of it can't be loaded, or isn't what belongs to these entries.
+    pub(in crate::store) fn settled(&self, tree: &Tree) -> Result<&Tree> {
+        if let Some(settled) = self.made() {
+            return Ok(settled);
+        }
+        let _one = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(settled) = self.made() {
+            return Ok(settled);
+        }
+        let made = self.with(tree, 0, self.all.len())?;
+        Ok(self.settled.get_or_init(|| made))
+    }
+
+    /// Gives a tree that has those of them which are in a range of keys, and maybe others; without `high`,
+    /// to the end.
+    ///
+    /// # Errors
+    /// As [`Self::settled`].
+    pub(in crate::store) fn between<'t>(
+        &'t self,
+        tree: &'t Tree,
+        low: &[u8],
+        high: Option<&[u8]>,
+    ) -> Result<&'t Tree> {
+        if let Some(settled) = self.made() {
+            return Ok(settled);
+        }
+        let entries = |bound: &[u8]| {
+            self.all.partition_point(|change| change.entry(&self.bytes) < bound)
+        };
+        let from = entries(low);
+        let to = high.map_or(self.all.len(), entries);
+        if from >= to {
+            return Ok(tree);
+        }
+        if to - from <= FEW {
+            for part in &self.parts {
+                if part.get().is_none() {
+                    let made = self.with(tree, from, to)?;
+                    let _first = part.set((from, to, made));
+                }
+                match part.get() {
+                    Some((first, end, made)) if *first <= from && to <= *end => return Ok(made),
+                    _ => {}
+                }
+            }
+        }
+        self.settled(tree)
+    }
+
+    /// Makes a tree that has some of them.
+    fn with(&self, tree: &Tree, from: usize, to: usize) -> Result<Tree> {
+        let (mut tree, epoch) = (tree.clone(), Epoch::apart());
+        for change in self.all.get(from..to).unwrap_or_default() {
+            change.make(&mut tree, &self.bytes, &epoch)?;
+        }
+        Ok(tree)
+    }
+
+    /// Tells how much memory it takes beside the trees, in bytes.
+    pub(in crate::store) fn memory(&self) -> usize {
+        self.bytes.len() + size_of_val(&*self.all) + size_of::<Self>()
+    }
+}
