@@ -30,7 +30,7 @@ pub(super) struct Core {
     pub(super) writing: Mutex<Writing>,
     pub(super) checkpoints: Arc<Checkpoints>,
     /// None where there can be no image.
-    imager: Option<Imager>,
+    imager: Option<Arc<Imager>>,
     /// What went wrong with the image in the background.
     image_error: Mutex<Option<String>>,
 }
@@ -40,7 +40,7 @@ impl Core {
         group: Group,
         writing: Writing,
         checkpoints: Arc<Checkpoints>,
-        imager: Option<Imager>,
+        imager: Option<Arc<Imager>>,
     ) -> Self {
         let (writing, image_error) = (Mutex::new(writing), Mutex::default());
         Self { group, writing, checkpoints, imager, image_error }
@@ -51,7 +51,7 @@ impl Core {
     /// # Errors
     /// `Unsupported`: there can be none.
     pub(super) fn imager(&self) -> Result<&Imager> {
-        self.imager.as_ref().ok_or_else(|| {
+        self.image().ok_or_else(|| {
             let name = &self.checkpoints.name;
             Error::new(
                 ErrorKind::Unsupported,
@@ -62,8 +62,8 @@ impl Core {
 
     /// Gives what is known of the image, if there can be one.
     #[inline]
-    pub(super) const fn image(&self) -> Option<&Imager> {
-        self.imager.as_ref()
+    pub(super) fn image(&self) -> Option<&Imager> {
+        self.imager.as_deref()
     }
 
     /// Notes what went wrong with the image in the background.
@@ -90,6 +90,11 @@ impl Core {
     pub(super) fn image_due(&self) -> u64 {
         let due = |(position, wrote): (u64, u64)| position.saturating_add(TAIL.max(wrote / 4));
         self.image_state().map_or(u64::MAX, due)
+    }
+
+    /// Tells how many bytes of changes in memory alone are worth one.
+    pub(super) fn unsaved_due(&self) -> usize {
+        self.image().map_or(usize::MAX, Imager::unsaved_due)
     }
 
     /// Tells at which end of the journal a backfill is tried again that has failed.

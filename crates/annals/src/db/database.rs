@@ -55,7 +55,7 @@ pub(super) struct Setup {
     pub(super) view: Arc<View>,
     pub(super) recovered: Recovered,
     /// What is known of the image; none if there can be none.
-    pub(super) imager: Option<Imager>,
+    pub(super) imager: Option<Arc<Imager>>,
     pub(super) level: Level,
     pub(super) background: bool,
     /// What it takes to share the file with other processes; none if it isn't.
@@ -308,11 +308,20 @@ impl Database {
         self.core.group.leave();
     }
 
-    /// Lets the background work know how far the journal was written.
-    pub(super) fn note_tail(&self, position: u64) {
+    /// Lets the background work know how far the journal was written, and looks at how much of the store
+    /// is in memory alone.
+    pub(super) fn note_tail(&self, position: u64, store: &mut Store) {
         if let Some(background) = &self.background {
             background.note(position);
+            if store.has_unsaved(background.unsaved_due()) {
+                background.want();
+            }
         }
+    }
+
+    /// Lets the background work know that a backfill is wanted now.
+    pub(super) fn want_backfill(&self) {
+        self.background.iter().for_each(Background::want);
     }
 
     /// Gives what the threads share.

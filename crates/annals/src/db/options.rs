@@ -10,7 +10,7 @@ use annals_schema::Schema;
 use super::acquire::Acquired;
 use super::careful::{Before, Careful};
 use super::database::{Database, Setup};
-use super::image::{Imager, Looking};
+use super::image::Looking;
 use super::progress::{Watch, Watched};
 use super::reader::Reader;
 use super::scan;
@@ -247,11 +247,14 @@ impl Options {
             name,
             storage: &*storage,
             access: Access::Write,
-            clock: &*clock,
+            clock: &clock,
             budget,
+            // Between the turns of one process others advance the image.
+            spills: !self.shared,
         };
         let mut found = looking.find()?;
-        let (survey, replay) = looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
+        let (survey, replay, imager) =
+            looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
         let joins = others && survey.is_told() && survey.verdict() == Verdict::Whole;
         let settled = match joins {
             true => journal::join(&survey),
@@ -276,7 +279,6 @@ impl Options {
             survey.end,
             &settled,
         );
-        let image_directory = Arc::clone(&directory);
         let sharing = self.shared.then(|| Sharing {
             turns: Turns::new(&storage, &clock, &shown, self.lock_timeout),
             directory,
@@ -295,9 +297,7 @@ impl Options {
         let checkpoints = Arc::new(checkpoints);
         let mut recovered = settled.recovered;
         recovered.findings.append(&mut found.notes);
-        let imager = (!storage.has_fixed_len())
-            .then(|| Imager::new(image_directory, &found, Arc::clone(&clock), budget));
-        Ok(Database::new(Setup {
+        let database = Database::new(Setup {
             writer: journal::Writer::new(
                 Arc::clone(&checkpoints),
                 Arc::clone(&clock),
@@ -313,7 +313,10 @@ impl Options {
             level: self.level,
             background: self.background,
             sharing,
-        }))
+        });
+        // What goes wrong with the image is no reason not to open: it is tried again.
+        database.core().publish_spilled();
+        Ok(database)
     }
 
     /// Opens an existing database for reading only: takes no lock and writes nothing. What is being

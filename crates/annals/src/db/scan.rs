@@ -6,6 +6,7 @@ use std::sync::Arc;
 use annals_schema::Schema;
 
 use super::acquire::cannot_open;
+use super::image::Imager;
 use super::options::Options;
 use super::progress::Watched;
 use crate::event::{self, Event};
@@ -193,13 +194,21 @@ pub(super) struct Replay {
     store: Store,
     schema: Schema,
     open: bool,
+    /// Where to write what is larger than memory; none if it has to be in memory.
+    imager: Option<Arc<Imager>>,
 }
 
 impl Replay {
     /// Goes on from a store whose changes are all published.
     pub(super) fn resume(store: Store) -> Self {
         let schema = Schema::clone(store.view().schema());
-        Self { store, schema, open: false }
+        Self { store, schema, open: false, imager: None }
+    }
+
+    /// Lets what is larger than memory be written to the image.
+    pub(super) fn spilling(self, imager: &Arc<Imager>) -> Self {
+        imager.forget_spilled();
+        Self { imager: Some(Arc::clone(imager)), ..self }
     }
 
     /// Gives the store back as it was, where applying a frame failed.
@@ -211,15 +220,16 @@ impl Replay {
     /// Applies the events of one frame; gives how many those are. `end` is where the commits end that
     /// count by now.
     pub(super) fn frame(&mut self, frame: &Frame<'_>, end: u64, shown: &str) -> Result<u64> {
-        if end >= frame.header.position {
+        if end >= frame.header.position && self.open {
             self.open = false;
+            self.imager.iter().for_each(|imager| imager.commit_spilled(frame.header.txid));
         }
         let counts = end >= frame.end;
         if !counts && !self.open {
             self.store.commit();
             self.open = true;
         }
-        let Self { store, schema, .. } = self;
+        let Self { store, schema, open, imager } = self;
         let mut events = 0;
         if !frame.header.has_events() {
             return Ok(events);
@@ -232,6 +242,9 @@ impl Replay {
         if frame.header.is_commit() {
             store.end_blob();
         }
+        if let Some(imager) = imager {
+            imager.make_room(store, (frame.header.txid, *open))?;
+        }
         Ok(events)
     }
 
@@ -239,6 +252,7 @@ impl Replay {
     pub(super) fn finish(mut self) -> (Store, Arc<View>) {
         if self.open && !is_made(Mistake::UncommittedApplied) {
             self.store.rollback();
+            self.imager.iter().for_each(|imager| imager.roll_back_spilled());
         }
         let view = self.store.commit();
         (self.store, view)

@@ -39,10 +39,22 @@ pub(crate) struct NewRoot {
 /// A backfill under way: the only one. Unless it is published it leaves nothing.
 #[derive(Debug)]
 pub(crate) struct Draft<'i> {
-    image: &'i Image,
-    working: MutexGuard<'i, Option<Space>>,
-    held: Held,
-    number: u64,
+    pub(super) image: &'i Image,
+    pub(super) working: MutexGuard<'i, Option<Space>>,
+    pub(super) held: Held,
+    pub(super) number: u64,
+    pub(super) otherwise: Otherwise,
+}
+
+/// What becomes of the space if a draft isn't published.
+#[derive(Debug)]
+pub(super) enum Otherwise {
+    /// What it was given is free again.
+    Abandon,
+    /// It is as it was when the draft was taken up again.
+    Restore(Box<Space>),
+    /// It stays as it is: the draft was put aside.
+    Keep,
 }
 
 impl Image {
@@ -50,10 +62,15 @@ impl Image {
     /// Waits for another one of this handle. The first time it walks the directory, for what is free.
     ///
     /// # Errors
-    /// `Poisoned` if the image is stopped; `Busy` if another process has advanced it; `Io`; `Corrupt`.
+    /// `Poisoned` if the image is stopped; `Busy` if another process has advanced it, or if a draft of this
+    /// handle was put aside; `Io`; `Corrupt`.
     pub(crate) fn space(&self, oldest_pin: Option<u64>) -> Result<Draft<'_>> {
         let mut working = lock(&self.working);
         self.check_usable()?;
+        if working.as_ref().is_some_and(Space::is_put_aside) {
+            let what = "a transaction larger than memory has its pages in it: it has to end first";
+            return Err(Error::new(ErrorKind::Busy, format!("{}: {what}", self.path())));
+        }
         self.make_whole()?;
         let held = lock(&self.held).clone();
         let newest = held.newest.map(|newest| newest.root);
@@ -66,7 +83,7 @@ impl Image {
         space.begin(oldest_root, oldest_pin, self.len()?);
         *working = Some(space);
         let number = held.last_number + 1;
-        Ok(Draft { image: self, working, held, number })
+        Ok(Draft { image: self, working, held, number, otherwise: Otherwise::Abandon })
     }
 
     /// Makes a root whole that was found by its first copy alone, and the name durable of an image that was
@@ -195,6 +212,7 @@ impl Draft<'_> {
         if let Some(space) = self.working.as_mut() {
             space.published(root.number);
         }
+        self.otherwise = Otherwise::Keep;
         *lock(&image.held) = Held {
             newest: Some(Chosen { root, slot, is_whole: true }),
             other: self.held.newest.map(|newest| newest.root),
@@ -233,8 +251,10 @@ impl Draft<'_> {
 
 impl Drop for Draft<'_> {
     fn drop(&mut self) {
-        if let Some(space) = self.working.as_mut() {
-            space.abandon();
+        match std::mem::replace(&mut self.otherwise, Otherwise::Keep) {
+            Otherwise::Abandon => self.working.iter_mut().for_each(Space::abandon),
+            Otherwise::Restore(before) => *self.working = Some(*before),
+            Otherwise::Keep => {}
         }
     }
 }

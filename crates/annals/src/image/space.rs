@@ -33,6 +33,8 @@ pub(crate) struct Space {
     released: Vec<Extent>,
     /// How many bytes and objects were asked for.
     asked: (u64, u64),
+    /// Whether the backfill under way was put aside, to go on later.
+    is_put_aside: bool,
 }
 
 /// Adds units to a list, joined to the last ones if they follow them.
@@ -52,11 +54,12 @@ impl Space {
             live: used.clone(),
             used,
             waiting: VecDeque::new(),
-            known_from: 1,
+            known_from: 0,
             cursor: 0,
             given: Vec::new(),
             released: Vec::new(),
             asked: (0, 0),
+            is_put_aside: false,
         }
     }
 
@@ -143,6 +146,16 @@ impl Space {
         }
     }
 
+    /// Notes that the backfill under way goes on later.
+    pub(super) const fn put_aside(&mut self) {
+        self.is_put_aside = true;
+    }
+
+    /// Tells whether a backfill was put aside: no other may begin.
+    pub(super) const fn is_put_aside(&self) -> bool {
+        self.is_put_aside
+    }
+
     /// Gives how many bytes and objects the backfill under way asked for.
     pub(super) const fn asked(&self) -> (u64, u64) {
         self.asked
@@ -151,11 +164,13 @@ impl Space {
     /// Ends a backfill that is on disk now as the root of this number.
     pub(super) fn published(&mut self, number: u64) {
         self.given.clear();
+        self.is_put_aside = false;
         self.waiting.push_back((number, std::mem::take(&mut self.released)));
     }
 
     /// Ends a backfill that failed: takes back what it was given.
     pub(super) fn abandon(&mut self) {
+        self.is_put_aside = false;
         // What it was given and then released itself is in both lists, and no longer alive.
         for extent in std::mem::take(&mut self.released) {
             self.live.take(extent);

@@ -60,6 +60,11 @@ impl View {
         Self { pin: Some(pin), ..self }
     }
 
+    /// Gives what keeps the space of the root over which the view lies.
+    pub(crate) const fn pin(&self) -> Option<&Arc<RootPin>> {
+        self.pin.as_ref()
+    }
+
     /// Gives the number of the root over which the view lies; 0 if there is none.
     #[inline]
     pub(crate) fn root(&self) -> u64 {

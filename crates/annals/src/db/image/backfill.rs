@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 1. take the lock of backfills                     (rule 1: before the bound is sampled)
-//! 2. full: wait for the transaction that is open
+//! 2. full: when no transaction is open
 //! 3. sample the bound: what is published
 //! 4. make the journal hard up to it                 (rule 2: before the first page is written)
 //! 5. write what changed to free space               (rule 5: from the snapshot itself, which can't change)
@@ -14,81 +14,18 @@
 //! backfill depends on it, but that a failed flush stops the image for this handle.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, TryLockError};
-use std::time::Duration;
+use std::sync::{Arc, MutexGuard, TryLockError};
 
+use super::drafting::{Counts, Drafting};
 use super::imager::{Imager, Working};
 use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled};
+use super::spill::Spill;
 use crate::Result;
 use crate::db::core::{Core, Writing};
 use crate::db::snapshot::Published;
-use crate::image::{Catalog, Draft, Image, NewRoot, Stored};
+use crate::image::{Catalog, NewRoot};
 use crate::journal::lock;
-use crate::store::{Keep, Piece};
-
-/// How much is collected before it is written.
-const BATCH: usize = 64 << 20;
-
-/// Takes what a view stores: gives it space, and writes it in large batches.
-struct Drafting<'d, 'i> {
-    draft: &'d mut Draft<'i>,
-    image: &'i Image,
-    txid: u64,
-    queue: Vec<(u64, Piece)>,
-    queued: usize,
-    written: Counts,
-    clock: &'d Imager,
-}
-
-/// What was written.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    pages: u64,
-    from_memory: u64,
-    nodes: u64,
-    bytes: u64,
-    runs: u64,
-    took: Duration,
-}
-
-impl Drafting<'_, '_> {
-    /// Writes what is in the queue.
-    fn write(&mut self) -> Result<()> {
-        let begun = self.clock.clock().elapsed();
-        let parts: Vec<_> =
-            self.queue.iter().map(|(place, piece)| (*place, [piece.as_ref()])).collect();
-        let objects: Vec<_> = parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
-        let written = self.image.write(&objects)?;
-        self.written.runs += written.runs;
-        self.queue.clear();
-        self.queued = 0;
-        self.written.took += self.clock.clock().elapsed().saturating_sub(begun);
-        Ok(())
-    }
-}
-
-impl Keep for Drafting<'_, '_> {
-    fn store(&mut self, piece: Piece) -> Result<Stored> {
-        let bytes = piece.as_ref();
-        let stored = self.draft.place(bytes, self.txid)?;
-        self.written.bytes += bytes.len() as u64;
-        self.queued += bytes.len();
-        match &piece {
-            Piece::Page(_) | Piece::Long(_) => self.written.from_memory += 1,
-            Piece::Part(_) => self.written.pages += 1,
-            Piece::Node(_) => self.written.nodes += 1,
-        }
-        self.queue.push((stored.place, piece));
-        if self.queued >= BATCH {
-            self.write()?;
-        }
-        Ok(stored)
-    }
-
-    fn leave(&mut self, stored: Stored) {
-        self.draft.release(&stored);
-    }
-}
+use crate::store::{Keep as _, Piece};
 
 impl Core {
     /// Brings the image forward.
@@ -100,12 +37,12 @@ impl Core {
             let now = imager.clock().elapsed();
             std::mem::replace(&mut at, now).abs_diff(now)
         };
-        let mut working = lock(&imager.working);
-        if mode == BackfillMode::Full {
-            self.wait_for_writer(imager)?;
-        }
+        let mut working = match mode {
+            BackfillMode::Passive => lock(&imager.working),
+            BackfillMode::Full => self.wait_for_writer(imager)?,
+        };
         phases.wait = lap();
-        let Some(published) = self.sample(imager, mode)? else {
+        let Some(published) = self.sample(imager, &working)? else {
             return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
         };
         if working.root.is_some_and(|root| root.point == published.point) {
@@ -113,10 +50,14 @@ impl Core {
         }
         self.checkpoints.harden_all()?;
         phases.harden = lap();
-        let written = self.advance(imager, &mut working, &published, &mut phases);
+        let spill = working.spill.take();
+        let written = self.advance(imager, &mut working, (&published, spill.as_ref()), &mut phases);
         let (counts, before) = match written {
             Ok(written) => written,
-            Err(error) => return Err(error.within("the image wasn't brought forward")),
+            Err(error) => {
+                working.spill = spill;
+                return Err(error.within("the image wasn't brought forward"));
+            }
         };
         let end = published.point.position;
         drop(published); // no reader of the root before
@@ -141,24 +82,20 @@ impl Core {
         &self,
         imager: &Imager,
         working: &mut Working,
-        published: &Published,
+        (published, spill): (&Published, Option<&Spill>),
         phases: &mut BackfillPhases,
     ) -> Result<(Counts, u64)> {
         let clock = imager.clock();
         let begun = clock.elapsed();
         let time = clock.now();
         let (image, pager) = imager.image(working)?;
-        let mut draft = image.space(imager.pins.oldest())?;
-        let number = draft.number();
-        let mut drafting = Drafting {
-            draft: &mut draft,
-            image: &image,
-            txid: published.point.txid,
-            queue: Vec::new(),
-            queued: 0,
-            written: Counts::default(),
-            clock: imager,
+        imager.choose_what_stays(&pager, (working.root, spill), &published.view);
+        let mut draft = match spill {
+            Some(spill) => spill.draft.take_up(),
+            None => image.space(imager.pins.oldest())?,
         };
+        let number = draft.number();
+        let mut drafting = Drafting::new(&mut draft, &image, published.point.txid, clock);
         let mut saved = published.view.save(&pager, &mut drafting)?;
         let metadata = self.metadata(&saved.metadata);
         let catalog = Catalog { arrays: saved.arrays(), metadata }.encode();
@@ -166,13 +103,13 @@ impl Core {
             drafting.leave(root.catalog);
         }
         let catalog = drafting.store(Piece::Node(catalog))?;
-        drafting.write()?;
-        let counts = drafting.written;
+        let counts = drafting.end()?;
         phases.write = counts.took;
         phases.collect = clock.elapsed().saturating_sub(begun).saturating_sub(counts.took);
         let begun = clock.elapsed();
         let new = NewRoot { segment: imager.segment(), point: published.point, time, catalog };
         let root = draft.publish(&new)?;
+        let counts = spill.map_or(counts, |spill| spill.written.and(counts));
         phases.publish = clock.elapsed().saturating_sub(begun);
         let before = working.root.replace(root).map_or(0, |root| root.point.position);
         working.wrote = counts.bytes;
@@ -188,24 +125,46 @@ impl Core {
         [&last.to_le_bytes()[..], of_store].concat()
     }
 
-    /// Waits until no transaction is open, and all that was written is acknowledged.
-    fn wait_for_writer(&self, imager: &Imager) -> Result<()> {
-        let mut writing = lock(&self.writing);
-        self.group.settle()?;
-        self.install_now(imager, &mut writing);
-        Ok(())
+    /// Takes the lock of backfills when no transaction is open, and all that was written is acknowledged.
+    ///
+    /// A transaction that spills waits for that lock while it is open: so whoever waits for a transaction
+    /// doesn't hold it.
+    fn wait_for_writer<'i>(&self, imager: &'i Imager) -> Result<MutexGuard<'i, Working>> {
+        loop {
+            let mut writing = lock(&self.writing);
+            let working = match imager.working.try_lock() {
+                Ok(working) => working,
+                Err(TryLockError::Poisoned(working)) => working.into_inner(),
+                Err(TryLockError::WouldBlock) => {
+                    drop(writing);
+                    drop(lock(&imager.working));
+                    continue;
+                }
+            };
+            self.group.settle()?;
+            self.install_now(imager, &mut writing);
+            return Ok(working);
+        }
     }
 
-    /// Gives what is published, if it lies over the newest root: only the difference to that is written.
-    fn sample(&self, imager: &Imager, mode: BackfillMode) -> Result<Option<Arc<Published>>> {
+    /// Gives what is published, if it lies over the newest root, and over what was spilled since: only the
+    /// difference to that is written.
+    fn sample(&self, imager: &Imager, working: &Working) -> Result<Option<Arc<Published>>> {
         let mut published = self.group.published();
         if published.view.root() != imager.newest() {
-            if mode != BackfillMode::Passive {
-                self.wait_for_writer(imager)?;
-            } else {
-                self.try_to_install(imager);
-            }
+            self.try_to_install(imager);
             published = self.group.published();
+        }
+        if let Some(spill) = &working.spill {
+            let Some(txid) = spill.due() else { return Ok(None) };
+            if published.point.txid < txid {
+                // The flush that it waits for comes now, or is under way.
+                self.group.settle()?;
+                published = self.group.published();
+            }
+            if published.point.txid < txid {
+                return Ok(None);
+            }
         }
         Ok((published.view.root() == imager.newest()).then_some(published))
     }

@@ -6,12 +6,13 @@
 //! 2. `newest` is the number of the root that was published last by this handle, or that it opened from;
 //!    `pending` has what a store needs to go on from it, until the published view does.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::opening::{Begun, Found};
 use super::pins::Pins;
 use super::report::OldestReader;
+use super::spill::Spill;
 use crate::Result;
 use crate::image::{Identity, Image, Root};
 use crate::journal::lock;
@@ -28,9 +29,13 @@ pub(in crate::db) struct Imager {
     clock: Arc<dyn Clock>,
     /// How much of the image may be kept in memory, in bytes.
     budget: u64,
+    /// Whether nobody else writes the image meanwhile, so that something may lie in it ahead.
+    spills: bool,
     pub(super) working: Mutex<Working>,
     pending: Mutex<Option<Arc<Saved>>>,
     newest: AtomicU64,
+    /// Whether what others committed fills the memory and can't be written.
+    pub(super) is_stuck: AtomicBool,
     pub(super) pins: Arc<Pins>,
 }
 
@@ -43,21 +48,25 @@ pub(super) struct Working {
     pub(super) root: Option<Root>,
     /// How many bytes the last backfill wrote.
     pub(super) wrote: u64,
+    /// What was written ahead of the next backfill.
+    pub(super) spill: Option<Spill>,
 }
 
 impl Imager {
-    /// Begins with what opening found.
+    /// Begins with what opening found. `budget` is how much of the image may be kept in memory, in bytes;
+    /// `spills` says that nobody else writes the image meanwhile.
     pub(in crate::db) fn new(
         directory: Arc<dyn Directory>,
         found: &Found,
         clock: Arc<dyn Clock>,
-        budget: u64,
+        (budget, spills): (u64, bool),
     ) -> Self {
         let (working, newest) = match &found.begun {
             None => (Working::default(), 0),
             Some(Begun { image, pager, root, .. }) => {
                 let image = Some((Arc::clone(image), Arc::clone(pager)));
-                (Working { image, root: Some(*root), wrote: root.bytes }, root.number)
+                let (number, wrote, root) = (root.number, root.bytes, Some(*root));
+                (Working { image, root, wrote, spill: None }, number)
             }
         };
         Self {
@@ -66,9 +75,11 @@ impl Imager {
             identity: found.identity,
             clock,
             budget,
+            spills,
             working: Mutex::new(working),
             pending: Mutex::default(),
             newest: AtomicU64::new(newest),
+            is_stuck: AtomicBool::new(false),
             pins: Arc::clone(&found.pins),
         }
     }
@@ -117,6 +128,7 @@ impl Imager {
         let mut pending = lock(&self.pending);
         *pending = Some(Arc::new(saved));
         self.newest.store(number, Ordering::Release);
+        self.is_stuck.store(false, Ordering::Relaxed);
     }
 
     /// Gives the image, or creates it.
@@ -135,6 +147,32 @@ impl Imager {
     pub(in crate::db) fn state(&self) -> (u64, u64) {
         let working = lock(&self.working);
         (working.root.map_or(0, |root| root.point.position), working.wrote)
+    }
+
+    /// Gives how many bytes of changes may be in memory alone before a transaction spills them.
+    #[inline]
+    pub(in crate::db) fn spill_limit(&self) -> usize {
+        if self.spills {
+            usize::try_from(self.budget / 2).unwrap_or(usize::MAX)
+        } else {
+            usize::MAX
+        }
+    }
+
+    /// Gives how many bytes of changes in memory alone are worth a backfill.
+    pub(in crate::db) fn unsaved_due(&self) -> usize {
+        usize::try_from(self.budget / 4).unwrap_or(usize::MAX)
+    }
+
+    /// Decides whether what is loaded from the image stays, once it has a view's changes too.
+    pub(super) fn choose_what_stays(
+        &self,
+        pager: &Pager,
+        (root, spill): (Option<Root>, Option<&Spill>),
+        view: &View,
+    ) {
+        let end = root.map_or(0, |root| root.end).max(spill.map_or(0, |spill| spill.draft.end()));
+        pager.set_keeps(end.saturating_add(view.memory() as u64) <= self.budget);
     }
 
     /// Gives how much of the image may be kept in memory, in bytes.

@@ -2,15 +2,18 @@
 //!
 //! In reading order: a [`report`] says what a backfill did; [`pins`] tell which roots are still read;
 //! [`opening`] finds the image, and whether the journal has its point; the [`imager`] knows what the image
-//! has, lets the store go on from it, and runs a [`backfill`]; the [`background`] thread asks for one when
-//! the tail has grown.
+//! has, lets the store go on from it, and runs a [`backfill`], which hands what changed over to
+//! [`drafting`]; a [`spill`] does the first half of that for a transaction that is larger than memory. The
+//! [`background`] thread asks for a backfill when the tail has grown, or what is in memory alone.
 
 mod backfill;
 mod background;
+mod drafting;
 mod imager;
 mod opening;
 mod pins;
 mod report;
+mod spill;
 
 pub(super) use background::Background;
 pub(super) use imager::Imager;

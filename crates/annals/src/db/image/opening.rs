@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::imager::Imager;
 use super::pins::Pins;
 use crate::db::progress::Watched;
 use crate::db::scan::{self, Replay};
@@ -48,9 +49,11 @@ pub(in crate::db) struct Looking<'a> {
     pub(in crate::db) name: &'a str,
     pub(in crate::db) storage: &'a dyn Storage,
     pub(in crate::db) access: Access,
-    pub(in crate::db) clock: &'a dyn Clock,
+    pub(in crate::db) clock: &'a Arc<dyn Clock>,
     /// How much of the image may be kept in memory, in bytes.
     pub(in crate::db) budget: u64,
+    /// Whether nobody else writes the image meanwhile, so that what is larger than memory may go there.
+    pub(in crate::db) spills: bool,
 }
 
 impl Found {
@@ -104,7 +107,7 @@ impl Looking<'_> {
         storage: &Watched<'_>,
         recovery: Recovery,
         looks_wrong: impl Fn(&Survey) -> bool,
-    ) -> Result<(Survey, Replay)> {
+    ) -> Result<(Survey, Replay, Option<Arc<Imager>>)> {
         let shown = self.directory.display(self.name);
         let visit = |replay: &mut Replay, frame: &Frame<'_>, end| {
             replay.frame(frame, end, &shown).map(drop)
@@ -112,14 +115,19 @@ impl Looking<'_> {
         if matches!(recovery, Recovery::ToHard | Recovery::ToSoft) && found.begun.is_some() {
             self.set_aside(found, "commits that it has may be taken back now".to_owned());
         }
-        let Some(begun) = &found.begun else {
-            return scan::survey(storage, &shown, recovery, looks_wrong, visit);
+        let all = |imager: Option<Arc<Imager>>| {
+            let begin = || over(Store::new(), imager.as_ref());
+            let from = (recovery, None);
+            let found = scan::survey_from(storage, &shown, from, &looks_wrong, begin, visit);
+            found.map(|(survey, replay)| (survey, replay, imager))
         };
+        let Some(begun) = &found.begun else { return all(self.imager(found)) };
+        let imager = self.imager(found);
         let from = (recovery, Some(begun.root.point));
-        let begin = || Replay::resume(Store::resume(begun.view.share()));
+        let begin = || over(Store::resume(begun.view.share()), imager.as_ref());
         let reason = match scan::survey_from(storage, &shown, from, &looks_wrong, begin, visit) {
             Ok((survey, replay)) if survey.verdict() != Verdict::Damaged => {
-                return Ok((survey, replay));
+                return Ok((survey, replay, imager));
             }
             Ok((survey, _)) => survey.damage(&shown).to_string(),
             Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
@@ -127,11 +135,22 @@ impl Looking<'_> {
         };
         // Whether that is the journal's fault or the image's, only all of the journal can tell.
         storage.read_again();
-        let all = scan::survey(storage, &shown, recovery, looks_wrong, visit)?;
+        drop(imager);
+        let (name, pins) = (found.name.clone(), Arc::clone(&found.pins));
+        let identity = found.identity;
+        let without = Found { name, identity, begun: None, pins, notes: Vec::new() };
+        let all = all(self.imager(&without))?;
         if all.0.verdict() != Verdict::Damaged {
             self.set_aside(found, reason);
         }
         Ok(all)
+    }
+
+    /// Gives what knows of the image from now on; none if there can be none.
+    fn imager(&self, found: &Found) -> Option<Arc<Imager>> {
+        let (directory, clock) = (Arc::clone(self.directory), Arc::clone(self.clock));
+        let imager = || Imager::new(directory, found, clock, (self.budget, self.spills));
+        (!self.storage.has_fixed_len()).then(|| Arc::new(imager()))
     }
 
     /// Takes the image out of the way: the journal says something else.
@@ -183,6 +202,15 @@ impl Looking<'_> {
         let mut reader = FrameReader::new(self.storage, from, point.position);
         while reader.next().map_err(io)?.is_some() {}
         Ok(reader.point() == point)
+    }
+}
+
+/// Goes on from a store, over what the image has if it can have anything.
+fn over(store: Store, imager: Option<&Arc<Imager>>) -> Replay {
+    let replay = Replay::resume(store);
+    match imager {
+        Some(imager) => replay.spilling(imager),
+        None => replay,
     }
 }
 

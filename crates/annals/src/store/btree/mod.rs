@@ -172,12 +172,12 @@ impl Tree {
 
     /// Keeps a key: gives the part that goes into a node, and the number of the whole.
     #[inline]
-    fn keep<'k>(&mut self, key: &'k [u8]) -> Result<(&'k [u8], Option<u32>)> {
+    fn keep<'k>(&mut self, key: &'k [u8], epoch: &Epoch) -> Result<(&'k [u8], Option<u32>)> {
         if key.len() <= LIMIT {
             return Ok((key, None));
         }
         let number = self.free_long.take()?;
-        self.long.put(number, key);
+        self.long.put(number, key, epoch);
         Ok((&key[..LIMIT], Some(number)))
     }
 

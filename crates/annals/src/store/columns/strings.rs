@@ -121,7 +121,7 @@ impl Strings {
         let cell = if value.len() <= INLINE {
             cell_of(value)
         } else {
-            large.put(0, value);
+            large.begin_with(0, value);
             cell_to(value, 0, PINNED)
         };
         let cells = if value.is_empty() { Cells::default() } else { Cells::filled(cell, len) };
@@ -298,7 +298,7 @@ impl Strings {
         let few = self.large_numbers.end() <= FEW && self.tail == NO_PAGE;
         if value.len() > LONGEST || few {
             let number = self.large_numbers.take()?;
-            self.large.put(number, value);
+            self.large.put(number, value, epoch);
             return Ok(cell_to(value, number, LARGE));
         }
         let size = HEAD + value.len();

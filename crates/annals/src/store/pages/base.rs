@@ -92,6 +92,11 @@ impl<T: Item> Base<T> {
         Self { root: root.stored.map(link), height: root.height, pager, check }
     }
 
+    /// Makes the same base, of which nothing is loaded.
+    pub(in crate::store) fn unloaded(&self) -> Self {
+        Self::new(self.root(), Arc::clone(&self.pager), self.check)
+    }
+
     /// Tells where the root is.
     pub(in crate::store) fn root(&self) -> BaseRoot {
         BaseRoot { height: self.height, stored: self.root.as_ref().map(|link| link.stored) }

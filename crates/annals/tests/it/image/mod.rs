@@ -1,5 +1,7 @@
 //! The image: opening from it gives what replay gives, whatever was done before and after.
 
+mod larger;
+
 use std::path::Path;
 
 use annals::{BackfillMode, BackfillOutcome, Database, FieldNumber, Options, RowId, TableNumber};

@@ -234,7 +234,13 @@ impl Longs {
     }
 
     /// Puts a value at a number.
-    pub(in crate::store) fn put(&mut self, number: u32, value: &[u8]) {
+    pub(in crate::store) fn put(&mut self, number: u32, value: &[u8], epoch: &Epoch) {
+        epoch.note_made(value.len());
+        self.begin_with(number, value);
+    }
+
+    /// Puts a value at a number, before any transaction.
+    pub(in crate::store) fn begin_with(&mut self, number: u32, value: &[u8]) {
         debug_assert!(!value.is_empty(), "an empty value stands for one that is gone");
         self.values.put(number as usize, Arc::from(value));
     }
