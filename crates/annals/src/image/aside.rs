@@ -31,8 +31,10 @@ impl Draft<'_> {
         PutAside { image: Arc::clone(image), held: self.held.clone(), number: self.number }
     }
 
-    /// Puts a draft aside that was taken up again; gives how the space was before.
+    /// Puts a draft aside that was taken up again; gives how the space was before. The only view that leads
+    /// to what it has written since its last part was seen goes on from what was written now.
     pub(crate) fn keep(mut self) -> Option<Mark> {
+        self.working.iter_mut().for_each(Space::go_on);
         match std::mem::replace(&mut self.otherwise, Otherwise::Keep) {
             Otherwise::Restore(before) => Some(Mark(before)),
             Otherwise::Abandon | Otherwise::Keep => None,
@@ -52,6 +54,12 @@ impl PutAside {
             number: self.number,
             otherwise: before.map_or(Otherwise::Keep, Otherwise::Restore),
         }
+    }
+
+    /// Notes that others may have a view that leads to what was written so far: none of it is used for
+    /// anything else before the draft is over.
+    pub(crate) fn show(&self) {
+        lock(&self.image.working).iter_mut().for_each(Space::show);
     }
 
     /// Gives where the last of the draft's objects ends, or of the newest root's, in bytes.

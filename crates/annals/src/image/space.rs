@@ -27,9 +27,15 @@ pub(crate) struct Space {
     /// What waits, by the number of the root that no longer reaches it.
     waiting: VecDeque<(u64, Vec<Extent>)>,
     known_from: u64,
-    /// Where the search for space goes on.
+    /// Where the search for space begins in the backfill under way, and where it goes on.
+    first: u64,
     cursor: u64,
-    given: Vec<Extent>,
+    /// What the backfill under way was given, and hasn't thrown away itself.
+    given: Units,
+    /// Which part of that no view leads to that anybody can have.
+    unseen: Units,
+    /// What of the latter it has thrown away: free as soon as its own view goes on without it.
+    garbage: Vec<Extent>,
     released: Vec<Extent>,
     /// How many bytes and objects were asked for.
     asked: (u64, u64),
@@ -55,8 +61,11 @@ impl Space {
             used,
             waiting: VecDeque::new(),
             known_from: 0,
+            first: 0,
             cursor: 0,
-            given: Vec::new(),
+            given: Units::default(),
+            unseen: Units::default(),
+            garbage: Vec::new(),
             released: Vec::new(),
             asked: (0, 0),
             is_put_aside: false,
@@ -105,15 +114,16 @@ impl Space {
     /// Begins a backfill: what waited for roots up to `oldest_root`, the oldest one on disk, and up to the
     /// oldest pin, is free now; `file_end` is the file's length in bytes.
     pub(super) fn begin(&mut self, oldest_root: u64, oldest_pin: Option<u64>, file_end: u64) {
-        debug_assert!(self.given.is_empty() && self.released.is_empty());
+        debug_assert!(self.given.used() == 0 && self.released.is_empty());
         let oldest = oldest_pin.map_or(oldest_root, |pin| pin.min(oldest_root));
         while self.waiting.front().is_some_and(|(number, _)| *number <= oldest) {
             for extent in self.waiting.pop_front().into_iter().flat_map(|(_, waited)| waited) {
                 self.used.give_back(extent);
             }
         }
-        self.cursor =
+        self.first =
             if self.is_unknown(oldest_pin) { self.used.end().max(units(file_end)) } else { 0 };
+        self.cursor = self.first;
         self.asked = (0, 0);
     }
 
@@ -130,7 +140,8 @@ impl Space {
         let extent = Extent { start, count };
         self.used.take(extent);
         self.live.take(extent);
-        push(&mut self.given, extent);
+        self.given.take(extent);
+        self.unseen.take(extent);
         self.cursor = start + count;
         self.asked = (self.asked.0 + u64::from(len), self.asked.1 + 1);
         start * UNIT
@@ -141,13 +152,31 @@ impl Space {
         let extent = Extent::of(stored);
         let was_live = self.live.give_back(extent);
         debug_assert!(was_live, "{stored:?} isn't reached, or was released before");
-        if was_live {
+        if was_live && self.unseen.give_back(extent) {
+            self.given.give_back(extent);
+            self.garbage.push(extent);
+        } else if was_live {
             push(&mut self.released, extent);
         }
     }
 
+    /// Notes that the view of the backfill under way goes on from what was written so far: what it has
+    /// thrown away of that is free, and the search for space begins again.
+    pub(super) fn go_on(&mut self) {
+        for extent in std::mem::take(&mut self.garbage) {
+            self.used.give_back(extent);
+        }
+        self.cursor = self.first;
+    }
+
+    /// Notes that others may have a view that leads to what was written so far.
+    pub(super) fn show(&mut self) {
+        self.unseen = Units::default();
+    }
+
     /// Notes that the backfill under way goes on later.
-    pub(super) const fn put_aside(&mut self) {
+    pub(super) fn put_aside(&mut self) {
+        self.go_on();
         self.is_put_aside = true;
     }
 
@@ -163,7 +192,9 @@ impl Space {
 
     /// Ends a backfill that is on disk now as the root of this number.
     pub(super) fn published(&mut self, number: u64) {
-        self.given.clear();
+        self.go_on();
+        self.show();
+        self.given = Units::default();
         self.is_put_aside = false;
         self.waiting.push_back((number, std::mem::take(&mut self.released)));
     }
@@ -171,11 +202,13 @@ impl Space {
     /// Ends a backfill that failed: takes back what it was given.
     pub(super) fn abandon(&mut self) {
         self.is_put_aside = false;
-        // What it was given and then released itself is in both lists, and no longer alive.
+        self.go_on();
+        self.show();
+        // What it was given and then released itself is among both, and no longer alive.
         for extent in std::mem::take(&mut self.released) {
             self.live.take(extent);
         }
-        for extent in std::mem::take(&mut self.given) {
+        for extent in std::mem::take(&mut self.given).runs() {
             self.live.give_back(extent);
             self.used.give_back(extent);
         }

@@ -142,6 +142,7 @@ impl Imager {
             spill.is_open = false;
             spill.before = None;
             spill.committed = Some(txid);
+            spill.draft.show();
         }
     }
 
@@ -180,6 +181,10 @@ impl Imager {
             Ok::<_, Error>((saved, drafting.end()?))
         };
         let mut saved = if let Some(spill) = working.spill.as_mut() {
+            if of.1 && !spill.is_open {
+                // A rollback goes back to what was spilled before.
+                spill.draft.show();
+            }
             let mut draft = spill.draft.take_up();
             let (saved, written) = save(&mut draft)?;
             let before = draft.keep();

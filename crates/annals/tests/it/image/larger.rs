@@ -303,11 +303,16 @@ fn a_full_disk_is_an_error_of_the_transaction_and_of_nothing_else() {
 #[test]
 fn small_transactions_go_on_where_the_image_can_t_be_written() {
     let disk = SimulatedDisk::new(7);
-    let clock = Arc::new(SimulatedClock::new(1));
-    let db = options(LITTLE).open_in(Arc::new(disk.clone()), "journal", clock).unwrap();
+    let open = |memory| {
+        let clock = Arc::new(SimulatedClock::new(1));
+        options(memory).open_in(Arc::new(disk.clone()), "journal", clock).unwrap()
+    };
+    let db = open(MUCH);
     db.write(define).unwrap();
     db.write(|tx| insert(tx, 0..ROWS)).unwrap();
     db.backfill(BackfillMode::Full).unwrap();
+    db.close().unwrap();
+    let db = open(LITTLE);
     let used: usize = ["journal", "journal-image"]
         .iter()
         .filter_map(|name| disk.content(name))
@@ -317,7 +322,12 @@ fn small_transactions_go_on_where_the_image_can_t_be_written() {
     for round in 0..300 {
         let id = RowId(round * 61 % ROWS as u64);
         let new = ValueRef::Int64(-1 - round as i64);
-        db.write(|tx| tx.update(TABLE, id, NUMBER, new)).unwrap();
+        let other = name(round as i64 * 7919);
+        let update = |tx: &mut Transaction<'_>| {
+            tx.update(TABLE, id, NUMBER, new)?;
+            tx.update(TABLE, id, NAME, ValueRef::String(&other))
+        };
+        db.write(update).unwrap();
     }
     let memory = db.read().memory();
     assert!(memory > LITTLE as usize / 2, "all of it is in memory: {memory}");
@@ -330,7 +340,5 @@ fn small_transactions_go_on_where_the_image_can_t_be_written() {
     db.write(|tx| change(tx, 5)).unwrap();
     let expected = digest(&db.read());
     db.close().unwrap();
-    let clock = Arc::new(SimulatedClock::new(2));
-    let db = options(MUCH).open_in(Arc::new(disk), "journal", clock).unwrap();
-    assert_eq!(digest(&db.read()), expected);
+    assert_eq!(digest(&open(MUCH).read()), expected);
 }
