@@ -236,14 +236,15 @@ impl Replay {
         }
         event::decode(frame.payload, frame.payload_at(), schema, &mut |_, event| {
             events += 1;
-            store.apply(event)
+            store.apply(event)?;
+            match imager {
+                Some(imager) => imager.make_room(store, (frame.header.txid, *open)),
+                None => Ok(()),
+            }
         })
         .map_err(|error| explain(error, shown, frame))?;
         if frame.header.is_commit() {
             store.end_blob();
-        }
-        if let Some(imager) = imager {
-            imager.make_room(store, (frame.header.txid, *open))?;
         }
         Ok(events)
     }

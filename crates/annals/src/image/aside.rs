@@ -22,6 +22,14 @@ pub(crate) struct PutAside {
 #[derive(Debug)]
 pub(crate) struct Mark(Box<Space>);
 
+impl Image {
+    /// Makes the file as short as it was before a draft failed: on a full disk others need that space.
+    pub(crate) fn cut(&self, len: u64) {
+        // What can't be cut is free space.
+        let _ = self.storage.set_len(len);
+    }
+}
+
 impl Draft<'_> {
     /// Puts the draft aside, with all that it was given; `image` is its own.
     pub(crate) fn put_aside(mut self, image: &Arc<Image>) -> PutAside {

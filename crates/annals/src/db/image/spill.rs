@@ -170,8 +170,14 @@ impl Imager {
     }
 
     /// Writes what is in memory alone of a store's working view to free space, and lets the view go on from
-    /// that. `txid` is the transaction that is open, if it is, or the last one.
+    /// that; `of` is the transaction that is open, if it is, or the last one.
     fn spill(&self, working: &mut Working, store: &mut Store, of: (u64, bool)) -> Result<()> {
+        let (image, _) = self.image(working)?;
+        let len = image.len()?;
+        self.write_ahead(working, store, of).inspect_err(|_| image.cut(len))
+    }
+
+    fn write_ahead(&self, working: &mut Working, store: &mut Store, of: (u64, bool)) -> Result<()> {
         let (image, pager) = self.image(working)?;
         let spilled = working.spill.as_ref();
         self.choose_what_stays(&pager, (working.root, spilled), store.view());

@@ -333,7 +333,7 @@ fn small_transactions_go_on_where_the_image_can_t_be_written() {
     assert!(memory > LITTLE as usize / 2, "all of it is in memory: {memory}");
     assert!(db.image_error().is_some_and(|error| error.contains("space")), "and that is told");
     // One that is large by itself is an error, and the next is not.
-    let error = db.write(|tx| change(tx, 5)).unwrap_err();
+    let error = db.write(|tx| insert(tx, 1_000_000..1_000_000 + ROWS)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io, "{error}");
     db.write(|tx| tx.update(TABLE, RowId(5), NUMBER, ValueRef::Int64(-1000))).unwrap();
     disk.free_space();
