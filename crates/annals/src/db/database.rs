@@ -80,6 +80,8 @@ impl Database {
         };
         let writing = Writing { writer: setup.writer, store: setup.store };
         let core = Arc::new(Core::new(group, writing, setup.checkpoints, setup.imager));
+        // What goes wrong with the image is no reason not to open: it is tried again.
+        core.publish_spilled();
         let background = background.then(|| Background::new(Arc::clone(&core)));
         Self {
             core,

@@ -145,7 +145,8 @@ impl Options {
     /// were read: half of the machine's memory unless set. As long as the whole image is no larger,
     /// everything that was read stays, and is read as fast as if it had never been on a disk. From a larger
     /// one pages come through a cache of this size. What was written since the last backfill is in memory
-    /// besides, and so is the image's directory, about 1/500 of its size.
+    /// besides, at most half as much again: a backfill is begun at a quarter, and a transaction that fills
+    /// a half writes its pages ahead. So is the image's directory, about 1/500 of its size.
     #[must_use]
     pub const fn memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
@@ -297,7 +298,7 @@ impl Options {
         let checkpoints = Arc::new(checkpoints);
         let mut recovered = settled.recovered;
         recovered.findings.append(&mut found.notes);
-        let database = Database::new(Setup {
+        Ok(Database::new(Setup {
             writer: journal::Writer::new(
                 Arc::clone(&checkpoints),
                 Arc::clone(&clock),
@@ -313,10 +314,7 @@ impl Options {
             level: self.level,
             background: self.background,
             sharing,
-        });
-        // What goes wrong with the image is no reason not to open: it is tried again.
-        database.core().publish_spilled();
-        Ok(database)
+        }))
     }
 
     /// Opens an existing database for reading only: takes no lock and writes nothing. What is being

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use annals::storage::simulated::{SimulatedClock, SimulatedDisk};
+use annals::storage::simulated::{ReadFault, SimulatedClock, SimulatedDisk};
 use annals::{
     BackfillMode, BackfillOutcome, Command, Database, ErrorKind, FieldNumber, IndexNumber, Level,
     Options, RowId, TableNumber, Transaction, Type, ValueRef,
@@ -214,7 +214,7 @@ fn transactions_spill_one_upon_the_other() {
         oracle.write(work).unwrap();
         held.push((db.read(), digest(&oracle.read())));
         if round % 4 == 3 {
-            let mode = [BackfillMode::Passive, BackfillMode::Full][(round as usize / 4) % 2];
+            let mode = if round == 3 { BackfillMode::Passive } else { BackfillMode::Full };
             assert_eq!(db.backfill(mode).unwrap().outcome, BackfillOutcome::Advanced);
             held.drain(..2);
         }
@@ -238,7 +238,7 @@ fn backfills_and_a_transaction_that_spills_don_t_wait_for_each_other() {
     std::thread::scope(|scope| {
         for mode in [BackfillMode::Full, BackfillMode::Passive] {
             let db = &db;
-            scope.spawn(move || (0..8).for_each(|_| drop(db.backfill(mode).unwrap())));
+            scope.spawn(move || (0..8).for_each(|_| _ = db.backfill(mode).unwrap()));
         }
         for round in 0..4 {
             db.write(|tx| insert(tx, round * ROWS..(round + 1) * ROWS)).unwrap();
@@ -330,7 +330,7 @@ fn small_transactions_go_on_where_the_image_can_t_be_written() {
         db.write(update).unwrap();
     }
     let memory = db.read().memory();
-    assert!(memory > LITTLE as usize / 2, "all of it is in memory: {memory}");
+    assert!(memory as u64 > LITTLE / 2, "all of it is in memory: {memory}");
     assert!(db.image_error().is_some_and(|error| error.contains("space")), "and that is told");
     // One that is large by itself is an error, and the next is not.
     let error = db.write(|tx| insert(tx, 1_000_000..1_000_000 + ROWS)).unwrap_err();
@@ -338,6 +338,45 @@ fn small_transactions_go_on_where_the_image_can_t_be_written() {
     db.write(|tx| tx.update(TABLE, RowId(5), NUMBER, ValueRef::Int64(-1000))).unwrap();
     disk.free_space();
     db.write(|tx| change(tx, 5)).unwrap();
+    let expected = digest(&db.read());
+    db.close().unwrap();
+    assert_eq!(digest(&open(MUCH).read()), expected);
+}
+
+/// A page that can't be read is an error of the statement; the transaction is rolled back, and the next one
+/// reads what was there.
+#[test]
+fn a_read_that_fails_is_an_error_and_never_a_wrong_value() {
+    let disk = SimulatedDisk::new(7);
+    let open = |memory| {
+        let clock = Arc::new(SimulatedClock::new(1));
+        options(memory).open_in(Arc::new(disk.clone()), "journal", clock).unwrap()
+    };
+    let db = open(MUCH);
+    db.write(define).unwrap();
+    db.write(|tx| insert(tx, 0..ROWS / 2)).unwrap();
+    db.backfill(BackfillMode::Full).unwrap();
+    db.close().unwrap();
+    let db = open(LITTLE);
+    let expected = digest(&db.read());
+    let (mut failed, mut stopped) = (0, 0);
+    for fault in [ReadFault::Io, ReadFault::BitFlip] {
+        for behind in (0..1200).step_by(60) {
+            disk.fail_read_at(disk.reads() + behind, fault);
+            let mut tx = db.begin().unwrap();
+            if let Err(error) = change(&mut tx, 1) {
+                failed += 1;
+                assert!(matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt), "{error}");
+                // Whoever stopped in the middle of a statement can only be rolled back.
+                stopped += usize::from(tx.comment("on").is_err());
+            }
+            tx.rollback().unwrap();
+            disk.clear_plan();
+            assert_eq!(digest(&db.read()), expected);
+        }
+    }
+    assert!(failed > 10 && stopped > 2, "{failed}, {stopped}");
+    db.write(|tx| change(tx, 1)).unwrap();
     let expected = digest(&db.read());
     db.close().unwrap();
     assert_eq!(digest(&open(MUCH).read()), expected);
