@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let reader = processes::Database::open_read_only(&path)?;
     while writers.iter_mut().any(|writer| writer.try_wait().is_ok_and(|status| status.is_none())) {
         let now = reader.pull()?;
-        assert_eq!(now.counter().visits(), now.visit().len());
+        assert_eq!(now.counter()?.visits(), now.visit().len());
     }
 
     let now = db.pull()?; // what the others committed
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let visits = now.visit().into_iter().flatten().filter(|visit| visit.visitor() == visitor);
         println!("visitor {visitor}: {} visits", visits.count());
     }
-    assert_eq!(now.counter().visits(), now.visit().len());
+    assert_eq!(now.counter()?.visits(), now.visit().len());
     Ok(db.close()?)
 }
 
@@ -50,7 +50,7 @@ fn write(path: &Path, visitor: u32) -> annals::Result<()> {
     let db = processes::Database::open_with(path, &shared())?;
     for number in 0..VISITS {
         db.write(|tx| {
-            let visits = tx.view().counter().visits(); // this transaction sees all commits before it
+            let visits = tx.view().counter()?.visits(); // this transaction sees all commits before it
             tx.counter().set_visits(visits + 1)?;
             tx.visit().insert(visitor, number)
         })?;

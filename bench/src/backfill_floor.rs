@@ -102,7 +102,7 @@ fn places(count: usize, stretch: Option<u64>) -> Vec<u64> {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        state % 2 == 0
+        state.is_multiple_of(2)
     };
     let stretches = (0..).filter(|_| stretch.is_none() || is_free());
     let length = stretch.unwrap_or(1);

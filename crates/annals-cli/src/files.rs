@@ -50,11 +50,13 @@ pub(crate) fn length(path: &Path) -> u64 {
 /// Makes a bar for `total` bytes on standard error; it is hidden if that is no terminal.
 pub(crate) fn progress(total: u64) -> ProgressBar {
     let bar = ProgressBar::new(total);
-    let template = "{msg} {wide_bar} {bytes}/{total_bytes} {eta}";
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
+    bar.set_style(style("{msg} {wide_bar} {bytes}/{total_bytes} {eta}"));
     bar
+}
+
+/// Gives how a bar looks.
+pub(crate) fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 #[expect(

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use annals::{Error, Field, Level, Result, RowId, Schema, Table, Timestamp, Value, ValueRef};
+use annals::{
+    BackfillMode, Error, Field, Level, Result, RowId, Schema, Table, Timestamp, Value, ValueRef,
+};
 use annals_schema::{SchemaFile, Token};
 
 use crate::{files, output};
@@ -124,6 +126,18 @@ pub(crate) fn levels() -> String {
 /// Reads the name of a commit level given as an option.
 pub(crate) fn level_option(name: &str) -> Result<Level, String> {
     Level::named(name).ok_or_else(|| format!("the levels are: {}", levels()))
+}
+
+/// Reads the name of a mode of backfills.
+pub(crate) fn backfill_mode(name: &str) -> Result<BackfillMode> {
+    let unknown = |modes| Error::invalid(format!("unknown mode {name:?}; {modes}"));
+    backfill_mode_option(name).map_err(unknown)
+}
+
+/// Reads the name of a mode of backfills given as an option.
+pub(crate) fn backfill_mode_option(name: &str) -> Result<BackfillMode, String> {
+    let modes = || BackfillMode::ALL.map(BackfillMode::name).join(", ");
+    BackfillMode::named(name).ok_or_else(|| format!("the modes are: {}", modes()))
 }
 
 /// Reads a time.

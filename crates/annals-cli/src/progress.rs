@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use annals::{Options, Phase, Progress};
+use annals::{BackfillProgress, Options, Phase, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use crate::files;
@@ -19,6 +19,17 @@ pub(crate) fn options() -> Options {
         bar.show(progress);
         ControlFlow::Continue(())
     })
+}
+
+/// Gives what shows how far a backfill has come, on standard error if that is a terminal.
+pub(crate) fn of_backfill() -> impl FnMut(BackfillProgress) -> ControlFlow<()> {
+    let bar = Bar::new();
+    bar.bar.set_message("writing pages");
+    bar.bar.set_style(files::style("{msg} {wide_bar} {pos}/{len} {eta}"));
+    move |BackfillProgress { done, total, .. }| {
+        bar.show(Progress { phase: Phase::Reading, done, total });
+        ControlFlow::Continue(())
+    }
 }
 
 /// A bar that comes late, and goes when whatever it shows is done.
@@ -50,7 +61,7 @@ impl Bar {
         }
         self.bar.set_length(progress.total);
         self.bar.set_position(progress.done);
-        if progress.done >= progress.total {
+        if progress.done >= progress.total && progress.total > 0 {
             self.bar.finish_and_clear();
         }
     }

@@ -51,14 +51,17 @@ pub mod storage;
 pub mod store;
 pub mod typed;
 
+pub(crate) use journal::mistakes;
+
 pub use annals_macros::schema;
 pub use annals_schema::{
     Blob, Command, Field, FieldNumber, Index, IndexNumber, OnDelete, RowId, Schema, Table,
     TableNumber, Timestamp, Type, Value, ValueRef,
 };
 pub use db::{
-    BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, BlobReader, Commit, Custom, Customs,
-    Database, Examination, Fate, HeadInspection, Inspection, OldestReader, Options, Pending, Phase,
+    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
+    Commit, Custom, Customs, Database, Examination, Fate, HeadInspection, ImageCheck,
+    ImageComparison, ImageInspection, ImageRoot, Inspection, OldestReader, Options, Pending, Phase,
     Progress, Reader, Run, Salvaged, Sink, Snapshot, Transaction, examine, inspect, inspect_head,
     inspect_head_in, inspect_in, scan, scan_in,
 };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use annals::{Dangling, Error, ErrorKind, Inspection, Result, View};
+use annals::{Dangling, Error, ErrorKind, ImageCheck, Inspection, Result, Snapshot, View};
 use clap::Args;
 
 use crate::commands::info;
@@ -15,17 +15,26 @@ use crate::{Outcome, progress};
 /// it gives. Prints `ok: ..` and ends with status 0, or the first damage, with its position and the
 /// transactions that it concerns, and status 2. A line `note: ..` tells what is no damage, but worth
 /// knowing: what lies behind the last commit, where only zeros should.
+///
+/// If there is an image, the page file beside the journal that opening begins with, all of it is
+/// verified too, and that it is this journal's. With --replay the state that it leads to is compared with
+/// the one that the journal gives: schema, rows with all values, next ids, order of indexes, blobs. Damage of
+/// the image loses nothing: it holds only what the journal does.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  annals check people.annals && echo sound")]
+  annals check people.annals && echo sound
+  annals check people.annals --replay")]
 pub(crate) struct Arguments {
     /// The database
     file: PathBuf,
+    /// Compare what opening from the image gives with what the replay of the journal does
+    #[arg(long)]
+    replay: bool,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    match check(&arguments.file) {
+    match check(&arguments.file, arguments.replay) {
         Ok(summary) => {
             let mut output = Output::new();
             output.line(&summary)?;
@@ -46,7 +55,7 @@ fn is_damage(error: &Error) -> bool {
 }
 
 /// Runs all checks; gives what was looked at.
-fn check(path: &Path) -> Result<String> {
+fn check(path: &Path, replay: bool) -> Result<String> {
     let examination = progress::options().examine(path)?;
     let inspection = &examination.inspection;
     if let Some(damage) = inspection.damage.as_ref().or(examination.problem.as_ref()) {
@@ -68,9 +77,63 @@ fn check(path: &Path) -> Result<String> {
         count(rows, "row"),
         count(snapshot.schema().indexes().len(), "index"),
     );
+    summary.extend(image(path, replay.then_some(snapshot))?);
     summary.extend(dangling(snapshot)?);
     summary.extend(unfinished(inspection));
     Ok(summary)
+}
+
+/// Verifies the image, and compares where it leads to with a state that was replayed, if one is given.
+fn image(path: &Path, replayed: Option<&Snapshot>) -> Result<Option<String>> {
+    let sound = |error: Error| {
+        let kind = error.kind();
+        Error::new(
+            kind,
+            format!("{error}; the journal is sound, and opening it doesn't need the image"),
+        )
+    };
+    let Some(found) = progress::options().check_image(path).map_err(sound)? else {
+        let none = "\nnote: there is no image, so that nothing was compared with the replay";
+        return Ok(replayed.map(|_| none.to_owned()));
+    };
+    let ImageCheck { root, txid, objects, bytes, .. } = found;
+    let wrong = |problem: String| {
+        let (image, file) = (&found.path, path.display());
+        let problem = match problem.starts_with(image.as_str()) {
+            true => problem,
+            false => format!("{image}: {problem}"),
+        };
+        Error::corrupt(format!(
+            "{problem}; nothing is lost, for the journal is sound and has all that the image has: delete \
+             the image, and `annals backfill {file}` makes a new one"
+        ))
+    };
+    if let Some(problem) = &found.problem {
+        return Err(wrong(problem.clone()));
+    }
+    let (objects, bytes) = (count(objects, "object"), count(bytes, "byte"));
+    let mut line =
+        format!("\nimage: root {root} with transactions up to {txid}, {objects}, {bytes}");
+    for slot in (0..2).filter(|slot| found.torn[*slot]) {
+        line.push_str(&format!(
+            "\nnote: a copy of root slot {slot} of the image doesn't verify, as after a backfill that was \
+             interrupted; the next one writes it again"
+        ));
+    }
+    let Some(replayed) = replayed else { return Ok(Some(line)) };
+    let compared = progress::options().compare_image(path, replayed).map_err(|error| {
+        if error.kind() == ErrorKind::Corrupt { wrong(error.to_string()) } else { sound(error) }
+    })?;
+    match compared.map(|compared| compared.difference) {
+        Some(Some(what)) => {
+            Err(wrong(format!("it and the replay of the journal differ in {what}")))
+        }
+        Some(None) => {
+            line.push_str("\nreplay: it gives what the image and the journal behind it do");
+            Ok(Some(line))
+        }
+        None => Ok(Some("\nnote: the image was removed meanwhile".to_owned())),
+    }
 }
 
 /// Says where references that nothing enforces lead to no row.

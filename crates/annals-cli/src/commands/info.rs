@@ -7,7 +7,7 @@ use annals::{ErrorKind, Examination, HeadInspection, Inspection, Result, View};
 use clap::Args;
 
 use crate::Outcome;
-use crate::commands::info_json;
+use crate::commands::{info_image, info_json};
 use crate::output::{Output, count, hex, plain};
 use crate::progress;
 
@@ -76,6 +76,7 @@ fn print(path: &Path, found: &Found, output: &mut Output) -> Result<()> {
         Some(Err(damage)) => output.line(&format!("damage: {}", plain(damage))),
         Some(Ok(examination)) => {
             print_end(&examination.inspection, output)?;
+            info_image::print(examination.inspection.image.as_ref(), output)?;
             print_history(examination, output)?;
             print_state(&examination.snapshot, output)
         }

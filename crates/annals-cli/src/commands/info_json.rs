@@ -7,6 +7,7 @@ use annals::{Committed, Examination, Point, Timestamp, View};
 use serde_json::{Value, json};
 
 use super::info::Found;
+use super::info_image;
 use crate::output::hex;
 
 /// Gives all that was found as one object. A chain is a string of 16 hexadecimal digits, since not all
@@ -86,6 +87,7 @@ fn rest(examination: &Examination) -> Value {
         "end": point(inspection.end),
         "hard": inspection.hard,
         "verified_to": inspection.verified_to,
+        "image": inspection.image.as_ref().map(info_image::object),
         "closed": inspection.closed,
         "process": inspection.holder,
         "process_lives": inspection.holder_lives,

@@ -1,5 +1,6 @@
 //! The commands of the program, one file each.
 
+pub(crate) mod backfill;
 pub(crate) mod check;
 pub(crate) mod compile;
 pub(crate) mod completions;
@@ -9,6 +10,7 @@ pub(crate) mod import;
 pub(crate) mod import_changes;
 pub(crate) mod import_csv;
 pub(crate) mod info;
+mod info_image;
 mod info_json;
 pub(crate) mod log;
 pub(crate) mod man;

@@ -88,6 +88,8 @@ pub(crate) enum Run {
     Rollback,
     /// The session brings in what others committed.
     Pull,
+    /// The session brings the image forward.
+    Backfill,
     /// The session ends.
     Quit,
 }

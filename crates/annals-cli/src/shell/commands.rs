@@ -4,7 +4,7 @@ use super::catalog::{Command, Kind, Run};
 use super::{blobs, display, help, rows, schema, vectors};
 
 /// All commands, in the order of the help.
-pub(crate) static COMMANDS: [Command; 42] = [
+pub(crate) static COMMANDS: [Command; 43] = [
     Command {
         name: "create_table",
         form: "NAME",
@@ -265,6 +265,16 @@ pub(crate) static COMMANDS: [Command; 42] = [
                while a transaction is open: that brings it in when it begins.",
         kind: Kind::Transaction,
         run: Run::Pull,
+    },
+    Command {
+        name: "backfill",
+        form: "[passive|full]",
+        help: "brings the image forward, for faster opening",
+        more: "The image is the file beside the journal that opening begins with. It gets what is committed, not \
+               what is pending; nothing is lost without it. `full` waits for a transaction of another \
+               thread, `passive` for nobody.",
+        kind: Kind::Transaction,
+        run: Run::Backfill,
     },
     Command {
         name: "table",

@@ -94,6 +94,14 @@ mod tests {
     }
 
     #[test]
+    fn backfill_names_the_modes_that_there_are() {
+        let form = read(catalog::find("backfill").unwrap().form);
+        let [Slot::Word(modes)] = form.optional[0][..] else { panic!("{form:?}") };
+        let names = annals::BackfillMode::ALL.map(annals::BackfillMode::name);
+        assert_eq!(modes.split('|').collect::<Vec<_>>(), names);
+    }
+
+    #[test]
     fn commit_names_the_levels_that_there_are() {
         let form = read(catalog::find("commit").unwrap().form);
         let [Slot::Word(levels)] = form.optional[0][..] else { panic!("{form:?}") };

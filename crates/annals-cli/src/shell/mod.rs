@@ -1,8 +1,8 @@
 //! The shell: a table of its commands, what runs them, and what shows and reads lines.
 //!
 //! [`catalog`] is the table: dispatch, help, error messages and completion are made from it.
-//! [`session`] runs lines; [`schema`], [`rows`], [`vectors`], [`blobs`], [`display`] and [`help`] are
-//! what commands do.
+//! [`session`] runs lines; [`schema`], [`rows`], [`vectors`], [`blobs`], [`image`],
+//! [`display`] and [`help`] are what commands do.
 //! [`script`] and [`interactive`] are the two that read lines.
 
 mod blobs;
@@ -14,6 +14,7 @@ mod editor;
 mod form;
 mod help;
 mod history;
+mod image;
 pub(crate) mod interactive;
 mod rows;
 mod schema;

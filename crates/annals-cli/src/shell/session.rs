@@ -15,6 +15,7 @@ use annals::{
 use annals_schema::Token;
 
 use super::catalog::{self, Run};
+use super::image;
 use super::screen::Screen;
 use super::words::Words;
 use crate::language;
@@ -127,6 +128,10 @@ impl<'db> Session<'db> {
             Run::Pull => {
                 let [] = words.exactly()?;
                 self.pull(screen).map(|()| Answer::Done)
+            }
+            Run::Backfill => {
+                let database = self.base.database()?;
+                image::backfill(database, &words, self.is_open(), screen).map(|()| Answer::Done)
             }
             Run::Quit => {
                 let [] = words.exactly()?;

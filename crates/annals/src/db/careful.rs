@@ -99,8 +99,8 @@ impl Options {
     /// # Errors
     /// As [`Self::examine`].
     pub fn examine_in(&self, directory: &dyn Directory, name: &str) -> Result<Examination> {
-        let (storage, shown) = open_to_read(directory, name)?;
-        inspect::examine_storage(storage, &shown, self)
+        let (storage, _) = open_to_read(directory, name)?;
+        inspect::examine_storage(storage, (directory, name), self)
     }
 }
 

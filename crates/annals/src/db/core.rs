@@ -107,11 +107,18 @@ impl Core {
     /// Brings the image forward if replaying the tail would make the next opening noticeably longer.
     pub(super) fn backfill_at_close(&self) -> Result<()> {
         let Some((position, _)) = self.image_state() else { return Ok(()) };
+        match self.is_backfill_worth_it_at_close(position) {
+            true => self.backfill(BackfillMode::Passive)?,
+            false => return Ok(()),
+        };
+        self.imager()?.shrink()
+    }
+
+    /// Tells whether an image that stands at this position, 0 if there is none, would make the next opening
+    /// noticeably longer.
+    pub(super) fn is_backfill_worth_it_at_close(&self, position: u64) -> bool {
         let end = self.checkpoints.acknowledged().position;
         let worth = if position == 0 { FIRST_AT_CLOSE } else { TAIL_AT_CLOSE };
-        if end.saturating_sub(position) < worth {
-            return Ok(());
-        }
-        self.backfill(BackfillMode::Passive).map(drop)
+        end.saturating_sub(position) >= worth
     }
 }

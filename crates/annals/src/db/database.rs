@@ -1,12 +1,13 @@
 //! The handle of an open database.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::core::{Core, Writing};
 use super::group::Group;
-use super::image::{BackfillMode, Backfilled, Background, Imager};
+use super::image::{BackfillMode, BackfillProgress, Backfilled, Background, Imager};
 use super::keeper::Keeper;
 use super::options::Options;
 use super::shared::Sharing;
@@ -207,20 +208,40 @@ impl Database {
     /// opening has less to replay. It happens by itself when the journal has grown; this does it now.
     ///
     /// Readers and writers go on meanwhile; with [`BackfillMode::Full`] it waits for the open transaction.
+    /// In shared mode it doesn't happen by itself, but when the last handle is closed. It takes a turn, and
+    /// if another process has brought the image forward meanwhile, begins anew from there first, which costs
+    /// a replay of what followed.
     /// Cost: makes the journal hard (a flush), writes each page that changed since the last one, and
     /// flushes the image once.
     ///
     /// # Errors
     /// `Unsupported` on a raw device, which has no image; `Invalid` in a thread that has a transaction
-    /// open, if the mode would wait for it; `Poisoned` after a failed flush, or in a forked child; `Io`,
-    /// and `Busy` if another process has advanced the image. Commits and readers are not concerned, and
-    /// nothing is lost.
+    /// open, if the mode would wait for it; `Poisoned` after a failed flush, or in a forked child; `Io`;
+    /// in shared mode, unless it is passive, `Busy` if another process is at it for too long. Commits and
+    /// readers are not concerned, and nothing is lost.
     pub fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
+        self.backfill_watched(mode, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// Does what [`backfill`](Self::backfill) does, and tells how far it has come: at its beginning, and
+    /// after each write of a few dozen MiB. An answer of `Break` ends it; the image is as it was, and
+    /// nothing is lost.
+    ///
+    /// # Errors
+    /// As [`backfill`](Self::backfill); `Cancelled` after `Break`.
+    pub fn backfill_watched(
+        &self,
+        mode: BackfillMode,
+        watch: &mut dyn FnMut(BackfillProgress) -> ControlFlow<()>,
+    ) -> Result<Backfilled> {
         self.check_origin()?;
         if mode != BackfillMode::Passive {
             self.refuse_nesting()?;
         }
-        self.core.backfill(mode)
+        match &self.sharing {
+            Some(sharing) => self.backfill_among_others(sharing, mode, watch),
+            None => self.core.backfill_watched(mode, watch),
+        }
     }
 
     /// Tells what went wrong with the image in the background since the last backfill; nothing is lost by

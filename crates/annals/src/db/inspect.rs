@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use annals_schema::Timestamp;
 
+use super::image::{self, ImageInspection};
 use super::options::{Options, locate};
 use super::progress::Watched;
 use super::scan::{self, Replay, is_damaged, open_to_read};
@@ -71,6 +72,8 @@ pub struct Inspection {
     pub tail_frames: u64,
     /// Whether it was closed properly.
     pub closed: bool,
+    /// The image beside it; none if there is none, or if nobody looked.
+    pub image: Option<ImageInspection>,
     /// The damage, if there is any: something was durable and doesn't verify any more.
     pub damage: Option<String>,
 }
@@ -87,6 +90,11 @@ impl Inspection {
     #[must_use]
     pub fn has_damaged_copy(&self) -> bool {
         self.damaged_headers > 0 || (self.closed && self.slots.iter().any(Option::is_none))
+    }
+
+    /// Looks at the image, too.
+    fn with_image(self, directory: &dyn Directory, name: &str, survey: &Survey) -> Self {
+        Self { image: image::inspect(directory, name, survey, &storage::SystemClock), ..self }
     }
 
     /// Tells whether a commit may lie in what would be cut off, so that it is saved.
@@ -158,7 +166,7 @@ pub fn inspect_in(directory: &dyn Directory, name: &str) -> Result<Inspection> {
     // Damage that another process's writing pretends is gone at the next look.
     let (survey, ()) =
         scan::survey(&watched, &shown, Recovery::Checked, is_damaged, |(), _, _| Ok(()))?;
-    Ok(inspection(&survey, &shown))
+    Ok(inspection(&survey, &shown).with_image(directory, name, &survey))
 }
 
 /// Looks at a journal file and builds the state that it holds. Takes no lock and writes nothing; damage
@@ -176,9 +184,10 @@ pub fn examine(path: impl AsRef<Path>) -> Result<Examination> {
 /// Examines a file that is open for reading.
 pub(super) fn examine_storage(
     storage: Arc<dyn Storage>,
-    shown: &str,
+    (directory, name): (&dyn Directory, &str),
     options: &Options,
 ) -> Result<Examination> {
+    let shown = &*directory.display(name);
     let watched = Watched::new(&*storage, options.watch.as_ref());
     let (survey, mut state) = scan::survey(
         &watched,
@@ -197,7 +206,7 @@ pub(super) fn examine_storage(
     let file = Arc::new(JournalFile { storage: Arc::clone(&storage), name: shown.to_owned() });
     let published = Published { view, point: survey.end, file };
     Ok(Examination {
-        inspection: inspection(&survey, shown),
+        inspection: inspection(&survey, shown).with_image(directory, name, &survey),
         snapshot: Snapshot::new(Arc::new(published)),
         events: state.events,
         first: state.first.filter(|first| first.position <= survey.end.position),
@@ -271,6 +280,7 @@ pub(super) fn inspection(survey: &Survey, shown: &str) -> Inspection {
         tail: survey.tail.map(|tail| tail.first),
         tail_frames: survey.tail.map_or(0, |tail| tail.frames),
         closed: survey.is_closed(),
+        image: None,
         damage: is_damaged(survey).then(|| Error::to_string(&survey.damage(shown))),
     }
 }

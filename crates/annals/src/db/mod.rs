@@ -33,7 +33,10 @@ mod vectors;
 
 pub use blobs::BlobReader;
 pub use database::Database;
-pub use image::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, OldestReader};
+pub use image::{
+    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, ImageCheck,
+    ImageComparison, ImageInspection, ImageRoot, OldestReader,
+};
 pub use inspect::{
     Examination, HeadInspection, Inspection, examine, inspect, inspect_head, inspect_head_in,
     inspect_in,

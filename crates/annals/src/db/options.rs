@@ -17,7 +17,7 @@ use super::scan;
 use super::shared::Sharing;
 use super::turns::Turns;
 use super::upgrade::{self, Customs};
-use crate::journal::{self, Checkpoints, Level, Recovery, Verdict};
+use crate::journal::{self, Checkpoints, Level, Recovery, Survey, Verdict};
 use crate::storage::{self, Access, Clock, Directory, FileDirectory, SystemClock};
 use crate::{Error, Result};
 
@@ -247,8 +247,9 @@ impl Options {
             directory: &directory,
             name,
             storage: &*storage,
-            access: Access::Write,
-            clock: &clock,
+            // What others may be writing is left to whoever has the right to.
+            access: if self.shared { Access::Read } else { Access::Write },
+            clock: Arc::clone(&clock),
             budget,
             // Between the turns of one process others advance the image.
             spills: !self.shared,
@@ -257,20 +258,13 @@ impl Options {
         let (survey, replay, imager) =
             looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
         let joins = others && survey.is_told() && survey.verdict() == Verdict::Whole;
+        let careful = Careful { directory: &*directory, name, survey: &survey, recovery, others };
         let settled = match joins {
             true => journal::join(&survey),
-            false => {
-                let careful =
-                    Careful { directory: &*directory, name, survey: &survey, recovery, others };
-                careful.settle(self, &*storage, is_new)?
-            }
+            false => careful.settle(self, &*storage, is_new)?,
         };
-        let is_empty = survey.end == survey.head.start();
-        if !is_new && !others && is_empty && !survey.has_fixed_len {
-            // Whoever created it may have died before its name was durable.
-            journal::keep_name(&*directory, name).map_err(|error| {
-                Error::io(format!("{shown}: was empty, and its name can't be made durable"), error)
-            })?;
+        if !is_new && !others {
+            keep_name_of_empty(&survey, &*directory, name)?;
         }
         let (store, view) = replay.finish();
         let mut checkpoints = Checkpoints::new(
@@ -317,8 +311,10 @@ impl Options {
         }))
     }
 
-    /// Opens an existing database for reading only: takes no lock and writes nothing. What is being
-    /// written meanwhile is not seen.
+    /// Opens an existing database for reading only: writes nothing, and takes no lock but one on the root of
+    /// the image that it reads. What is being written meanwhile is not seen.
+    ///
+    /// Cost: as [`Self::open`].
     ///
     /// # Errors
     /// As [`Self::open`], except that nothing is busy and nothing needs recovery.
@@ -355,6 +351,17 @@ impl Options {
             self.sector
         )))
     }
+}
+
+/// Makes the name of a journal durable that nothing was written to: whoever created it may have died before.
+fn keep_name_of_empty(survey: &Survey, directory: &dyn Directory, name: &str) -> Result<()> {
+    if survey.end != survey.head.start() || survey.has_fixed_len {
+        return Ok(());
+    }
+    journal::keep_name(directory, name).map_err(|error| {
+        let shown = directory.display(name);
+        Error::io(format!("{shown}: was empty, and its name can't be made durable"), error)
+    })
 }
 
 /// Splits a path into a directory and a name in it.

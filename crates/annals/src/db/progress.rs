@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -136,7 +136,19 @@ impl Storage for Watched<'_> {
         self.storage.unlock(lock)
     }
 
+    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
+        self.storage.oldest_pin(roots)
+    }
+
+    fn holder(&self, lock: Lock) -> Option<u32> {
+        self.storage.holder(lock)
+    }
+
     fn is_linked(&self) -> io::Result<bool> {
         self.storage.is_linked()
+    }
+
+    fn renamed(&self, name: &str) {
+        self.storage.renamed(name);
     }
 }

@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 
+use super::image::{Reading, Replayed, hard_position};
 use super::options::Options;
 use super::progress::Watched;
-use super::scan::{Replay, open_to_read, survey_moving};
+use super::scan::open_to_read;
 use super::shared::replay_between;
 use super::snapshot::{JournalFile, Published, Snapshot};
 use crate::journal::{Point, Survey, lock};
@@ -20,10 +21,21 @@ use crate::{Error, ErrorKind, Result};
 pub struct Reader {
     published: ArcSwap<Published>,
     file: Arc<JournalFile>,
-    /// The store, for what follows, and the commit that it stands at.
-    following: Mutex<(Store, Point)>,
+    following: Mutex<Following>,
+    reading: Reading,
+    findings: Vec<String>,
     /// Whether only hard commits are shown.
     hard_only: bool,
+}
+
+/// What is brought in next goes on from this.
+#[derive(Debug)]
+struct Following {
+    store: Store,
+    /// The commit that the store stands at.
+    point: Point,
+    /// The position of the root of the image that the store lies over; 0: there is none.
+    began: u64,
 }
 
 impl Reader {
@@ -45,25 +57,19 @@ impl Reader {
         let hard_only = options.hard_only;
         let (storage, shown) = open_to_read(directory, name)?;
         let watched = Watched::new(&*storage, options.watch.as_ref());
-        let (point, is_doubtful, (store, view)) = if hard_only {
-            let (survey, ()) = survey_moving(&watched, &shown, |(), _, _| Ok(()))?;
-            let (start, to) = (survey.head.start(), hard_position(&survey));
-            let (store, replayed) = replay_between(&*storage, Store::new(), (start, to), &shown);
-            let (view, point) = replayed?;
-            (point, !survey.doubtful.is_empty(), (store, view))
-        } else {
-            let (survey, replay) =
-                survey_moving(&watched, &shown, |replay: &mut Replay, frame, end| {
-                    replay.frame(frame, end, &shown).map(drop)
-                })?;
-            (survey.end, !survey.doubtful.is_empty(), replay.finish())
-        };
+        let (reading, beginning) =
+            Reading::open((directory.again(), name), &watched, (options.budget(), hard_only))
+                .map_err(|error| watched.explain(error, &shown))?;
+        let is_doubtful = !beginning.survey.doubtful.is_empty();
+        let Replayed { store, view, point, began } = beginning.replayed;
         let file = Arc::new(JournalFile { storage, name: shown });
         let published = Published { view, point, file: Arc::clone(&file) };
         let reader = Self {
             published: ArcSwap::from_pointee(published),
             file,
-            following: Mutex::new((store, point)),
+            following: Mutex::new(Following { store, point, began }),
+            reading,
+            findings: beginning.findings,
             hard_only,
         };
         if is_doubtful {
@@ -79,10 +85,19 @@ impl Reader {
         Snapshot::new(self.published.load_full())
     }
 
+    /// Tells what was found when it was opened: a sentence for each thing worth telling a person, such as why
+    /// the image couldn't be used.
+    #[must_use]
+    pub fn findings(&self) -> &[String] {
+        &self.findings
+    }
+
     /// Brings in what was committed since, and gives the state after it. Takes no lock of the file: what
     /// is being written at the moment is seen next time.
     ///
-    /// Cost: reads what was added to the journal, and replays it.
+    /// Cost: reads what was added to the journal, and replays it. Once the image has come forward by 1 MiB
+    /// of the journal, and by more than there is behind it, the reader begins anew from there: it keeps no
+    /// more than it must of what the image would otherwise use again.
     ///
     /// # Errors
     /// `NotFound` if the file was removed or replaced; `Corrupt`; `Unsupported`; `Io`. What was shown
@@ -103,24 +118,28 @@ impl Reader {
     fn bring_in(&self) -> Result<()> {
         let mut following = lock(&self.following);
         let JournalFile { storage, name } = &*self.file;
-        let from = following.1;
+        let from = following.point;
         let survey = Survey::since_moving(&**storage, name, from)?;
         let to = if self.hard_only { hard_position(&survey) } else { survey.end.position };
-        if to > from.position {
-            let store = std::mem::take(&mut following.0);
-            let (store, replayed) = replay_between(&**storage, store, (from, to), name);
-            following.0 = store;
-            let (view, point) = replayed?;
-            following.1 = point;
-            let published = Published { view, point, file: Arc::clone(&self.file) };
-            self.published.store(Arc::new(published));
-        }
+        let to = to.max(from.position);
+        let anew = self.reading.begin_anew(&**storage, following.began, (to, survey.end));
+        let (view, point) = match anew {
+            Some(Replayed { store, view, point, began }) => {
+                *following = Following { store, point, began };
+                (view, point)
+            }
+            None if to == from.position => return Ok(()),
+            None => {
+                let store = std::mem::take(&mut following.store);
+                let (store, replayed) = replay_between(&**storage, store, (from, to), name);
+                following.store = store;
+                let (view, point) = replayed?;
+                following.point = point;
+                (view, point)
+            }
+        };
+        let published = Published { view, point, file: Arc::clone(&self.file) };
+        self.published.store(Arc::new(published));
         Ok(())
     }
-}
-
-/// Gives how far the journal is known to be on permanent storage, by what its writers tell too.
-fn hard_position(survey: &Survey) -> u64 {
-    let told = survey.head.live.filter(|live| !live.suspect).map_or(0, |live| live.hard);
-    survey.hard.max(told).min(survey.end.position)
 }

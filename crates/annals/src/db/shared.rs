@@ -76,6 +76,7 @@ impl Database {
             let ahead = Survey::since_moving(self.storage(), name, from)?;
             self.bring_in(&mut writing, sharing, ahead.end, ahead.last_clock_time)?;
             self.checkpoints().adopt(ahead.end, &ahead.head, ahead.len);
+            self.follow_the_image(sharing, &mut writing);
         }
         Ok(self.read())
     }
@@ -127,6 +128,10 @@ impl Database {
         self.take_turn(&mut writing)?;
         let closed = match self.is_alone() {
             Ok(is_alone) if is_alone || is_made(Mistake::ClosedAmongOthers) => {
+                if is_alone {
+                    // What goes wrong with it is no reason not to close: the next opening replays more.
+                    let _ = self.backfill_as_the_last(sharing, writing);
+                }
                 self.checkpoints().close()
             }
             // Whoever has it open may write it, so it can't be left closed.
@@ -166,6 +171,18 @@ impl Database {
         sharing.check_schema()?;
         sharing.turns.take()?;
         self.catch_up(writing, sharing).inspect_err(|_| sharing.turns.end())
+    }
+
+    /// As [`Self::take_turn`] in shared mode, but waits for nobody: tells whether it has the turn.
+    pub(super) fn try_to_take_turn(&self, writing: &mut Writing) -> Result<bool> {
+        let Some(sharing) = self.sharing() else { return Ok(true) };
+        self.checkpoints().check_usable()?;
+        sharing.check_schema()?;
+        if !sharing.turns.try_take()? {
+            return Ok(false);
+        }
+        self.catch_up(writing, sharing).inspect_err(|_| sharing.turns.end())?;
+        Ok(true)
     }
 
     /// Lets the next process write, having told it how far the journal is. Nothing in exclusive mode.
@@ -225,6 +242,7 @@ impl Database {
         self.checkpoints().tell()?;
         if settled.recovered.cut.is_some() {
             lock(self.later_recoveries()).push(settled.recovered);
+            self.see_to_the_image(sharing, found.end);
         }
         Ok(())
     }
@@ -292,7 +310,7 @@ impl Database {
 
 /// Replays the frames from one commit to the end of another; gives that. If it fails, the store is as
 /// it was.
-pub(super) fn replay_between(
+pub(in crate::db) fn replay_between(
     storage: &dyn Storage,
     store: Store,
     (from, to): (Point, u64),

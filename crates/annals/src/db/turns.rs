@@ -23,6 +23,17 @@ pub(super) struct Turns {
     timeout: Duration,
 }
 
+/// The right to bring the image forward, which nobody else has meanwhile.
+#[derive(Debug)]
+pub(super) struct Claim(Arc<dyn Storage>);
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // It could only fail if the file weren't open; and then the lock is gone too.
+        let _ = self.0.unlock(Lock::Backfill);
+    }
+}
+
 impl Turns {
     pub(super) fn new(
         storage: &Arc<dyn Storage>,
@@ -43,6 +54,45 @@ impl Turns {
         let let_go = self.storage.unlock(Lock::Turn).map_err(|error| self.cannot_lock(error));
         taken?;
         let_go.inspect_err(|_| self.end())
+    }
+
+    /// Takes the right to write frames if nobody has it or waits for it.
+    pub(super) fn try_take(&self) -> Result<bool> {
+        if !self.try_lock(Lock::Turn)? {
+            return Ok(false);
+        }
+        let taken = self.try_lock(Lock::Tail);
+        let let_go = self.storage.unlock(Lock::Turn).map_err(|error| self.cannot_lock(error));
+        let taken = taken?;
+        let_go.inspect_err(|_| self.end())?;
+        Ok(taken)
+    }
+
+    /// Takes the right to bring the image forward: at once, or none; or waits for it until the deadline.
+    pub(super) fn claim_image(&self, waits: bool) -> Result<Option<Claim>> {
+        let claim = || Some(Claim(Arc::clone(&self.storage)));
+        if self.try_lock(Lock::Backfill)? {
+            return Ok(claim());
+        }
+        if !waits {
+            return Ok(None);
+        }
+        match self.wait_for(Lock::Backfill, self.clock.elapsed()) {
+            Err(error) if error.kind() == ErrorKind::Busy => {
+                let holder = self.storage.holder(Lock::Backfill);
+                let who = holder
+                    .map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+                let Self { name, timeout, .. } = self;
+                Err(Error::new(
+                    ErrorKind::Busy,
+                    format!(
+                        "{name}: {who} was bringing the image forward for all of {timeout:?}: try again, or \
+                         allow more time with `lock_timeout`"
+                    ),
+                ))
+            }
+            waited => waited.map(|()| claim()),
+        }
     }
 
     /// Lets the next one write.

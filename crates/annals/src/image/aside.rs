@@ -67,7 +67,9 @@ impl PutAside {
     /// Notes that others may have a view that leads to what was written so far: none of it is used for
     /// anything else before the draft is over.
     pub(crate) fn show(&self) {
-        lock(&self.image.working).iter_mut().for_each(Space::show);
+        let below = self.held.newest.map_or(0, |newest| newest.root.number);
+        let mut working = lock(&self.image.working);
+        working.iter_mut().for_each(|space| space.show(self.number, below));
     }
 
     /// Gives where the last of the draft's objects ends, or of the newest root's, in bytes.

@@ -6,7 +6,9 @@ use super::format::UNIT;
 use crate::storage::{Storage, join};
 
 /// Zeros for what is behind an object up to a whole unit.
-static ZEROS: [u8; UNIT as usize] = [0; UNIT as usize];
+static ZEROS: [u8; 4096] = [0; 4096];
+
+const _: () = assert!(ZEROS.len() as u64 == UNIT);
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

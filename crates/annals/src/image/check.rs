@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::file::Image;
 use super::format::{Identity, OBJECTS_AT, Root, UNIT};
 use super::open::read_header;
-use super::roots::{Chosen, Slot};
+use super::roots::{Chosen, Roots, Slot};
 use super::units::{Extent, Units};
 use super::walk::{Step, walk};
 use crate::storage::{Access, Directory};
@@ -65,6 +65,13 @@ pub(crate) fn check(directory: &Arc<dyn Directory>, name: &str) -> Result<Report
         Err(error) if error.kind() == ErrorKind::Io => Err(error),
         Err(error) => Ok(Report { problem: Some(error.to_string()), ..report }),
     }
+}
+
+/// Tells what the two root slots of an image tell now, if it can be read.
+pub(crate) fn slots(directory: &dyn Directory, name: &str) -> Option<[Slot; 2]> {
+    let storage = directory.open(name, Access::Read).ok()?;
+    let header = read_header(&*storage, name).ok()?;
+    Roots::read(&*storage, header.hash()).ok().map(|roots| roots.slots)
 }
 
 fn look(image: &Image, report: &mut Report) -> Result<()> {

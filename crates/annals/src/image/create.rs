@@ -103,7 +103,10 @@ impl Image {
 }
 
 fn taken(shown: &str) -> Error {
-    let message = format!("{shown}: there is an image already: open it, or set it aside");
+    let message = format!(
+        "{shown}: there is an image already that this program doesn't use: delete it, by which nothing is \
+         lost, or open the database again"
+    );
     Error::new(ErrorKind::InUse, message)
 }
 

@@ -16,6 +16,7 @@ use super::roots::Chosen;
 use super::space::Space;
 use super::stored::{Source, Stored};
 use crate::journal::lock;
+use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Access, Directory, Storage};
 use crate::{Error, ErrorKind, Result};
 
@@ -68,16 +69,12 @@ impl Image {
         }
     }
 
-    /// Gives the root that is in use; none before the first backfill of a new image.
-    pub(crate) fn root(&self) -> Option<Root> {
-        lock(&self.held).newest.map(|newest| newest.root)
-    }
-
-    /// Gives the number of the oldest root on disk that can be fallen back to.
-    pub(crate) fn oldest_root(&self) -> Option<u64> {
+    /// Gives a time, in microseconds since 1970, by which a root had been replaced, if one is known.
+    pub(crate) fn replaced_before(&self, number: u64) -> Option<i64> {
         let held = lock(&self.held);
-        let newest = held.newest.map(|newest| newest.root.number);
-        held.other.map(|other| other.number).into_iter().chain(newest).min()
+        let newest = held.newest.map(|newest| newest.root);
+        let later = held.other.into_iter().chain(newest).filter(|root| root.number > number);
+        later.map(|root| root.time).min()
     }
 
     /// Gives the image's path, for messages.
@@ -156,7 +153,9 @@ impl Image {
 
     /// Stops the image for this handle.
     pub(super) fn stop(&self, error: Error) -> Error {
-        let _ = self.stopped.set(error.to_string());
+        if !is_made(Mistake::FailedImageFlushForgotten) {
+            let _ = self.stopped.set(error.to_string());
+        }
         error
     }
 

@@ -76,10 +76,10 @@ pub(super) fn advance(
     image: &Image,
     (before, old): (&Catalog, Option<&Stored>),
     changes: &BTreeMap<usize, Changes>,
-    new: (Point, &[u8], Option<u64>),
+    new: (Point, &[u8], &[u64]),
 ) -> Result<(Root, Catalog)> {
-    let (point, metadata, oldest_pin) = new;
-    let mut draft = image.space(oldest_pin)?;
+    let (point, metadata, pinned) = new;
+    let mut draft = image.space(pinned.iter().copied())?;
     let mut backfill = Backfill { draft: &mut draft, txid: point.txid, writes: Vec::new() };
     let mut catalog = Catalog { metadata: metadata.to_vec(), ..before.clone() };
     for (array, changes) in changes {

@@ -10,7 +10,6 @@
 //! a root, also of those that were put `aside` before; `check` looks at all of it. (`document`, `vectors`,
 //! `tests`, `miniature` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
-#![allow(dead_code, unused_imports, reason = "the store and the backfill are what uses this room")]
 
 mod aside;
 mod batch;
@@ -41,13 +40,16 @@ mod vectors;
 mod walk;
 
 pub(crate) use aside::{Mark, PutAside};
+pub(crate) use batch::Written;
 pub(crate) use catalog::{Array, Catalog, Kind};
-pub(crate) use check::{Report, check};
+pub(crate) use check::{Report, check, slots};
 pub(crate) use create::{SetAside, image_name, set_aside};
 pub(crate) use file::Image;
-pub(crate) use format::{FANOUT, Identity, MAX_HEIGHT, Root, UNIT};
-pub(crate) use node::{Entries, decode as decode_node, encode as encode_node};
+pub(crate) use format::{Identity, MAX_HEIGHT, Root};
+pub(crate) use node::{decode as decode_node, encode as encode_node};
 pub(crate) use open::{Opened, Usable};
 pub(crate) use pin::RootPin;
 pub(crate) use publish::{Draft, NewRoot};
+pub(crate) use roots::Slot;
 pub(crate) use stored::{Source, Stored};
+pub(crate) use walk::read_catalog;

@@ -13,14 +13,18 @@
 //! The second copy is flushed by whoever flushes next. Until then an image whose last backfill wrote much
 //! opens with the root before, from whose slot and space nothing is taken before the next backfill.
 
+use std::io;
 use std::sync::MutexGuard;
 
 use super::file::{Held, Image};
 use super::format::{Root, UNIT};
-use super::roots::{Chosen, Slot, write_copy};
+use super::roots::{Chosen, Roots, write_copy};
 use super::space::Space;
-use super::stored::Stored;
+use super::stored::{Source, Stored};
+use super::walk::{Step, walk};
 use crate::journal::{Point, lock};
+use crate::mistakes::{Mistake, is_made};
+use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
 
 /// What the caller says of a root; the rest is known.
@@ -58,13 +62,13 @@ pub(super) enum Otherwise {
 }
 
 impl Image {
-    /// Begins a backfill. `oldest_pin` is the number of the oldest root that anybody reads, if there is any.
-    /// Waits for another one of this handle. The first time it walks the directory, for what is free.
+    /// Begins a backfill. `pinned` are the numbers of all roots that anybody reads. Waits for another one of this handle. The first time it walks the directory, for what is free.
     ///
     /// # Errors
     /// `Poisoned` if the image is stopped; `Busy` if another process has advanced it, or if a draft of this
     /// handle was put aside; `Io`; `Corrupt`.
-    pub(crate) fn space(&self, oldest_pin: Option<u64>) -> Result<Draft<'_>> {
+    pub(crate) fn space(&self, pinned: impl IntoIterator<Item = u64>) -> Result<Draft<'_>> {
+        let pinned: Vec<_> = pinned.into_iter().collect();
         let mut working = lock(&self.working);
         self.check_usable()?;
         if working.as_ref().is_some_and(Space::is_put_aside) {
@@ -79,15 +83,16 @@ impl Image {
             (None, Some(newest)) => Space::find(self, &newest, held.other.as_ref())?,
             (None, None) => Space::empty(),
         };
-        let oldest_root = held.other.or(newest).map_or(0, |root| root.number);
-        space.begin(oldest_root, oldest_pin, self.len()?);
+        let on_disk: Vec<_> = held.other.into_iter().chain(newest).map(|it| it.number).collect();
+        space.begin(&on_disk, &pinned);
         *working = Some(space);
-        let number = held.last_number + 1;
+        let number = held.last_number + u64::from(!is_made(Mistake::RootNumberRepeated));
         Ok(Draft { image: self, working, held, number, otherwise: Otherwise::Abandon })
     }
 
     /// Makes a root whole that was found by its first copy alone, and the name durable of an image that was
-    /// just created: what the page cache shows need not be on disk, and the next backfill rests on it.
+    /// just created: the next backfill rests on them, and what the page cache shows need not be on disk. Nor
+    /// does a flush bring it there if an earlier one failed: all that the backfill wrote is written again.
     fn make_whole(&self) -> Result<()> {
         let Held { newest, is_named, .. } = lock(&self.held).clone();
         if newest.is_some() && !is_named {
@@ -97,22 +102,34 @@ impl Image {
         }
         let Some(newest) = newest.filter(|newest| !newest.is_whole) else { return Ok(()) };
         self.check_newest()?;
-        let written = self
-            .storage
-            .flush()
+        if !is_made(Mistake::FirstCopyNotRewritten) {
+            self.write_again(&newest.root)?;
+        }
+        let written = write_copy(&*self.storage, (newest.slot, 0), &newest.root, self.header)
+            .and_then(|()| self.storage.flush())
             .and_then(|()| write_copy(&*self.storage, (newest.slot, 1), &newest.root, self.header));
         written.map_err(|error| self.stop(self.io("can't make its root whole", error)))?;
         lock(&self.held).newest = Some(Chosen { is_whole: true, ..newest });
         Ok(())
     }
 
+    /// Writes again what a root's backfill wrote, as it is.
+    fn write_again(&self, root: &Root) -> Result<()> {
+        walk(self, root, |_, stored| {
+            if !root.wrote(stored) {
+                return Ok(Step::Skip);
+            }
+            let mut bytes = vec![0; usize::try_from(stored.len).unwrap_or(usize::MAX)];
+            self.read(stored, &mut bytes)?;
+            self.write(&[(stored.place, &[&bytes])])?;
+            Ok(Step::Enter)
+        })
+        .map(drop)
+    }
+
     /// Refuses to go on from a root that another process has replaced.
     fn check_newest(&self) -> Result<()> {
-        let roots = self.roots()?;
-        let held = lock(&self.held);
-        let told = held.newest.and_then(|newest| roots.slots.get(newest.slot)?.root().copied());
-        if told == held.newest.map(|newest| newest.root) && roots.last_number() == held.last_number
-        {
+        if self.holds_newest(&self.roots()?) {
             return Ok(());
         }
         Err(Error::new(
@@ -121,16 +138,24 @@ impl Image {
         ))
     }
 
+    /// Tells whether the root in use is the newest that is told, as when it was chosen.
+    pub(super) fn holds_newest(&self, roots: &Roots) -> bool {
+        let held = lock(&self.held);
+        let told = held.newest.and_then(|newest| roots.slots.get(newest.slot)?.root().copied());
+        told == held.newest.map(|newest| newest.root) && roots.last_number() == held.last_number
+    }
+
     /// Gives the file's unused end back; gives its length in bytes, or `None` if somebody may reach
     /// something behind what the newest root does.
     ///
     /// # Errors
     /// As [`Self::space`]; `Io`.
-    pub(crate) fn shrink(&self, oldest_pin: Option<u64>) -> Result<Option<u64>> {
-        let draft = self.space(oldest_pin)?;
+    pub(crate) fn shrink(&self, pinned: impl IntoIterator<Item = u64>) -> Result<Option<u64>> {
+        let pinned: Vec<_> = pinned.into_iter().collect();
+        let draft = self.space(pinned.iter().copied())?;
         self.check_newest()?;
         let Some(newest) = draft.held.newest else { return Ok(None) };
-        let is_last = draft.used_end() <= newest.root.end && !draft.is_pinned_unknown(oldest_pin);
+        let is_last = draft.used_end() <= newest.root.end && !draft.is_pinned_unknown(&pinned);
         if !is_last {
             return Ok(None);
         }
@@ -172,7 +197,7 @@ impl Draft<'_> {
     /// replaced or left out, nodes and the catalog too.
     pub(crate) fn release(&mut self, stored: &Stored) {
         if let Some(space) = self.working.as_mut() {
-            space.release(stored);
+            space.release(stored, self.number);
         }
     }
 
@@ -185,8 +210,9 @@ impl Draft<'_> {
         self.space().map_or(u64::MAX, Space::used_end)
     }
 
-    fn is_pinned_unknown(&self, oldest_pin: Option<u64>) -> bool {
-        self.space().is_none_or(|space| space.is_unknown(oldest_pin))
+    fn is_pinned_unknown(&self, pinned: &[u64]) -> bool {
+        let newest = self.held.newest.map(|newest| newest.root.number);
+        self.space().is_none_or(|space| space.is_unknown(newest, pinned))
     }
 
     /// Publishes a root whose objects were all written: it is on permanent storage once this returns.
@@ -201,10 +227,7 @@ impl Draft<'_> {
         let root = self.complete(new)?;
         image.check_newest()?;
         let slot = self.held.newest.map_or(0, |newest| 1 - newest.slot);
-        let storage = &*image.storage;
-        let written = write_copy(storage, (slot, 0), &root, image.header)
-            .and_then(|()| storage.flush())
-            .and_then(|()| write_copy(storage, (slot, 1), &root, image.header));
+        let written = write_root(&*image.storage, slot, &root, image.header);
         written.map_err(|error| image.stop(image.io("can't publish its root", error)))?;
         if let Some(temporary) = &self.held.temporary {
             image.link(temporary).map_err(|error| image.stop(error))?;
@@ -247,6 +270,22 @@ impl Draft<'_> {
         }
         Ok(root)
     }
+}
+
+/// Writes a root: the second copy only once all that it reaches, and the first copy, was flushed.
+fn write_root(storage: &dyn Storage, slot: usize, root: &Root, header: u64) -> io::Result<()> {
+    write_copy(storage, (slot, 0), root, header)?;
+    if is_made(Mistake::RootSlotsAtOnce) {
+        write_copy(storage, (1 - slot, 0), root, header)?;
+        write_copy(storage, (1 - slot, 1), root, header)?;
+    }
+    if is_made(Mistake::RootCopiesAtOnce) {
+        write_copy(storage, (slot, 1), root, header)?;
+    }
+    if !is_made(Mistake::RootNotFlushed) {
+        storage.flush()?;
+    }
+    write_copy(storage, (slot, 1), root, header)
 }
 
 impl Drop for Draft<'_> {

@@ -5,18 +5,22 @@
 //! 1. `used` has all that either root on disk reaches, all that a pin may reach, and what the backfill
 //!    under way was given. Only what isn't in it is given out.
 //! 2. `live` has what the newest root reaches, with the changes of the backfill under way.
-//! 3. What a root no longer reaches waits with that root's number, until no root on disk and no pin is
-//!    older than it.
-//! 4. Nobody knows here what a root that is older than `known_from` reaches. While one is pinned,
-//!    space is only given out behind everything.
-
-use std::collections::VecDeque;
+//! 3. What a root no longer reaches waits with that root's number and the number of the root that had it
+//!    first, until no root on disk and none that is pinned lies between. So a root that is pinned for
+//!    ever keeps what it reaches, and nothing else.
+//! 4. Nobody knows here what a root that is older than `known_from` reaches, but that it lies before
+//!    `fence`. While one is pinned, space is only given out behind that.
+//! 5. A backfill that was put aside may be seen before it has a root, by views that pin the root below it.
+//!    From the moment that anybody can have such a view, all that this backfill writes counts as first
+//!    reached through the root below, for as long as that is pinned. What nobody can have seen is free as
+//!    soon as the backfill's own view goes on without it.
 
 use super::file::Image;
 use super::format::{OBJECTS_AT, Root, UNIT};
 use super::stored::Stored;
 use super::units::{Extent, Units, units};
 use super::walk::{Step, walk};
+use crate::mistakes::{Mistake, is_made};
 use crate::{Error, ErrorKind, Result};
 
 /// The space of an image.
@@ -24,9 +28,10 @@ use crate::{Error, ErrorKind, Result};
 pub(crate) struct Space {
     used: Units,
     live: Units,
-    /// What waits, by the number of the root that no longer reaches it.
-    waiting: VecDeque<(u64, Vec<Extent>)>,
+    waiting: Vec<Waiting>,
     known_from: u64,
+    /// Where the file ended when the space was found, in units.
+    fence: u64,
     /// Where the search for space begins in the backfill under way, and where it goes on.
     first: u64,
     cursor: u64,
@@ -36,19 +41,40 @@ pub(crate) struct Space {
     unseen: Units,
     /// What of the latter it has thrown away: free as soon as its own view goes on without it.
     garbage: Vec<Extent>,
-    released: Vec<Extent>,
+    /// Which backfills were seen before they were published.
+    early: Vec<Early>,
+    released: Vec<Released>,
     /// How many bytes and objects were asked for.
     asked: (u64, u64),
     /// Whether the backfill under way was put aside, to go on later.
     is_put_aside: bool,
 }
 
-/// Adds units to a list, joined to the last ones if they follow them.
-fn push(list: &mut Vec<Extent>, extent: Extent) {
-    match list.last_mut() {
-        Some(last) if last.start + last.count == extent.start => last.count += extent.count,
-        _ => list.push(extent),
-    }
+/// Units that a root reached, and the number of the first root that did.
+type Released = (Extent, u64);
+
+/// What a root no longer reaches.
+#[derive(Clone, Debug)]
+struct Waiting {
+    /// The number of that root.
+    root: u64,
+    units: Vec<Released>,
+}
+
+/// A backfill of which others may have seen something before its root was published.
+#[derive(Clone, Copy, Debug)]
+struct Early {
+    /// The number of its root.
+    draft: u64,
+    /// The number of the root that is pinned by whoever has seen it; 0: there was none yet.
+    below: u64,
+}
+
+/// Gives the number of the root whose backfill wrote something. An entry has its lower half; a root
+/// isn't pinned for four thousand million backfills.
+fn first_root(stored: &Stored, number: u64) -> u64 {
+    let low = u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default();
+    number.saturating_sub(u64::from(low.wrapping_sub(stored.backfill)))
 }
 
 impl Space {
@@ -59,13 +85,15 @@ impl Space {
         Self {
             live: used.clone(),
             used,
-            waiting: VecDeque::new(),
+            waiting: Vec::new(),
             known_from: 0,
+            fence: 0,
             first: 0,
             cursor: 0,
             given: Units::default(),
             unseen: Units::default(),
             garbage: Vec::new(),
+            early: Vec::new(),
             released: Vec::new(),
             asked: (0, 0),
             is_put_aside: false,
@@ -85,6 +113,7 @@ impl Space {
             space.used.take(extent);
         }
         space.known_from = newest.number;
+        space.fence = units(image.len()?);
         let Some(other) = other.filter(|other| other.number < newest.number) else {
             return Ok(space);
         };
@@ -98,11 +127,12 @@ impl Space {
         });
         match old {
             Ok(old) => {
-                let waiting: Vec<_> = old.runs().collect();
-                for extent in &waiting {
+                // Which root had it first nobody asked: the oldest of all.
+                let waiting: Vec<_> = old.runs().map(|extent| (extent, 0)).collect();
+                for (extent, _) in &waiting {
                     space.used.take(*extent);
                 }
-                space.waiting.push_back((newest.number, waiting));
+                space.waiting.push(Waiting { root: newest.number, units: waiting });
                 space.known_from = other.number;
                 Ok(space)
             }
@@ -111,25 +141,45 @@ impl Space {
         }
     }
 
-    /// Begins a backfill: what waited for roots up to `oldest_root`, the oldest one on disk, and up to the
-    /// oldest pin, is free now; `file_end` is the file's length in bytes.
-    pub(super) fn begin(&mut self, oldest_root: u64, oldest_pin: Option<u64>, file_end: u64) {
+    /// Begins a backfill: what waited for none of these roots is free now. `on_disk` are those that an
+    /// opening may take, the newest last, `pinned` those that somebody reads.
+    pub(super) fn begin(&mut self, on_disk: &[u64], pinned: &[u64]) {
         debug_assert!(self.given.used() == 0 && self.released.is_empty());
-        let oldest = oldest_pin.map_or(oldest_root, |pin| pin.min(oldest_root));
-        while self.waiting.front().is_some_and(|(number, _)| *number <= oldest) {
-            for extent in self.waiting.pop_front().into_iter().flat_map(|(_, waited)| waited) {
-                self.used.give_back(extent);
-            }
+        let last = on_disk.len().saturating_sub(1);
+        let on_disk_before = match is_made(Mistake::OlderRootWrittenOver) {
+            true => &[],
+            false => on_disk.split_at(last).0,
+        };
+        let read = if is_made(Mistake::PinnedRootWrittenOver) { &[] } else { pinned };
+        let mut roots = [on_disk_before, on_disk.split_at(last).1, read].concat();
+        roots.sort_unstable();
+        let Self { waiting, used, .. } = self;
+        for waiting in &mut *waiting {
+            let last = roots.iter().rev().find(|root| **root < waiting.root);
+            let is_read = |first: u64| {
+                last.is_some_and(|last| first <= *last) || is_made(Mistake::FreedSpaceForgotten)
+            };
+            waiting.units.retain(|(extent, first)| {
+                let is_read = is_read(*first);
+                if !is_read {
+                    used.give_back(*extent);
+                }
+                is_read
+            });
         }
-        self.first =
-            if self.is_unknown(oldest_pin) { self.used.end().max(units(file_end)) } else { 0 };
+        waiting.retain(|waiting| !waiting.units.is_empty());
+        self.early.retain(|early| pinned.contains(&early.below));
+        let newest = on_disk.last().copied();
+        self.first = if self.is_unknown(newest, pinned) { self.fence } else { 0 };
         self.cursor = self.first;
         self.asked = (0, 0);
     }
 
-    /// Tells whether a root is pinned of which nobody knows here what it reaches.
-    pub(super) fn is_unknown(&self, oldest_pin: Option<u64>) -> bool {
-        oldest_pin.is_some_and(|pin| pin < self.known_from)
+    /// Tells whether a root is pinned of which nobody knows here what it reaches: an old one, or one that
+    /// an opening found and a later one didn't.
+    pub(super) fn is_unknown(&self, newest: Option<u64>, pinned: &[u64]) -> bool {
+        let newest = newest.unwrap_or(u64::MAX);
+        pinned.iter().any(|&pin| pin < self.known_from || pin > newest)
     }
 
     /// Gives out space for an object of `len` bytes: behind what was given out before in the same
@@ -147,8 +197,8 @@ impl Space {
         start * UNIT
     }
 
-    /// Notes that the next root won't reach something.
-    pub(super) fn release(&mut self, stored: &Stored) {
+    /// Notes that the next root, of this number, won't reach something.
+    pub(super) fn release(&mut self, stored: &Stored, number: u64) {
         let extent = Extent::of(stored);
         let was_live = self.live.give_back(extent);
         debug_assert!(was_live, "{stored:?} isn't reached, or was released before");
@@ -156,8 +206,15 @@ impl Space {
             self.given.give_back(extent);
             self.garbage.push(extent);
         } else if was_live {
-            push(&mut self.released, extent);
+            self.released.push((extent, self.first_that_reached(stored, number)));
         }
+    }
+
+    /// Gives the number of the first pinned root that somebody may have reached something through.
+    fn first_that_reached(&self, stored: &Stored, number: u64) -> u64 {
+        let first = first_root(stored, number);
+        let early = self.early.iter().find(|early| early.draft == first);
+        early.map_or(first, |early| early.below)
     }
 
     /// Notes that the view of the backfill under way goes on from what was written so far: what it has
@@ -169,9 +226,13 @@ impl Space {
         self.cursor = self.first;
     }
 
-    /// Notes that others may have a view that leads to what was written so far.
-    pub(super) fn show(&mut self) {
+    /// Notes that others may have a view that leads to what was written so far by the backfill of this
+    /// number; who has one pins the root `below` it.
+    pub(super) fn show(&mut self, draft: u64, below: u64) {
         self.unseen = Units::default();
+        if self.early.iter().all(|early| early.draft != draft) {
+            self.early.push(Early { draft, below });
+        }
     }
 
     /// Notes that the backfill under way goes on later.
@@ -193,19 +254,20 @@ impl Space {
     /// Ends a backfill that is on disk now as the root of this number.
     pub(super) fn published(&mut self, number: u64) {
         self.go_on();
-        self.show();
+        self.unseen = Units::default();
         self.given = Units::default();
         self.is_put_aside = false;
-        self.waiting.push_back((number, std::mem::take(&mut self.released)));
+        let units = std::mem::take(&mut self.released);
+        self.waiting.push(Waiting { root: number, units });
     }
 
     /// Ends a backfill that failed: takes back what it was given.
     pub(super) fn abandon(&mut self) {
         self.is_put_aside = false;
         self.go_on();
-        self.show();
+        self.unseen = Units::default();
         // What it was given and then released itself is among both, and no longer alive.
-        for extent in std::mem::take(&mut self.released) {
+        for (extent, _) in std::mem::take(&mut self.released) {
             self.live.take(extent);
         }
         for extent in std::mem::take(&mut self.given).runs() {
@@ -224,11 +286,13 @@ impl Space {
         self.used.end() * UNIT
     }
 
+    #[cfg(test)]
     /// Gives how much is used, the head of the file included, in bytes.
     pub(crate) const fn used_bytes(&self) -> u64 {
         self.used.used() * UNIT
     }
 
+    #[cfg(test)]
     /// Gives the places and lengths, in bytes, that are free before the end of all that is used.
     pub(crate) fn free(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.used.free_from(0).map(|extent| (extent.start * UNIT, extent.count * UNIT))

@@ -63,7 +63,7 @@ pub fn go_on(directory: &Arc<dyn Directory>, name: &str, metadata: &[u8]) -> Res
     };
     let Usable { image, root, catalog } = usable;
     let old = (&catalog, Some(&root.catalog));
-    advance(&image, old, &BTreeMap::new(), (point, metadata, None)).map(drop)
+    advance(&image, old, &BTreeMap::new(), (point, metadata, &[])).map(drop)
 }
 
 /// Writes an image by a program: each three bytes say which object changes, and how; some publish.
@@ -92,7 +92,7 @@ pub fn write(
         if step.is_none_or(|step| step.iter().any(|&byte| byte % 7 == 0)) {
             txid += 1;
             let point = Point { position: 16384 + txid, txid, chain: txid };
-            let new = (point, &b"fuzz"[..], None);
+            let new = (point, &b"fuzz"[..], &[][..]);
             let before = (&catalog, old.as_ref());
             let (root, next) = advance(&image, before, &std::mem::take(&mut changes), new)?;
             (old, catalog) = (Some(root.catalog), next);

@@ -140,6 +140,7 @@ impl Units {
         end
     }
 
+    #[cfg(test)]
     /// Gives what is free at or behind a unit and before the last used one, in order.
     pub(crate) fn free_from(&self, from: u64) -> impl Iterator<Item = Extent> + '_ {
         let mut at = from;

@@ -1,9 +1,9 @@
-//! Deliberate mistakes in commit and recovery, so that tests can show that each would be found.
+//! Deliberate mistakes in commit, recovery and backfill, so that tests can show that each would be found.
 //!
 //! Without the feature `testing` none can be made: [`is_made`] is then a constant, and costs
 //! nothing. `docs/crash.md` lists what each breaks and which test finds it.
 
-/// A mistake in commit or recovery.
+/// A mistake in commit, recovery or backfill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mistake {
@@ -81,11 +81,49 @@ pub enum Mistake {
     TurnEndedEarly,
     /// In shared mode nobody is told of a flush that failed outside of a transaction.
     FailedFlushNotTold,
+    /// A backfill writes a view that lies over an older root than the newest.
+    OutdatedBoundTaken,
+    /// A backfill writes what the journal may still lose.
+    ImageBeforeJournal,
+    /// A backfill's root is published without a flush.
+    RootNotFlushed,
+    /// A backfill's root is written into both slots before the flush.
+    RootSlotsAtOnce,
+    /// The second copy of a root is written before the flush.
+    RootCopiesAtOnce,
+    /// A backfill's root gets the number of the one before.
+    RootNumberRepeated,
+    /// A backfill takes pages that may still be appended to as they are.
+    BlanksIgnored,
+    /// After a backfill the store drops pages that have changed since.
+    ChangedPageDropped,
+    /// A backfill doesn't look whether its writes succeeded.
+    ImageErrorDropped,
+    /// A backfill publishes its root before the last of its writes.
+    PublishedBeforeWritten,
+    /// A backfill that fails lets commits fail too.
+    FailedBackfillPoisons,
+    /// A backfill goes on with an image whose flush failed.
+    FailedImageFlushForgotten,
+    /// The store goes on from a root before it is published.
+    InstalledBeforePublished,
+    /// A backfill writes over what only the root before the last one reaches.
+    OlderRootWrittenOver,
+    /// A backfill writes over what only snapshots reach.
+    PinnedRootWrittenOver,
+    /// Space of an image that nobody reaches any more isn't used again.
+    FreedSpaceForgotten,
+    /// A root counts by its first copy, without a look at what its backfill wrote.
+    FirstCopyTrusted,
+    /// A root that was found by its first copy is made whole without writing again what it reaches.
+    FirstCopyNotRewritten,
+    /// An image counts whose point the journal doesn't have.
+    OtherHistoryTrusted,
 }
 
 impl Mistake {
     /// All mistakes.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 56] = [
         Self::CommitNotFlushed,
         Self::SlotBeforeFlush,
         Self::UnflushedClaimed,
@@ -123,6 +161,25 @@ impl Mistake {
         Self::ClosedAmongOthers,
         Self::TurnEndedEarly,
         Self::FailedFlushNotTold,
+        Self::OutdatedBoundTaken,
+        Self::ImageBeforeJournal,
+        Self::RootNotFlushed,
+        Self::RootSlotsAtOnce,
+        Self::RootCopiesAtOnce,
+        Self::RootNumberRepeated,
+        Self::BlanksIgnored,
+        Self::ChangedPageDropped,
+        Self::ImageErrorDropped,
+        Self::PublishedBeforeWritten,
+        Self::FailedBackfillPoisons,
+        Self::FailedImageFlushForgotten,
+        Self::InstalledBeforePublished,
+        Self::OlderRootWrittenOver,
+        Self::PinnedRootWrittenOver,
+        Self::FreedSpaceForgotten,
+        Self::FirstCopyTrusted,
+        Self::FirstCopyNotRewritten,
+        Self::OtherHistoryTrusted,
     ];
 }
 

@@ -7,6 +7,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
+use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -93,7 +94,19 @@ impl Storage for DeviceFile {
         self.file.unlock(lock)
     }
 
+    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
+        self.file.oldest_pin(roots)
+    }
+
+    fn holder(&self, lock: Lock) -> Option<u32> {
+        self.file.holder(lock)
+    }
+
     fn is_linked(&self) -> io::Result<bool> {
         self.file.is_linked()
+    }
+
+    fn renamed(&self, name: &str) {
+        self.file.renamed(name);
     }
 }

@@ -4,8 +4,9 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::engines::Engines;
 use super::fork::{Opening, OwnFile};
@@ -13,11 +14,11 @@ use super::interrupted::retry;
 use super::lock::Locks;
 use super::{
     Access, Batched, Directory, Engine, Hold, Lock, Run, Storage, check_lockable, check_name,
-    check_writable, identity, positioned,
+    check_writable, holding, identity, positioned,
 };
 
 /// A directory of the file system.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FileDirectory {
     /// As it was given, for messages.
     shown: PathBuf,
@@ -188,6 +189,10 @@ impl Directory for FileDirectory {
         storage.has_fixed_len().then(|| Arc::new(Self::new("")) as Arc<dyn Directory>)
     }
 
+    fn again(&self) -> Arc<dyn Directory> {
+        Arc::new(self.clone())
+    }
+
     fn display(&self, name: &str) -> String {
         // Somebody who wrote `x` doesn't want to read `./x`.
         let parent = if self.shown == Path::new(".") { Path::new("") } else { &self.shown };
@@ -203,7 +208,7 @@ fn open_existing(path: &Path, access: Access) -> io::Result<File> {
 #[derive(Debug)]
 pub(super) struct OpenFile {
     file: OwnFile,
-    path: PathBuf,
+    path: Mutex<PathBuf>,
     access: Access,
     locks: Locks,
     engines: Engines,
@@ -217,7 +222,7 @@ impl OpenFile {
     ) -> io::Result<Self> {
         let file = OwnFile::open(open)?;
         let (locks, engines) = (Locks::default(), Engines::default());
-        Ok(Self { file, path: path.to_owned(), access, locks, engines })
+        Ok(Self { file, path: Mutex::new(path.to_owned()), access, locks, engines })
     }
 
     /// Gives the file itself; an error in a forked child.
@@ -272,8 +277,21 @@ impl Storage for OpenFile {
         self.locks.unlock(self.file.get()?, lock)
     }
 
+    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
+        self.locks.oldest_pin(self.file.get()?, roots)
+    }
+
+    fn holder(&self, lock: Lock) -> Option<u32> {
+        holding::holder(self.file.get().ok()?, lock)
+    }
+
     fn is_linked(&self) -> io::Result<bool> {
-        identity::is_at(self.file.get()?, &self.path)
+        let path = self.path.lock().unwrap_or_else(PoisonError::into_inner);
+        identity::is_at(self.file.get()?, &path)
+    }
+
+    fn renamed(&self, name: &str) {
+        self.path.lock().unwrap_or_else(PoisonError::into_inner).set_file_name(name);
     }
 }
 

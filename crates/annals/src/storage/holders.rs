@@ -1,5 +1,7 @@
 //! Who holds which lock of a file that only this process knows: in memory, or simulated.
 
+use std::ops::Range;
+
 use super::{Hold, Lock};
 
 /// The locks of one file, by the numbers of the handles that hold them. Each lock is free, held by
@@ -29,6 +31,18 @@ impl Holders {
             self.held.push((lock, hold, handle));
         }
         Ok(is_free)
+    }
+
+    /// Gives the least of these numbers whose pin a handle has.
+    pub(super) fn oldest_pin(&self, roots: Range<u64>) -> Option<u64> {
+        let pin = |lock: Lock| if let Lock::Pin(root) = lock { Some(root) } else { None };
+        let pins = self.held.iter().filter_map(|(lock, ..)| pin(*lock));
+        pins.filter(|root| roots.contains(root)).min()
+    }
+
+    /// Gives this process, if a handle has the lock: nobody else can.
+    pub(super) fn holder(&self, lock: Lock) -> Option<u32> {
+        self.held.iter().any(|(held, ..)| *held == lock).then(std::process::id)
     }
 
     /// Takes a lock from a handle, if it has it.

@@ -4,10 +4,12 @@
 //!
 //! | byte | for |
 //! |---|---|
+//! | 2^62 - 5 | [`Lock::Backfill`] |
+//! | 2^62 - 4 | [`Lock::History`] |
 //! | 2^62 - 3 | [`Lock::Turn`] |
 //! | 2^62 - 2 | [`Lock::Head`] |
 //! | 2^62 - 1 | [`Lock::Tail`] |
-//! | 2^62 + n | the pins on root number n of an image |
+//! | 2^62 + n | [`Lock::Pin`] of root number n, on the image; all others are on the journal |
 //!
 //! A database that is alone holds the head exclusively as long as it is open. Those that take turns
 //! hold the head shared as long as they are open, so that the two kinds exclude each other, and the
@@ -27,11 +29,17 @@
     reason = "the standard library has no byte-range locks: the system is called"
 )]
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Hold, Lock};
+
+/// The byte of the pin on root number 0, which there is none of.
+const PINS: i64 = 1 << 62;
 
 /// Gives the byte that a lock covers. No file grows to 4 EiB, so it never holds data.
 #[cfg(any(
@@ -41,12 +49,16 @@ use super::{Hold, Lock};
         any(target_pointer_width = "64", target_env = "gnu", target_env = "musl")
     )
 ))]
-const fn byte_of(lock: Lock) -> i64 {
-    const PINS: i64 = 1 << 62;
+pub(super) const fn byte_of(lock: Lock) -> i64 {
     match lock {
         Lock::Tail => PINS - 1,
         Lock::Head => PINS - 2,
         Lock::Turn => PINS - 3,
+        Lock::History => PINS - 4,
+        Lock::Backfill => PINS - 5,
+        // No image has so many roots; if one says so, they share the last byte.
+        Lock::Pin(root) if root < PINS.cast_unsigned() => PINS + root.cast_signed(),
+        Lock::Pin(_) => i64::MAX,
     }
 }
 
@@ -57,6 +69,10 @@ pub(super) struct Locks {
     head: AtomicU64,
     tail: AtomicU64,
     turn: AtomicU64,
+    history: AtomicU64,
+    backfill: AtomicU64,
+    /// The pins, of which there may be any number. No forked child comes here.
+    pins: Mutex<BTreeMap<u64, Hold>>,
 }
 
 impl Locks {
@@ -65,7 +81,7 @@ impl Locks {
 
     /// Tries to take a lock for this open file; gives whether it is held now.
     pub(super) fn try_lock(&self, file: &File, lock: Lock, hold: Hold) -> io::Result<bool> {
-        let held = self.held(lock);
+        let Some(held) = self.held(lock) else { return self.try_pin(file, lock, hold) };
         let own = held.load(Ordering::Acquire);
         for other in [Hold::Shared, Hold::Exclusive] {
             if own == Self::by_this_process(other) {
@@ -81,7 +97,8 @@ impl Locks {
 
     /// Lets go of a lock, if this process holds it through this open file.
     pub(super) fn unlock(&self, file: &File, lock: Lock) -> io::Result<()> {
-        let own = self.held(lock).swap(Self::FREE, Ordering::AcqRel);
+        let Some(held) = self.held(lock) else { return self.unpin(file, lock) };
+        let own = held.swap(Self::FREE, Ordering::AcqRel);
         let holds = [Hold::Shared, Hold::Exclusive].map(Self::by_this_process);
         if holds.contains(&own) { system::unlock(file, lock) } else { Ok(()) }
     }
@@ -89,17 +106,59 @@ impl Locks {
     /// Lets go of all locks. Nobody could act on an error, and the end of the open file frees them
     /// anyway.
     pub(super) fn end(&self, file: &File) {
-        for lock in [Lock::Tail, Lock::Turn, Lock::Head] {
+        let pins: Vec<_> = self.pins().keys().map(|&root| Lock::Pin(root)).collect();
+        let others = [Lock::Backfill, Lock::History, Lock::Tail, Lock::Turn, Lock::Head];
+        for lock in pins.into_iter().chain(others) {
             let _ = self.unlock(file, lock);
         }
     }
 
-    const fn held(&self, lock: Lock) -> &AtomicU64 {
-        match lock {
+    /// Gives the least of these numbers whose pin this open file holds, or any other.
+    pub(super) fn oldest_pin(&self, file: &File, roots: Range<u64>) -> io::Result<Option<u64>> {
+        if roots.is_empty() {
+            return Ok(None);
+        }
+        let pins = self.pins();
+        let own = pins.range(roots.clone()).next().map(|(&root, _)| root);
+        let others = system::oldest_pin(file, roots.start..own.unwrap_or(roots.end))?;
+        Ok(others.or(own))
+    }
+
+    fn try_pin(&self, file: &File, pin: Lock, hold: Hold) -> io::Result<bool> {
+        let Lock::Pin(root) = pin else { return Ok(false) };
+        let mut pins = self.pins();
+        if let Some(own) = pins.get(&root) {
+            return check_same(*own, hold).map(|()| true);
+        }
+        let taken = system::try_lock(file, pin, hold)?;
+        if taken {
+            pins.insert(root, hold);
+        }
+        Ok(taken)
+    }
+
+    fn unpin(&self, file: &File, pin: Lock) -> io::Result<()> {
+        let Lock::Pin(root) = pin else { return Ok(()) };
+        match self.pins().remove(&root) {
+            Some(_) => system::unlock(file, pin),
+            None => Ok(()),
+        }
+    }
+
+    fn pins(&self) -> MutexGuard<'_, BTreeMap<u64, Hold>> {
+        self.pins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives who holds a lock through this open file; none for a pin.
+    const fn held(&self, lock: Lock) -> Option<&AtomicU64> {
+        Some(match lock {
             Lock::Head => &self.head,
             Lock::Tail => &self.tail,
             Lock::Turn => &self.turn,
-        }
+            Lock::History => &self.history,
+            Lock::Backfill => &self.backfill,
+            Lock::Pin(_) => return None,
+        })
     }
 
     fn by_this_process(hold: Hold) -> u64 {
@@ -130,8 +189,8 @@ mod system {
     use std::io;
     use std::os::fd::AsRawFd;
 
-    use self::call::{Range, set_range};
-    use super::{Hold, Lock, byte_of};
+    use self::call::{Range, get_range, set_range};
+    use super::{Hold, Lock, PINS, byte_of};
     use crate::storage::interrupted::retry;
 
     pub(super) fn try_lock(file: &File, lock: Lock, hold: Hold) -> io::Result<bool> {
@@ -153,18 +212,43 @@ mod system {
         set(file, lock, libc::F_UNLCK)
     }
 
+    /// Asks which of these pins another open file holds. The system tells any lock that lies there, with
+    /// its beginning, so it is asked again for what lies before that.
+    pub(super) fn oldest_pin(file: &File, roots: std::ops::Range<u64>) -> io::Result<Option<u64>> {
+        let first = byte_of(Lock::Pin(roots.start));
+        let (mut end, mut found) = (byte_of(Lock::Pin(roots.end)), None);
+        while first < end {
+            // As one would ask before locking all of it exclusively.
+            let mut range = range(libc::F_WRLCK, first, end - first)?;
+            retry(|| match get_range(file.as_raw_fd(), &mut range) {
+                true => Ok(()),
+                false => Err(io::Error::last_os_error()),
+            })?;
+            if i32::from(range.l_type) == libc::F_UNLCK {
+                break;
+            }
+            end = range.l_start.max(first);
+            found = Some((end - PINS).cast_unsigned());
+        }
+        Ok(found)
+    }
+
     fn set(file: &File, lock: Lock, kind: libc::c_int) -> io::Result<()> {
-        let kind = libc::c_short::try_from(kind)
-            .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-        let whence = libc::c_short::try_from(libc::SEEK_SET)
-            .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-        // The process id must be 0 for this sort of lock.
-        let byte = byte_of(lock);
-        let range = Range { l_type: kind, l_whence: whence, l_start: byte, l_len: 1, l_pid: 0 };
+        let range = range(kind, byte_of(lock), 1)?;
         retry(|| match set_range(file.as_raw_fd(), &range) {
             true => Ok(()),
             false => Err(io::Error::last_os_error()),
         })
+    }
+
+    fn range(kind: libc::c_int, start: i64, len: i64) -> io::Result<Range> {
+        let short = |number: libc::c_int| {
+            libc::c_short::try_from(number)
+                .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
+        };
+        let (kind, whence) = (short(kind)?, short(libc::SEEK_SET)?);
+        // The process id must be 0 for this sort of lock.
+        Ok(Range { l_type: kind, l_whence: whence, l_start: start, l_len: len, l_pid: 0 })
     }
 
     #[cfg(not(all(target_pointer_width = "32", target_env = "gnu", not(target_arch = "x86_64"))))]
@@ -176,6 +260,12 @@ mod system {
             // SAFETY: `range` is a whole, initialised `flock` that outlives the call, which only
             // reads it; a descriptor that isn't open is an error, not a fault.
             let result = unsafe { libc::fcntl(file, libc::F_OFD_SETLK, &raw const *range) };
+            result != -1
+        }
+
+        pub(super) fn get_range(file: libc::c_int, range: &mut Range) -> bool {
+            // SAFETY: as above, but that the call also writes to `range`, which is borrowed for that.
+            let result = unsafe { libc::fcntl(file, libc::F_OFD_GETLK, &raw mut *range) };
             result != -1
         }
     }
@@ -191,6 +281,14 @@ mod system {
             // `flock64` that outlives the call, which only reads it.
             let result =
                 unsafe { libc::syscall(libc::SYS_fcntl64, file, libc::F_OFD_SETLK, range) };
+            result != -1
+        }
+
+        pub(super) fn get_range(file: libc::c_int, range: &mut Range) -> bool {
+            let range = &raw mut *range;
+            // SAFETY: as above, but that the call also writes to `range`, which is borrowed for that.
+            let result =
+                unsafe { libc::syscall(libc::SYS_fcntl64, file, libc::F_OFD_GETLK, range) };
             result != -1
         }
     }
@@ -209,18 +307,50 @@ mod system {
     };
     use windows_sys::Win32::System::IO::{OVERLAPPED, OVERLAPPED_0, OVERLAPPED_0_0};
 
-    use super::{Hold, Lock, byte_of};
+    use super::{Hold, Lock, PINS, byte_of};
 
     pub(super) fn try_lock(file: &File, lock: Lock, hold: Hold) -> io::Result<bool> {
+        lock_bytes(file, (byte_of(lock), 1), hold)
+    }
+
+    /// Finds which of these pins another handle holds, which nobody tells here: by trying to get all of
+    /// them alone, then the lower half of what can't be had. This handle holds none of them.
+    pub(super) fn oldest_pin(file: &File, roots: std::ops::Range<u64>) -> io::Result<Option<u64>> {
+        let (mut first, mut end) = (byte_of(Lock::Pin(roots.start)), byte_of(Lock::Pin(roots.end)));
+        if first >= end || is_free(file, first, end)? {
+            return Ok(None);
+        }
+        while end - first > 1 {
+            let middle = first + (end - first) / 2;
+            match is_free(file, first, middle)? {
+                true => first = middle,
+                false => end = middle,
+            }
+        }
+        Ok(Some((first - PINS).cast_unsigned()))
+    }
+
+    fn is_free(file: &File, first: i64, end: i64) -> io::Result<bool> {
+        let bytes = (first, (end - first).cast_unsigned());
+        let taken = lock_bytes(file, bytes, Hold::Exclusive)?;
+        if taken {
+            unlock_bytes(file, bytes)?;
+        }
+        Ok(taken)
+    }
+
+    fn lock_bytes(file: &File, (first, count): (i64, u64), hold: Hold) -> io::Result<bool> {
         let flags = LOCKFILE_FAIL_IMMEDIATELY
             | match hold {
                 Hold::Shared => 0,
                 Hold::Exclusive => LOCKFILE_EXCLUSIVE_LOCK,
             };
-        let mut place = place(lock);
+        let mut place = place(first);
+        let [low, high] = halves(count);
         // SAFETY: the handle is open, since `file` is borrowed, and wasn't opened for overlapped
         // work, so that the system has done with `place` when the call returns.
-        let result = unsafe { LockFileEx(file.as_raw_handle(), flags, 0, 1, 0, &raw mut place) };
+        let result =
+            unsafe { LockFileEx(file.as_raw_handle(), flags, 0, low, high, &raw mut place) };
         if result != 0 {
             return Ok(true);
         }
@@ -232,19 +362,26 @@ mod system {
     }
 
     pub(super) fn unlock(file: &File, lock: Lock) -> io::Result<()> {
-        let mut place = place(lock);
-        // SAFETY: as in `try_lock`.
-        let result = unsafe { UnlockFileEx(file.as_raw_handle(), 0, 1, 0, &raw mut place) };
+        unlock_bytes(file, (byte_of(lock), 1))
+    }
+
+    fn unlock_bytes(file: &File, (first, count): (i64, u64)) -> io::Result<()> {
+        let mut place = place(first);
+        let [low, high] = halves(count);
+        // SAFETY: as in `lock_bytes`.
+        let result = unsafe { UnlockFileEx(file.as_raw_handle(), 0, low, high, &raw mut place) };
         if result != 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Gives the position of a lock's byte, as this system wants it: in two halves.
-    fn place(lock: Lock) -> OVERLAPPED {
-        let [a, b, c, d, e, f, g, h] = byte_of(lock).to_le_bytes();
-        let position = OVERLAPPED_0_0 {
-            Offset: u32::from_le_bytes([a, b, c, d]),
-            OffsetHigh: u32::from_le_bytes([e, f, g, h]),
-        };
+    /// Gives a number as this system wants it: in two halves, the lower one first.
+    const fn halves(number: u64) -> [u32; 2] {
+        let [a, b, c, d, e, f, g, h] = number.to_le_bytes();
+        [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])]
+    }
+
+    fn place(first: i64) -> OVERLAPPED {
+        let [low, high] = halves(first.cast_unsigned());
+        let position = OVERLAPPED_0_0 { Offset: low, OffsetHigh: high };
         OVERLAPPED { Anonymous: OVERLAPPED_0 { Anonymous: position }, ..OVERLAPPED::default() }
     }
 }
@@ -285,129 +422,18 @@ mod system {
     fn check_supported(lock: Lock) -> io::Result<()> {
         match lock {
             Lock::Head => Ok(()),
-            Lock::Tail | Lock::Turn => Err(io::Error::new(
+            _ => Err(io::Error::new(
                 io::ErrorKind::Unsupported,
                 "this system has no locks on parts of a file, which taking turns needs: open the \
                  database in one process at a time",
             )),
         }
     }
+
+    pub(super) fn oldest_pin(_file: &File, roots: std::ops::Range<u64>) -> io::Result<Option<u64>> {
+        check_supported(Lock::Pin(roots.start)).map(|()| None)
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::storage::simulated::SimulatedDisk;
-    use crate::storage::{Access, Directory, FileDirectory, MemoryDirectory};
-
-    const LOCKS: [Lock; 3] = [Lock::Head, Lock::Tail, Lock::Turn];
-    const HOLDS: [Hold; 2] = [Hold::Shared, Hold::Exclusive];
-
-    /// Runs a test on one file of each implementation, with the locks that it has.
-    fn on_all(test: impl Fn(&dyn Directory, &[Lock])) {
-        let folder = tempfile::tempdir().unwrap();
-        let of_files = if cfg!(any(windows, target_os = "linux")) { &LOCKS } else { &LOCKS[..1] };
-        let all: [(&dyn Directory, &[Lock]); 3] = [
-            (&FileDirectory::new(folder.path()), of_files),
-            (&MemoryDirectory::new(), &LOCKS),
-            (&SimulatedDisk::new(1), &LOCKS),
-        ];
-        for (directory, locks) in all {
-            drop(directory.create("file").unwrap());
-            test(directory, locks);
-        }
-    }
-
-    #[test]
-    fn each_lock_is_one_handle_s_or_shared_and_knows_nothing_of_the_others() {
-        on_all(|directory, locks| {
-            for (lock, first, second) in locks
-                .iter()
-                .flat_map(|lock| HOLDS.into_iter().flat_map(move |a| HOLDS.map(|b| (*lock, a, b))))
-            {
-                let open = || directory.open("file", Access::Write).unwrap();
-                let (one, two, three) = (open(), open(), open());
-                let both = first == Hold::Shared && second == Hold::Shared;
-                let what = format!("{} {lock:?} {first:?} {second:?}", directory.display("file"));
-                assert!(one.try_lock(lock, first).unwrap(), "{what}");
-                assert!(one.try_lock(lock, first).unwrap(), "{what}: a holder gets it again");
-                assert_eq!(two.try_lock(lock, second).unwrap(), both, "{what}");
-                for other in locks.iter().filter(|other| **other != lock) {
-                    assert!(three.try_lock(*other, Hold::Exclusive).unwrap(), "{what}: {other:?}");
-                }
-                three.unlock(lock).unwrap();
-                assert_eq!(two.try_lock(lock, second).unwrap(), both, "{what}: not three's");
-                one.unlock(lock).unwrap();
-                one.unlock(lock).unwrap();
-                assert!(two.try_lock(lock, second).unwrap(), "{what}: it was let go of");
-                assert_eq!(one.try_lock(lock, first).unwrap(), both, "{what}: the other way round");
-                drop(two);
-                assert!(one.try_lock(lock, first).unwrap(), "{what}: the other handle has ended");
-            }
-        });
-    }
-
-    #[test]
-    fn the_last_of_those_that_share_lets_in_one_that_wants_to_be_alone() {
-        on_all(|directory, locks| {
-            for lock in locks {
-                let open = || directory.open("file", Access::Write).unwrap();
-                let (sharers, alone) = ([open(), open()], open());
-                for sharer in &sharers {
-                    assert!(sharer.try_lock(*lock, Hold::Shared).unwrap());
-                }
-                for sharer in sharers {
-                    assert!(!alone.try_lock(*lock, Hold::Exclusive).unwrap());
-                    drop(sharer);
-                }
-                assert!(alone.try_lock(*lock, Hold::Exclusive).unwrap());
-            }
-        });
-    }
-
-    #[test]
-    fn how_a_lock_is_held_does_not_change() {
-        on_all(|directory, locks| {
-            for (lock, (hold, other)) in locks.iter().flat_map(|lock| {
-                let [shared, exclusive] = HOLDS;
-                [(lock, (shared, exclusive)), (lock, (exclusive, shared))]
-            }) {
-                let file = directory.open("file", Access::Write).unwrap();
-                assert!(file.try_lock(*lock, hold).unwrap());
-                let error = file.try_lock(*lock, other).unwrap_err();
-                assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
-                assert!(file.try_lock(*lock, hold).unwrap(), "it is held as before");
-                file.unlock(*lock).unwrap();
-                assert!(file.try_lock(*lock, other).unwrap());
-            }
-        });
-    }
-
-    #[test]
-    fn who_may_only_read_can_share() {
-        on_all(|directory, locks| {
-            for lock in locks {
-                let (reader, writer) = (Access::Read, Access::Write);
-                let [reader, writer] = [reader, writer].map(|a| directory.open("file", a).unwrap());
-                let error = reader.try_lock(*lock, Hold::Exclusive).unwrap_err();
-                assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
-                assert!(reader.try_lock(*lock, Hold::Shared).unwrap());
-                assert!(!writer.try_lock(*lock, Hold::Exclusive).unwrap());
-            }
-        });
-    }
-
-    #[test]
-    fn closing_another_handle_drops_no_lock() {
-        on_all(|directory, locks| {
-            // As a classic POSIX lock would be dropped.
-            let open = || directory.open("file", Access::Write).unwrap();
-            let (one, two) = (open(), open());
-            for lock in locks {
-                assert!(one.try_lock(*lock, Hold::Exclusive).unwrap());
-                drop(open());
-                assert!(!two.try_lock(*lock, Hold::Exclusive).unwrap());
-            }
-        });
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -31,7 +32,7 @@ struct MemoryFile {
 struct Handle {
     file: Arc<MemoryFile>,
     directory: MemoryDirectory,
-    name: String,
+    name: Mutex<String>,
     access: Access,
     number: u64,
 }
@@ -49,7 +50,7 @@ impl MemoryDirectory {
     }
 
     fn handle(&self, file: Arc<MemoryFile>, name: &str, access: Access) -> Arc<dyn Storage> {
-        let (directory, name) = (self.clone(), name.to_owned());
+        let (directory, name) = (self.clone(), Mutex::new(name.to_owned()));
         let number = file.handles.fetch_add(1, Ordering::Relaxed);
         Arc::new(Handle { file, directory, name, access, number })
     }
@@ -110,6 +111,10 @@ impl Directory for MemoryDirectory {
 
     fn flush(&self) -> io::Result<()> {
         Ok(())
+    }
+
+    fn again(&self) -> Arc<dyn Directory> {
+        Arc::new(self.clone())
     }
 
     fn display(&self, name: &str) -> String {
@@ -177,9 +182,22 @@ impl Storage for Handle {
         Ok(())
     }
 
+    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
+        Ok(self.holders().oldest_pin(roots))
+    }
+
+    fn holder(&self, lock: Lock) -> Option<u32> {
+        self.holders().holder(lock)
+    }
+
     fn is_linked(&self) -> io::Result<bool> {
+        let name = self.name.lock().unwrap_or_else(PoisonError::into_inner);
         let names = self.directory.names();
-        Ok(names.get(&self.name).is_some_and(|file| Arc::ptr_eq(file, &self.file)))
+        Ok(names.get(&*name).is_some_and(|file| Arc::ptr_eq(file, &self.file)))
+    }
+
+    fn renamed(&self, name: &str) {
+        name.clone_into(&mut self.name.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 

@@ -12,6 +12,7 @@ mod engines;
 mod file;
 mod fork;
 mod holders;
+mod holding;
 mod identity;
 mod interrupted;
 mod lock;
@@ -29,6 +30,7 @@ mod vectored;
 
 use std::fmt::Debug;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,8 +109,24 @@ pub trait Storage: Send + Sync + Debug {
     /// isn't held.
     fn unlock(&self, lock: Lock) -> io::Result<()>;
 
+    /// Gives the least of these numbers whose [`Lock::Pin`] anybody holds, through this handle or any
+    /// other. Takes nothing for longer than the call: who tries to take one of them meanwhile may be
+    /// refused, and tries again.
+    ///
+    /// # Errors
+    /// `Unsupported` where the system knows no locks on parts of a file.
+    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>>;
+
+    /// Gives the process that holds a lock, where the system tells, for messages. It may look at all
+    /// processes: milliseconds.
+    fn holder(&self, lock: Lock) -> Option<u32>;
+
     /// Tells whether the file is still the one that its name leads to.
     fn is_linked(&self) -> io::Result<bool>;
+
+    /// Notes that the file was given another name in its directory: the one that
+    /// [`is_linked`](Storage::is_linked) asks for from now on.
+    fn renamed(&self, name: &str);
 }
 
 /// Which lock of a file; none of them keeps anybody from reading or writing.
@@ -123,6 +141,13 @@ pub enum Lock {
     /// Held while waiting for [`Tail`](Self::Tail), so that who has just let go of that can't take it
     /// again before the one that waits.
     Turn,
+    /// Held shared on a sealed segment by who reads its history; whoever removes it holds it exclusively.
+    History,
+    /// Held exclusively on the journal by whoever brings its image forward, makes one, or sets one aside.
+    Backfill,
+    /// Held shared on an image by whoever reads its root of this number: what that root reaches isn't
+    /// written over.
+    Pin(u64),
 }
 
 /// How a [`Lock`] is held.
@@ -188,6 +213,9 @@ pub trait Directory: Send + Sync + Debug {
     fn for_copies(&self, _storage: &dyn Storage) -> Option<Arc<dyn Directory>> {
         None
     }
+
+    /// Gives another handle of the same directory, for whoever opens files in it later.
+    fn again(&self) -> Arc<dyn Directory>;
 
     /// Describes a name in this directory as a person would write it (a path).
     fn display(&self, name: &str) -> String;

@@ -151,6 +151,11 @@ fn read(key: &[u8], value: &[u8]) -> Option<(u64, Piece)> {
 }
 
 impl View {
+    /// Gives the blob that was written last; number 0 if none was.
+    pub(crate) fn last_blob(&self) -> Blob {
+        Blob(self.blobs.last)
+    }
+
     /// Gives the length of a blob, if there is one with that number.
     pub(crate) fn blob_len(&self, blob: Blob) -> Result<Option<u64>> {
         self.blobs.len_of(blob)

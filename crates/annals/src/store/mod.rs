@@ -39,7 +39,8 @@ pub use index::cursor::IndexCursor;
 pub use index::lookup::{IndexRows, IndexView};
 pub(crate) use pages::base::BaseRoot;
 pub(crate) use pages::pager::Pager;
-pub(crate) use pages::save::{Keep, Piece, Saved};
+pub(crate) use pages::save::Saved;
+pub(crate) use pages::save::{Keep, Piece};
 #[cfg(test)]
 pub(crate) use pages::testing::TestImage;
 pub use row::{Cell, Row, Rows};

@@ -118,7 +118,7 @@ impl<'a> Row<'a> {
 }
 
 /// Loads the values of a row, and gives them if they don't stay where they were loaded to.
-#[cold]
+#[inline(never)] // so that a table without an image pays for a comparison alone
 fn held(table: &TableView<'_>, slot: usize) -> Result<Option<Box<[Value]>>> {
     let columns = &table.data.columns;
     for column in columns {

@@ -154,7 +154,7 @@ fn load_schema(input: &mut Loader<'_>) -> Result<Schema> {
         Event::Schema(_) => Ok(()),
         _ => Err(Error::corrupt("there is an event that is no command")),
     })
-    .map_err(|error| error.within("the schema in the image's catalog"))?;
+    .map_err(|error| Error::corrupt(format!("the schema in the image's catalog: {error}")))?;
     Ok(schema)
 }
 

@@ -322,7 +322,6 @@ fn values_that_change_between_two_looks_reach_neither_store_nor_journal() {
 
 #[test]
 fn values_that_panic_in_the_middle_leave_nothing() {
-    use std::borrow::Cow;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     let db = new(false);
     let before = db.read().point();

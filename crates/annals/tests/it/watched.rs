@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use annals::storage::{Access, Directory, Hold, Lock, Storage};
@@ -61,6 +62,9 @@ impl<W: Watcher> Directory for Watched<W> {
     fn flush(&self) -> io::Result<()> {
         self.inner.flush()
     }
+    fn again(&self) -> Arc<dyn Directory> {
+        Arc::new(Self::new(self.inner.again(), Arc::clone(&self.watcher)))
+    }
     fn display(&self, name: &str) -> String {
         self.inner.display(name)
     }
@@ -108,7 +112,16 @@ impl<W: Watcher> Storage for File<W> {
     fn unlock(&self, lock: Lock) -> io::Result<()> {
         self.around(|| self.inner.unlock(lock))
     }
+    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
+        self.inner.oldest_pin(roots)
+    }
+    fn holder(&self, lock: Lock) -> Option<u32> {
+        self.inner.holder(lock)
+    }
     fn is_linked(&self) -> io::Result<bool> {
         self.inner.is_linked()
+    }
+    fn renamed(&self, name: &str) {
+        self.inner.renamed(name);
     }
 }

@@ -13,58 +13,103 @@
 //! A failure is an error of the backfill and of nothing else (rule 8): no commit, no reader and no later
 //! backfill depends on it, but that a failed flush stops the image for this handle.
 
+use std::io;
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, TryLockError};
+use std::time::Duration;
 
-use super::drafting::{Counts, Drafting};
-use super::imager::{Imager, Working};
-use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled};
+use super::drafting::{Counts, Drafting, write_all};
+use super::imager::{Imager, Working, cannot_look};
+#[cfg(feature = "testing")]
+use super::proof;
+use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, Watching};
 use super::spill::Spill;
 use crate::Result;
 use crate::db::core::{Core, Writing};
 use crate::db::snapshot::Published;
-use crate::image::{Catalog, NewRoot};
+use crate::image::{Catalog, NewRoot, RootPin};
 use crate::journal::lock;
+use crate::mistakes::{Mistake, is_made};
 use crate::store::{Keep as _, Piece};
+
+/// Takes the time from one step to the next.
+pub(super) struct Laps<'i>(&'i Imager, Duration);
+
+impl<'i> Laps<'i> {
+    pub(super) fn begin(imager: &'i Imager) -> Self {
+        Self(imager, imager.clock().elapsed())
+    }
+
+    /// Gives the time since the last step.
+    pub(super) fn next(&mut self) -> Duration {
+        let now = self.0.clock().elapsed();
+        std::mem::replace(&mut self.1, now).abs_diff(now)
+    }
+}
 
 impl Core {
     /// Brings the image forward.
     pub(in crate::db) fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
+        self.backfill_watched(mode, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// Brings the image forward, and tells how far that is after each batch.
+    pub(in crate::db) fn backfill_watched(
+        &self,
+        mode: BackfillMode,
+        watch: Watching<'_>,
+    ) -> Result<Backfilled> {
         let imager = self.imager()?;
         let mut phases = BackfillPhases::default();
-        let mut at = imager.clock().elapsed();
-        let mut lap = || {
-            let now = imager.clock().elapsed();
-            std::mem::replace(&mut at, now).abs_diff(now)
-        };
+        let mut laps = Laps::begin(imager);
         let mut working = match mode {
             BackfillMode::Passive => lock(&imager.working),
             BackfillMode::Full => self.wait_for_writer(imager)?,
         };
-        phases.wait = lap();
+        phases.wait = laps.next();
         let Some(published) = self.sample(imager, &working)? else {
             return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
         };
         if working.root.is_some_and(|root| root.point == published.point) {
             return Ok(report(mode, BackfillOutcome::UpToDate, &working, (imager, phases)));
         }
-        self.checkpoints.harden_all()?;
-        phases.harden = lap();
+        if !is_made(Mistake::ImageBeforeJournal) {
+            self.checkpoints.harden_all()?;
+        }
+        phases.harden = laps.next();
+        self.carry_out((imager, mode, watch), &mut working, published, phases)
+    }
+
+    /// Writes what is published, which the journal is hard up to, and which lies over the newest root.
+    pub(super) fn carry_out(
+        &self,
+        (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
+        working: &mut Working,
+        published: Arc<Published>,
+        mut phases: BackfillPhases,
+    ) -> Result<Backfilled> {
         let spill = working.spill.take();
-        let written = self.advance(imager, &mut working, (&published, spill.as_ref()), &mut phases);
+        let of = (&*published, spill.as_ref());
+        let written = self.advance(imager, working, of, &mut phases, watch);
         let (counts, before) = match written {
             Ok(written) => written,
             Err(error) => {
                 working.spill = spill;
-                return Err(error.within("the image wasn't brought forward"));
+                if is_made(Mistake::FailedBackfillPoisons) {
+                    self.checkpoints.poison("a backfill failed");
+                }
+                return Err(error.within("the image wasn't brought forward; nothing is lost"));
             }
         };
+        #[cfg(feature = "testing")]
+        proof::compare(working, &published.view);
         let end = published.point.position;
         drop(published); // no reader of the root before
         let begun = imager.clock().elapsed();
         self.try_to_install(imager);
         phases.install = imager.clock().elapsed().saturating_sub(begun);
-        let report = report(mode, BackfillOutcome::Advanced, &working, (imager, phases));
+        let report = report(mode, BackfillOutcome::Advanced, working, (imager, phases));
         Ok(Backfilled {
             journal_bytes: end.saturating_sub(before),
             pages: counts.pages + counts.from_memory,
@@ -84,6 +129,7 @@ impl Core {
         working: &mut Working,
         (published, spill): (&Published, Option<&Spill>),
         phases: &mut BackfillPhases,
+        watch: Watching<'_>,
     ) -> Result<(Counts, u64)> {
         let clock = imager.clock();
         let begun = clock.elapsed();
@@ -92,10 +138,16 @@ impl Core {
         imager.choose_what_stays(&pager, (working.root, spill), &published.view);
         let mut draft = match spill {
             Some(spill) => spill.draft.take_up(),
-            None => image.space(imager.pins.oldest())?,
+            None => image.space(working.pinned(&image)?)?,
         };
         let number = draft.number();
-        let mut drafting = Drafting::new(&mut draft, &image, published.point.txid, clock);
+        let pin = match image.pin(number, &**clock) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => RootPin::here(number),
+            pin => pin.map_err(|error| cannot_look(&image, error))?,
+        };
+        let mut drafting =
+            Drafting::new(&mut draft, &image, published.point.txid, (&**clock, watch));
+        drafting.tell()?;
         let mut saved = published.view.save(&pager, &mut drafting)?;
         let metadata = self.metadata(&saved.metadata);
         let catalog = Catalog { arrays: saved.arrays(), metadata }.encode();
@@ -103,19 +155,29 @@ impl Core {
             drafting.leave(root.catalog);
         }
         let catalog = drafting.store(Piece::Node(catalog))?;
-        let counts = drafting.end()?;
+        let written = match is_made(Mistake::PublishedBeforeWritten) {
+            true => Ok(()),
+            false => drafting.write(),
+        };
+        let (counts, late) = drafting.end();
         phases.write = counts.took;
         phases.collect = clock.elapsed().saturating_sub(begun).saturating_sub(counts.took);
         let begun = clock.elapsed();
         let new = NewRoot { segment: imager.segment(), point: published.point, time, catalog };
-        let root = draft.publish(&new)?;
+        let published = written.and_then(|()| draft.publish(&new));
+        if published.is_ok() || is_made(Mistake::InstalledBeforePublished) {
+            saved.pin = Some(working.pins.add(pin, clock.elapsed()));
+            imager.note_saved(saved, number);
+        }
+        let root = published?;
+        if is_made(Mistake::PublishedBeforeWritten) {
+            write_all(&image, &late)?;
+        }
         let counts = spill.map_or(counts, |spill| spill.written.and(counts));
         phases.publish = clock.elapsed().saturating_sub(begun);
         let before = working.root.replace(root).map_or(0, |root| root.point.position);
         working.wrote = counts.bytes;
         pager.set_keeps(root.end <= imager.budget());
-        saved.pin = Some(imager.pins.add(number, clock.elapsed()));
-        imager.note_saved(saved, number);
         Ok((counts, before))
     }
 
@@ -166,7 +228,8 @@ impl Core {
                 return Ok(None);
             }
         }
-        Ok((published.view.root() == imager.newest()).then_some(published))
+        let is_newest = published.view.root() == imager.newest();
+        Ok((is_newest || is_made(Mistake::OutdatedBoundTaken)).then_some(published))
     }
 
     /// Lets the store go on from the newest root, if no transaction is open; else the next one does that
@@ -182,14 +245,14 @@ impl Core {
     }
 
     /// Lets the store, which no transaction changes, and what is published go on from the newest root.
-    fn install_now(&self, imager: &Imager, writing: &mut Writing) {
+    pub(super) fn install_now(&self, imager: &Imager, writing: &mut Writing) {
         imager.install(&mut writing.store);
         self.group.replace(writing.store.republish());
         imager.note_published(&self.group.published().view);
     }
 }
 
-fn report(
+pub(super) fn report(
     mode: BackfillMode,
     outcome: BackfillOutcome,
     working: &Working,
@@ -210,7 +273,7 @@ fn report(
         bytes: 0,
         runs: 0,
         image_bytes: len.unwrap_or(0),
-        oldest_reader: imager.oldest_reader(),
+        oldest_reader: imager.oldest_reader(working),
         phases,
     }
 }

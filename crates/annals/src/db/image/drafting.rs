@@ -1,11 +1,14 @@
 //! What a view stores, on its way into a draft of the image.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crate::Result;
-use crate::image::{Draft, Image, Stored};
+use super::report::{BackfillProgress, Watching};
+use crate::image::{Draft, Image, Stored, Written};
+use crate::mistakes::{Mistake, is_made};
 use crate::storage::Clock;
 use crate::store::{Keep, Piece};
+use crate::{Error, ErrorKind, Result};
 
 /// How much is collected before it is written.
 const BATCH: usize = 64 << 20;
@@ -20,6 +23,9 @@ pub(super) struct Drafting<'d, 'i> {
     queued: usize,
     written: Counts,
     clock: &'d dyn Clock,
+    /// How many pages there will be, and whom to tell.
+    pages: u64,
+    watch: Watching<'d>,
 }
 
 /// What was written.
@@ -50,35 +56,49 @@ impl Counts {
 }
 
 impl<'d, 'i> Drafting<'d, 'i> {
-    /// Begins; `txid` is the last transaction of the backfill, as far as is known.
+    /// Begins; `txid` is the last transaction of the backfill, as far as is known, and `watch` is told after
+    /// each write how far it has come.
     pub(super) fn new(
         draft: &'d mut Draft<'i>,
         image: &'d Image,
         txid: u64,
-        clock: &'d dyn Clock,
+        (clock, watch): (&'d dyn Clock, Watching<'d>),
     ) -> Self {
         let (queue, written) = (Vec::new(), Counts::default());
-        Self { draft, image, txid, queue, queued: 0, written, clock }
+        Self { draft, image, txid, queue, queued: 0, written, clock, pages: 0, watch }
     }
 
-    /// Writes what is left, and tells what was written.
-    pub(super) fn end(mut self) -> Result<Counts> {
-        self.write()?;
-        Ok(self.written)
+    /// Tells what was written, and gives what wasn't.
+    pub(super) fn end(self) -> (Counts, Vec<(u64, Piece)>) {
+        (self.written, self.queue)
     }
 
     /// Writes what is in the queue.
-    fn write(&mut self) -> Result<()> {
+    pub(super) fn write(&mut self) -> Result<()> {
         let begun = self.clock.elapsed();
-        let parts: Vec<_> =
-            self.queue.iter().map(|(place, piece)| (*place, [piece.as_ref()])).collect();
-        let objects: Vec<_> = parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
-        let written = self.image.write(&objects)?;
-        self.written.runs += written.runs;
+        match write_all(self.image, &self.queue) {
+            Ok(written) => self.written.runs += written.runs,
+            Err(_) if is_made(Mistake::ImageErrorDropped) => {}
+            Err(error) => return Err(error),
+        }
         self.queue.clear();
         self.queued = 0;
         self.written.took += self.clock.elapsed().saturating_sub(begun);
-        Ok(())
+        self.tell()
+    }
+
+    /// Tells how many pages have been written. Where the program wants no more, nothing was changed: what
+    /// was written lies in free space, which no root leads to.
+    pub(super) fn tell(&mut self) -> Result<()> {
+        let done = self.written.pages + self.written.from_memory;
+        let progress = BackfillProgress { done, total: self.pages, bytes: self.written.bytes };
+        match (self.watch)(progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::new(
+                ErrorKind::Cancelled,
+                format!("{}: the program stopped the backfill; nothing is lost", self.image.path()),
+            )),
+        }
     }
 }
 
@@ -100,7 +120,18 @@ impl Keep for Drafting<'_, '_> {
         Ok(stored)
     }
 
+    fn expect(&mut self, items: u64) {
+        self.pages = items;
+    }
+
     fn leave(&mut self, stored: Stored) {
         self.draft.release(&stored);
     }
+}
+
+/// Writes pieces to their places.
+pub(super) fn write_all(image: &Image, queue: &[(u64, Piece)]) -> Result<Written> {
+    let parts: Vec<_> = queue.iter().map(|(place, piece)| (*place, [piece.as_ref()])).collect();
+    let objects: Vec<_> = parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
+    image.write(&objects)
 }

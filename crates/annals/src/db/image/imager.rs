@@ -6,6 +6,7 @@
 //! 2. `newest` is the number of the root that was published last by this handle, or that it opened from;
 //!    `pending` has what a store needs to go on from it, until the published view does.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -13,11 +14,11 @@ use super::opening::{Begun, Found};
 use super::pins::Pins;
 use super::report::OldestReader;
 use super::spill::Spill;
-use crate::Result;
-use crate::image::{Identity, Image, Root};
+use crate::image::{Identity, Image, Root, set_aside};
 use crate::journal::lock;
 use crate::storage::{Clock, Directory};
 use crate::store::{Pager, Saved, Store, View};
+use crate::{Error, ErrorKind, Result};
 
 /// What an open database knows of its image.
 #[derive(Debug)]
@@ -36,7 +37,6 @@ pub(in crate::db) struct Imager {
     newest: AtomicU64,
     /// Whether what others committed fills the memory and can't be written.
     pub(super) is_stuck: AtomicBool,
-    pub(super) pins: Arc<Pins>,
 }
 
 /// What a backfill works with.
@@ -48,27 +48,49 @@ pub(super) struct Working {
     pub(super) root: Option<Root>,
     /// How many bytes the last backfill wrote.
     pub(super) wrote: u64,
+    /// Which roots of the image are read.
+    pub(super) pins: Arc<Pins>,
     /// What was written ahead of the next backfill.
     pub(super) spill: Option<Spill>,
+}
+
+impl Working {
+    fn new(found: &Found) -> Self {
+        let pins = Arc::clone(&found.pins);
+        match &found.begun {
+            None => Self { pins, ..Self::default() },
+            Some(Begun { image, pager, root, .. }) => {
+                let image = Some((Arc::clone(image), Arc::clone(pager)));
+                Self { image, root: Some(*root), wrote: root.bytes, pins, spill: None }
+            }
+        }
+    }
+
+    /// Gives the numbers of all roots that anybody reads.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn pinned(&self, image: &Image) -> Result<Vec<u64>> {
+        self.pins.all(image).map_err(|error| cannot_look(image, error))
+    }
+}
+
+/// Explains why it can't be told who reads an image.
+pub(super) fn cannot_look(image: &Image, error: io::Error) -> Error {
+    Error::io(format!("{}: can't see who reads it", image.path()), error)
 }
 
 impl Imager {
     /// Begins with what opening found. `budget` is how much of the image may be kept in memory, in bytes;
     /// `spills` says that nobody else writes the image meanwhile.
-    pub(in crate::db) fn new(
+    pub(super) fn new(
         directory: Arc<dyn Directory>,
         found: &Found,
         clock: Arc<dyn Clock>,
         (budget, spills): (u64, bool),
     ) -> Self {
-        let (working, newest) = match &found.begun {
-            None => (Working::default(), 0),
-            Some(Begun { image, pager, root, .. }) => {
-                let image = Some((Arc::clone(image), Arc::clone(pager)));
-                let (number, wrote, root) = (root.number, root.bytes, Some(*root));
-                (Working { image, root, wrote, spill: None }, number)
-            }
-        };
+        let working = Working::new(found);
+        let newest = working.root.map_or(0, |root| root.number);
         Self {
             directory,
             name: found.name.clone(),
@@ -80,12 +102,11 @@ impl Imager {
             pending: Mutex::default(),
             newest: AtomicU64::new(newest),
             is_stuck: AtomicBool::new(false),
-            pins: Arc::clone(&found.pins),
         }
     }
 
-    pub(super) fn clock(&self) -> &dyn Clock {
-        &*self.clock
+    pub(super) const fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
     }
 
     /// Gives the number of the newest root.
@@ -131,13 +152,62 @@ impl Imager {
         self.is_stuck.store(false, Ordering::Relaxed);
     }
 
-    /// Gives the image, or creates it.
+    /// Goes on with another image, or another root, that was found meanwhile. The caller holds the writer,
+    /// whose store lies over that root now.
+    pub(super) fn begin_anew(&self, working: &mut Working, found: &Found) {
+        *working = Working::new(found);
+        self.forget_pending();
+        let newest = working.root.map_or(0, |root| root.number);
+        self.newest.store(newest, Ordering::Release);
+    }
+
+    /// Takes the image out of the way. The caller has the right to bring it forward.
+    pub(super) fn set_aside(&self, reason: &str) -> Result<()> {
+        set_aside(&*self.directory, &self.name, reason.to_owned()).map(drop)
+    }
+
+    /// Gives where an image of this journal is looked for.
+    pub(super) fn directory(&self) -> &Arc<dyn Directory> {
+        &self.directory
+    }
+
+    /// Tells what the newest root of the image is by now, whoever published it.
+    pub(super) fn peek(&self) -> Option<Root> {
+        Image::peek(&*self.directory, &self.name, &self.identity)
+    }
+
+    /// Gives the end of the image's file back to the file system, where nobody reads anything there any more
+    /// and it is a noticeable part of the file. Never while commits go on: freeing blocks makes some disks
+    /// slow for a while; and not where something was spilled that no root leads to.
+    pub(in crate::db) fn shrink(&self) -> Result<()> {
+        const WORTH: u64 = 1 << 20;
+        let working = lock(&self.working);
+        let (Some((image, _)), Some(root), None) = (&working.image, working.root, &working.spill)
+        else {
+            return Ok(());
+        };
+        let len = image.len()?;
+        if len.saturating_sub(root.end) < WORTH.max(len / 4) {
+            return Ok(());
+        }
+        image.shrink(working.pinned(image)?).map(drop)
+    }
+
+    /// Gives the image, or creates it. One that is there, and couldn't be read when the database was opened,
+    /// is set aside: with the lock of backfills held, nobody else is making it.
     pub(super) fn image(&self, working: &mut Working) -> Result<(Arc<Image>, Arc<Pager>)> {
         if let Some((image, pager)) = &working.image {
             return Ok((Arc::clone(image), Arc::clone(pager)));
         }
-        let image =
-            Arc::new(Image::create(&self.directory, &self.name, &self.identity, &*self.clock)?);
+        let create = || Image::create(&self.directory, &self.name, &self.identity, &*self.clock);
+        let image = match create() {
+            Err(error) if error.kind() == ErrorKind::InUse => {
+                self.set_aside("it couldn't be read when the database was opened")?;
+                create()?
+            }
+            created => created?,
+        };
+        let image = Arc::new(image);
         let pager = Arc::new(Pager::new(Arc::clone(&image) as _, self.budget, true));
         working.image = Some((Arc::clone(&image), Arc::clone(&pager)));
         Ok((image, pager))
@@ -186,7 +256,8 @@ impl Imager {
     }
 
     /// Tells who reads the oldest root but the newest.
-    pub(super) fn oldest_reader(&self) -> Option<OldestReader> {
-        self.pins.oldest_reader(self.clock.elapsed())
+    pub(super) fn oldest_reader(&self, working: &Working) -> Option<OldestReader> {
+        let (image, _) = working.image.as_ref()?;
+        working.pins.oldest_reader(image, self.clock.elapsed())
     }
 }

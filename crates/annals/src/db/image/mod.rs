@@ -4,18 +4,32 @@
 //! [`opening`] finds the image, and whether the journal has its point; the [`imager`] knows what the image
 //! has, lets the store go on from it, and runs a [`backfill`], which hands what changed over to
 //! [`drafting`]; a [`spill`] does the first half of that for a transaction that is larger than memory. The
-//! [`background`] thread asks for a backfill when the tail has grown, or what is in memory alone.
+//! [`background`] thread asks for a backfill when the tail has grown, or what is in memory alone. [`verify`]
+//! looks at an image from outside, and [`compare`]s views.
 
 mod backfill;
 mod background;
+mod compare;
 mod drafting;
 mod imager;
+mod inspection;
 mod opening;
 mod pins;
+#[cfg(feature = "testing")]
+mod proof;
+mod reading;
 mod report;
+mod shared;
 mod spill;
+mod verify;
 
 pub(super) use background::Background;
 pub(super) use imager::Imager;
+pub(super) use inspection::inspect;
+pub use inspection::{ImageInspection, ImageRoot};
 pub(super) use opening::Looking;
-pub use report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, OldestReader};
+pub(super) use reading::{Reading, Replayed, hard_position};
+pub use report::{
+    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, OldestReader,
+};
+pub use verify::{ImageCheck, ImageComparison};

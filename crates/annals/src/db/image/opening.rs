@@ -1,16 +1,18 @@
 //! Opening from the image: finding it, and whether the journal has the point that it stands for.
 //!
-//! An image that can't be used is set aside, or left where it is if this opening only reads. Either way
-//! the journal is replayed from its beginning, and somebody is told why.
+//! An image that can't be used is set aside, or left where it is by whoever doesn't have it alone. Either
+//! way the journal is replayed from its beginning, and somebody is told why.
 
+use std::io;
 use std::sync::Arc;
 
 use super::imager::Imager;
 use super::pins::Pins;
 use crate::db::progress::Watched;
 use crate::db::scan::{self, Replay};
-use crate::image::{self, Identity, Image, Opened, Root, SetAside, Usable};
+use crate::image::{self, Catalog, Identity, Image, Opened, Root, RootPin, SetAside, Usable};
 use crate::journal::{Frame, FrameReader, Head, Point, Recovery, Survey, Verdict};
+use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Access, Clock, Directory, Storage};
 use crate::store::{BaseRoot, Pager, Store, View};
 use crate::{Error, ErrorKind, Result};
@@ -26,6 +28,8 @@ pub(in crate::db) struct Found {
     pub(in crate::db) begun: Option<Begun>,
     /// The roots that views of this process read.
     pub(super) pins: Arc<Pins>,
+    /// Why the image that is there isn't used.
+    pub(in crate::db) reason: Option<String>,
     /// A sentence for each thing worth telling a person.
     pub(in crate::db) notes: Vec<String>,
 }
@@ -41,15 +45,26 @@ pub(in crate::db) struct Begun {
     pub(in crate::db) last_clock_time: i64,
 }
 
+/// How often an opening starts over when the image moves on under its hands.
+const TRIES: usize = 100;
+
+/// What is at the image's name.
+enum Looked {
+    Nothing,
+    Pinned(Box<Usable>, RootPin),
+    SetAside(SetAside),
+}
+
 /// What is looked for, and how.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(in crate::db) struct Looking<'a> {
     pub(in crate::db) directory: &'a Arc<dyn Directory>,
     /// The name of the journal.
     pub(in crate::db) name: &'a str,
     pub(in crate::db) storage: &'a dyn Storage,
+    /// For writing only if no other process may write the image meanwhile.
     pub(in crate::db) access: Access,
-    pub(in crate::db) clock: &'a Arc<dyn Clock>,
+    pub(in crate::db) clock: Arc<dyn Clock>,
     /// How much of the image may be kept in memory, in bytes.
     pub(in crate::db) budget: u64,
     /// Whether nobody else writes the image meanwhile, so that what is larger than memory may go there.
@@ -79,21 +94,61 @@ impl Looking<'_> {
         let name = image::image_name(self.name);
         let has_none = self.storage.has_fixed_len();
         let pins = Arc::default();
-        let mut found = Found { name, identity, begun: None, pins, notes: Vec::new() };
+        let mut found =
+            Found { name, identity, begun: None, pins, reason: None, notes: Vec::new() };
         if has_none {
             return Ok(found);
         }
-        match Image::open(self.directory, &found.name, &identity, self.access) {
-            Ok(Opened::Missing) => {}
-            Ok(Opened::Usable(usable)) => match self.begin(*usable, &head, &found.pins) {
-                Ok(begun) => found.begun = Some(begun),
-                Err(error) => self.set_aside(&mut found, error.to_string()),
-            },
-            Ok(Opened::SetAside(aside)) => note(&mut found, &aside),
+        match self.open_pinned(&found) {
+            Ok(Looked::Nothing) => {}
+            Ok(Looked::Pinned(usable, pin)) => {
+                let pin = found.pins.add(pin, self.clock.elapsed());
+                match self.begin(*usable, &head, pin) {
+                    Ok(begun) => found.begun = Some(begun),
+                    Err(error) => self.set_aside(&mut found, error.to_string()),
+                }
+            }
+            Ok(Looked::SetAside(aside)) => note(&mut found, &aside),
             // What can't be read now may be read later.
-            Err(error) => found.notes.push(format!("the image isn't used: {error}")),
+            Err(error) => {
+                found.notes.push(format!(
+                    "the image isn't used, the journal was replayed: {error}; nothing is lost: let this \
+                     user read and write the image, or delete it"
+                ));
+                found.reason = Some(error.to_string());
+            }
         }
         Ok(found)
+    }
+
+    /// Opens the image and pins its newest root: once that is still the newest when it is pinned, nobody
+    /// writes over what it reaches.
+    fn open_pinned(&self, found: &Found) -> Result<Looked> {
+        for _ in 0..TRIES {
+            let usable =
+                match Image::open(self.directory, &found.name, &found.identity, self.access)? {
+                    Opened::Missing => return Ok(Looked::Nothing),
+                    Opened::SetAside(aside) => return Ok(Looked::SetAside(aside)),
+                    Opened::Usable(usable) => usable,
+                };
+            let number = usable.root.number;
+            let pin = match usable.image.pin(number, &*self.clock) {
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => match self.access {
+                    Access::Write => RootPin::here(number),
+                    // Not a word: it is so for every opening on this system.
+                    Access::Read => return Ok(Looked::Nothing),
+                },
+                pin => pin.map_err(|error| {
+                    Error::io(format!("{}: can't pin its root", usable.image.path()), error)
+                })?,
+            };
+            if usable.image.is_newest()? {
+                return Ok(Looked::Pinned(usable, pin));
+            }
+        }
+        let shown = self.directory.display(&found.name);
+        let message = format!("{shown}: it is brought forward again and again");
+        Err(Error::new(ErrorKind::Busy, message))
     }
 
     /// Surveys the journal, and gives the store: from the image's point on, or from the beginning if there
@@ -125,30 +180,34 @@ impl Looking<'_> {
         let imager = self.imager(found);
         let from = (recovery, Some(begun.root.point));
         let begin = || over(Store::resume(begun.view.share()), imager.as_ref());
-        let reason = match scan::survey_from(storage, &shown, from, &looks_wrong, begin, visit) {
+        match scan::survey_from(storage, &shown, from, &looks_wrong, begin, visit) {
             Ok((survey, replay)) if survey.verdict() != Verdict::Damaged => {
                 return Ok((survey, replay, imager));
             }
-            Ok((survey, _)) => survey.damage(&shown).to_string(),
             Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
-            Err(error) => error.to_string(),
-        };
-        // Whether that is the journal's fault or the image's, only all of the journal can tell.
-        storage.read_again();
-        drop(imager);
-        let (name, pins) = (found.name.clone(), Arc::clone(&found.pins));
-        let identity = found.identity;
-        let without = Found { name, identity, begun: None, pins, notes: Vec::new() };
-        let all = all(self.imager(&without))?;
-        if all.0.verdict() != Verdict::Damaged {
-            self.set_aside(found, reason);
+            // What it says would be wrong of a journal that is whole.
+            Ok(_) | Err(_) => {}
         }
-        Ok(all)
+        let reason = stale(&begun.image, &begun.root).to_string();
+        // Whether that is the journal's fault or the image's, only all of the journal can tell; and before
+        // that is told nothing may be spilled, which takes the place of the image.
+        storage.read_again();
+        let from = (recovery, None);
+        let nothing = |(): &mut (), _: &Frame<'_>, _| Ok(());
+        let (survey, ()) = scan::survey_from(storage, &shown, from, &looks_wrong, || (), nothing)?;
+        storage.read_again();
+        if survey.verdict() == Verdict::Damaged {
+            let (survey, replay, _) = all(None)?;
+            return Ok((survey, replay, imager));
+        }
+        drop(imager);
+        self.set_aside(found, reason);
+        all(self.imager(found))
     }
 
     /// Gives what knows of the image from now on; none if there can be none.
     fn imager(&self, found: &Found) -> Option<Arc<Imager>> {
-        let (directory, clock) = (Arc::clone(self.directory), Arc::clone(self.clock));
+        let (directory, clock) = (Arc::clone(self.directory), Arc::clone(&self.clock));
         let imager = || Imager::new(directory, found, clock, (self.budget, self.spills));
         (!self.storage.has_fixed_len()).then(|| Arc::new(imager()))
     }
@@ -162,28 +221,27 @@ impl Looking<'_> {
         };
         match aside {
             Ok(aside) => note(found, &aside),
-            Err(error) => found.notes.push(error.to_string()),
+            Err(error) => {
+                found.notes.push(error.to_string());
+                found.reason = Some(error.to_string());
+            }
         }
     }
 
-    fn begin(&self, usable: Usable, head: &Head, pins: &Pins) -> Result<Begun> {
+    fn begin(&self, usable: Usable, head: &Head, pin: Arc<RootPin>) -> Result<Begun> {
         let Usable { image, root, catalog } = usable;
         if root.segment != head.header.segment {
             return Err(stale(&image, &root));
         }
-        if !self.has(head, root.point)? {
+        if !self.has(head, root.point)? && !is_made(Mistake::OtherHistoryTrusted) {
             return Err(stale(&image, &root));
         }
-        let too_short = || Error::corrupt(format!("{}: its catalog is too short", image.path()));
-        let (last, metadata) = catalog.metadata.split_first_chunk().ok_or_else(too_short)?;
-        let last_clock_time = i64::from_le_bytes(*last);
-        let roots: Vec<_> = catalog.arrays.iter().map(BaseRoot::of).collect();
         let image = Arc::new(image);
         let keeps = root.end <= self.budget;
         let pager = Arc::new(Pager::new(Arc::clone(&image) as _, self.budget, keeps));
-        let view = View::load(metadata, &roots, &pager)
-            .map_err(|error| error.within(image.path()))?
-            .pinned(pins.add(root.number, self.clock.elapsed()));
+        let (last_clock_time, view) =
+            load(&catalog, &pager).map_err(|error| error.within(image.path()))?;
+        let view = view.pinned(pin);
         Ok(Begun { image, pager, root, view, last_clock_time })
     }
 
@@ -214,8 +272,17 @@ fn over(store: Store, imager: Option<&Arc<Imager>>) -> Replay {
     }
 }
 
+/// Begins with what a catalog has; gives the time of the last commit, if it came from a clock, too.
+pub(super) fn load(catalog: &Catalog, pager: &Arc<Pager>) -> Result<(i64, View)> {
+    let too_short = || Error::corrupt("its catalog is too short");
+    let (last, metadata) = catalog.metadata.split_first_chunk().ok_or_else(too_short)?;
+    let roots: Vec<_> = catalog.arrays.iter().map(BaseRoot::of).collect();
+    Ok((i64::from_le_bytes(*last), View::load(metadata, &roots, pager)?))
+}
+
 fn note(found: &mut Found, aside: &SetAside) {
     let SetAside { reason, kept_as } = aside;
+    found.reason = Some(reason.clone());
     found.notes.push(match kept_as {
         Some(kept) => format!(
             "the image was set aside as `{kept}` and the journal replayed: {reason}; nothing is lost"

@@ -1,71 +1,82 @@
-//! Pins: which roots of the image the views of this process read.
+//! Pins: which roots of the image are read, by the views of this process and by others.
 //!
 //! A view that lies over the base of a root holds that root's pin. What only such a root reaches is not
-//! written over before its last view is gone.
+//! written over before its last view is gone. Other processes see the pin as a lock on the image; where
+//! there are no such locks, no other process has the image open.
 
+use std::collections::VecDeque;
+use std::io;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use super::report::OldestReader;
-use crate::image::RootPin;
+use crate::image::{Image, RootPin};
 use crate::journal::lock;
 
-/// The roots that may still be read.
+/// Of how many roots it is known when they were replaced: of the oldest one, and the last ones.
+const REPLACED: usize = 64;
+
+/// The roots of one image that may still be read.
 #[derive(Debug, Default)]
 pub(super) struct Pins {
-    known: Mutex<Vec<Known>>,
+    known: Mutex<Known>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Known {
-    pin: Weak<RootPin>,
-    number: u64,
-    /// When a newer root came.
-    replaced: Option<Duration>,
+    pins: Vec<(u64, Weak<RootPin>)>,
+    newest: Option<u64>,
+    /// When which root was replaced by a newer one, in order.
+    replaced: VecDeque<(u64, Duration)>,
+}
+
+impl Known {
+    /// Gives the roots that views of this handle read, in order.
+    fn here(&self) -> impl Iterator<Item = u64> {
+        self.pins.iter().filter(|(_, pin)| pin.strong_count() > 0).map(|(number, _)| *number)
+    }
 }
 
 impl Pins {
-    /// Makes the pin of a new root; `now` is when.
-    pub(super) fn add(&self, number: u64, now: Duration) -> Arc<RootPin> {
-        let pin = Arc::new(RootPin { number });
+    /// Adds the pin of a new root; `now` is when.
+    pub(super) fn add(&self, pin: RootPin, now: Duration) -> Arc<RootPin> {
+        let (number, pin) = (pin.number, Arc::new(pin));
         let mut known = lock(&self.known);
-        known.retain(|known| known.pin.strong_count() > 0);
-        known.iter_mut().for_each(|known| _ = known.replaced.get_or_insert(now));
-        known.push(Known { pin: Arc::downgrade(&pin), number, replaced: None });
+        known.pins.retain(|(_, pin)| pin.strong_count() > 0);
+        known.pins.push((number, Arc::downgrade(&pin)));
+        if let Some(before) = known.newest.replace(number) {
+            known.replaced.push_back((before, now));
+        }
+        if known.replaced.len() > REPLACED {
+            known.replaced.remove(1);
+        }
         pin
     }
 
-    /// Gives the number of the oldest root that is read.
-    pub(super) fn oldest(&self) -> Option<u64> {
-        let known = lock(&self.known);
-        known.iter().find(|known| known.pin.strong_count() > 0).map(|known| known.number)
+    /// Gives the numbers of all roots that anybody reads.
+    ///
+    /// # Errors
+    /// Those of looking at locks.
+    pub(super) fn all(&self, image: &Image) -> io::Result<Vec<u64>> {
+        let mut all = image.pinned(0..u64::MAX, usize::MAX)?;
+        all.extend(lock(&self.known).here());
+        all.sort_unstable();
+        all.dedup();
+        Ok(all)
     }
 
     /// Tells who reads the oldest root that was replaced.
-    pub(super) fn oldest_reader(&self, now: Duration) -> Option<OldestReader> {
+    pub(super) fn oldest_reader(&self, image: &Image, now: Duration) -> Option<OldestReader> {
         let known = lock(&self.known);
-        let oldest = known.iter().find(|known| known.pin.strong_count() > 0)?;
-        let age = oldest.replaced.map(|then| now.saturating_sub(then));
-        age.map(|age| OldestReader { pid: std::process::id(), root: oldest.number, age: Some(age) })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_oldest_root_that_is_read_is_told() {
-        let pins = Pins::default();
-        assert_eq!(pins.oldest(), None);
-        let first = pins.add(1, Duration::from_secs(1));
-        let second = pins.add(2, Duration::from_secs(5));
-        assert_eq!(pins.oldest(), Some(1));
-        let reader = pins.oldest_reader(Duration::from_secs(9)).unwrap();
-        assert_eq!((reader.root, reader.age), (1, Some(Duration::from_secs(4))));
-        drop(first);
-        assert_eq!((pins.oldest(), pins.oldest_reader(Duration::from_secs(9))), (Some(2), None));
-        drop(second);
-        assert_eq!(pins.oldest(), None);
+        let newest = known.newest?;
+        // What can't be told now isn't worth an error: it is for a report.
+        let elsewhere = image.pinned(0..newest, 1).unwrap_or_default();
+        let own = known.here().find(|root| *root < newest);
+        let root = own.into_iter().chain(elsewhere).min()?;
+        let replaced = known.replaced.iter().find(|(replaced, _)| *replaced >= root);
+        let age = replaced.map(|(_, then)| now.saturating_sub(*then));
+        drop(known);
+        let pid = if own == Some(root) { Some(std::process::id()) } else { image.pinned_by(root) };
+        Some(OldestReader { pid, root, age })
     }
 }

@@ -1,5 +1,6 @@
 //! What a backfill does and did.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// How far a backfill goes, and what it waits for.
@@ -13,6 +14,40 @@ pub enum BackfillMode {
     Full,
 }
 
+impl BackfillMode {
+    /// All modes, each waiting for more than the one before.
+    pub const ALL: [Self; 2] = [Self::Passive, Self::Full];
+
+    /// Gives the mode's name, as the program `annals` knows it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Passive => "passive",
+            Self::Full => "full",
+        }
+    }
+
+    /// Finds a mode by its name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+}
+
+/// How far a backfill has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackfillProgress {
+    /// How many pages and long values have been written.
+    pub done: u64,
+    /// How many there will be; 0 as long as that isn't known.
+    pub total: u64,
+    /// How many bytes have been written, with those of the image's directory.
+    pub bytes: u64,
+}
+
+/// Who is told, and answers whether to go on.
+pub(super) type Watching<'w> = &'w mut dyn FnMut(BackfillProgress) -> ControlFlow<()>;
+
 /// What became of a backfill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -21,8 +56,9 @@ pub enum BackfillOutcome {
     Advanced,
     /// The image had the newest commit already.
     UpToDate,
-    /// The transaction that is open began before the last backfill ended, and has to end first: only
-    /// [`BackfillMode::Passive`] answers so.
+    /// The transaction that is open began before the last backfill ended, and has to end first; in shared
+    /// mode somebody writes, or brings the image forward, at this moment. Only [`BackfillMode::Passive`]
+    /// answers so.
     Postponed,
 }
 
@@ -63,11 +99,11 @@ pub struct Backfilled {
 /// Who reads an older root of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OldestReader {
-    /// The process.
-    pub pid: u32,
+    /// The process; `None` where the system doesn't tell.
+    pub pid: Option<u32>,
     /// The number of the root that it reads.
     pub root: u64,
-    /// How long ago the root was replaced by a newer one; `None` if that isn't known.
+    /// How long ago, at least, the root was replaced by a newer one; `None` if that isn't known.
     pub age: Option<Duration>,
 }
 

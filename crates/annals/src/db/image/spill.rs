@@ -14,13 +14,14 @@
 //! The journal need not be hard before: nothing here is believed before a root is published, and the
 //! backfill that does it makes the journal hard first.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
 use super::drafting::{Counts, Drafting};
 use super::imager::{Imager, Working};
 use super::report::BackfillMode;
 use crate::db::core::{Core, Writing};
-use crate::image::{Draft, Mark, PutAside};
+use crate::image::{Draft, Mark, PutAside, RootPin};
 use crate::journal::lock;
 use crate::store::Store;
 use crate::{Error, Result};
@@ -182,9 +183,12 @@ impl Imager {
         let spilled = working.spill.as_ref();
         self.choose_what_stays(&pager, (working.root, spilled), store.view());
         let save = |draft: &mut Draft<'_>| {
-            let mut drafting = Drafting::new(draft, &image, of.0, self.clock());
+            let unwatched = &mut |_| ControlFlow::Continue(());
+            let how = (&**self.clock(), unwatched as _);
+            let mut drafting = Drafting::new(draft, &image, of.0, how);
             let saved = store.view().save(&pager, &mut drafting)?;
-            Ok::<_, Error>((saved, drafting.end()?))
+            drafting.write()?;
+            Ok::<_, Error>((saved, drafting.end().0))
         };
         let mut saved = if let Some(spill) = working.spill.as_mut() {
             if of.1 && !spill.is_open {
@@ -197,7 +201,7 @@ impl Imager {
             spill.add(written, before, of);
             saved
         } else {
-            let mut draft = image.space(self.pins.oldest())?;
+            let mut draft = image.space(working.pinned(&image)?)?;
             let (saved, written) = save(&mut draft)?;
             let draft = draft.put_aside(&image);
             let (txid, is_open) = of;
@@ -205,8 +209,9 @@ impl Imager {
             working.spill = Some(Spill { draft, written, is_open, committed, before: None });
             saved
         };
-        let pin = store.view().pin().cloned();
-        saved.pin = pin.or_else(|| Some(self.pins.add(self.newest(), self.clock().elapsed())));
+        // A view without a pin lies over no root: nobody but this process can read what it leads to.
+        let first = || working.pins.add(RootPin::here(0), self.clock().elapsed());
+        saved.pin = Some(store.view().pin().cloned().unwrap_or_else(first));
         store.rebase(&saved);
         store.note_rest();
         self.is_stuck.store(false, Ordering::Relaxed);

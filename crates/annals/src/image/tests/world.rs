@@ -71,14 +71,15 @@ impl World {
         &mut self,
         txid: u64,
         changes: &BTreeMap<usize, Changes>,
-        pin: Option<u64>,
+        pinned: impl IntoIterator<Item = u64>,
     ) -> Result<()> {
         let old = self.root.map(|root| root.catalog);
+        let pinned: Vec<_> = pinned.into_iter().collect();
         let (root, catalog) = advance(
             &self.image,
             (&self.catalog, old.as_ref()),
             changes,
-            (point(txid), &txid.to_le_bytes(), pin),
+            (point(txid), &txid.to_le_bytes(), &pinned),
         )?;
         (self.root, self.catalog) = (Some(root), catalog);
         self.model = after(&self.model, changes);

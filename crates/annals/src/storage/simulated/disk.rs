@@ -231,7 +231,8 @@ impl SimulatedDisk {
 
     fn handle(&self, inode: u64, name: &str, access: Access) -> Arc<dyn Storage> {
         let handle = self.machine().new_handle(inode);
-        Arc::new(SimulatedFile { disk: self.clone(), inode, name: name.to_owned(), access, handle })
+        let name = Mutex::new(name.to_owned());
+        Arc::new(SimulatedFile { disk: self.clone(), inode, name, access, handle })
     }
 }
 
@@ -320,6 +321,10 @@ impl Directory for SimulatedDisk {
     fn flush(&self) -> io::Result<()> {
         self.interrupt();
         self.machine().flush_directory()
+    }
+
+    fn again(&self) -> Arc<dyn Directory> {
+        Arc::new(self.clone())
     }
 
     fn display(&self, name: &str) -> String {

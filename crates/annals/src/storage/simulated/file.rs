@@ -1,6 +1,8 @@
 //! A handle of a file on the simulated disk.
 
 use std::io;
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::SimulatedDisk;
 use crate::storage::{Access, Hold, Lock, Storage, check_lockable, check_writable};
@@ -10,9 +12,15 @@ use crate::storage::{Access, Hold, Lock, Storage, check_lockable, check_writable
 pub(super) struct SimulatedFile {
     pub(super) disk: SimulatedDisk,
     pub(super) inode: u64,
-    pub(super) name: String,
+    pub(super) name: Mutex<String>,
     pub(super) access: Access,
     pub(super) handle: u64,
+}
+
+impl SimulatedFile {
+    fn name(&self) -> MutexGuard<'_, String> {
+        self.name.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Storage for SimulatedFile {
@@ -29,19 +37,19 @@ impl Storage for SimulatedFile {
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         check_writable(self.access)?;
         self.disk.interrupt();
-        self.disk.machine().write(self.inode, &self.name, offset, data)
+        self.disk.machine().write(self.inode, &self.name(), offset, data)
     }
 
     fn flush(&self) -> io::Result<()> {
         check_writable(self.access)?;
         self.disk.interrupt();
-        self.disk.machine().flush(self.inode, &self.name)
+        self.disk.machine().flush(self.inode, &self.name())
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         check_writable(self.access)?;
         self.disk.interrupt();
-        self.disk.machine().set_len(self.inode, &self.name, len)
+        self.disk.machine().set_len(self.inode, &self.name(), len)
     }
 
     fn has_fixed_len(&self) -> bool {
@@ -60,10 +68,24 @@ impl Storage for SimulatedFile {
         Ok(())
     }
 
+    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
+        let mut machine = self.disk.machine();
+        machine.check_power()?;
+        Ok(machine.inode(self.inode)?.holders.oldest_pin(roots))
+    }
+
+    fn holder(&self, lock: Lock) -> Option<u32> {
+        self.disk.machine().inode(self.inode).ok()?.holders.holder(lock)
+    }
+
     fn is_linked(&self) -> io::Result<bool> {
         let machine = self.disk.machine();
         machine.check_power()?;
-        Ok(machine.leads_to(&self.name, self.inode))
+        Ok(machine.leads_to(&self.name(), self.inode))
+    }
+
+    fn renamed(&self, name: &str) {
+        name.clone_into(&mut self.name());
     }
 }
 

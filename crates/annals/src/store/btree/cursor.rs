@@ -13,6 +13,7 @@ pub(in super::super) struct Cursor<'a> {
 
 /// Where the gap is. Nothing is loaded to put it at an end.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a cursor is moved about seldom, and steps often")]
 enum Gap {
     First,
     Last,

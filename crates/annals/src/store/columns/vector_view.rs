@@ -186,3 +186,6 @@ impl<'a> VectorView<'a> {
         ))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -76,8 +76,11 @@ pub(super) enum Kids<T> {
     /// Other nodes.
     Inner(Box<[Option<Link<T>>]>),
     /// Items, and those that were loaded.
-    Leaf(Box<[Option<(Stored, OnceLock<T>)>]>),
+    Leaf(Box<[Option<Leaf<T>>]>),
 }
+
+/// Where an item is, and the item if it was loaded.
+pub(super) type Leaf<T> = (Stored, OnceLock<T>);
 
 impl<T: Clone> Clone for Link<T> {
     fn clone(&self) -> Self {
@@ -154,7 +157,7 @@ impl<T: Item> Link<T> {
         let entries = decode_node(&bytes, height + 1, u64::MAX)
             .map_err(|wrong| ill_formed(&self.stored).advising(wrong))?;
         let kids = if height > 0 {
-            let link = |stored| Link { stored, node: OnceLock::new() };
+            let link = |stored| Self { stored, node: OnceLock::new() };
             Kids::Inner(entries.map(|entry| entry.map(link)).into())
         } else {
             let item = |stored| (stored, OnceLock::new());

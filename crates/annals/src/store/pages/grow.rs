@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::Result;
 use crate::image::{Stored, encode_node};
-use crate::store::pages::base::{BITS, Base, FANOUT, Kids, Link, Node, covers};
+use crate::store::pages::base::{BITS, Base, FANOUT, Kids, Leaf, Link, Node, covers};
 use crate::store::pages::item::Item;
 use crate::store::pages::save::{Keep, Piece};
 
@@ -87,7 +87,7 @@ impl<T: Item> Base<T> {
     }
 
     fn change_items(
-        old: Option<&[Option<(Stored, OnceLock<T>)>]>,
+        old: Option<&[Option<Leaf<T>>]>,
         changes: Vec<Change<T>>,
         keep: &mut dyn Keep,
     ) -> Kids<T> {

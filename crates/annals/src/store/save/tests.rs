@@ -6,8 +6,7 @@
 use std::sync::Arc;
 
 use annals_schema::{
-    Blob, Command, Field, FieldNumber, IndexNumber, OnDelete, RowId, TableNumber, Type, Value,
-    ValueRef,
+    Blob, Command, Field, IndexNumber, OnDelete, RowId, TableNumber, Type, Value, ValueRef,
 };
 
 use crate::event::Vector;
@@ -125,6 +124,10 @@ struct World {
     stored: Option<Saved>,
     kept: Vec<[Arc<View>; 3]>,
     names: u64,
+    /// Whether each view that is saved goes on from the last one that was: the store does so as soon as
+    /// that is there, and again after a rollback.
+    orderly: bool,
+    saved: Arc<View>,
 }
 
 impl World {
@@ -133,7 +136,9 @@ impl World {
         let image = Arc::<TestImage>::default();
         let pager = pager(&image, &mut random);
         let stores = [Store::new(), Store::new(), Store::new()];
-        Self { random, stores, image, pager, stored: None, kept: Vec::new(), names: 0 }
+        let saved = Arc::clone(stores[1].published());
+        let (stored, kept, names, orderly) = (None, Vec::new(), 0, seed.is_multiple_of(2));
+        Self { random, stores, image, pager, stored, kept, names, orderly, saved }
     }
 
     /// Makes a change to each store: all agree on what becomes of it.
@@ -190,7 +195,7 @@ impl World {
     fn insert_run(&mut self, table: TableNumber) {
         let next = self.view().table(table).unwrap().next_id();
         let id = if self.random.percent(60) { next } else { self.id(table) };
-        let most = if self.random.percent(20) { 3000 } else { 100 };
+        let most = if self.random.percent(15) { 2000 } else { 60 };
         let count = 1 + self.random.below(most);
         self.each(|store| store.insert_vector(table, RowId(id), count, true));
         for field in self.fields(table) {
@@ -315,20 +320,25 @@ impl World {
 
     /// Lets the second store go on from what was stored some time ago.
     fn rebase(&mut self) {
-        if let Some(saved) = self.stored.take() {
+        if let Some(saved) = &self.stored {
             let before = Arc::clone(self.stores[1].published());
-            self.stores[1].rebase(&saved);
+            self.stores[1].rebase(saved);
             // That it is of another store, or was done already, makes no difference.
-            self.stores[2].rebase(&saved);
-            self.stores[1].rebase(&saved);
+            self.stores[2].rebase(saved);
+            self.stores[1].rebase(saved);
             assert!(Arc::ptr_eq(&before, self.stores[1].published()));
-            compare(self.view(), self.stores[1].view());
+            if self.random.percent(30) {
+                compare(self.view(), self.stores[1].view());
+            }
         }
         self.pager.set_keeps(self.random.percent(50));
     }
 
     fn roll_back(&mut self) {
         self.stores.iter_mut().for_each(Store::rollback);
+        if self.orderly {
+            self.rebase();
+        }
     }
 
     fn commit(&mut self) {
@@ -340,19 +350,19 @@ impl World {
             return self.roll_back();
         }
         let views = self.stores.each_mut().map(Store::commit);
-        if self.random.percent(10) {
+        if self.random.percent(6) {
             self.kept.push(views.clone());
         }
         match self.random.below(10) {
-            0..5 => self.save(&views[1]),
-            5 => views[1..].iter().for_each(|view| view.check().unwrap()),
+            0..5 if !Arc::ptr_eq(&self.saved, &views[1]) => self.save(&views[1]),
+            5 => views[1].check().unwrap(),
             _ => {}
         }
     }
 
     /// Saves what the second store published, and loads it as the third one; or as the second, too.
-    fn save(&mut self, view: &View) {
-        let saved = view.save(&self.pager, &mut self.image.keeper()).unwrap();
+    fn save(&mut self, view: &Arc<View>) {
+        let saved = view.save(&self.pager, &mut self.image.keeper(self.orderly)).unwrap();
         let load = |pager| View::load(&saved.metadata, &saved.roots, pager).unwrap();
         let other = pager(&self.image, &mut self.random);
         self.stores[2] = Store::resume(load(&other));
@@ -360,11 +370,15 @@ impl World {
             self.pager = pager(&self.image, &mut self.random);
             self.stores[1] = Store::resume(load(&self.pager));
         }
-        if self.random.percent(50) {
+        if self.random.percent(30) {
             self.stores[2].view().check().unwrap();
             compare(self.view(), self.stores[2].view());
         }
         self.stored = Some(saved);
+        self.saved = Arc::clone(view);
+        if self.orderly {
+            self.rebase();
+        }
     }
 
     fn run(mut self, steps: u32) {
@@ -386,11 +400,12 @@ fn pager(image: &Arc<TestImage>, random: &mut Rng) -> Arc<Pager> {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "it is shown where the test fails")]
 fn what_is_saved_loaded_and_rebased_stays_the_same() {
     let full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
-    for seed in 1..=if full { 300 } else { 10 } {
+    for seed in 1..=if full { 200 } else { 8 } {
         println!("seed {seed}");
-        World::new(seed).run(if full { 1000 } else { 250 });
+        World::new(seed).run(if full { 600 } else { 200 });
     }
 }
 
@@ -401,7 +416,7 @@ fn a_catalog_that_was_changed_is_an_error() {
     (0..200).for_each(|_| world.step());
     world.roll_back();
     let view = Arc::clone(world.stores[1].published());
-    let saved = view.save(&world.pager, &mut world.image.keeper()).unwrap();
+    let saved = view.save(&world.pager, &mut world.image.keeper(false)).unwrap();
     let load = |metadata: &[u8], roots| View::load(metadata, roots, &world.pager);
     assert!(load(&saved.metadata, &saved.roots).is_ok());
     assert!(load(&saved.metadata, &saved.roots[1..]).is_err());
@@ -424,7 +439,7 @@ fn a_catalog_that_was_changed_is_an_error() {
             }
         }
     }
-    assert!(refused > saved.metadata.len());
+    assert!(refused > 100, "{refused} of {} bytes", saved.metadata.len());
 }
 
 /// Reads and changes whatever there is: all that may happen is an error.

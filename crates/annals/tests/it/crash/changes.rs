@@ -203,6 +203,19 @@ pub(super) fn write_sized(
     insert(tx, &text, None)
 }
 
+/// Deletes about half of the rows, from any on.
+pub(super) fn erase(tx: &mut Transaction<'_>, rng: &mut Rng) -> annals::Result<()> {
+    define_first(tx)?;
+    let next = tx.view().table(TABLE)?.next_id();
+    let first = rng.below(next.max(1));
+    for id in (first..next.min(first + next / 2)).map(RowId) {
+        if tx.view().table(TABLE)?.contains(id)? {
+            tx.delete(TABLE, id)?;
+        }
+    }
+    insert(tx, &format!("{:016x}", rng.number()), None)
+}
+
 /// Writes a bit more than two data frames, one of them full of pieces of a blob.
 pub(super) fn stream(tx: &mut Transaction<'_>, rng: &mut Rng) -> annals::Result<()> {
     define_first(tx)?;

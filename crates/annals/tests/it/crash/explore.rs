@@ -11,12 +11,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use annals::Level;
 use annals::journal::format::hash;
 use annals::storage::Directory;
 use annals::storage::simulated::{CrashStates, Fault, Rng, SimulatedDisk};
+use annals::{BackfillMode, Level};
 
 use super::history::{Checked, History};
+use super::images;
+use super::imaging::Imaging;
 use super::judge;
 use super::workload::{Step, named};
 use super::world::{End, Errors, Sharing, Stop, World};
@@ -281,6 +283,7 @@ impl Explorer {
         world.open(at_least).map_err(finish)?;
         let opening = disk.operations() - started;
         judge::opened(disk, &before, world.database())?;
+        images::opened(&world)?;
         go_on(&mut world).map_err(|stop| format!("going on: {}", finish(stop)))?;
         Ok(opening)
     }
@@ -290,6 +293,7 @@ impl Explorer {
         let mut world = World::new(disk, 1, history.clone(), errors);
         let is_shared = self.shares && hash(place.as_bytes()).is_multiple_of(2);
         world.sharing = is_shared.then(Sharing::default);
+        world.imaging = Imaging::of(place);
         world
     }
 
@@ -307,7 +311,7 @@ impl Explorer {
 
     /// Opens the same state again and again; each time the power goes off one operation later, or
     /// that operation fails. This is crash number `depth + 1`.
-    fn again(
+    pub(super) fn again(
         &self,
         place: &str,
         make: Make<'_>,
@@ -371,6 +375,7 @@ pub(super) fn run(
     plan(&disk);
     let mut world = World::new(disk, hash(workload.as_bytes()), History::new(), errors);
     world.padded = workload.starts_with("padded-");
+    world.imaging = Imaging::of(workload);
     let end = catch_unwind(AssertUnwindSafe(|| world.run(&named(workload))));
     match end {
         Ok(end) => Ok((world, end?)),
@@ -391,8 +396,16 @@ fn go_on(world: &mut World) -> Result<(), Stop> {
     world.step(Step::Write { rows: 1, level: Level::Soft })?;
     let level = Level::ALL[world.history.acknowledged() % Level::ALL.len()];
     world.step(Step::Write { rows: 2, level })?;
+    if world.imaging.is_some() {
+        world.step(Step::Backfill(BackfillMode::Full))?;
+        world.step(Step::Backfilling { rows: 1, level: Some(level) })?;
+        world.step(Step::Backfill(BackfillMode::Passive))?;
+    }
     world.step(Step::Rest)?;
     world.step(Step::Reopen)?;
+    if world.errors == Errors::Fatal {
+        images::opened(world)?;
+    }
     judge::closed(&world.disk)
         .and_then(|()| judge::only_zeros_follow(&world.disk, world.database()))
         .map_err(Stop::Broken)

@@ -33,7 +33,7 @@ impl State {
             text.extend(rows.next_id().to_le_bytes());
             text.extend(rows.len().to_le_bytes());
             for row in rows.rows() {
-                let row = row.unwrap();
+                let row = row?;
                 text.extend(row.id().0.to_le_bytes());
                 table.fields.iter().for_each(|field| push(&mut text, row.value(field.number)));
             }
@@ -206,6 +206,15 @@ impl History {
     pub(super) fn close(&mut self) {
         self.acknowledge(self.submitted());
         self.harden();
+    }
+
+    /// Notes that all up to this transaction, which could be seen, was made durable.
+    pub(super) fn harden_up_to(&mut self, txid: usize) -> Checked {
+        if txid > self.acknowledged() {
+            return Err(format!("transaction {txid} is in the image, and nobody could see it yet"));
+        }
+        self.durable = self.durable.max(txid);
+        Ok(())
     }
 
     /// Notes that all that can be seen was made durable.

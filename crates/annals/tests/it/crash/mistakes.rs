@@ -1,6 +1,7 @@
-//! Deliberate mistakes in commit and recovery: each must be found by the test of this module that
+//! Deliberate mistakes in commit, recovery and backfill: each must be found by the test of this module that
 //! `docs/crash.md` names, which is thereby seen to fail.
 
+use std::panic::catch_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,12 +10,13 @@ use annals::storage::{Clock, SystemClock};
 
 use super::explore::{Effort, Explorer};
 use super::history::Checked;
+use super::images::{apart, failed_flush, growth, older_root, postponed};
 use super::recovery::doubt;
 
 /// How one kind of test explores one workload.
 type Test = (&'static str, &'static str, fn(&Explorer, &str) -> Checked);
 
-const TESTS: [Test; 13] = [
+const TESTS: [Test; 21] = [
     ("a_doubtful_commit_counts_by_its_slot", "levels", |_, _| doubt()),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::power),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::kill),
@@ -28,7 +30,24 @@ const TESTS: [Test; 13] = [
     ("power_cut_in_long_transactions", "streaming", Explorer::kill),
     ("process_killed_while_others_have_the_file_open", "shared", Explorer::shared),
     ("process_killed_in_long_transactions_of_several", "sharedlong", Explorer::shared),
+    ("power_cut_while_the_image_advances", "imaged", Explorer::power),
+    ("process_killed_while_the_image_advances", "imaged", Explorer::kill),
+    ("operations_fail_while_the_image_advances", "imaged", Explorer::faults),
+    ("a_flush_of_the_image_that_failed_is_never_relied_on", "once", |_, _| failed_flush()),
+    ("the_root_before_a_long_backfill_is_kept_while_the_next_one_runs", "once", |_, _| {
+        older_root()
+    }),
+    ("an_image_grows_no_longer_than_what_it_has_and_what_is_pinned", "once", |_, _| growth()),
+    ("an_image_of_a_copy_that_went_on_by_itself_is_set_aside", "once", |_, _| panics(apart)),
+    ("a_backfill_waits_for_the_transaction_that_began_before_the_last_one", "once", |_, _| {
+        panics(postponed)
+    }),
 ];
+
+/// Says whether a test fails by a panic.
+fn panics(test: fn()) -> Checked {
+    catch_unwind(test).map_err(|_| "panicked".to_owned())
+}
 
 /// Makes no mistake again when it goes.
 struct Made;
@@ -51,7 +70,11 @@ fn find(mistake: Option<Mistake>, is_wanted: impl Fn(&str) -> bool) -> Option<St
         let reads = if name == "every_read_goes_wrong" { 100 } else { 0 };
         let faults = if kind == "sharedlong" { 20 } else { 3 };
         let effort = Effort { few: [8, 16, 0], samples, again, killed, faults, reads };
-        let workloads = if mistake.is_some() { 12 } else { 3 };
+        let workloads = match kind {
+            "once" => 1,
+            _ if mistake.is_some() => 12,
+            _ => 3,
+        };
         // Each on its own: states that were tried with one mistake aren't tried with the next.
         (0..workloads).find_map(|seed| how(&Explorer::new(effort), &format!("{kind}-{seed}")).err())
     })

@@ -11,6 +11,8 @@ mod crew;
 mod explore;
 mod faults;
 mod history;
+mod images;
+mod imaging;
 mod judge;
 mod mistakes;
 mod pipeline;
@@ -173,6 +175,31 @@ fn power_cut_while_slots_advance() {
 fn power_cut_in_long_transactions() {
     let kind = Kind { workloads: "streaming", count: [4, 4], effort: LONG };
     explore("long transactions", &kind, all);
+}
+
+#[test]
+fn power_cut_while_the_image_advances() {
+    let kind = Kind { workloads: "imaged", count: [5, 120], effort: SHORT };
+    explore("images, power cuts", &kind, Explorer::power);
+}
+
+#[test]
+fn process_killed_while_the_image_advances() {
+    let kind = Kind { workloads: "imaged", count: [4, 60], effort: SHORT };
+    explore("images, kills", &kind, Explorer::kill);
+}
+
+#[test]
+fn operations_fail_while_the_image_advances() {
+    let kind = Kind { workloads: "imaged", count: [2, 60], effort: SHORT };
+    explore("images, faults", &kind, Explorer::faults);
+}
+
+#[test]
+fn reads_go_wrong_while_the_image_advances() {
+    let reads = |effort: Effort| Effort { reads: 200, ..effort };
+    let kind = Kind { workloads: "imaged", count: [4, 60], effort: SHORT.map(reads) };
+    explore("images, reads", &kind, Explorer::reads);
 }
 
 #[test]

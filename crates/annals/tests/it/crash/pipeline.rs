@@ -1,7 +1,7 @@
 //! Commits that are handed in before others are acknowledged, and waited for in any order, or never.
 
 use annals::storage::simulated::{Rng, is_power_off};
-use annals::{Database, ErrorKind, Level, Pending};
+use annals::{BackfillMode, Database, ErrorKind, Level, Pending};
 
 use super::changes::write;
 use super::history::State;
@@ -65,6 +65,19 @@ impl World {
             6 => {
                 let mut tx = database.begin()?;
                 write(&mut tx, &mut self.rng, 1)?;
+                tx.rollback()?;
+            }
+            8 | 9 if self.imaging.is_some() => self.backfill(database, BackfillMode::Passive)??,
+            10 if self.imaging.is_some() => self.backfill(database, BackfillMode::Full)??,
+            11 if self.imaging.is_some() => {
+                let mut tx = database.begin()?;
+                self.backfill_within(database)?;
+                if !waiting.is_empty() {
+                    let one = waiting.swap_remove(which);
+                    self.wait(database, one)?;
+                }
+                write(&mut tx, &mut self.rng, 1)?;
+                self.backfill_within(database)?;
                 tx.rollback()?;
             }
             7 => {
@@ -142,6 +155,12 @@ impl From<annals::Error> for Failed {
 impl From<String> for Failed {
     fn from(text: String) -> Self {
         Self::Stop(Stop::Broken(text))
+    }
+}
+
+impl From<Stop> for Failed {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
     }
 }
 

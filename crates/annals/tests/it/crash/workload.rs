@@ -1,7 +1,7 @@
 //! Small mixed workloads: what is done to a database until something goes wrong.
 
-use annals::Level;
 use annals::storage::simulated::Rng;
+use annals::{BackfillMode, Level};
 
 /// One thing that a program does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,14 @@ pub(super) enum Step {
     RollBack { rows: u64 },
     /// Writes one row of this many bytes.
     Sized { bytes: usize, level: Level },
+    /// Deletes about half of the rows.
+    Erase(Level),
+    /// Brings the image forward.
+    Backfill(BackfillMode),
+    /// Does that while a transaction is open, which is rolled back if there is no level.
+    Backfilling { rows: u64, level: Option<Level> },
+    /// Keeps a snapshot, and looks at those that are kept.
+    Hold,
     /// Hands in commits before others are acknowledged; up to about this many.
     Pipeline(u64),
     /// Brings the schema up to another, with a function that writes rows.
@@ -35,8 +43,8 @@ pub(super) enum Step {
 }
 
 use Step::{
-    Define, Empty, HardCheckpoint, Pipeline, Reopen, Rest, RollBack, Sized, SoftCheckpoint, Stream,
-    StreamBack, Upgrade, Write,
+    Backfill, Backfilling, Define, Empty, Erase, HardCheckpoint, Hold, Pipeline, Reopen, Rest,
+    RollBack, Sized, SoftCheckpoint, Stream, StreamBack, Upgrade, Write,
 };
 
 const SOFT: Level = Level::Soft;
@@ -176,6 +184,39 @@ fn levels(seed: u64) -> Vec<Step> {
     steps
 }
 
+/// Gives a workload whose image is brought forward between and within transactions of all kinds.
+fn imaged(seed: u64) -> Vec<Step> {
+    const MODES: [BackfillMode; 2] = [BackfillMode::Passive, BackfillMode::Full];
+    let mut rng = Rng::new(seed);
+    let soft = 20 + 30 * (seed % 3);
+    let first = level(&mut rng, soft);
+    let mut steps = vec![Define(first), Write { rows: 6, level: first }];
+    for number in 0..14 {
+        let level = level(&mut rng, soft);
+        // Every other one has a backfill after each change.
+        if seed % 2 == 1 && number % 2 == 1 {
+            steps.push(Backfill(MODES[rng.index(2)]));
+            continue;
+        }
+        steps.push(match rng.below(30) {
+            0..9 => Backfill(MODES[rng.index(2)]),
+            9..12 => Backfilling { rows: 1 + rng.below(4), level: Some(level) },
+            12 => Backfilling { rows: 1 + rng.below(4), level: None },
+            13..16 => Hold,
+            16 | 17 => Reopen,
+            18 => Define(level),
+            19 => Sized { bytes: 15_000 + rng.index(20_000), level },
+            20 | 21 => Erase(level),
+            22 => RollBack { rows: 1 + rng.below(4) },
+            23 => Upgrade,
+            24 | 25 => Pipeline(4),
+            26 => HardCheckpoint,
+            _ => Write { rows: 1 + rng.below(6), level },
+        });
+    }
+    steps
+}
+
 /// Draws a level: the lowest with this chance of 100.
 pub(super) fn level(rng: &mut Rng, soft: u64) -> Level {
     match rng.below(10) {
@@ -198,6 +239,7 @@ pub(super) fn named(name: &str) -> Vec<Step> {
         "pipelined" => pipelined(seed),
         "levels" => levels(seed),
         "upgrading" => upgrading(seed),
+        "imaged" => imaged(seed),
         _ => panic!("there are no workloads called {kind}"),
     }
 }

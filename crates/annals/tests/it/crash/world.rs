@@ -7,8 +7,9 @@ use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk, is_power_of
 use annals::storage::{Clock, Directory};
 use annals::{Database, Error, ErrorKind, Level, Options, Transaction};
 
-use super::changes::{define, stream, write, write_sized};
+use super::changes::{define, erase, stream, write, write_sized};
 use super::history::{Checked, History, State};
+use super::imaging::Imaging;
 use super::workload::Step;
 
 pub(super) const NAME: &str = "journal";
@@ -63,13 +64,15 @@ pub(super) struct World {
     clock: Arc<SimulatedClock>,
     pub(super) database: Option<Database>,
     pub(super) history: History,
-    errors: Errors,
+    pub(super) errors: Errors,
     /// Whether each commit gets sectors of its own.
     pub(super) padded: bool,
     /// Whether the background thread runs.
     pub(super) background: bool,
     /// How it shares the file with others, if it does.
     pub(super) sharing: Option<Sharing>,
+    /// What is known of its image, if it has one.
+    pub(super) imaging: Option<Imaging>,
     pub(super) rng: Rng,
 }
 
@@ -77,8 +80,18 @@ impl World {
     pub(super) fn new(disk: SimulatedDisk, seed: u64, history: History, errors: Errors) -> Self {
         let clock = Arc::new(SimulatedClock::new(seed));
         let rng = Rng::new(seed);
-        let (padded, background, sharing) = (false, false, None);
-        Self { disk, clock, database: None, history, errors, padded, background, sharing, rng }
+        Self {
+            disk,
+            clock,
+            database: None,
+            history,
+            errors,
+            padded: false,
+            background: false,
+            sharing: None,
+            imaging: None,
+            rng,
+        }
     }
 
     /// Opens the database, whatever it holds.
@@ -87,6 +100,10 @@ impl World {
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
         let options = Options::new().background(self.background);
         let options = if self.padded { options.sector_padding(4096) } else { options };
+        let options = match &self.imaging {
+            Some(imaging) => options.memory(imaging.memory),
+            None => options,
+        };
         let options = match self.sharing {
             Some(_) => options.shared(true).lock_timeout(Duration::from_millis(5)),
             None => options,
@@ -96,6 +113,7 @@ impl World {
 
     /// Opens the database; all since `at_least` must be there.
     pub(super) fn open(&mut self, at_least: usize) -> Result<(), Stop> {
+        self.imaging.iter_mut().for_each(Imaging::forget);
         self.database = None;
         let mut opened = self.try_open();
         for _ in 0..PATIENCE {
@@ -159,6 +177,15 @@ impl World {
             Step::Sized { bytes, level } => {
                 self.transaction(Some(level), |tx, rng| write_sized(tx, rng, bytes))
             }
+            Step::Erase(level) => self.transaction(Some(level), erase),
+            Step::Backfill(mode) => {
+                let database = self.database.take().unwrap();
+                let told = self.backfill(&database, mode);
+                self.database = Some(database);
+                self.shrug("a backfill", told?)
+            }
+            Step::Backfilling { rows, level } => self.backfilling(rows, level),
+            Step::Hold => self.hold(),
             Step::Pipeline(commits) => self.pipeline(commits),
             Step::Upgrade => self.upgrade(),
             Step::Stream(level) => self.transaction(Some(level), stream),
@@ -208,7 +235,7 @@ impl World {
     }
 
     /// Tells what an error means: the end, or a broken promise.
-    fn stop(&self, doing: &str, error: &Error) -> Stop {
+    pub(super) fn stop(&self, doing: &str, error: &Error) -> Stop {
         if is_power_off(error) || (self.errors == Errors::Fatal && is_fault(error)) {
             return Stop::Died;
         }

@@ -1,6 +1,6 @@
 //! Transactions against a plain model, on random histories: row by row and by vectors, with drops,
-//! renames, enforced references, single rows and rollbacks in between. Then the journal is replayed,
-//! and must give the same.
+//! renames, enforced references, single rows, rollbacks and backfills in between. Then the journal is
+//! replayed, and what follows the image, and both must give the same.
 
 mod compare;
 mod model;
@@ -10,14 +10,31 @@ mod schema;
 use std::sync::Arc;
 
 use annals::storage::{Directory, MemoryDirectory, SystemClock};
-use annals::{Database, ErrorKind, Options, TableNumber, Transaction};
+use annals::{
+    BackfillMode, BackfillOutcome, Database, ErrorKind, Options, TableNumber, Transaction,
+};
 
 use self::model::Model;
 use crate::store_model::Random;
 
 pub(crate) fn open(directory: &MemoryDirectory) -> Database {
+    open_with(directory, 0)
+}
+
+/// Opens with so much memory for the image; 0: as much as there is.
+fn open_with(directory: &MemoryDirectory, memory: u64) -> Database {
     let directory: Arc<dyn Directory> = Arc::new(directory.clone());
-    Options::new().background(false).open_in(directory, "db", Arc::new(SystemClock)).unwrap()
+    let options = Options::new().background(false).memory(memory);
+    let database = options.open_in(directory, "db", Arc::new(SystemClock)).unwrap();
+    assert_eq!(database.recovered().findings, Vec::<String>::new());
+    database
+}
+
+/// Brings the image forward.
+fn backfill(database: &Database, mode: BackfillMode) {
+    let told = database.backfill(mode).unwrap();
+    let is_right = told.outcome != BackfillOutcome::Postponed || mode == BackfillMode::Passive;
+    assert!(is_right, "{told:?}");
 }
 
 /// A transaction and what it should see.
@@ -66,12 +83,15 @@ fn run(seed: u64, transactions: usize) {
     let mut db = open(&directory);
     let mut random = Random::new(seed);
     let mut committed = Model::default();
-    let mut commits = 0;
+    let (mut commits, mut is_tiny) = (0, false);
     for number in 0..transactions {
         let mut model = committed.clone();
         let mut tx = db.begin().unwrap();
         for _ in 0..1 + random.below(12) {
             Step { tx: &mut tx, model: &mut model, random: &mut random }.run();
+            if random.chance(5) {
+                backfill(&db, BackfillMode::Passive);
+            }
             compare::rows(tx.view(), &model);
             if model.verdict().is_ok() {
                 tx.view().check().unwrap();
@@ -87,13 +107,20 @@ fn run(seed: u64, transactions: usize) {
                 commits += 1;
             }
         }
+        if random.chance(15) {
+            backfill(&db, *random.pick(&[BackfillMode::Passive, BackfillMode::Full]));
+        }
         let now = db.read();
         compare::rows(&now, &committed);
         now.check().unwrap();
-        if number % 40 == 39 {
+        // Where nothing stays in memory all takes many times as long.
+        if number % 40 == 39 || (is_tiny && number % 8 == 7) {
             compare::replayed(&directory, &committed);
             drop(db);
-            db = open(&directory);
+            is_tiny = random.chance(30);
+            db = open_with(&directory, if is_tiny { 64 << 10 } else { 0 });
+            compare::rows(&db.read(), &committed);
+            db.read().check().unwrap();
         }
     }
     assert!(commits * 4 > transactions, "only {commits} of {transactions} were committed");

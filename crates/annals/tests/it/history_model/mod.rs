@@ -1,5 +1,5 @@
 //! Random histories of a whole database against a naive model: every command, every kind of statement,
-//! transactions that end in every way, checkpoints, restarts, kills, power cuts, upgrades in the middle,
+//! transactions that end in every way, checkpoints, backfills, restarts, kills, power cuts, upgrades in the middle,
 //! and programs of another age.
 //!
 //! The model is written from `docs/schema.md`, not from the code. After each transaction everything is
@@ -30,8 +30,9 @@ fn run(seed: u64, steps: u64) {
     let mut world = World::new(seed);
     for _ in 0..steps {
         match world.random.below(100) {
-            0..72 => world.transaction(),
-            72..77 => world.checkpoint(),
+            0..66 => world.transaction(),
+            66..73 => world.backfill(),
+            73..77 => world.checkpoint(),
             77..81 => world.hold(),
             81..87 => world.restart(),
             87..89 => world.read_only(),

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk};
 use annals::storage::{Clock, Directory};
-use annals::{Database, Level, Options, Reader, Snapshot, Timestamp};
+use annals::{
+    BackfillMode, BackfillOutcome, Database, Level, Options, Reader, Snapshot, Timestamp,
+};
 
 use super::journal::{self, Commit};
 use super::model::Model;
@@ -65,7 +67,13 @@ impl World {
     pub(super) fn open(&mut self) {
         let directory: Arc<dyn Directory> = Arc::new(self.disk.clone());
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
-        let opened = Options::new().background(false).open_in(directory, NAME, clock).unwrap();
+        // How much of the image stays in memory: all, nothing, a little.
+        let memory = *self.random.pick(&[0, 0, 0, 0, 1, 64 << 10]);
+        let options = Options::new().background(false).memory(memory);
+        let opened = options.open_in(directory, NAME, clock).unwrap();
+        let findings = &opened.recovered().findings;
+        let of_image = findings.iter().find(|finding| finding.contains("image"));
+        assert_eq!(of_image, None, "the image is always good");
         let found = usize::try_from(opened.read().txid()).unwrap();
         if let Some((_, state)) = self.states.iter().find(|(commits, _)| *commits == found) {
             self.committed = Rc::clone(state);
@@ -112,10 +120,18 @@ impl World {
         let mut tx = database.begin().unwrap();
         let mut step =
             Step { tx: &mut tx, model: &mut model, random: &mut self.random, wrote: false };
+        let mut image_has_all = false;
         for _ in 0..step.random.below(12) {
             step.run();
+            if step.random.chance(6) {
+                let told = database.backfill(BackfillMode::Passive).unwrap();
+                image_has_all |= told.outcome != BackfillOutcome::Postponed;
+            }
         }
         let wrote = step.wrote;
+        if image_has_all {
+            self.is_durable();
+        }
         assert_eq!(tx.is_empty(), !wrote);
         look::transaction(&tx, &model, &mut self.random);
         let level = *self.random.pick(&[Level::Soft, Level::Checksummed]);
@@ -196,6 +212,15 @@ impl World {
                 self.is_durable();
             }
         }
+    }
+
+    /// Brings the image forward.
+    pub(super) fn backfill(&mut self) {
+        let mode = *self.random.pick(&[BackfillMode::Passive, BackfillMode::Full]);
+        let told = self.database().backfill(mode).unwrap();
+        assert_eq!(told.txid, self.commits.len() as u64, "{told:?}");
+        self.is_durable();
+        self.look(false);
     }
 
     /// Keeps a snapshot, and looks at one that was kept.

@@ -21,6 +21,8 @@ mod names;
 mod one_writer;
 #[cfg(unix)]
 mod permissions;
+#[cfg(any(target_os = "linux", windows))]
+mod pinned;
 #[cfg(unix)]
 mod signals;
 mod torn;

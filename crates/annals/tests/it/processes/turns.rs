@@ -16,31 +16,32 @@ use super::killed::StopOnDrop;
 use super::ledger::{Said, Seen, audit, schema, write};
 use super::work::{self, PATIENCE};
 
-fn shared() -> Options {
+pub(super) fn shared() -> Options {
     Options::new().shared(true).lock_timeout(PATIENCE)
 }
 
 /// The writers, and what they said.
-struct Club {
-    path: PathBuf,
+pub(super) struct Club {
+    pub(super) path: PathBuf,
     said: Mutex<Said>,
     ended: AtomicBool,
 }
 
 impl Club {
-    fn new(folder: &Path) -> Self {
+    pub(super) fn new(folder: &Path) -> Self {
         let path = folder.join("shared.annals");
         shared().open_schema(&path, &schema()).unwrap().close().unwrap();
         Self { path, said: Mutex::default(), ended: AtomicBool::new(false) }
     }
 
-    fn start(&self, writer: u64, rng: &mut Rng) -> Child {
+    /// Starts a writer, in a mode as [`work::start`] has it.
+    pub(super) fn start(&self, mode: &str, writer: u64, rng: &mut Rng) -> Child {
         let threads = if rng.percent(70) { 1 } else { 3 };
-        work::start(&self.path, "shared", writer * 10, threads, rng.below(1 << 30))
+        work::start(&self.path, mode, writer * 10, threads, rng.below(1 << 30))
     }
 
     /// Hears what a child has said by now.
-    fn hear(&self, child: &Child) {
+    pub(super) fn hear(&self, child: &Child) {
         let mut said = self.said.lock().unwrap();
         while let Some(line) = child.line_so_far() {
             said.hear(&line);
@@ -48,10 +49,15 @@ impl Club {
     }
 
     /// Hears what a child said that has ended.
-    fn hear_out(&self, child: &Child) {
+    pub(super) fn hear_out(&self, child: &Child) {
         while let Some(line) = child.next_line() {
             self.said.lock().unwrap().hear(&line);
         }
+    }
+
+    /// Gives what all have said.
+    pub(super) fn said(&self) -> Said {
+        self.said.lock().unwrap().clone()
     }
 
     /// Follows the writers: nothing acknowledged is missing (unless `all` is false), nothing goes back.
@@ -93,14 +99,15 @@ fn writers_in_turn_are_killed_and_nothing_is_lost_or_seen_twice() {
             scope.spawn(|| club.follow(true, || member.pull().unwrap())),
         ];
         let stop = StopOnDrop(&club.ended);
-        let mut children: Vec<_> = (0..3).map(|writer| club.start(writer, &mut rng)).collect();
+        let mut children: Vec<_> =
+            (0..3).map(|writer| club.start("shared", writer, &mut rng)).collect();
         for writer in 3..effort(15, 250) {
             std::thread::sleep(Duration::from_millis(rng.below(250)));
             children.iter().for_each(|child| club.hear(child));
             let place = rng.index(children.len());
             children[place].kill();
             club.hear_out(&children[place]);
-            children[place] = club.start(writer, &mut rng);
+            children[place] = club.start("shared", writer, &mut rng);
         }
         for mut child in children {
             assert!(child.end().success());

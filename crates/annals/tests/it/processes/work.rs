@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use annals::storage::simulated::Rng;
-use annals::{Database, Level, Options};
+use annals::{BackfillMode, Database, Level, Options};
 
 use super::child::{self, Child};
 use super::ledger::{NOBODY, audit, schema, write};
@@ -21,7 +21,8 @@ fn child_that_commits() {
     let [path, mode, first, threads, seed] = job.as_slice() else { panic!("{job:?}") };
     let [first, threads, seed]: [u64; 3] =
         [first, threads, seed].map(|number| number.parse().unwrap());
-    let options = Options::new().shared(mode == "shared").lock_timeout(PATIENCE);
+    let options = Options::new().shared(mode.starts_with("shared")).lock_timeout(PATIENCE);
+    let backfills = mode.ends_with("image");
     let database = options.open_schema(path, &schema()).unwrap();
     audit(&database.read());
     let ended = AtomicBool::new(false);
@@ -30,7 +31,7 @@ fn child_that_commits() {
             let (database, ended) = (&database, &ended);
             scope.spawn(move || {
                 let rng = Rng::new(seed.wrapping_mul(1000) + writer);
-                let mut work = Work { database, writer, number: 0, rng };
+                let mut work = Work { database, writer, number: 0, rng, backfills };
                 while !ended.load(Ordering::Relaxed) {
                     work.step().unwrap();
                 }
@@ -48,12 +49,18 @@ struct Work<'db> {
     writer: u64,
     number: u64,
     rng: Rng,
+    /// Whether it brings the image forward, too.
+    backfills: bool,
 }
 
 impl Work<'_> {
     /// Commits, rolls back, or submits several and waits for all.
     fn step(&mut self) -> annals::Result<()> {
         match self.rng.below(10) {
+            8 | 9 if self.backfills => {
+                let modes = [BackfillMode::Passive, BackfillMode::Full];
+                self.database.backfill(modes[self.rng.index(2)]).map(drop)
+            }
             0 => {
                 let mut transaction = self.database.begin()?;
                 write(&mut transaction, NOBODY, 0, 2, self.bulk())?;
@@ -92,7 +99,8 @@ impl Work<'_> {
     }
 }
 
-/// Starts a child that commits with so many threads, of which the first is writer number `first`.
+/// Starts a child that commits (alone, or `shared`, and as `shared image` brings the image forward, too)
+/// with so many threads, of which the first is writer number `first`.
 pub(super) fn start(path: &Path, mode: &str, first: u64, threads: u64, seed: u64) -> Child {
     let [first, threads, seed] = [first, threads, seed].map(|number| number.to_string());
     let job = [path.to_str().unwrap(), mode, &first, &threads, &seed];

@@ -73,7 +73,9 @@ fn judge(directory: &Arc<dyn Directory>, counts: &Counts, (lag, what): (u64, &st
     assert!(written <= lag + MIB, "{what}: {written} bytes written");
     database.close().unwrap();
     let (read, written) = counts.take();
-    assert!(read == 0 && written < MIB, "{what}: {read} read and {written} written to close");
+    assert!(read < 4 * MIB && written < 4 * MIB, "{what}: {read} read, {written} written to close");
+    // The next opening, too, is to read the journal.
+    directory.remove(&format!("{NAME}-image")).unwrap();
 }
 
 fn judge_all(level: Level, lag: u64, sizes: &[usize]) {

@@ -61,7 +61,7 @@ fn every_type_is_written_moved_and_read() {
 
 /// Makes a value of a type, or null.
 fn made(ty: Type, nullable: bool, seed: usize) -> Value {
-    let bytes = seed.wrapping_mul(0x9e37_79b9).to_le_bytes();
+    let bytes = (seed as u64).wrapping_mul(0x9e37_79b9).to_le_bytes();
     let [a, b, c, d, ..] = bytes;
     let (two, four) = ([a, b], [a, b, c, d]);
     let eight = u64::from_le_bytes([a, b, c, d, a, b, c, d]);
@@ -201,18 +201,17 @@ fn what_is_kept_stays_and_what_cannot_be_loaded_is_an_error() {
         };
         let loaded = load(&saved, &pager, |input| Column::load(input, &field)).unwrap();
         image.set_broken(true);
-        assert!(
-            loaded.get(2000).is_err()
-                && loaded.clone().clear(2000, &epoch).is_err()
-                    == matches!(ty, Type::String | Type::Bytes)
-        );
+        assert!(loaded.get(2000).is_err());
+        let has_more = matches!(ty, Type::String | Type::Bytes);
+        assert_eq!(loaded.clone().clear(2000, &epoch).is_err(), has_more);
         image.set_broken(false);
         let stays: Vec<_> = slots.clone().map(|slot| loaded.stays(slot).unwrap()).collect();
         assert!(stays.iter().all(|&stays| stays == keeps), "{ty:?} {keeps}");
         image.set_broken(true);
         for slot in slots {
             match loaded.get(slot) {
-                Ok(value) => assert!(keeps && value == made(ty, true, slot).as_ref()),
+                Ok(value) => assert_eq!(value, made(ty, true, slot).as_ref()),
+                // The cache has but one page.
                 Err(_) => assert!(!keeps),
             }
         }

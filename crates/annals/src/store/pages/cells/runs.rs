@@ -38,12 +38,12 @@ impl<const W: usize> Cells<W> {
         let (index, at) = (slot / Self::EACH, slot % Self::EACH);
         let len = len.min(Self::EACH - at);
         match self.pages.get(index)? {
-            // SAFETY: as in `slice`: the view leads to the cells.
             Some(Held::Here(page)) => {
+                // SAFETY: as in `slice`: the view leads to the cells.
                 return Ok(Cow::Borrowed(unsafe { page.slice(at * W, len * W) }));
             }
-            // SAFETY: as in `slice`: they are copied at once.
             Some(Held::Kept(page)) => {
+                // SAFETY: as in `slice`: they are copied at once.
                 return Ok(Cow::Owned(unsafe { page.slice(at * W, len * W) }.to_vec()));
             }
             None => {}

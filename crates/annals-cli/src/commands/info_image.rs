@@ -1,0 +1,60 @@
+//! What `annals info` tells of the image beside a journal.
+
+use annals::{ImageInspection, OldestReader, Result};
+use serde_json::{Value, json};
+
+use crate::output::{Output, plain};
+
+/// Prints what there is to know of an image, if there is one.
+pub(super) fn print(image: Option<&ImageInspection>, output: &mut Output) -> Result<()> {
+    let Some(ImageInspection { path, len, newest, readers }) = image else { return Ok(()) };
+    output.line(&format!("image: {}, {len} bytes", plain(path)))?;
+    match newest {
+        Ok(root) => output.line(&format!(
+            "image's newest root: number {}, txid {}, position {}, of {}; {} bytes of the journal behind it",
+            root.number, root.txid, root.position, root.time, root.tail
+        ))?,
+        Err(problem) => output.line(&format!("image can't be used: {}", plain(problem)))?,
+    }
+    for reader in readers {
+        output.line(&format!("image's older root {}", shown_reader(reader)))?;
+    }
+    Ok(())
+}
+
+fn shown_reader(reader: &OldestReader) -> String {
+    let by = reader.pid.map_or_else(|| "a process".to_owned(), |pid| format!("process {pid}"));
+    let age = reader.age.map(|age| format!(", replaced at least {} s ago", age.as_secs()));
+    format!("{}: read by {by}{}", reader.root, age.unwrap_or_default())
+}
+
+/// Gives what there is to know of an image as an object.
+pub(super) fn object(image: &ImageInspection) -> Value {
+    let ImageInspection { path, len, newest, readers } = image;
+    let readers: Vec<_> = (readers.iter())
+        .map(|reader| {
+            json!({
+                "root": reader.root,
+                "process": reader.pid,
+                "seconds": reader.age.map(|age| age.as_secs()),
+            })
+        })
+        .collect();
+    let root = newest.as_ref().ok().map(|root| {
+        json!({
+            "number": root.number,
+            "txid": root.txid,
+            "position": root.position,
+            "time": root.time.to_string(),
+            "written": root.written,
+            "tail": root.tail,
+        })
+    });
+    json!({
+        "path": path,
+        "size": len,
+        "root": root,
+        "problem": newest.as_ref().err(),
+        "older_readers": readers,
+    })
+}

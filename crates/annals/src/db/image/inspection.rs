@@ -1,0 +1,100 @@
+//! Looking at an image from outside, without a lock.
+
+use std::time::Duration;
+
+use annals_schema::Timestamp;
+
+use super::report::OldestReader;
+use crate::image::{Identity, Image, Opened, Usable, image_name};
+use crate::journal::Survey;
+use crate::storage::{Access, Clock, Directory};
+use crate::{Error, Result};
+
+/// How many roots with readers are told at most.
+const MOST: usize = 100;
+
+/// What there is to know of an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageInspection {
+    /// Its path.
+    pub path: String,
+    /// The length of the file in bytes.
+    pub len: u64,
+    /// The newest root that can be relied on; or why there is none.
+    pub newest: std::result::Result<ImageRoot, String>,
+    /// Who reads older roots, oldest first, whose space isn't used again meanwhile.
+    pub readers: Vec<OldestReader>,
+}
+
+/// A root of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageRoot {
+    /// Its number: that of the backfill that made it.
+    pub number: u64,
+    /// The last transaction that it has.
+    pub txid: u64,
+    /// The end of that transaction in the journal, in bytes.
+    pub position: u64,
+    /// When its backfill began.
+    pub time: Timestamp,
+    /// How many bytes its backfill wrote.
+    pub written: u64,
+    /// How many bytes the journal has behind it, which an opening replays.
+    pub tail: u64,
+}
+
+/// Looks at the image of a journal; nothing if there is none.
+pub(in crate::db) fn inspect(
+    directory: &dyn Directory,
+    name: &str,
+    survey: &Survey,
+    clock: &dyn Clock,
+) -> Option<ImageInspection> {
+    if survey.has_fixed_len {
+        return None;
+    }
+    let identity = Identity {
+        journal_id: survey.head.header.journal_id,
+        segment: survey.head.header.segment,
+        segment_hash: survey.head.hash,
+    };
+    let name = image_name(name);
+    let (path, directory) = (directory.display(&name), directory.again());
+    let (mut len, mut readers) = (0, Vec::new());
+    let newest = match Image::open(&directory, &name, &identity, Access::Read) {
+        Ok(Opened::Missing) => return None,
+        Ok(Opened::Usable(usable)) => root(*usable, survey, clock, (&mut len, &mut readers)),
+        Ok(Opened::SetAside(aside)) => Err(Error::corrupt(aside.reason)),
+        Err(error) => Err(error),
+    };
+    if len == 0 {
+        len = directory.open(&name, Access::Read).and_then(|file| file.len()).unwrap_or(0);
+    }
+    let newest = newest.map_err(|error| error.to_string());
+    Some(ImageInspection { path, len, newest, readers })
+}
+
+fn root(
+    usable: Usable,
+    survey: &Survey,
+    clock: &dyn Clock,
+    (len, readers): (&mut u64, &mut Vec<OldestReader>),
+) -> Result<ImageRoot> {
+    let Usable { image, root, .. } = usable;
+    *len = image.len()?;
+    let now = clock.now();
+    for older in image.pinned(0..root.number, MOST).unwrap_or_default() {
+        let age = image.replaced_before(older).map(|then| {
+            Duration::from_micros(u64::try_from(now.saturating_sub(then)).unwrap_or(0))
+        });
+        readers.push(OldestReader { pid: image.pinned_by(older), root: older, age });
+    }
+    Ok(ImageRoot {
+        number: root.number,
+        txid: root.point.txid,
+        position: root.point.position,
+        time: Timestamp(root.time),
+        written: root.bytes,
+        tail: survey.end.position.saturating_sub(root.point.position),
+    })
+}

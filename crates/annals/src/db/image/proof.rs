@@ -1,0 +1,46 @@
+//! The slow truth beside each backfill, in test builds: what it published is loaded anew, and must be
+//! the view that it took.
+//!
+//! Both are walked wholly, so a backfill costs as much again as reading all that there is. Images of more
+//! than [`LARGEST`] bytes are left out.
+
+use std::sync::Arc;
+
+use super::compare;
+use super::imager::Working;
+use super::opening::load;
+use crate::image::{Image, Root, read_catalog};
+use crate::store::{Pager, View};
+use crate::{ErrorKind, Result};
+
+/// The longest image that is compared, in bytes.
+const LARGEST: u64 = 4 << 20;
+
+/// Compares what was published last with the view that it stands for.
+///
+/// # Panics
+/// They differ. (A read that fails says nothing about that.)
+pub(super) fn compare(working: &Working, view: &View) {
+    let (Some((image, _)), Some(root)) = (&working.image, &working.root) else { return };
+    if root.end > LARGEST {
+        return;
+    }
+    // Tests let one read go wrong.
+    let told = difference(image, root, view).or_else(|_| difference(image, root, view));
+    let number = root.number;
+    match told {
+        Ok(None) => {}
+        Ok(Some(what)) => panic!("root {number} of the image and its view differ in {what}"),
+        Err(error) if error.kind() == ErrorKind::Io => {}
+        Err(error) => panic!("root {number} of the image can't be read: {error}"),
+    }
+}
+
+/// Says what differs first, if anything does.
+fn difference(image: &Arc<Image>, root: &Root, view: &View) -> Result<Option<String>> {
+    let pager = Arc::new(Pager::new(Arc::clone(image) as _, u64::MAX, true));
+    let catalog = read_catalog(&**image, root)?;
+    let (_, loaded) = load(&catalog, &pager)?;
+    loaded.check()?;
+    compare::difference(&loaded, view)
+}

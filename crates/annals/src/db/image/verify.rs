@@ -1,0 +1,213 @@
+//! Looking at the image of a journal from outside, for people: whether all of it verifies, whether it is
+//! that journal's, and whether it says what the journal does.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::compare;
+use super::opening::{Begun, Looking};
+use crate::db::options::{Options, locate};
+use crate::db::progress::Watched;
+use crate::db::scan::{self, open_to_read};
+use crate::db::snapshot::Snapshot;
+use crate::image::{self, Report, Slot};
+use crate::journal::Recovery;
+use crate::storage::{Access, Directory, Storage, SystemClock};
+use crate::{Error, ErrorKind, Result};
+
+/// What was found in an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImageCheck {
+    /// The path of the image.
+    pub path: String,
+    /// The number of the root that opening takes, which is that of the backfill that made it; 0 if there is
+    /// none.
+    pub root: u64,
+    /// The last transaction that the image has.
+    pub txid: u64,
+    /// The end of that transaction in the journal, in bytes.
+    pub position: u64,
+    /// How many objects verified: pages, long values, nodes of the directory, and catalogs.
+    pub objects: u64,
+    /// How many bytes those have.
+    pub bytes: u64,
+    /// How many bytes of the file are used, in whole units of 4 KiB.
+    pub used: u64,
+    /// How many bytes of the file are free.
+    pub free: u64,
+    /// The length of the file in bytes.
+    pub len: u64,
+    /// In which of the two root slots a copy doesn't verify. That is no damage after a backfill that was
+    /// interrupted, and the next one writes such a slot first.
+    pub torn: [bool; 2],
+    /// The first thing that is wrong, with its place.
+    pub problem: Option<String>,
+}
+
+/// How what opening from an image gives compares with the replay of the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImageComparison {
+    /// The last transaction of both states.
+    pub txid: u64,
+    /// The last transaction that the image has by itself.
+    pub image_txid: u64,
+    /// The first thing in which they differ.
+    pub difference: Option<String>,
+}
+
+/// How often an image that seems wrong is looked at again, if somebody has advanced it meanwhile.
+const LOOKS: usize = 5;
+
+impl Options {
+    /// Verifies all of the image beside a journal, and that it is that journal's; `None` if there is none.
+    /// Takes no lock and writes nothing; what is wrong is part of the answer. Nothing is lost by that:
+    /// the image holds only what the journal does.
+    ///
+    /// Cost: reads all of the image once, and of the journal what lies behind the image's point.
+    ///
+    /// # Errors
+    /// `Io`, also if there is an image that can't be opened; and those of the journal's head: `NotFound`,
+    /// `NotAJournal`, `Unsupported`, `Corrupt`.
+    pub fn check_image(&self, path: impl AsRef<Path>) -> Result<Option<ImageCheck>> {
+        let (directory, name) = locate(path.as_ref())?;
+        self.check_image_in(&directory, &name)
+    }
+
+    /// As [`Self::check_image`], in any directory.
+    ///
+    /// # Errors
+    /// As [`Self::check_image`].
+    pub fn check_image_in(
+        &self,
+        directory: &Arc<dyn Directory>,
+        name: &str,
+    ) -> Result<Option<ImageCheck>> {
+        let (storage, _) = open_to_read(&**directory, name)?;
+        if storage.has_fixed_len() {
+            return Ok(None);
+        }
+        let image = image::image_name(name);
+        let mut looks = 0;
+        loop {
+            let report = match image::check(directory, &image) {
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                report => report?,
+            };
+            looks += 1;
+            let mut check = told(directory.display(&image), &report);
+            if report.problem.is_none() {
+                check.problem = self.unusable(directory, name, &*storage)?;
+            }
+            // What an older root reaches is written over in time.
+            let is_as_before = || image::slots(&**directory, &image) == report.slots;
+            if check.problem.is_none() || looks == LOOKS || is_as_before() {
+                return Ok(Some(check));
+            }
+        }
+    }
+
+    /// Compares what opening from the image gives with a state that came from the replay of the journal, as
+    /// [`examine`](Self::examine) gives one: the schema, all rows with their values, next ids, the order of
+    /// indexes, where blobs are. `None` if there is no image. Takes no lock and writes nothing.
+    ///
+    /// Cost: reads all of the image once, and what the journal has behind it; memory for all of that.
+    ///
+    /// # Errors
+    /// `Corrupt` if the image can't be used, or the journal is damaged; `Busy` if something was committed
+    /// between the two; else as [`Self::check_image`]; `Cancelled`.
+    pub fn compare_image(
+        &self,
+        path: impl AsRef<Path>,
+        replayed: &Snapshot,
+    ) -> Result<Option<ImageComparison>> {
+        let (directory, name) = locate(path.as_ref())?;
+        self.compare_image_in(&directory, &name, replayed)
+    }
+
+    /// As [`Self::compare_image`], in any directory.
+    ///
+    /// # Errors
+    /// As [`Self::compare_image`].
+    pub fn compare_image_in(
+        &self,
+        directory: &Arc<dyn Directory>,
+        name: &str,
+        replayed: &Snapshot,
+    ) -> Result<Option<ImageComparison>> {
+        let (storage, shown) = open_to_read(&**directory, name)?;
+        let looking = self.looking(directory, name, &*storage);
+        let mut found = looking.find()?;
+        let unusable = |reason| Err(Error::corrupt(reason));
+        let Some(Begun { root, .. }) = &found.begun else {
+            return found.reason.map_or(Ok(None), unusable);
+        };
+        let image_txid = root.point.txid;
+        let watched = Watched::new(&*storage, self.watch.as_ref());
+        let surveyed = looking.survey(&mut found, &watched, Recovery::Checked, scan::is_damaged);
+        let (survey, replay, _) = surveyed.map_err(|error| watched.explain(error, &shown))?;
+        if scan::is_damaged(&survey) {
+            return Err(survey.damage(&shown));
+        }
+        if found.begun.is_none() {
+            return unusable(found.reason.unwrap_or_default());
+        }
+        if survey.end.txid != replayed.txid() {
+            let message = format!(
+                "{shown}: a process is writing it, so that image and journal can't be compared: try \
+                 again when none does"
+            );
+            return Err(Error::new(ErrorKind::Busy, message));
+        }
+        let (_, from_image) = replay.finish();
+        let difference = compare::difference(&from_image, replayed)?;
+        Ok(Some(ImageComparison { txid: survey.end.txid, image_txid, difference }))
+    }
+
+    /// Says why an image isn't used that verifies: it is another journal's, or the journal doesn't go on from
+    /// its point.
+    fn unusable(
+        &self,
+        directory: &Arc<dyn Directory>,
+        name: &str,
+        storage: &dyn Storage,
+    ) -> Result<Option<String>> {
+        let looking = self.looking(directory, name, storage);
+        let mut found = looking.find()?;
+        if found.begun.is_some() {
+            let watched = Watched::new(storage, None);
+            looking.survey(&mut found, &watched, Recovery::Checked, scan::is_damaged)?;
+        }
+        Ok(found.reason)
+    }
+
+    /// Gives how an image is looked for that nothing is done to.
+    fn looking<'a>(
+        &self,
+        directory: &'a Arc<dyn Directory>,
+        name: &'a str,
+        storage: &'a dyn Storage,
+    ) -> Looking<'a> {
+        let (clock, budget, spills) = (Arc::new(SystemClock), self.budget(), false);
+        Looking { directory, name, storage, access: Access::Read, clock, budget, spills }
+    }
+}
+
+fn told(path: String, report: &Report) -> ImageCheck {
+    let point = report.root.map(|root| root.point);
+    let is_torn = |slot| matches!(slot, Slot::First(_) | Slot::Torn);
+    ImageCheck {
+        path,
+        root: report.root.map_or(0, |root| root.number),
+        txid: point.map_or(0, |point| point.txid),
+        position: point.map_or(0, |point| point.position),
+        objects: report.objects,
+        bytes: report.bytes,
+        used: report.used,
+        free: report.free,
+        len: report.len,
+        torn: report.slots.map_or([false; 2], |slots| slots.map(is_torn)),
+        problem: report.problem.clone(),
+    }
+}
