@@ -14,7 +14,7 @@ use crate::race::Spread;
 use crate::workload::settle;
 
 /// The bytes of a page.
-const PAGE: usize = 16 << 10;
+pub(crate) const PAGE: usize = 16 << 10;
 /// The bytes of a write of the raw rate.
 const RAW: usize = 1 << 20;
 
@@ -27,7 +27,7 @@ const LAYOUTS: [(&str, Option<u64>); 3] = [
 
 /// What writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Writer {
+pub(crate) enum Writer {
     /// Writes of 1 MiB one after the other, wherever the pages should go.
     Raw,
     /// One `pwrite` for each page, in order.
@@ -60,9 +60,7 @@ pub(crate) struct Line {
 pub(crate) fn run(mib: u64, turns: usize) -> Result<Vec<Line>, Failure> {
     let folder = tempfile::tempdir()?;
     let count = usize::try_from(mib << 20)? / PAGE;
-    // Each page has its own place in memory, as a store's have.
-    let pages: Vec<Box<[u8]>> =
-        (0..count as u64).map(|number| vec![number.to_le_bytes()[0]; PAGE].into()).collect();
+    let pages = pages(count);
     let mut lines = Vec::new();
     for (number, (layout, stretch)) in LAYOUTS.into_iter().enumerate() {
         let places = places(count, stretch);
@@ -95,8 +93,13 @@ pub(crate) fn run(mib: u64, turns: usize) -> Result<Vec<Line>, Failure> {
     Ok(lines)
 }
 
+/// Makes that many pages, each with its own place in memory, as a store's have.
+pub(crate) fn pages(count: usize) -> Vec<Box<[u8]>> {
+    (0..count as u64).map(|number| vec![number.to_le_bytes()[0]; PAGE].into()).collect()
+}
+
 /// Gives that many places for pages, in order.
-fn places(count: usize, stretch: Option<u64>) -> Vec<u64> {
+pub(crate) fn places(count: usize, stretch: Option<u64>) -> Vec<u64> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut is_free = move || {
         state ^= state << 13;
@@ -111,7 +114,7 @@ fn places(count: usize, stretch: Option<u64>) -> Vec<u64> {
 }
 
 /// Makes a file, on the disk, in which all space is taken.
-fn fill(path: &Path, len: u64) -> Result<(), Failure> {
+pub(crate) fn fill(path: &Path, len: u64) -> Result<(), Failure> {
     let file = open(path)?;
     let bytes = vec![0xEE; RAW];
     for number in 0..len.div_ceil(RAW as u64) {
@@ -126,7 +129,12 @@ fn open(path: &Path) -> Result<File, Failure> {
 }
 
 /// Writes all pages and flushes once; gives the rate in MiB a second.
-fn rate(writer: Writer, path: &Path, pages: &[Box<[u8]>], places: &[u64]) -> Result<f64, Failure> {
+pub(crate) fn rate(
+    writer: Writer,
+    path: &Path,
+    pages: &[Box<[u8]>],
+    places: &[u64],
+) -> Result<f64, Failure> {
     settle();
     let (file, bytes) = (open(path)?, vec![0x55; RAW]);
     let storage = match writer {
@@ -145,8 +153,9 @@ fn rate(writer: Writer, path: &Path, pages: &[Box<[u8]>], places: &[u64]) -> Res
             }
         }
         (Writer::Raw, _) => {
-            for number in 0..(pages.len() * PAGE / RAW) as u64 {
-                file.write_all_at(&bytes, number * RAW as u64)?;
+            for begin in (0..pages.len() * PAGE).step_by(RAW) {
+                let len = RAW.min(pages.len() * PAGE - begin);
+                file.write_all_at(&bytes[..len], begin as u64)?;
             }
             file.sync_data()?;
         }

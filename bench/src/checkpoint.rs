@@ -3,8 +3,11 @@
 
 use std::path::Path;
 
+use annals::{BackfillMode, Options};
+
 use crate::disk;
 use crate::engine::Failure;
+use crate::peers::annals::Annals;
 use crate::peers::sqlite::{LOG, Sqlite};
 use crate::peers::{self, Peer, Table};
 use crate::random::Random;
@@ -31,6 +34,8 @@ struct Cost {
     written: Option<u64>,
     /// Bytes of the log that it brought in.
     log: u64,
+    /// Bytes that it says it wrote, if the engine tells.
+    told: Option<u64>,
 }
 
 /// Updates these rows to a version, and makes a checkpoint.
@@ -40,7 +45,8 @@ type Turn = Box<dyn FnMut(&[u64], u32) -> Result<Cost, Failure>>;
 type Prepare = fn(&Path, u64) -> Result<Turn, Failure>;
 
 /// Who takes part.
-const CONTESTANTS: [(&str, Prepare); 1] = [("SQLite wal_checkpoint(FULL)", sqlite)];
+const CONTESTANTS: [(&str, Prepare); 2] =
+    [("Annals", annals), ("SQLite wal_checkpoint(FULL)", sqlite)];
 
 /// Lets everybody have their turns.
 pub(crate) fn run(work: &Work, turns: usize) -> Result<Vec<Figure>, Failure> {
@@ -74,6 +80,9 @@ fn add(measured: &mut Measured, name: &'static str, cost: &Cost, changed: u64) {
         let rate = written as f64 / cost.nanoseconds * 1e9 / f64::from(1 << 20);
         measured.add(name, ("written by it", "MiB/s"), rate);
     }
+    if let Some(told) = cost.told {
+        measured.add(name, ("written, as it says", "bytes/update"), each(told));
+    }
 }
 
 /// Times a checkpoint. What was dirty before is on disk, so that its pages count when they change.
@@ -82,7 +91,26 @@ fn cost(log: u64, checkpoint: impl FnOnce() -> Result<(), Failure>) -> Result<Co
     let before = disk::written();
     let nanoseconds = nanoseconds(1, checkpoint)?;
     let written = disk::written().zip(before).map(|(after, before)| after - before);
-    Ok(Cost { nanoseconds, written, log })
+    Ok(Cost { nanoseconds, written, log, told: None })
+}
+
+/// Annals with nothing brought in but on request.
+fn annals(folder: &Path, rows: u64) -> Result<Turn, Failure> {
+    let mut items = Annals::connect(folder, &Options::new().background(false))?;
+    items.append(0..rows)?;
+    items.backfill(BackfillMode::Full)?;
+    Ok(Box::new(move |ids, version| {
+        let before = items.position();
+        for ids in ids.chunks(AT_ONCE) {
+            items.update(ids, version)?;
+        }
+        let mut told = None;
+        let cost = cost(items.position() - before, || {
+            told = Some(items.backfill(BackfillMode::Full)?.bytes);
+            Ok(())
+        })?;
+        Ok(Cost { told, ..cost })
+    }))
 }
 
 /// SQLite with nothing brought in but on request.

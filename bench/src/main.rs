@@ -2,12 +2,17 @@
 //!
 //! `commits` measures commits of one row in turns so short that all see the same minutes; `open` times
 //! openings, after a clean close and after a kill; `checkpoint` what brings a table up to date with its
-//! log; `backfill-floor` what brings many pages to the disk; `size` tells how small a small database is. Without one of them, the table of bulk work is made.
+//! log; `backfill` what brings many pages to the image, `backfill-floor` to a file with nothing around it;
+//! `backfill-during` commits meanwhile; `amplification` tells how much is written for what is committed;
+//! `size` how small a small database is. Without one of them, the table of bulk work is made.
 //! Each engine is used as its own documentation recommends for speed at equal guarantees. Engines take
 //! turns; what is printed is the median of all turns.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
+mod amplification;
 mod annals_engine;
+#[cfg(unix)]
+mod backfill;
 #[cfg(unix)]
 mod backfill_floor;
 mod checkpoint;
@@ -57,6 +62,14 @@ enum Part {
         #[arg(value_parser = commits::names())]
         races: Vec<String>,
     },
+    /// Dirty pages brought to the image, beside what the disk does with as many bytes.
+    #[cfg(unix)]
+    Backfill(backfill::Dirty),
+    /// Commits of one update without and with a large backfill.
+    #[cfg(unix)]
+    BackfillDuring(backfill::during::Meanwhile),
+    /// Bytes written for each byte of journal, with the image brought forward in the background.
+    Amplification(amplification::Growth),
     /// Pages brought to free places of a file, by each engine, beside what the disk does alone.
     #[cfg(unix)]
     BackfillFloor {
@@ -110,6 +123,21 @@ fn main() -> Result<(), engine::Failure> {
                 true => report::print_floors(&lines, *mib),
                 false => report::print_floor_lines(&lines, *mib),
             }
+        }
+        #[cfg(unix)]
+        Some(Part::Backfill(dirty)) => {
+            let title = format!("Backfills of a database of {} MiB", dirty.mib);
+            print(&backfill::run(dirty, turns)?, dirty.mib, &title);
+        }
+        #[cfg(unix)]
+        Some(Part::BackfillDuring(meanwhile)) => {
+            let mib = meanwhile.mib;
+            let title = format!("Commits of one update, and backfills of {mib} MiB");
+            print(&backfill::during::run(meanwhile, turns)?, mib, &title);
+        }
+        Some(Part::Amplification(growth)) => {
+            let title = format!("{} rows, then {} updates", growth.rows, growth.updated);
+            print(&amplification::run(growth)?, growth.rows, &title);
         }
         Some(Part::Size(small)) => {
             let title = format!("{} rows with an index, each committed by itself", small.rows);

@@ -34,7 +34,7 @@ pub(crate) fn print_table(figures: &[Figure], title: &str) {
             figure.workload,
             figure.unit,
             figure.engine,
-            shown(figure.value, 1),
+            shown(figure.value, if figure.value < 10.0 { 2 } else { 1 }),
             shown(figure.value / ours, if figure.value < ours / 10.0 { 4 } else { 2 })
         );
     }

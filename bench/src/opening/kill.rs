@@ -1,6 +1,7 @@
 //! What a process does before it is killed.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::step;
 use crate::engine::Failure;
@@ -12,8 +13,20 @@ pub(super) struct Session {
     /// Rows when the first session began.
     rows: u64,
     changes: u64,
+    /// How many sessions there were before the first turn.
+    before: u32,
     /// How many turns began.
     turn: u32,
+    /// How long the process does nothing before it is killed.
+    idle: Duration,
+}
+
+/// What is measured of a session.
+pub(super) struct Workloads {
+    /// The openings after it, by the index and by id: one for each time that it runs in a turn.
+    pub(super) openings: &'static [&'static str],
+    /// What the journal has behind the image then.
+    pub(super) tail: &'static str,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,18 +35,29 @@ enum Kind {
     Update,
 }
 
-/// Sessions of an engine in a turn.
-const A_TURN: u32 = 2;
+/// Longer than any engine waits before it does something in the background.
+const A_WHILE: Duration = Duration::from_secs(1);
 
 impl Session {
     /// A process that appends rows to a table of so many.
     pub(super) const fn append(rows: u64, changes: u64) -> Self {
-        Self { kind: Kind::Append, rows, changes, turn: 0 }
+        Self { kind: Kind::Append, rows, changes, before: 0, turn: 0, idle: Duration::ZERO }
     }
 
     /// A process that updates random ones of so many rows.
     pub(super) const fn update(rows: u64, changes: u64) -> Self {
-        Self { kind: Kind::Update, rows, changes, turn: 0 }
+        Self { kind: Kind::Update, rows, changes, before: 0, turn: 0, idle: Duration::ZERO }
+    }
+
+    /// A process that does the same after all turns of this session, and then nothing for a while.
+    pub(super) const fn then_idle(&self) -> Self {
+        let before = self.before + self.turn * self.a_turn();
+        Self { before, turn: 0, idle: A_WHILE, ..*self }
+    }
+
+    /// Gives how many sessions an engine has in a turn: one for each opening after it.
+    const fn a_turn(&self) -> u32 {
+        if self.idle.is_zero() { 2 } else { 1 }
     }
 
     /// Begins the next turn.
@@ -41,30 +65,47 @@ impl Session {
         self.turn += 1;
     }
 
-    /// Gives what the openings after it are called, by the index and by id.
-    pub(super) const fn workloads(&self) -> [&'static str; 2] {
-        match self.kind {
-            Kind::Append => ["killed, rows appended, by the index", "killed, rows appended, by id"],
-            Kind::Update => ["killed, rows updated, by the index", "killed, rows updated, by id"],
-        }
+    /// Gives what is measured of it.
+    pub(super) const fn workloads(&self) -> Workloads {
+        let (openings, tail): (&[_], _) = match (self.kind, self.idle.is_zero()) {
+            (Kind::Append, true) => (
+                &["killed, rows appended, by the index", "killed, rows appended, by id"],
+                "tail after rows were appended",
+            ),
+            (Kind::Update, true) => (
+                &["killed, rows updated, by the index", "killed, rows updated, by id"],
+                "tail after rows were updated",
+            ),
+            (Kind::Append, false) => (
+                &["killed when idle for 1 s, rows appended, by the index"],
+                "tail 1 s after rows were appended",
+            ),
+            (Kind::Update, false) => (
+                &["killed when idle for 1 s, rows updated, by the index"],
+                "tail 1 s after rows were updated",
+            ),
+        };
+        Workloads { openings, tail }
     }
 
-    /// Gives how many random updates it makes, if that is what it does.
+    /// Gives how many random updates it makes, if that is all that it does.
     #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     pub(super) fn replayed(&self) -> Option<f64> {
-        (self.kind == Kind::Update).then_some(self.changes as f64)
+        (self.kind == Kind::Update && self.idle.is_zero()).then_some(self.changes as f64)
     }
 
     /// Runs the session of this place in the turn, in a process that is killed at its end. Gives a row
     /// that the last commit changed, with its value.
     pub(super) fn run(&self, own: (&str, &Path), place: usize) -> Result<(u64, i64), Failure> {
-        let number = (self.turn - 1) * A_TURN + u32::try_from(place)?;
+        let number = self.before + (self.turn - 1) * self.a_turn() + u32::try_from(place)?;
         let (deed, first) = match self.kind {
             Kind::Append => ("append", self.rows + u64::from(number) * self.changes),
             Kind::Update => ("update", self.rows),
         };
         let version = number + 1;
-        let arguments = [first.to_string(), self.changes.to_string(), version.to_string()];
+        let idle = self.idle.as_millis();
+        let arguments =
+            [first.to_string(), self.changes.to_string(), version.to_string(), idle.to_string()];
         let last = step::run_and_kill(own, deed, &arguments)?.parse()?;
         let version = if self.kind == Kind::Append { 0 } else { version };
         Ok((last, peers::value(last, version)))

@@ -135,7 +135,10 @@ fn many_rows(course: &Course, rows: u64, turns: usize) -> Result<Opened, Failure
     // What grows with the sessions comes last.
     let updates = Session::update(rows, course.updated);
     for mut session in [Session::append(rows, course.appended), updates] {
-        for _ in 0..turns {
+        for turn in 0..2 * turns {
+            if turn == turns {
+                session = session.then_idle();
+            }
             session.next();
             let row = random.below(rows);
             for contestant in &contestants {
@@ -173,23 +176,32 @@ fn flush(floor: &mut Floor, measured: &mut Measured) -> Result<(), Failure> {
 
 /// Kills the process of a session, and opens, once for each way to read. The opening before it tells
 /// what all that was there already takes.
+#[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 fn killed(
     contestant: &Contestant,
     (session, row): (&Session, u64),
     measured: &mut Measured,
 ) -> Result<(), Failure> {
-    let name = contestant.peer.name();
-    let before = contestant.open((By::Index, row), None)?;
-    for (place, by) in [By::Index, By::Id].into_iter().enumerate() {
-        let last = session.run((&contestant.key, &contestant.folder), place)?;
+    let Contestant { peer, folder, .. } = contestant;
+    let name = peer.name();
+    let clean = contestant.open((By::Index, row), None)?;
+    let workloads = session.workloads();
+    for (place, (by, workload)) in
+        [By::Index, By::Id].into_iter().zip(workloads.openings).enumerate()
+    {
+        let before = peer.tail(folder)?;
+        let last = session.run((&contestant.key, folder), place)?;
+        let tail = peer.tail(folder)?;
         let micros = contestant.open((by, row), Some(last))?;
-        measured.add(name, (session.workloads()[place], "us"), micros);
-        if let (By::Index, true, Some(changes)) =
-            (by, contestant.peer.replays(), session.replayed())
-        {
+        measured.add(name, (*workload, "us"), micros);
+        let Some((before, tail)) = before.zip(tail) else { continue };
+        measured.add(name, (workloads.tail, "bytes"), tail.bytes as f64);
+        if let (By::Index, Some(changes)) = (by, session.replayed()) {
+            // The background may have brought some of them to the image.
+            let share = tail.bytes as f64 / (tail.end - before.end) as f64;
             // Without a difference there is nothing to count with.
-            let rate = match micros > before {
-                true => changes / (micros - before) * 1e6,
+            let rate = match micros > clean {
+                true => changes * share.min(1.0) / (micros - clean) * 1e6,
                 false => f64::INFINITY,
             };
             measured.add(name, ("random updates replayed", "updates/s"), rate);

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::{Subcommand, ValueEnum};
 
@@ -34,10 +34,11 @@ enum Deed {
     /// Opens, reads a row, prints the nanoseconds until then; checks that a row has a value.
     #[command(allow_negative_numbers = true)]
     Open { by: By, row: u64, checked: Option<u64>, value: Option<i64> },
-    /// Appends rows, prints the last, and waits.
-    Append { first: u64, rows: u64, version: u32 },
-    /// Updates random ones of so many rows, prints the last, and waits.
-    Update { rows: u64, times: u64, version: u32 },
+    /// Appends rows, does nothing for so many milliseconds, prints the last row, and waits.
+    Append { first: u64, rows: u64, version: u32, idle: u64 },
+    /// Updates random ones of so many rows, does nothing for so many milliseconds, prints the last row, and
+    /// waits.
+    Update { rows: u64, times: u64, version: u32, idle: u64 },
 }
 
 /// How the first row is read.
@@ -106,8 +107,12 @@ impl Step {
             Deed::Open { by, row, checked, value } => {
                 open(peer, folder, (by, row), checked.zip(value))
             }
-            Deed::Append { first, rows, .. } => append(peer, folder, first..first + rows),
-            Deed::Update { rows, times, version } => update(peer, folder, (rows, times, version)),
+            Deed::Append { first, rows, idle, .. } => {
+                append(peer, folder, first..first + rows, idle)
+            }
+            Deed::Update { rows, times, version, idle } => {
+                update(peer, folder, (rows, times, version), idle)
+            }
         }
     }
 }
@@ -150,18 +155,24 @@ fn rewrite(peer: &dyn Peer, folder: &Path, times: u64) -> Result<(), Failure> {
     table.close()
 }
 
-fn append(peer: &dyn Peer, folder: &Path, ids: std::ops::Range<u64>) -> Result<(), Failure> {
+fn append(
+    peer: &dyn Peer,
+    folder: &Path,
+    ids: std::ops::Range<u64>,
+    idle: u64,
+) -> Result<(), Failure> {
     let mut table = peer.open(folder)?;
     for first in ids.clone().step_by(usize::try_from(AT_ONCE)?) {
         table.append(first..ids.end.min(first + AT_ONCE))?;
     }
-    tell_and_wait(ids.end - 1)
+    tell_and_wait(ids.end - 1, idle)
 }
 
 fn update(
     peer: &dyn Peer,
     folder: &Path,
     (rows, times, version): (u64, u64, u32),
+    idle: u64,
 ) -> Result<(), Failure> {
     let mut table = peer.open(folder)?;
     let mut random = Random::new(u64::from(version));
@@ -171,11 +182,17 @@ fn update(
         table.update(&ids, version)?;
         last = *ids.last().unwrap_or(&last);
     }
-    tell_and_wait(last)
+    tell_and_wait(last, idle)
 }
 
-/// Prints the last row, with the database open, and waits to be killed; ends if who would is gone.
-fn tell_and_wait(last: u64) -> Result<(), Failure> {
+/// With the database open, does nothing for so many milliseconds, prints the last row, and waits to be
+/// killed; ends if who would is gone.
+fn tell_and_wait(last: u64, idle: u64) -> Result<(), Failure> {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "what an engine does in the background takes time"
+    )]
+    std::thread::sleep(Duration::from_millis(idle));
     println!("{last}");
     std::io::stdout().flush()?;
     std::io::stdin().read_to_end(&mut Vec::new())?;

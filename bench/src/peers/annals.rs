@@ -1,11 +1,11 @@
 //! Annals, through its typed API; and the same with nothing but the journal.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use annals::Options;
+use annals::{BackfillMode, Backfilled, Options};
 
-use super::{Peer, Table, fill_by_append, name, value};
+use super::{Peer, Table, Tail, fill_by_append, name, value};
 use crate::engine::Failure;
 
 annals::schema!("indexed.schema");
@@ -16,12 +16,37 @@ const FILE: &str = "items.annals";
 /// What is beside the journal and makes openings fast.
 const IMAGE: &str = "items.annals-image";
 
-pub(super) struct Annals {
+pub(crate) struct Annals {
     /// Whether nothing but the journal is there to open.
     pub(super) replays_all: bool,
 }
 
-struct Items(indexed::Database);
+/// An open database.
+pub(crate) struct Items(indexed::Database);
+
+impl Annals {
+    /// Opens the database in a folder, or creates it.
+    pub(crate) fn connect(folder: &Path, options: &Options) -> Result<Items, Failure> {
+        Ok(Items(indexed::Database::open_with(folder.join(FILE), options)?))
+    }
+
+    /// Gives where the image of the database in a folder is.
+    pub(crate) fn image(folder: &Path) -> PathBuf {
+        folder.join(IMAGE)
+    }
+}
+
+impl Items {
+    /// Gives where the last commit ends in the journal.
+    pub(crate) fn position(&self) -> u64 {
+        self.0.read().as_dynamic().point().position
+    }
+
+    /// Brings the image forward.
+    pub(crate) fn backfill(&self, mode: BackfillMode) -> Result<Backfilled, Failure> {
+        Ok(self.0.as_dynamic().backfill(mode)?)
+    }
+}
 
 impl Peer for Annals {
     fn name(&self) -> &'static str {
@@ -36,8 +61,7 @@ impl Peer for Annals {
     }
 
     fn open(&self, folder: &Path) -> Result<Box<dyn Table>, Failure> {
-        let database = indexed::Database::open_with(folder.join(FILE), &Options::new())?;
-        Ok(Box::new(Items(database)))
+        Ok(Box::new(Self::connect(folder, &Options::new())?))
     }
 
     fn forget(&self, folder: &Path) -> Result<(), Failure> {
@@ -48,8 +72,12 @@ impl Peer for Annals {
         Ok(())
     }
 
-    fn replays(&self) -> bool {
-        true
+    fn tail(&self, folder: &Path) -> Result<Option<Tail>, Failure> {
+        let inspection = annals::inspect(folder.join(FILE))?;
+        let end = inspection.end.position;
+        let root = inspection.image.filter(|_| !self.replays_all).map(|image| image.newest);
+        let bytes = root.transpose()?.map_or(end, |root| root.tail);
+        Ok(Some(Tail { bytes, end }))
     }
 }
 

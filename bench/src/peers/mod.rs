@@ -4,7 +4,7 @@
 //! Ids begin at 0 and have no gaps. The name of a row is made from its id, and so scattered that the index
 //! has another order than the table. A value tells its row, and the version that an update gave it.
 
-mod annals;
+pub(crate) mod annals;
 mod encoding;
 mod fjall;
 mod lmdb;
@@ -47,10 +47,19 @@ pub(crate) trait Peer {
         Ok(())
     }
 
-    /// Tells whether opening applies once more what was committed before.
-    fn replays(&self) -> bool {
-        false
+    /// Tells what opening the database in a folder, which nobody has open, applies once more; none if the
+    /// engine can't tell.
+    fn tail(&self, _: &Path) -> Result<Option<Tail>, Failure> {
+        Ok(None)
     }
+}
+
+/// The end of a journal, which the next opening replays.
+pub(crate) struct Tail {
+    /// How many bytes it has.
+    pub(crate) bytes: u64,
+    /// Where the last commit ends.
+    pub(crate) end: u64,
 }
 
 /// An open database.

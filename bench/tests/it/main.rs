@@ -26,7 +26,7 @@ fn workloads_of<'a>(figures: &'a [serde_json::Value], engine: &str) -> Vec<&'a s
 
 #[test]
 fn every_engine_opens_after_a_close_and_after_a_kill() {
-    let few = ["--rows", "300", "--appended", "150", "--updated", "150", "--turns", "1"];
+    let few = ["--rows", "300", "--appended", "150", "--updated", "150", "--turns", "2"];
     let figures = figures(&[&["open"], &few[..]].concat());
     for engine in ENGINES {
         let workloads = workloads_of(&figures, engine);
@@ -34,6 +34,11 @@ fn every_engine_opens_after_a_close_and_after_a_kill() {
             let count = workloads.iter().filter(|workload| workload.starts_with(begin)).count();
             assert_eq!(count, 2, "{engine}: {begin}: {workloads:?}");
         }
+        let idle = workloads.iter().filter(|workload| workload.starts_with("killed when idle"));
+        assert_eq!(idle.count(), 2, "{engine}: {workloads:?}");
+        let tails = workloads.iter().filter(|workload| workload.starts_with("tail "));
+        let expected = if engine.starts_with("Annals") { 4 } else { 0 };
+        assert_eq!(tails.count(), expected, "{engine}: {workloads:?}");
     }
 }
 
@@ -49,10 +54,67 @@ fn one_row_that_was_updated_often_is_opened() {
 fn checkpoints_and_sizes_are_measured() {
     let costs = figures(&["checkpoint", "--rows", "300", "--changed", "150", "--turns", "1"]);
     assert!(costs.iter().all(|figure| figure["value"].as_f64().unwrap() > 0.0));
+    for engine in ["Annals", "SQLite wal_checkpoint(FULL)"] {
+        assert!(workloads_of(&costs, engine).contains(&"checkpoint"), "{engine}");
+    }
     let sizes = figures(&["size"]);
     let annals = sizes.iter().filter(|figure| figure["engine"] == "Annals");
     let largest = annals.map(|figure| figure["value"].as_f64().unwrap()).fold(0.0, f64::max);
     assert!(largest > 0.0 && largest <= 65_536.0, "100 rows take {largest} bytes");
+}
+
+/// Gives the one value of an engine's workload in a unit.
+fn value(figures: &[serde_json::Value], engine: &str, (workload, unit): (&str, &str)) -> f64 {
+    let is_it = |figure: &&serde_json::Value| {
+        figure["engine"] == engine && figure["workload"] == workload && figure["unit"] == unit
+    };
+    let found: Vec<_> = figures.iter().filter(is_it).collect();
+    assert_eq!(found.len(), 1, "{engine}: {workload}: {unit}: {figures:#?}");
+    found[0]["value"].as_f64().unwrap()
+}
+
+#[test]
+#[cfg(unix)]
+fn backfills_write_what_was_dirtied() {
+    let figures = figures(&["backfill", "--mib", "8", "--turns", "2"]);
+    let written = |case| value(&figures, "Annals", (case, "MiB written"));
+    let new = written("a new image");
+    assert!((7.0..10.0).contains(&new), "{new}");
+    let half = written("every second page, into fragmented space");
+    let all = written("every page again");
+    assert!(all < new && half < all * 0.7 && half > all * 0.3, "{half} of {all}");
+    for engine in ["Annals", "1 MiB writes in a row", "a sorted loop of pwrite"] {
+        assert!(value(&figures, engine, ("every page again", "MiB/s")) > 0.0);
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn commits_go_on_during_a_backfill() {
+    let figures =
+        figures(&["backfill-during", "--mib", "64", "--milliseconds", "40", "--turns", "2"]);
+    for level in ["durable", "soft"] {
+        for who in ["without a backfill", "during a backfill"] {
+            let at =
+                |quantile| value(&figures, who, (&*format!("{level} commit, {quantile}"), "us"));
+            assert!(at("median") > 0.0 && at("median") <= at("p99"), "{level}, {who}");
+            assert!(at("p99") <= at("p99.9") && at("p99.9") <= at("longest"), "{level}, {who}");
+        }
+    }
+}
+
+#[test]
+fn every_byte_to_the_image_is_counted() {
+    let arguments = ["amplification", "--rows", "400000", "--updated", "10000"];
+    let figures = figures(&arguments);
+    let of = |phase, unit| value(&figures, "Annals", (phase, unit));
+    let phases = ["rows loaded, by 1,000", "random updates, by 1,000"];
+    let [load, update] = phases.map(|phase| of(phase, "MiB to the image"));
+    let all = of("in all, closed", "MiB to the image");
+    // Closing brings in what the background didn't: 24 bytes a row and more, the index besides.
+    assert!(all > 9.0 && load + update <= all, "{load} + {update}, {all}");
+    assert!(of("in all, closed", "backfills") >= 1.0);
+    assert!(of("in all, closed", "MiB of journal") > 4.0);
 }
 
 /// Tells whether the database in a folder is found to have this value in row 7.

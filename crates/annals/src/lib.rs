@@ -60,14 +60,17 @@ pub use annals_schema::{
 };
 pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
-    Commit, Custom, Customs, Database, Examination, Fate, HeadInspection, ImageCheck,
-    ImageComparison, ImageInspection, ImageRoot, Inspection, OldestReader, Options, Pending, Phase,
-    Progress, Reader, Run, Salvaged, Sink, Snapshot, Transaction, examine, inspect, inspect_head,
-    inspect_head_in, inspect_in, scan, scan_in,
+    Commit, Custom, Customs, Database, Examination, Fate, Forgotten, HeadInspection, ImageCheck,
+    ImageComparison, ImageInspection, ImageRoot, Inspection, Older, OldestReader, Options, Pending,
+    Phase, Progress, Reader, Restarted, Run, Salvaged, Sink, Snapshot, Transaction, examine,
+    inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use image::testing as image_testing;
-pub use journal::{Committed, Copies, Cut, Level, Point, Recovered, Recovery, Skipped};
+pub use journal::{
+    Committed, Copies, Cut, Level, Plan, Point, Recovered, Recovery, Retention, SegmentFacts,
+    Skipped,
+};
 pub use store::{Cell, Dangling, IndexCursor, IndexRows, IndexView, Row, Rows, TableView, View};

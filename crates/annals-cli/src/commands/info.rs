@@ -78,9 +78,30 @@ fn print(path: &Path, found: &Found, output: &mut Output) -> Result<()> {
             print_end(&examination.inspection, output)?;
             info_image::print(examination.inspection.image.as_ref(), output)?;
             print_history(examination, output)?;
+            print_segments(examination, output)?;
             print_state(&examination.snapshot, output)
         }
     }
+}
+
+/// Prints the segments of a journal that was split.
+fn print_segments(examination: &Examination, output: &mut Output) -> Result<()> {
+    if examination.segments.len() < 2 {
+        return Ok(());
+    }
+    for facts in &examination.segments {
+        let begun = annals::Timestamp(facts.begun);
+        let transactions = match facts.last_txid.checked_sub(facts.first_txid) {
+            None => "no transaction".to_owned(),
+            Some(_) => format!("transactions {} to {}", facts.first_txid, facts.last_txid),
+        };
+        let state = if facts.begins_with_state { ", begins with the state" } else { "" };
+        output.line(&format!(
+            "segment {}: {} bytes, {transactions}, begun {begun}{state}",
+            facts.number, facts.bytes
+        ))?;
+    }
+    Ok(())
 }
 
 /// Prints each copy of what the head holds.

@@ -41,7 +41,8 @@ impl Options {
             let io = |error| Error::io(format!("{shown}: can't lock it"), error);
             // What was just created was opened by another name, which is gone: that does only as long as
             // nobody asks again whether it is linked.
-            if (is_new && !self.shared) || storage.is_linked().map_err(io)? {
+            let is_linked = if is_new { !self.shared } else { storage.is_linked().map_err(io)? };
+            if is_linked {
                 let is_new = is_new || self.create_on(&*storage, &shown, &**clock)?;
                 return Ok(Acquired { storage, is_new, others });
             }

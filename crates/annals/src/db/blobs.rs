@@ -7,9 +7,11 @@ use std::sync::Arc;
 use annals_schema::Blob;
 
 use super::core::Writing;
+use super::segment::JournalFile;
 use super::snapshot::{Published, Snapshot};
 use super::transaction::Transaction;
 use crate::event::{MAX_PIECE, piece};
+use crate::journal::segments::Place;
 use crate::store::{BlobPiece, View};
 use crate::{Error, ErrorKind, Result};
 
@@ -88,10 +90,11 @@ impl Transaction<'_> {
     }
 
     fn write_piece(&mut self, blob: Blob, offset: u64, bytes: &[u8]) -> Result<()> {
-        let Writing { writer, store } = &mut *self.writing;
-        let written = writer
-            .piece(blob, offset, bytes)
-            .and_then(|position| store.add_piece(blob, offset, bytes.len(), position));
+        let Writing { writer, store, file } = &mut *self.writing;
+        let written = writer.piece(blob, offset, bytes).and_then(|position| {
+            let place = Place::new(file.segment, position);
+            store.add_piece(blob, offset, bytes.len(), place.0)
+        });
         self.broken = written.is_err();
         written
     }
@@ -133,17 +136,19 @@ impl Source<'_> {
         }
     }
 
-    fn name(&self) -> &str {
+    fn file(&self) -> &JournalFile {
         match self {
-            Self::Snapshot(published) => &published.file.name,
-            Self::Transaction(writing) => writing.writer.name(),
+            Self::Snapshot(published) => &published.file,
+            Self::Transaction(writing) => &writing.file,
         }
     }
 
-    fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    fn read_at(&self, place: Place, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::Snapshot(published) => published.file.storage.read_at(position, buffer),
-            Self::Transaction(writing) => writing.writer.read_at(position, buffer),
+            Self::Transaction(writing) if place.segment() == writing.file.segment => {
+                writing.writer.read_at(place.position(), buffer)
+            }
+            _ => self.file().read_at(place, buffer),
         }
     }
 }
@@ -255,13 +260,19 @@ impl<'a> BlobReader<'a> {
     fn load(&mut self, offset: u64) -> Result<BlobPiece> {
         self.piece = None;
         let found = self.source.view().blob_piece(self.blob, offset)?;
-        let piece = found.ok_or_else(|| self.damaged(offset, "it is not in the table of blobs"))?;
+        let piece = found.ok_or_else(|| {
+            let nowhere = Place::new(self.source.file().segment, 0);
+            self.damaged(nowhere, "it is not in the table of blobs")
+        })?;
         self.buffer.resize(piece::SUM_LEN + piece.len as usize, 0);
         // The checksum is right in front of the bytes.
-        let at = piece.position.saturating_sub(piece::SUM_LEN as u64);
+        let at = Place(piece.position.saturating_sub(piece::SUM_LEN as u64));
         let read = self.source.read_at(at, &mut self.buffer).map_err(|error| {
-            let (name, blob) = (self.source.name(), self.blob.0);
-            Error::io(format!("{name}: can't read blob {blob} at position {at}"), error)
+            let (name, blob) = (self.source.file().name_of(at.segment()), self.blob.0);
+            Error::io(
+                format!("{name}: can't read blob {blob} at position {}", at.position()),
+                error,
+            )
         })?;
         if read < self.buffer.len() {
             return Err(self.damaged(at, "the file ends before it does"));
@@ -274,12 +285,13 @@ impl<'a> BlobReader<'a> {
     }
 
     #[cold]
-    fn damaged(&self, at: u64, what: &str) -> Error {
+    fn damaged(&self, at: Place, what: &str) -> Error {
         Error::corrupt(format!(
-            "{}: damaged: a piece of blob {} at position {at} doesn't verify: {what}; restore the \
+            "{}: damaged: a piece of blob {} at position {} doesn't verify: {what}; restore the \
              file from a backup",
-            self.source.name(),
-            self.blob.0
+            self.source.file().name_of(at.segment()),
+            self.blob.0,
+            at.position()
         ))
     }
 }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use super::inspect::{self, Examination, Inspection};
 use super::options::{Options, locate};
+use super::past::{Opened, Past};
 use super::progress::{Progress, Watch, Watched};
-use super::scan::{self, Sink, open_to_read};
+use super::scan::{self, Sink};
 use crate::journal::{self, Recovery, Settled, Survey, Verdict};
 use crate::storage::{Directory, Storage};
 use crate::{Error, ErrorKind, Result};
@@ -79,9 +80,11 @@ impl Options {
         name: &str,
         sink: &mut impl Sink,
     ) -> Result<()> {
-        let (storage, shown) = open_to_read(directory, name)?;
-        let watched = Watched::new(&*storage, self.watch.as_ref());
-        scan::scan_storage(&watched, &shown, sink).map_err(|error| watched.explain(error, &shown))
+        let Opened { storage, shown, past } = Opened::new(directory, name, Past::whole)?;
+        let (past, watch) = (past?, self.watch.as_ref());
+        let watched = Watched::new(&*storage, watch);
+        scan::scan_storage(&watched, (&shown, &past), watch, sink)
+            .map_err(|error| watched.explain(error, &shown))
     }
 
     /// Looks at a file and builds its state, as [`examine`](crate::examine) does, with the end to which
@@ -99,8 +102,8 @@ impl Options {
     /// # Errors
     /// As [`Self::examine`].
     pub fn examine_in(&self, directory: &dyn Directory, name: &str) -> Result<Examination> {
-        let (storage, _) = open_to_read(directory, name)?;
-        inspect::examine_storage(storage, (directory, name), self)
+        let opened = Opened::new(directory, name, Past::whole)?;
+        inspect::examine_storage((directory, name), &opened, self)
     }
 }
 

@@ -1,9 +1,21 @@
 //! What the threads of an open database share: the writer's side, what is published, the image.
+//!
+//! ```text
+//! order of locks:   writing ─► the lock of backfills (`Imager::working`) ─► what is inside of image and group
+//! in shared mode:   the lock of backfills ─► the image's claim among processes ─► writing ─► turn
+//! ```
+//!
+//! A transaction that spills has the writer's side, and waits for the lock of backfills. So nobody who holds
+//! that waits for a transaction: a full backfill and a restart take the writer's side first, a passive backfill
+//! only tries it. In shared mode nothing spills, and no transaction waits for a backfill, but only tries that
+//! lock (closing the last handle has all to itself): there a backfill waits for other processes before it takes
+//! the writer's side, for the threads of this one would wait for them, too.
 
 use std::sync::{Arc, Mutex};
 
 use super::group::Group;
 use super::image::{BackfillMode, Imager};
+use super::segment::{Current, JournalFile};
 use crate::journal::{Checkpoints, Writer, lock};
 use crate::store::Store;
 use crate::{Error, ErrorKind, Result};
@@ -21,6 +33,8 @@ const FIRST_AT_CLOSE: u64 = 128 << 10;
 pub(super) struct Writing {
     pub(super) writer: Writer,
     pub(super) store: Store,
+    /// The file that `writer` writes, with those before it.
+    pub(super) file: Arc<JournalFile>,
 }
 
 /// What the threads of an open database share.
@@ -28,7 +42,8 @@ pub(super) struct Writing {
 pub(super) struct Core {
     pub(super) group: Group,
     pub(super) writing: Mutex<Writing>,
-    pub(super) checkpoints: Arc<Checkpoints>,
+    /// The segment that is written now.
+    pub(super) segment: Arc<Current>,
     /// None where there can be no image.
     imager: Option<Arc<Imager>>,
     /// What went wrong with the image in the background.
@@ -39,11 +54,22 @@ impl Core {
     pub(super) fn new(
         group: Group,
         writing: Writing,
-        checkpoints: Arc<Checkpoints>,
+        segment: Arc<Current>,
         imager: Option<Arc<Imager>>,
     ) -> Self {
         let (writing, image_error) = (Mutex::new(writing), Mutex::default());
-        Self { group, writing, checkpoints, imager, image_error }
+        Self { group, writing, segment, imager, image_error }
+    }
+
+    /// Gives how far the segment is that is written now.
+    pub(super) fn checkpoints(&self) -> Arc<Checkpoints> {
+        Arc::clone(&self.segment.load().checkpoints)
+    }
+
+    /// Gives the end of the journal, in bytes as [`JournalFile::reach`] counts them.
+    fn end(&self) -> u64 {
+        let segment = self.segment.load();
+        segment.file.reach(segment.checkpoints.acknowledged().position)
     }
 
     /// Gives what is known of the image.
@@ -52,7 +78,7 @@ impl Core {
     /// `Unsupported`: there can be none.
     pub(super) fn imager(&self) -> Result<&Imager> {
         self.image().ok_or_else(|| {
-            let name = &self.checkpoints.name;
+            let name = &self.segment.load().file.name;
             Error::new(
                 ErrorKind::Unsupported,
                 format!("{name}: a journal on a device has no image beside it: opening replays it"),
@@ -88,7 +114,7 @@ impl Core {
 
     /// Tells at which end of the journal a backfill is worth its writes.
     pub(super) fn image_due(&self) -> u64 {
-        let due = |(position, wrote): (u64, u64)| position.saturating_add(TAIL.max(wrote / 4));
+        let due = |(reached, wrote): (u64, u64)| reached.saturating_add(TAIL.max(wrote / 4));
         self.image_state().map_or(u64::MAX, due)
     }
 
@@ -99,26 +125,25 @@ impl Core {
 
     /// Tells at which end of the journal a backfill is tried again that has failed.
     pub(super) fn image_due_later(&self) -> u64 {
-        let end = self.checkpoints.acknowledged().position;
-        let tail = end.saturating_sub(self.image_state().map_or(end, |(position, _)| position));
+        let end = self.end();
+        let tail = end.saturating_sub(self.image_state().map_or(end, |(reached, _)| reached));
         end.saturating_add(TAIL.max(tail))
     }
 
     /// Brings the image forward if replaying the tail would make the next opening noticeably longer.
     pub(super) fn backfill_at_close(&self) -> Result<()> {
-        let Some((position, _)) = self.image_state() else { return Ok(()) };
-        match self.is_backfill_worth_it_at_close(position) {
+        let Some((reached, _)) = self.image_state() else { return Ok(()) };
+        match self.is_backfill_worth_it_at_close(reached) {
             true => self.backfill(BackfillMode::Passive)?,
             false => return Ok(()),
         };
         self.imager()?.shrink()
     }
 
-    /// Tells whether an image that stands at this position, 0 if there is none, would make the next opening
-    /// noticeably longer.
-    pub(super) fn is_backfill_worth_it_at_close(&self, position: u64) -> bool {
-        let end = self.checkpoints.acknowledged().position;
-        let worth = if position == 0 { FIRST_AT_CLOSE } else { TAIL_AT_CLOSE };
-        end.saturating_sub(position) >= worth
+    /// Tells whether an image that stands for the journal up to `reached`, 0 if there is none, would make the
+    /// next opening noticeably longer.
+    pub(super) fn is_backfill_worth_it_at_close(&self, reached: u64) -> bool {
+        let worth = if reached == 0 { FIRST_AT_CLOSE } else { TAIL_AT_CLOSE };
+        self.end().saturating_sub(reached) >= worth
     }
 }

@@ -3,15 +3,16 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::core::{Core, Writing};
 use super::group::Group;
 use super::image::{BackfillMode, BackfillProgress, Backfilled, Background, Imager};
 use super::keeper::Keeper;
 use super::options::Options;
+use super::segment::{Current, JournalFile, Segment};
 use super::shared::Sharing;
-use super::snapshot::{JournalFile, Snapshot};
+use super::snapshot::Snapshot;
 use super::transaction::Transaction;
 use crate::journal::{Checkpoints, Level, Point, Recovered, Writer, lock};
 use crate::storage::{Clock, Lock, Origin};
@@ -34,13 +35,15 @@ pub struct Database {
     background: Option<Background>,
     /// The thread that has a transaction open, as [`this_thread`] names it; 0: none.
     owner: AtomicUsize,
-    file: Arc<JournalFile>,
+    /// The files of earlier segments, as long as snapshots have them.
+    retired: Mutex<Vec<Weak<JournalFile>>>,
     keeper: Option<Keeper>,
     recovered: Recovered,
     /// What was recovered since, because another process had been interrupted.
     later_recoveries: Mutex<Vec<Recovered>>,
     sharing: Option<Sharing>,
     level: Level,
+    pub(super) clock: Arc<dyn Clock>,
     closed: bool,
     origin: Origin,
     /// Whether a program's typed code relies on the schema.
@@ -50,7 +53,7 @@ pub struct Database {
 /// What an open database is made of.
 pub(super) struct Setup {
     pub(super) writer: Writer,
-    pub(super) checkpoints: Arc<Checkpoints>,
+    pub(super) segment: Segment,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) store: Store,
     pub(super) view: Arc<View>,
@@ -67,27 +70,25 @@ impl Database {
     pub(super) fn new(setup: Setup) -> Self {
         // Outside of its turn a process may not write, not even what nobody waits for.
         let background = setup.background && setup.sharing.is_none();
-        let keeper = background.then(|| Keeper::new(Arc::clone(&setup.checkpoints)));
-        let file = Arc::new(JournalFile {
-            storage: Arc::clone(&setup.checkpoints.storage),
-            name: setup.checkpoints.name.clone(),
-        });
-        let checkpoints = Arc::clone(&setup.checkpoints);
-        let group = Group::new(checkpoints, setup.clock, Arc::clone(&file), setup.view);
+        let segment = Arc::new(Current::from_pointee(setup.segment));
+        let file = Arc::clone(&segment.load().file);
+        let keeper = background.then(|| Keeper::new(Arc::clone(&segment)));
+        let group = Group::new(Arc::clone(&segment), Arc::clone(&setup.clock), setup.view);
         let group = match setup.sharing {
             // One turn, one commit: none can come while another is waited for.
             Some(_) => group.without_patience(),
             None => group,
         };
-        let writing = Writing { writer: setup.writer, store: setup.store };
-        let core = Arc::new(Core::new(group, writing, setup.checkpoints, setup.imager));
+        let writing = Writing { writer: setup.writer, store: setup.store, file };
+        let core = Arc::new(Core::new(group, writing, segment, setup.imager));
         // What goes wrong with the image is no reason not to open: it is tried again.
         core.publish_spilled();
         let background = background.then(|| Background::new(Arc::clone(&core)));
         Self {
             core,
             background,
-            file,
+            retired: Mutex::default(),
+            clock: setup.clock,
             owner: AtomicUsize::new(0),
             keeper,
             recovered: setup.recovered,
@@ -188,7 +189,7 @@ impl Database {
     pub fn soft_checkpoint(&self) -> Result<Point> {
         self.check_origin()?;
         self.core.group.settle()?;
-        self.in_turn(|| self.core.checkpoints.soft())
+        self.in_turn(|| self.checkpoints().soft())
     }
 
     /// Makes a hard checkpoint: everything committed is flushed to permanent storage, and then a slot
@@ -201,7 +202,7 @@ impl Database {
     pub fn hard_checkpoint(&self) -> Result<Point> {
         self.check_origin()?;
         self.core.group.settle()?;
-        self.in_turn(|| self.core.checkpoints.hard())
+        self.in_turn(|| self.checkpoints().hard())
     }
 
     /// Brings the image, the page file beside the journal, forward to the newest commit, so that the next
@@ -268,22 +269,29 @@ impl Database {
     #[cfg(feature = "testing")]
     pub fn rest(&self) -> Result<()> {
         self.in_turn(|| {
-            self.core.checkpoints.prefill()?;
-            self.core.checkpoints.tell()?;
-            self.core.checkpoints.advance_slot()
+            let checkpoints = self.checkpoints();
+            checkpoints.prefill()?;
+            checkpoints.tell()?;
+            checkpoints.advance_slot()
         })
     }
 
-    pub(super) fn checkpoints(&self) -> &Checkpoints {
-        &self.core.checkpoints
+    /// Gives how far the segment is that is written now.
+    pub(super) fn checkpoints(&self) -> Arc<Checkpoints> {
+        self.core.checkpoints()
+    }
+
+    /// Gives the segment that is written now; it changes only while the writer's lock is held.
+    pub(super) fn segment(&self) -> &Current {
+        &self.core.segment
     }
 
     pub(super) fn writing(&self) -> &Mutex<Writing> {
         &self.core.writing
     }
 
-    pub(super) fn file(&self) -> &JournalFile {
-        &self.file
+    pub(super) fn file(&self) -> Arc<JournalFile> {
+        Arc::clone(&self.segment().load().file)
     }
 
     pub(super) const fn sharing(&self) -> Option<&Sharing> {
@@ -307,7 +315,7 @@ impl Database {
 
     #[cold]
     fn forked(&self, error: &std::io::Error) -> Error {
-        Error::new(ErrorKind::Poisoned, format!("{}: {error}", self.file.name))
+        Error::new(ErrorKind::Poisoned, format!("{}: {error}", self.file().name))
     }
 
     /// Gives what acknowledges commits.
@@ -318,7 +326,7 @@ impl Database {
     /// Makes everything that is written durable.
     pub(super) fn harden(&self) -> Result<()> {
         self.core.group.settle()?;
-        self.core.checkpoints.harden_all()
+        self.checkpoints().harden_all()
     }
 
     /// Notes that a transaction has been written, or has ended otherwise: the next may begin.
@@ -331,11 +339,11 @@ impl Database {
         self.core.group.leave();
     }
 
-    /// Lets the background work know how far the journal was written, and looks at how much of the store
-    /// is in memory alone.
-    pub(super) fn note_tail(&self, position: u64, store: &mut Store) {
+    /// Lets the background work know how far a segment of the journal was written, and looks at how much of
+    /// the store is in memory alone.
+    pub(super) fn note_tail(&self, file: &JournalFile, position: u64, store: &mut Store) {
         if let Some(background) = &self.background {
-            background.note(position);
+            background.note(file.reach(position));
             if store.has_unsaved(background.unsaved_due()) {
                 background.want();
             }
@@ -350,6 +358,16 @@ impl Database {
     /// Gives what the threads share.
     pub(super) fn core(&self) -> &Core {
         &self.core
+    }
+
+    /// Gives the files of earlier segments, as long as snapshots have them.
+    pub(super) const fn retired(&self) -> &Mutex<Vec<Weak<JournalFile>>> {
+        &self.retired
+    }
+
+    /// Keeps the background work from doing anything as long as what this gives is held.
+    pub(super) fn pause_keeper(&self) -> Option<MutexGuard<'_, ()>> {
+        self.keeper.as_ref().map(Keeper::pause)
     }
 
     /// Lets the background work know that something was committed.
@@ -375,14 +393,15 @@ impl Database {
         if let Some(keeper) = keeper {
             keeper.stop();
         }
-        let closed = match self.core.checkpoints.check_usable() {
+        let checkpoints = self.checkpoints();
+        let closed = match checkpoints.check_usable() {
             // In shared mode that was told at the end of the turn.
             Err(error) if self.sharing.is_some() => Err(error),
             Err(error) => {
                 // Tells the next one to open that the last flush failed; no matter if it can't. Where others
                 // write too that was told in the turn in which it failed.
                 if self.sharing.is_none() {
-                    let _ = self.core.checkpoints.tell();
+                    let _ = checkpoints.tell();
                 }
                 Err(Error::new(ErrorKind::Poisoned, error.to_string()))
             }
@@ -390,10 +409,13 @@ impl Database {
             Ok(()) => self.close_journal(),
         };
         // Snapshots keep the file open, to read blobs; they must not keep others from writing.
-        let unlocked = self.file.storage.unlock(Lock::Head);
-        closed.and(unlocked.map_err(|error| {
-            Error::io(format!("{}: can't let go of its lock", self.file.name), error)
-        }))
+        let file = self.file();
+        let unlocked = file.storage.unlock(Lock::Head);
+        closed.and(
+            unlocked.map_err(|error| {
+                Error::io(format!("{}: can't let go of its lock", file.name), error)
+            }),
+        )
     }
 }
 
@@ -409,7 +431,7 @@ impl Database {
         self.core.group.settle()?;
         // What goes wrong with it is no reason not to close: the next opening replays more.
         let _ = self.core.backfill_at_close();
-        self.core.checkpoints.close()
+        self.checkpoints().close()
     }
 }
 

@@ -19,8 +19,9 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use super::snapshot::{JournalFile, Published};
-use crate::journal::{Checkpoints, Level, Mistake, Point, is_made, lock};
+use super::segment::Current;
+use super::snapshot::Published;
+use crate::journal::{Level, Mistake, Point, is_made, lock};
 use crate::storage::Clock;
 use crate::store::View;
 use crate::{Error, ErrorKind, Result};
@@ -31,9 +32,8 @@ const PATIENCE: u32 = 4;
 /// What was committed, and what will be.
 #[derive(Debug)]
 pub(super) struct Group {
-    checkpoints: Arc<Checkpoints>,
+    segment: Arc<Current>,
     clock: Arc<dyn Clock>,
-    file: Arc<JournalFile>,
     published: ArcSwap<Published>,
     queue: Mutex<Queue>,
     /// Told whenever a leader has ended.
@@ -84,18 +84,13 @@ pub(super) struct Written {
 }
 
 impl Group {
-    pub(super) fn new(
-        checkpoints: Arc<Checkpoints>,
-        clock: Arc<dyn Clock>,
-        file: Arc<JournalFile>,
-        view: Arc<View>,
-    ) -> Self {
-        let published =
-            Published { view, point: checkpoints.acknowledged(), file: Arc::clone(&file) };
+    pub(super) fn new(segment: Arc<Current>, clock: Arc<dyn Clock>, view: Arc<View>) -> Self {
+        let now = segment.load_full();
+        let point = now.checkpoints.acknowledged();
+        let published = Published { view, point, file: Arc::clone(&now.file) };
         Self {
-            checkpoints,
+            segment,
             clock,
-            file,
             published: ArcSwap::from_pointee(published),
             queue: Mutex::default(),
             led: Condvar::new(),
@@ -117,8 +112,14 @@ impl Group {
 
     /// Shows what other processes committed. Nothing waits then.
     pub(super) fn show(&self, view: Arc<View>, point: Point) {
-        let file = Arc::clone(&self.file);
+        let file = Arc::clone(&self.segment.load().file);
         self.published.store(Arc::new(Published { view, point, file }));
+    }
+
+    /// Shows the state in a new segment, in which no commit has been written. Nothing waits then.
+    pub(super) fn begin_segment(&self, view: Arc<View>, point: Point) {
+        lock(&self.queue).newest = None;
+        self.show(view, point);
     }
 
     /// Shows the same state as it lies over another base. The caller holds the writer, and `view` is what
@@ -163,7 +164,7 @@ impl Group {
     pub(super) fn wait(&self, point: Point) -> Result<()> {
         let mut queue = lock(&self.queue);
         loop {
-            if self.checkpoints.acknowledged().txid >= point.txid {
+            if self.segment.load().checkpoints.acknowledged().txid >= point.txid {
                 return Ok(());
             }
             if let Some(failure) = &queue.failure {
@@ -182,7 +183,7 @@ impl Group {
         let last = lock(&self.queue).waiting.back().map(|waiting| waiting.point);
         let waited = last.map_or(Ok(()), |point| self.wait(point));
         // Whoever calls this has no commit of its own whose outcome could be unknown.
-        waited.or_else(|error| self.checkpoints.check_usable().and(Err(error)))
+        waited.or_else(|error| self.segment.load().checkpoints.check_usable().and(Err(error)))
     }
 
     /// Leads: reaches the levels of all that wait by now, and publishes them.
@@ -204,7 +205,7 @@ impl Group {
 
         let leading = Leading(self);
         let begun = self.clock.elapsed();
-        let reached = self.checkpoints.reach(level, target, unproven);
+        let reached = self.segment.load().checkpoints.reach(level, target, unproven);
         let took = self.clock.elapsed().saturating_sub(begun);
         drop(leading);
 
@@ -259,9 +260,10 @@ impl Group {
         }
         self.written.store(queue.waiting.len(), Ordering::Relaxed);
         let Some(Waiting { point, view, .. }) = last else { return };
-        let file = Arc::clone(&self.file);
+        let segment = self.segment.load();
+        let file = Arc::clone(&segment.file);
         self.published.store(Arc::new(Published { view, point, file }));
-        self.checkpoints.acknowledge(point, count, flushed);
+        segment.checkpoints.acknowledge(point, count, flushed);
     }
 }
 
@@ -274,7 +276,7 @@ impl Drop for Leading<'_> {
             return;
         }
         let cause = "the thread that flushed panicked";
-        self.0.checkpoints.poison(cause);
+        self.0.segment.load().checkpoints.poison(cause);
         let mut queue = lock(&self.0.queue);
         queue.is_led = false;
         queue.failure.get_or_insert_with(|| cause.to_owned());

@@ -9,12 +9,15 @@ use annals_schema::Timestamp;
 
 use super::image::{self, ImageInspection};
 use super::options::{Options, locate};
+use super::past::{Opened, Past};
 use super::progress::Watched;
 use super::scan::{self, Replay, is_damaged, open_to_read};
-use super::snapshot::{JournalFile, Published, Snapshot};
+use super::segment::JournalFile;
+use super::snapshot::{Published, Snapshot};
 use crate::journal::format::{Header, Live, Slot};
-use crate::journal::{Committed, Copies, Frame, Point, Recovery, Survey};
-use crate::storage::{self, Directory, Storage};
+use crate::journal::segments::Kept;
+use crate::journal::{Committed, Copies, Frame, Point, Recovery, Rule, SegmentFacts, Survey};
+use crate::storage::{self, Directory};
 use crate::{Error, ErrorKind, Result};
 
 /// What the first 16 KiB of a journal file say.
@@ -70,6 +73,8 @@ pub struct Inspection {
     pub tail: Option<u64>,
     /// How many frames behind that verify by themselves.
     pub tail_frames: u64,
+    /// Where the segment ends, if it is sealed: the journal goes on in the next.
+    pub sealed: Option<u64>,
     /// Whether it was closed properly.
     pub closed: bool,
     /// The image beside it; none if there is none, or if nobody looked.
@@ -115,6 +120,9 @@ pub struct Examination {
     pub events: u64,
     /// The first transaction.
     pub first: Option<Committed>,
+    /// The segments that are left of the journal, the oldest first and this file last; empty if one of those
+    /// before it isn't what it should be.
+    pub segments: Vec<SegmentFacts>,
     /// Why the history can't be replayed, though every frame verifies: then the snapshot is empty.
     pub problem: Option<String>,
 }
@@ -164,8 +172,9 @@ pub fn inspect_in(directory: &dyn Directory, name: &str) -> Result<Inspection> {
     let (storage, shown) = open_to_read(directory, name)?;
     let watched = Watched::new(&*storage, None);
     // Damage that another process's writing pretends is gone at the next look.
+    let rule = Rule::new(Recovery::Checked);
     let (survey, ()) =
-        scan::survey(&watched, &shown, Recovery::Checked, is_damaged, |(), _, _| Ok(()))?;
+        scan::survey(&watched, &shown, rule, || Ok(()), is_damaged, |(), _, _| Ok(()))?;
     Ok(inspection(&survey, &shown).with_image(directory, name, &survey))
 }
 
@@ -183,33 +192,40 @@ pub fn examine(path: impl AsRef<Path>) -> Result<Examination> {
 
 /// Examines a file that is open for reading.
 pub(super) fn examine_storage(
-    storage: Arc<dyn Storage>,
     (directory, name): (&dyn Directory, &str),
+    opened: &Opened,
     options: &Options,
 ) -> Result<Examination> {
-    let shown = &*directory.display(name);
-    let watched = Watched::new(&*storage, options.watch.as_ref());
+    let Opened { storage, shown, past } = opened;
+    let watched = Watched::new(&**storage, options.watch.as_ref());
     let (survey, mut state) = scan::survey(
         &watched,
         shown,
-        options.recovery,
+        Rule::new(options.recovery),
+        || State::begin(past, options),
         is_damaged,
         |state: &mut State, frame, end| {
-            state.frame(frame, end, shown);
+            let is_repeated = past.as_ref().is_ok_and(|past| past.is_repeated(frame));
+            state.take(frame, end, (shown, is_repeated));
             Ok(())
         },
     )?;
     state.count(survey.end.position);
+    let first = state.first.filter(|first| first.position <= survey.end.position);
     let problem = state.problem.filter(|(at, _)| *at < survey.end.position).map(|(_, why)| why);
     let replay = if problem.is_some() { Replay::default() } else { state.replay };
     let (_, view) = replay.finish();
-    let file = Arc::new(JournalFile { storage: Arc::clone(&storage), name: shown.to_owned() });
+    let end = (survey.len, survey.end.txid);
+    let segment = survey.head.header.segment;
+    let file = JournalFile::new(Arc::clone(storage), segment, directory.again(), name);
+    let file = Arc::new(file);
     let published = Published { view, point: survey.end, file };
     Ok(Examination {
         inspection: inspection(&survey, shown).with_image(directory, name, &survey),
         snapshot: Snapshot::new(Arc::new(published)),
         events: state.events,
-        first: state.first.filter(|first| first.position <= survey.end.position),
+        first: state.first_kept.or(first),
+        segments: past.as_ref().map_or_else(|_| Vec::new(), |past| past.facts(end)),
         problem,
     })
 }
@@ -219,6 +235,8 @@ pub(super) fn examine_storage(
 struct State {
     replay: Replay,
     first: Option<Committed>,
+    /// The first one in the segments before the file.
+    first_kept: Option<Committed>,
     /// Events of the transactions that count.
     events: u64,
     /// Ends of commits that don't count yet, with the number of events since the one before.
@@ -229,6 +247,43 @@ struct State {
 }
 
 impl State {
+    /// Begins with what the segments before the file hold.
+    fn begin(past: &Result<Past>, options: &Options) -> Result<Self> {
+        let mut state = Self::default();
+        let past = match past {
+            Ok(past) => past,
+            Err(error) => {
+                state.problem = Some((0, error.to_string()));
+                return Ok(state);
+            }
+        };
+        let begin = |state: &mut Self, kept: &Kept| state.replay.begin(&kept.head.header);
+        let read = past.read(options.watch.as_ref(), &mut state, begin, |state, frame, seen| {
+            state.take(frame, u64::MAX, seen);
+            Ok(())
+        });
+        match read {
+            Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
+            Err(error) => state.problem = Some((0, error.to_string())),
+            // Whatever is before the file counts.
+            Ok(()) => state.problem = state.problem.map(|(_, why)| (0, why)),
+        }
+        state.first_kept = state.first.take();
+        state.replay.begin(past.header());
+        Ok(state)
+    }
+
+    fn take(&mut self, frame: &Frame<'_>, end: u64, (shown, is_repeated): (&str, bool)) {
+        if !is_repeated {
+            return self.frame(frame, end, shown);
+        }
+        if self.problem.is_none()
+            && let Err(error) = self.replay.repeated(frame, shown)
+        {
+            self.problem = Some((frame.header.position, error.to_string()));
+        }
+    }
+
     fn frame(&mut self, frame: &Frame<'_>, end: u64, shown: &str) {
         if self.problem.is_none() {
             match self.replay.frame(frame, end, shown) {
@@ -279,6 +334,7 @@ pub(super) fn inspection(survey: &Survey, shown: &str) -> Inspection {
         last_doubtful: survey.doubtful.back().copied(),
         tail: survey.tail.map(|tail| tail.first),
         tail_frames: survey.tail.map_or(0, |tail| tail.frames),
+        sealed: survey.sealed.map(|seal| seal.end),
         closed: survey.is_closed(),
         image: None,
         damage: is_damaged(survey).then(|| Error::to_string(&survey.damage(shown))),

@@ -5,11 +5,12 @@
 //! next commit wakes it. It never fails a commit: its errors that matter are latched.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::journal::{Checkpoints, Point, lock};
+use super::segment::Current;
+use crate::journal::{Point, lock};
 
 const ROUND: Duration = Duration::from_millis(10);
 const ROUNDS_UNTIL_IDLE: u32 = 10;
@@ -24,16 +25,19 @@ pub(super) struct Keeper {
 
 #[derive(Debug)]
 struct Shared {
-    checkpoints: Arc<Checkpoints>,
+    segment: Arc<Current>,
+    /// Held while it does something.
+    working: Mutex<()>,
     asleep: AtomicBool,
     stopping: Mutex<bool>,
     signal: Condvar,
 }
 
 impl Keeper {
-    pub(super) fn new(checkpoints: Arc<Checkpoints>) -> Self {
+    pub(super) fn new(segment: Arc<Current>) -> Self {
         let shared = Shared {
-            checkpoints,
+            segment,
+            working: Mutex::default(),
             asleep: AtomicBool::new(false),
             stopping: Mutex::new(false),
             signal: Condvar::new(),
@@ -54,6 +58,11 @@ impl Keeper {
         }
     }
 
+    /// Lets it do nothing as long as what this gives is held.
+    pub(super) fn pause(&self) -> MutexGuard<'_, ()> {
+        lock(&self.shared.working)
+    }
+
     /// Ends the thread, once it has finished what it does.
     pub(super) fn stop(mut self) {
         *lock(&self.shared.stopping) = true;
@@ -67,19 +76,24 @@ impl Keeper {
 
 impl Shared {
     fn run(&self) {
-        let look = || (self.checkpoints.acknowledged(), self.checkpoints.streamed());
+        let look = || {
+            let checkpoints = &self.segment.load().checkpoints;
+            (checkpoints.acknowledged(), checkpoints.streamed())
+        };
         let (mut idle_rounds, mut seen) = (0, look());
         while self.wait(idle_rounds, seen.0) {
             let now = look();
             idle_rounds = if now == seen { idle_rounds + 1 } else { 0 };
             seen = now;
             // A failed flush is latched and met by the next commit; the rest is tried again.
-            let _ = self.checkpoints.prefill();
-            let _ = self.checkpoints.flush_ahead();
-            let _ = self.checkpoints.harden_lagging();
-            let _ = self.checkpoints.tell();
+            let _working = lock(&self.working);
+            let checkpoints = Arc::clone(&self.segment.load().checkpoints);
+            let _ = checkpoints.prefill();
+            let _ = checkpoints.flush_ahead();
+            let _ = checkpoints.harden_lagging();
+            let _ = checkpoints.tell();
             if idle_rounds == ROUNDS_UNTIL_IDLE {
-                let _ = self.checkpoints.advance_slot();
+                let _ = checkpoints.advance_slot();
             }
         }
     }
@@ -97,7 +111,7 @@ impl Shared {
             self.asleep.store(true, Ordering::Release);
             // A commit that came before the line above wakes nobody. One that comes after this one
             // sees that line: both take the lock of what is acknowledged.
-            if self.checkpoints.acknowledged() != seen {
+            if self.segment.load().checkpoints.acknowledged() != seen {
                 self.asleep.store(false, Ordering::Release);
                 return true;
             }
@@ -112,17 +126,26 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::Settled;
+    use crate::db::segment::{JournalFile, Segment};
+    use crate::journal::{Checkpoints, Settled};
     use crate::storage::{Directory, MemoryDirectory};
 
     #[test]
     fn a_commit_just_before_falling_asleep_is_not_slept_over() {
-        let storage = MemoryDirectory::new().create("journal").unwrap();
+        let directory = MemoryDirectory::new();
+        let storage = directory.create("journal").unwrap();
+        let file = JournalFile::new(Arc::clone(&storage), 0, Arc::new(directory), "journal");
         let point = |txid| Point { position: 16384, txid, chain: 0 };
         let checkpoints =
             Checkpoints::new(storage, "", (0, 0), point(1), &Settled::new_journal(point(1)));
         let shared = Shared {
-            checkpoints: Arc::new(checkpoints),
+            segment: Arc::new(Current::from_pointee(Segment {
+                checkpoints: Arc::new(checkpoints),
+                file: Arc::new(file),
+                turns: None,
+                is_named: AtomicBool::new(true),
+            })),
+            working: Mutex::default(),
             asleep: AtomicBool::new(false),
             stopping: Mutex::new(false),
             signal: Condvar::new(),

@@ -4,7 +4,8 @@
 //! `progress`; `upgrade` brings the schema up; `database` is the handle; `transaction` writes and `group`
 //! acknowledges, `vectors` are whole runs of rows, and `references` what follows from a change; `snapshot` is
 //! what was committed; `blobs` are written and read; `keeper` works in the background; `shared` and `turns` are
-//! for files that several processes write; `scan`, `reader` and `inspect` read journals without writing;
+//! for files that several processes write; `restart` lets the journal go on in a new `segment`, which may begin with
+//! the `state`, and others `follow`; `past` are the segments before, until we `forget` them; `scan`, `reader` and `inspect` read journals without writing;
 //! `salvage` writes another.
 
 mod acquire;
@@ -12,18 +13,24 @@ mod blobs;
 mod careful;
 mod core;
 mod database;
+mod follow;
+mod forget;
 mod group;
 mod image;
 mod inspect;
 mod keeper;
 mod options;
+mod past;
 mod progress;
 mod reader;
 mod references;
+mod restart;
 mod salvage;
 mod scan;
+mod segment;
 mod shared;
 mod snapshot;
+mod state;
 mod transaction;
 mod turns;
 #[cfg(test)]
@@ -44,6 +51,7 @@ pub use inspect::{
 pub use options::Options;
 pub use progress::{Phase, Progress};
 pub use reader::Reader;
+pub use restart::{Forgotten, Older, Restarted};
 pub use salvage::{Fate, Run, Salvaged};
 pub use scan::{Sink, scan, scan_in};
 pub use snapshot::Snapshot;

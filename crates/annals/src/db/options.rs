@@ -10,16 +10,19 @@ use annals_schema::Schema;
 use super::acquire::Acquired;
 use super::careful::{Before, Careful};
 use super::database::{Database, Setup};
-use super::image::Looking;
+use super::image::{Found, Imager, Looking};
 use super::progress::{Watch, Watched};
 use super::reader::Reader;
-use super::scan;
+use super::scan::{self, Replay};
+use super::segment::{JournalFile, Segment};
 use super::shared::Sharing;
 use super::turns::Turns;
 use super::upgrade::{self, Customs};
-use crate::journal::{self, Checkpoints, Level, Recovery, Survey, Verdict};
+use crate::journal::{
+    self, Checkpoints, Level, Mistake, Recovery, Survey, Verdict, is_made, segments,
+};
 use crate::storage::{self, Access, Clock, Directory, FileDirectory, SystemClock};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// How to open a database: the commit level, what to do after an unclean end, and whether to create
 /// what is missing.
@@ -156,7 +159,7 @@ impl Options {
     /// Opens or creates a database for reading and writing, whatever its schema.
     ///
     /// Cost: reads the head of the image and what the journal has behind it; without an image all of the
-    /// journal, once.
+    /// journal, once: all segments of it from the last one on that begins with the state.
     ///
     /// # Errors
     /// `Busy`, naming the process that has it open; `NotFound`; `NotAJournal`; `Unsupported`;
@@ -237,34 +240,18 @@ impl Options {
         clock: Arc<dyn Clock>,
     ) -> Result<Database> {
         self.check()?;
-        let Acquired { storage, is_new, others } = self.acquire(&*directory, name, &clock)?;
         let shown = directory.display(name);
-        let watched = Watched::new(&*storage, self.watch.as_ref());
-        // Nothing is cut, or called damaged, for one wrong read.
-        let recovery = if others { self.recovery.among_others() } else { self.recovery };
-        let budget = self.budget();
-        let looking = Looking {
-            directory: &directory,
-            name,
-            storage: &*storage,
-            // What others may be writing is left to whoever has the right to.
-            access: if self.shared { Access::Read } else { Access::Write },
-            clock: Arc::clone(&clock),
-            budget,
-            // Between the turns of one process others advance the image.
-            spills: !self.shared,
-        };
-        let mut found = looking.find()?;
-        let (survey, replay, imager) =
-            looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
+        let Newest { acquired, mut found, survey, replay, imager, recovery } =
+            self.open_newest(&directory, name, &clock)?;
+        let Acquired { storage, is_new, others } = acquired;
         let joins = others && survey.is_told() && survey.verdict() == Verdict::Whole;
         let careful = Careful { directory: &*directory, name, survey: &survey, recovery, others };
         let settled = match joins {
             true => journal::join(&survey),
             false => careful.settle(self, &*storage, is_new)?,
         };
-        if !is_new && !others {
-            keep_name_of_empty(&survey, &*directory, name)?;
+        if !is_new && !survey.has_fixed_len {
+            keep_name(&*directory, name, &survey, others)?;
         }
         let (store, view) = replay.finish();
         let mut checkpoints = Checkpoints::new(
@@ -275,8 +262,7 @@ impl Options {
             &settled,
         );
         let sharing = self.shared.then(|| Sharing {
-            turns: Turns::new(&storage, &clock, &shown, self.lock_timeout),
-            directory,
+            directory: Arc::clone(&directory),
             file: name.to_owned(),
             recovery: self.recovery.among_others(),
             is_outdated: AtomicBool::new(false),
@@ -286,21 +272,28 @@ impl Options {
             checkpoints = checkpoints.share(hard.unwrap_or(survey.end));
         }
         checkpoints.tell()?;
-        if let Some(sharing) = &sharing {
-            sharing.turns.end();
-        }
+        let turns = self.shared.then(|| Turns::new(&storage, &clock, &shown, self.lock_timeout));
+        let file =
+            JournalFile::new(storage, survey.head.header.segment, Arc::clone(&directory), name);
         let checkpoints = Arc::new(checkpoints);
         let mut recovered = settled.recovered;
         recovered.findings.append(&mut found.notes);
+        let segment = Segment {
+            checkpoints: Arc::clone(&checkpoints),
+            file: Arc::new(file.behind(found.before)),
+            turns,
+            is_named: AtomicBool::new(true),
+        };
+        segment.end_turn();
         Ok(Database::new(Setup {
             writer: journal::Writer::new(
-                Arc::clone(&checkpoints),
+                checkpoints,
                 Arc::clone(&clock),
                 survey.last_clock_time.max(found.last_clock_time()),
                 self.sector,
             ),
             clock,
-            checkpoints,
+            segment,
             store,
             view,
             recovered,
@@ -311,8 +304,49 @@ impl Options {
         }))
     }
 
+    /// Gets hold of the newest segment and reads all that is needed to know its state; ends a restart
+    /// before that was interrupted.
+    fn open_newest(
+        &self,
+        directory: &Arc<dyn Directory>,
+        name: &str,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Newest> {
+        let shown = directory.display(name);
+        for _ in 0..TRIES {
+            let acquired = self.acquire(&**directory, name, clock)?;
+            let Acquired { storage, others, .. } = &acquired;
+            let watched = Watched::new(&**storage, self.watch.as_ref());
+            // Nothing is cut, or called damaged, for one wrong read.
+            let recovery = if *others { self.recovery.among_others() } else { self.recovery };
+            let looking = Looking {
+                directory,
+                name,
+                storage: &**storage,
+                // What others may be writing is left to whoever has the right to.
+                access: if self.shared { Access::Read } else { Access::Write },
+                clock: Arc::clone(clock),
+                budget: self.budget(),
+                // Between the turns of one process others advance the image.
+                spills: !self.shared,
+            };
+            let mut found = looking.find()?;
+            let (survey, replay, imager) =
+                looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
+            let Some(seal) = &survey.sealed else {
+                return Ok(Newest { acquired, found, survey, replay, imager, recovery });
+            };
+            journal::refuse(&shown, &survey, recovery)?;
+            let place = (&**storage, &survey, seal);
+            segments::finish(&**directory, name, place, &**clock, self.shared)?;
+        }
+        let message = format!("{shown}: it is restarted again and again; try later");
+        Err(Error::new(ErrorKind::Busy, message))
+    }
+
     /// Opens an existing database for reading only: writes nothing, and takes no lock but one on the root of
-    /// the image that it reads. What is being written meanwhile is not seen.
+    /// the image that it reads, and one on each older segment that it reads. What is being written meanwhile
+    /// is not seen.
     ///
     /// Cost: as [`Self::open`].
     ///
@@ -353,12 +387,32 @@ impl Options {
     }
 }
 
-/// Makes the name of a journal durable that nothing was written to: whoever created it may have died before.
-fn keep_name_of_empty(survey: &Survey, directory: &dyn Directory, name: &str) -> Result<()> {
-    if survey.end != survey.head.start() || survey.has_fixed_len {
-        return Ok(());
-    }
-    journal::keep_name(directory, name).map_err(|error| {
+/// How often opening starts over when it finds a segment that was sealed.
+const TRIES: usize = 100;
+
+/// The newest segment, read.
+struct Newest {
+    acquired: Acquired,
+    found: Found,
+    survey: Survey,
+    replay: Replay,
+    imager: Option<Arc<Imager>>,
+    recovery: Recovery,
+}
+
+/// Makes the name of a segment durable in which nothing was committed yet: whoever gave it that may have
+/// ended before it was.
+fn keep_name(directory: &dyn Directory, name: &str, survey: &Survey, others: bool) -> Result<()> {
+    let header = &survey.head.header;
+    let is_empty = survey.end == survey.head.start() && !others;
+    let flushed = match header.segment {
+        0 if is_empty => journal::keep_name(directory, name),
+        1.. if survey.is_empty() && !is_made(Mistake::RestartNotFlushed) => {
+            segments::keep_path(directory, name, header)
+        }
+        _ => Ok(()),
+    };
+    flushed.map_err(|error| {
         let shown = directory.display(name);
         Error::io(format!("{shown}: was empty, and its name can't be made durable"), error)
     })

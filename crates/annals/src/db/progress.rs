@@ -61,6 +61,11 @@ impl<'s> Watched<'s> {
         Self { storage, watch, again, stopped, done, next }
     }
 
+    /// Gives whom to tell.
+    pub(super) const fn watch(&self) -> Option<&'s Watch> {
+        self.watch
+    }
+
     /// Begins the phase in which the file is read once more.
     pub(super) fn read_again(&self) {
         self.again.store(true, Ordering::Relaxed);

@@ -4,23 +4,25 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 
-use super::image::{Reading, Replayed, hard_position};
+use super::follow::{self, Found};
+use super::image::{self, Beginning, Reading, Replayed, hard_position};
 use super::options::Options;
+use super::past::{Since, open_moving};
 use super::progress::Watched;
-use super::scan::open_to_read;
+use super::segment::JournalFile;
 use super::shared::replay_between;
-use super::snapshot::{JournalFile, Published, Snapshot};
+use super::snapshot::{Published, Snapshot};
+use crate::image::Identity;
 use crate::journal::{Point, Survey, lock};
-use crate::storage::Directory;
-use crate::store::Store;
-use crate::{Error, ErrorKind, Result};
+use crate::storage::{Access, Directory, Storage};
+use crate::store::{Store, View};
+use crate::{Error, Result};
 
 /// A database opened for reading only: as of its last commit when it was opened, or at the last
 /// [`pull`](Reader::pull).
 #[derive(Debug)]
 pub struct Reader {
     published: ArcSwap<Published>,
-    file: Arc<JournalFile>,
     following: Mutex<Following>,
     reading: Reading,
     findings: Vec<String>,
@@ -34,7 +36,11 @@ struct Following {
     store: Store,
     /// The commit that the store stands at.
     point: Point,
-    /// The position of the root of the image that the store lies over; 0: there is none.
+    file: Arc<JournalFile>,
+    /// Which segment of which journal that is.
+    identity: Identity,
+    /// How far the root of the image reaches that the store lies over, in bytes of the journal as
+    /// [`JournalFile::reach`] counts them; 0: there is none.
     began: u64,
 }
 
@@ -55,26 +61,31 @@ impl Reader {
         name: &str,
     ) -> Result<Self> {
         let hard_only = options.hard_only;
-        let (storage, shown) = open_to_read(directory, name)?;
-        let watched = Watched::new(&*storage, options.watch.as_ref());
-        let (reading, beginning) =
-            Reading::open((directory.again(), name), &watched, (options.budget(), hard_only))
-                .map_err(|error| watched.explain(error, &shown))?;
-        let is_doubtful = !beginning.survey.doubtful.is_empty();
-        let Replayed { store, view, point, began } = beginning.replayed;
-        let file = Arc::new(JournalFile { storage, name: shown });
+        let begin = |storage: &Arc<dyn Storage>, shown: &str| {
+            let watched = Watched::new(&**storage, options.watch.as_ref());
+            let place = (directory.again(), name);
+            Reading::open(place, &watched, (options.budget(), hard_only))
+                .map_err(|error| watched.explain(error, shown))
+        };
+        let is_whole = |(_, beginning): &(_, Beginning)| beginning.findings.is_empty();
+        let (storage, _, (reading, beginning)) = open_moving((directory, name), begin, is_whole)?;
+        let Beginning { survey, replayed, identity, before, findings } = beginning;
+        let is_doubtful = !survey.doubtful.is_empty();
+        let Replayed { store, view, point, began } = replayed;
+        let segment = survey.head.header.segment;
+        let file = JournalFile::new(storage, segment, directory.again(), name).behind(before);
+        let file = Arc::new(file);
         let published = Published { view, point, file: Arc::clone(&file) };
         let reader = Self {
             published: ArcSwap::from_pointee(published),
-            file,
-            following: Mutex::new(Following { store, point, began }),
+            following: Mutex::new(Following { store, point, file, identity, began }),
             reading,
-            findings: beginning.findings,
+            findings,
             hard_only,
         };
         if is_doubtful {
             // Perhaps only because somebody was writing meanwhile.
-            reader.bring_in()?;
+            reader.bring_in(&mut lock(&reader.following))?;
         }
         Ok(reader)
     }
@@ -103,43 +114,82 @@ impl Reader {
     /// `NotFound` if the file was removed or replaced; `Corrupt`; `Unsupported`; `Io`. What was shown
     /// stays as it is.
     pub fn pull(&self) -> Result<Snapshot> {
-        let JournalFile { storage, name } = &*self.file;
+        let mut following = lock(&self.following);
+        let JournalFile { storage, name, .. } = &*following.file;
         let io = |error| Error::io(format!("{name}: can't read the journal"), error);
-        if !storage.is_linked().map_err(io)? {
-            return Err(Error::new(
-                ErrorKind::NotFound,
-                format!("{name}: the file was removed or replaced meanwhile: open it again"),
-            ));
+        match storage.is_linked().map_err(io)? {
+            true => self.bring_in(&mut following)?,
+            false => self.follow(&mut following)?,
         }
-        self.bring_in()?;
         Ok(self.read())
     }
 
-    fn bring_in(&self) -> Result<()> {
-        let mut following = lock(&self.following);
-        let JournalFile { storage, name } = &*self.file;
-        let from = following.point;
-        let survey = Survey::since_moving(&**storage, name, from)?;
+    fn bring_in(&self, following: &mut Following) -> Result<()> {
+        let (file, from) = (Arc::clone(&following.file), following.point);
+        let survey = Survey::since_moving(&*file.storage, &file.name, from)?;
         let to = if self.hard_only { hard_position(&survey) } else { survey.end.position };
         let to = to.max(from.position);
-        let anew = self.reading.begin_anew(&**storage, following.began, (to, survey.end));
+        let began = (following.began, following.identity);
+        let anew = self.reading.begin_anew(&file, began, (to, survey.end));
         let (view, point) = match anew {
             Some(Replayed { store, view, point, began }) => {
-                *following = Following { store, point, began };
+                (following.store, following.began) = (store, began);
                 (view, point)
             }
             None if to == from.position => return Ok(()),
             None => {
                 let store = std::mem::take(&mut following.store);
-                let (store, replayed) = replay_between(&**storage, store, (from, to), name);
+                let (store, replayed) = replay_between(&file, store, (from, to));
                 following.store = store;
-                let (view, point) = replayed?;
-                following.point = point;
-                (view, point)
+                replayed?
             }
         };
-        let published = Published { view, point, file: Arc::clone(&self.file) };
-        self.published.store(Arc::new(published));
+        self.show(following, view, point);
         Ok(())
+    }
+
+    /// Goes on in the segment that the path leads to by now.
+    fn follow(&self, following: &mut Following) -> Result<()> {
+        let mut tries = 0;
+        loop {
+            let (is_newest, followed) = self.follow_once(following)?;
+            tries += 1;
+            // It may have gone on again, and forgotten what was needed.
+            if followed.is_ok() || is_newest || tries == follow::TRIES {
+                return followed;
+            }
+        }
+    }
+
+    fn follow_once(&self, following: &mut Following) -> Result<(bool, Result<()>)> {
+        let old = Arc::clone(&following.file);
+        let known = (following.identity.journal_id, following.point.txid);
+        let Some(Found { storage, head }) = follow::find(&old, known, Access::Read)? else {
+            return Ok((true, Ok(())));
+        };
+        let since = Since { segment: old.segment, point: following.point };
+        let found = Found { storage: Arc::clone(&storage), head };
+        // A state that the segment begins with is part of its beginning.
+        let first = Survey::since_moving(&*storage, &old.name, found.head.start())?;
+        let to = if self.hard_only { hard_position(&first) } else { first.end.position };
+        let store = std::mem::take(&mut following.store);
+        let place = (&*old.directory, old.journal.as_str());
+        let (store, followed) = follow::catch_up(place, &found, since, to, store);
+        following.store = store;
+        let (view, end) = match followed {
+            Ok(followed) => followed,
+            Err(error) => return Ok((storage.is_linked().unwrap_or(true), Err(error))),
+        };
+        let next = old.next(storage, found.head.header.segment, following.point.position);
+        following.file = Arc::new(next);
+        following.identity = image::identity(&found.head);
+        self.show(following, view, end);
+        Ok((true, Ok(())))
+    }
+
+    fn show(&self, following: &mut Following, view: Arc<View>, point: Point) {
+        following.point = point;
+        let published = Published { view, point, file: Arc::clone(&following.file) };
+        self.published.store(Arc::new(published));
     }
 }

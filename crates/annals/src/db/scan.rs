@@ -3,18 +3,21 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use annals_schema::Schema;
+use annals_schema::{Blob, Schema};
 
 use super::acquire::cannot_open;
 use super::image::Imager;
 use super::options::Options;
-use super::progress::Watched;
+use super::past::Past;
+use super::progress::{Watch, Watched};
 use crate::event::{self, Event};
+use crate::journal::format::Header;
+use crate::journal::segments::Place;
 use crate::journal::{
-    Committed, Frame, FrameReader, Mistake, Point, Recovery, Rule, Survey, Verdict, is_made,
+    Committed, Frame, FrameReader, Mistake, Recovery, Rule, Survey, Verdict, is_made,
 };
 use crate::storage::{Access, Directory, Storage};
-use crate::store::{Store, View};
+use crate::store::{BlobPiece, Store, View};
 use crate::{Error, ErrorKind, Result};
 
 /// Takes what happened in a journal, in order.
@@ -32,10 +35,13 @@ pub trait Sink {
     fn commit(&mut self, schema: &Schema, committed: &Committed) -> Result<()>;
 }
 
-/// Reads the whole history of a journal file into a sink, in memory that doesn't grow with it.
-/// Takes no lock and writes nothing. What didn't commit is not shown.
+/// Reads the whole history of a journal into a sink, all segments that are left of it, in memory that
+/// doesn't grow with it. Writes nothing; what it reads of older segments isn't forgotten meanwhile. What
+/// didn't commit is not shown.
 ///
-/// Cost: reads the file twice, since a transaction is only shown once it is known to commit.
+/// Where older history was forgotten, the first transaction is the state as it was then.
+///
+/// Cost: reads the files twice, since a transaction is only shown once it is known to commit.
 ///
 /// # Errors
 /// `NotFound`, `NotAJournal`, `Unsupported`, `Corrupt`, `Io`; and what the sink returns.
@@ -51,29 +57,36 @@ pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> R
     Options::new().scan_in(directory, name, sink)
 }
 
-/// Scans a file that is open for reading.
-pub(super) fn scan_storage(storage: &Watched<'_>, shown: &str, sink: &mut impl Sink) -> Result<()> {
-    let (survey, ()) = survey_moving(storage, shown, |(), _, _| Ok(()))?;
+/// Scans a file that is open for reading, with the segments before it.
+pub(super) fn scan_storage(
+    storage: &Watched<'_>,
+    (shown, past): (&str, &Past),
+    watch: Option<&Watch>,
+    sink: &mut impl Sink,
+) -> Result<()> {
+    past.read(watch, &mut (), |(), _| {}, |(), _, _| Ok(()))?;
+    let (survey, ()) = survey_moving(storage, shown, || Ok(()), |(), _, _| Ok(()))?;
     storage.read_again();
+    let mut scan = Scan { schema: Schema::default(), sink };
+    past.read(
+        watch,
+        &mut scan,
+        |_, _| {},
+        |scan, frame, (shown, is_repeated)| match is_repeated {
+            true => Ok(()),
+            false => scan.frame(frame, shown),
+        },
+    )?;
     let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
-    let mut reader = FrameReader::new(storage, survey.head.start(), survey.end.position);
-    let mut schema = Schema::default();
+    let end = survey.sealed.map_or(survey.end.position, |seal| seal.end);
+    let mut reader = FrameReader::new(storage, survey.head.start(), end);
     while let Some(frame) = reader.next().map_err(io)? {
-        if !frame.header.has_events() {
-            continue;
-        }
-        // What the sink says is no word about the file.
-        let mut refused = false;
-        event::decode(frame.payload, frame.payload_at(), &mut schema, &mut |schema, event| {
-            sink.event(schema, event).inspect_err(|_| refused = true)
-        })
-        .map_err(|error| if refused { error } else { explain(error, shown, &frame) })?;
-        if let Some(committed) = Committed::of(&frame) {
-            sink.commit(&schema, &committed)?;
+        if !past.is_repeated(&frame) {
+            scan.frame(&frame, shown)?;
         }
     }
     // The end of what was verified a moment ago, not of what can be read now.
-    if reader.position() == survey.end.position {
+    if reader.position() == end {
         return Ok(());
     }
     Err(Error::corrupt(format!(
@@ -81,6 +94,31 @@ pub(super) fn scan_storage(storage: &Watched<'_>, shown: &str, sink: &mut impl S
          try again, and check the disk",
         reader.position()
     )))
+}
+
+/// What a scan has come to.
+struct Scan<'s, S> {
+    schema: Schema,
+    sink: &'s mut S,
+}
+
+impl<S: Sink> Scan<'_, S> {
+    fn frame(&mut self, frame: &Frame<'_>, shown: &str) -> Result<()> {
+        if !frame.header.has_events() {
+            return Ok(());
+        }
+        let Self { schema, sink } = self;
+        // What the sink says is no word about the file.
+        let mut refused = false;
+        event::decode(frame.payload, frame.payload_at(), schema, &mut |schema, event| {
+            sink.event(schema, event).inspect_err(|_| refused = true)
+        })
+        .map_err(|error| if refused { error } else { explain(error, shown, frame) })?;
+        match Committed::of(frame) {
+            Some(committed) => sink.commit(schema, &committed),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Says where an event failed, and what to do if it is none.
@@ -111,35 +149,24 @@ pub(super) fn open_to_read(
 /// How often a file that seems damaged is looked at again.
 const LOOKS: usize = 3;
 
-/// Surveys a file, and lets a new `V` see each verified frame, and C as it is with that. What looks
+/// Surveys a file, and lets what `begin` gives see each verified frame, and C as it is with that. What looks
 /// wrong only counts if it is still there, the same, at the next look: another process may have been
 /// writing, or the disk may have read wrongly once.
-pub(super) fn survey<V: Default>(
+pub(super) fn survey<V>(
     storage: &Watched<'_>,
     shown: &str,
-    recovery: Recovery,
+    mut rule: Rule,
+    begin: impl Fn() -> Result<V>,
     looks_wrong: impl Fn(&Survey) -> bool,
-    visit: impl FnMut(&mut V, &Frame<'_>, u64) -> Result<()>,
-) -> Result<(Survey, V)> {
-    survey_from(storage, shown, (recovery, None), looks_wrong, V::default, visit)
-}
-
-/// As [`survey`], from the end of a commit that counts, if one is given, with what `begin` makes.
-pub(super) fn survey_from<V>(
-    storage: &Watched<'_>,
-    shown: &str,
-    (recovery, from): (Recovery, Option<Point>),
-    looks_wrong: impl Fn(&Survey) -> bool,
-    begin: impl Fn() -> V,
     mut visit: impl FnMut(&mut V, &Frame<'_>, u64) -> Result<()>,
 ) -> Result<(Survey, V)> {
-    let mut rule = Rule::new(recovery);
+    let first = rule;
     let mut looks = 0;
     loop {
-        let mut visitor = begin();
+        let mut visitor = begin()?;
         let seen = |frame: &Frame<'_>, end| visit(&mut visitor, frame, end);
         let explain = |error| storage.explain(error, shown);
-        let survey = Survey::make(storage, shown, (rule, from), seen).map_err(explain)?;
+        let survey = Survey::make(storage, shown, rule, seen).map_err(explain)?;
         if let Some(next) = survey.next_rule() {
             // The visitor may have gone past the end. Told this from the start, it won't.
             storage.read_again();
@@ -154,17 +181,19 @@ pub(super) fn survey_from<V>(
         if survey.is_still_so(storage, shown).map_err(explain)? {
             return Ok((survey, visitor));
         }
-        rule = Rule::new(recovery);
+        rule = first;
     }
 }
 
 /// Surveys a file that another process may be writing.
-pub(super) fn survey_moving<V: Default>(
+pub(super) fn survey_moving<V>(
     storage: &Watched<'_>,
     shown: &str,
+    begin: impl Fn() -> Result<V>,
     visit: impl FnMut(&mut V, &Frame<'_>, u64) -> Result<()>,
 ) -> Result<(Survey, V)> {
-    let (survey, visitor) = self::survey(storage, shown, Recovery::Checked, is_damaged, visit)?;
+    let rule = Rule::new(Recovery::Checked);
+    let (survey, visitor) = self::survey(storage, shown, rule, begin, is_damaged, visit)?;
     if is_damaged(&survey) {
         return Err(survey.damage(shown));
     }
@@ -194,21 +223,37 @@ pub(super) struct Replay {
     store: Store,
     schema: Schema,
     open: bool,
+    /// The number of the segment whose frames come.
+    segment: u64,
+    /// What was read of a transaction that only repeats the state.
+    state: Repeated,
     /// Where to write what is larger than memory; none if it has to be in memory.
     imager: Option<Arc<Imager>>,
 }
 
+/// The schema that repeats itself, and where the blobs are by then.
+#[derive(Debug, Default)]
+struct Repeated {
+    schema: Schema,
+    pieces: Vec<(Blob, BlobPiece)>,
+}
+
 impl Replay {
-    /// Goes on from a store whose changes are all published.
-    pub(super) fn resume(store: Store) -> Self {
+    /// Goes on from a store whose changes are all published, in a segment.
+    pub(super) fn resume(store: Store, segment: u64) -> Self {
         let schema = Schema::clone(store.view().schema());
-        Self { store, schema, open: false, imager: None }
+        Self { store, schema, open: false, segment, state: Repeated::default(), imager: None }
     }
 
     /// Lets what is larger than memory be written to the image.
     pub(super) fn spilling(self, imager: &Arc<Imager>) -> Self {
         imager.forget_spilled();
         Self { imager: Some(Arc::clone(imager)), ..self }
+    }
+
+    /// Notes that the frames of this segment come next.
+    pub(super) const fn begin(&mut self, header: &Header) {
+        self.segment = header.segment;
     }
 
     /// Gives the store back as it was, where applying a frame failed.
@@ -229,12 +274,13 @@ impl Replay {
             self.store.commit();
             self.open = true;
         }
-        let Self { store, schema, open, imager } = self;
+        let place = Place::new(self.segment, frame.payload_at());
+        let Self { store, schema, open, imager, .. } = self;
         let mut events = 0;
         if !frame.header.has_events() {
             return Ok(events);
         }
-        event::decode(frame.payload, frame.payload_at(), schema, &mut |_, event| {
+        event::decode(frame.payload, place.0, schema, &mut |_, event| {
             events += 1;
             store.apply(event)?;
             match imager {
@@ -247,6 +293,28 @@ impl Replay {
             store.end_blob();
         }
         Ok(events)
+    }
+
+    /// Takes a frame of the transaction with which a segment only repeats the state: the blobs are there from
+    /// then on, for the segments before may be forgotten.
+    pub(super) fn repeated(&mut self, frame: &Frame<'_>, shown: &str) -> Result<()> {
+        let place = Place::new(self.segment, frame.payload_at());
+        let Repeated { schema, pieces } = &mut self.state;
+        if frame.header.has_events() {
+            event::decode(frame.payload, place.0, schema, &mut |_, event| {
+                if let Event::Blob { blob, offset, bytes, position } = *event {
+                    let len = u32::try_from(bytes.len());
+                    let len = len.map_err(|_| Error::corrupt("a piece of a blob is too long"))?;
+                    pieces.push((blob, BlobPiece { offset, position, len }));
+                }
+                Ok(())
+            })
+            .map_err(|error| explain(error, shown, frame))?;
+        }
+        match frame.header.is_commit() {
+            true => self.store.move_blobs(std::mem::take(&mut self.state).pieces.into_iter()),
+            false => Ok(()),
+        }
     }
 
     /// Gives the store as of the last commit that counts.

@@ -6,6 +6,8 @@
 //! commit:  as ever, up to its acknowledgement; tell the live block; let go of the turn
 //! ```
 //!
+//! If the name leads to another file by now, the journal may go on there; see `follow`.
+//!
 //! Without the turn the journal can be read as well: what follows the last known commit is brought in as
 //! far as it verifies and counts.
 
@@ -17,20 +19,23 @@ use super::core::Writing;
 use super::database::{Database, this_thread};
 use super::progress::Watched;
 use super::scan::{Replay, survey};
+use super::segment::{JournalFile, Segment};
 use super::snapshot::Snapshot;
-use super::turns::Turns;
 use crate::journal::format::FRAME_HEADER_LEN;
 use crate::journal::{
-    self, FrameReader, Head, Mistake, Point, Recovered, Recovery, Survey, Verdict, is_made, lock,
+    self, FrameReader, Head, Mistake, Point, Recovered, Recovery, Rule, Survey, Verdict, is_made,
+    lock, segments,
 };
-use crate::storage::{Directory, Hold, Lock, Storage};
+use crate::storage::{Directory, Hold, Lock};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
+
+/// How often a process goes after a journal that is restarted again and again.
+const TRIES: usize = 100;
 
 /// What a database needs that shares its file with other processes.
 #[derive(Debug)]
 pub(super) struct Sharing {
-    pub(super) turns: Turns,
     pub(super) directory: Arc<dyn Directory>,
     /// The file's name in the directory.
     pub(super) file: String,
@@ -40,7 +45,16 @@ pub(super) struct Sharing {
 }
 
 impl Sharing {
-    fn check_schema(&self) -> Result<()> {
+    /// Notes whether the store has gone ahead of the program: nothing can be shown or written with it any
+    /// more then.
+    pub(super) fn note_schema(&self, is_outdated: bool) -> Result<()> {
+        if is_outdated {
+            self.is_outdated.store(true, Ordering::Relaxed);
+        }
+        self.check_schema()
+    }
+
+    pub(super) fn check_schema(&self) -> Result<()> {
         if !self.is_outdated.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -71,9 +85,11 @@ impl Database {
             self.refuse_nesting()?;
             let mut writing = lock(self.writing());
             sharing.check_schema()?;
-            self.see_that_it_is_linked()?;
-            let (name, from) = (&self.file().name, writing.writer.committed());
-            let ahead = Survey::since_moving(self.storage(), name, from)?;
+            if !self.is_linked()? {
+                self.follow(&mut writing, sharing)?;
+            }
+            let (file, from) = (self.file(), writing.writer.committed());
+            let ahead = Survey::since_moving(&*file.storage, &file.name, from)?;
             self.bring_in(&mut writing, sharing, ahead.end, ahead.last_clock_time)?;
             self.checkpoints().adopt(ahead.end, &ahead.head, ahead.len);
             self.follow_the_image(sharing, &mut writing);
@@ -101,12 +117,14 @@ impl Database {
 
     /// Runs something that writes the file, in this process's turn.
     pub(super) fn in_turn<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<T> {
-        let Some(sharing) = self.sharing() else { return act() };
+        if self.sharing().is_none() {
+            return act();
+        }
         self.refuse_nesting()?;
         let mut writing = lock(self.writing());
         self.take_turn(&mut writing)?;
         let done = act();
-        self.let_go(sharing);
+        self.let_go();
         done
     }
 
@@ -114,8 +132,8 @@ impl Database {
     pub(super) fn close_shared(&self) -> Result<()> {
         let Some(sharing) = self.sharing() else { return Ok(()) };
         if sharing.is_outdated.load(Ordering::Relaxed) {
-            sharing.turns.take()?;
-            return self.close_as_it_is(sharing);
+            self.segment().load().take_turn()?;
+            return self.close_as_it_is();
         }
         let mut writing = match self.writing().try_lock() {
             Ok(writing) => writing,
@@ -123,7 +141,7 @@ impl Database {
             Err(TryLockError::Poisoned(panicked)) => panicked.into_inner(),
             // One was forgotten (`mem::forget`): it holds this for ever, and the turn too. What it has
             // written is recovered by the next one.
-            Err(TryLockError::WouldBlock) => return self.close_as_it_is(sharing),
+            Err(TryLockError::WouldBlock) => return self.close_as_it_is(),
         };
         self.take_turn(&mut writing)?;
         let closed = match self.is_alone() {
@@ -138,56 +156,90 @@ impl Database {
             Ok(_) => self.checkpoints().hard().map(drop),
             Err(error) => Err(self.unreadable(error)),
         };
-        self.let_go(sharing);
+        self.let_go();
         closed
     }
 
     /// Makes durable what this handle committed, and lets go of the turn, without looking at the rest.
-    fn close_as_it_is(&self, sharing: &Sharing) -> Result<()> {
+    fn close_as_it_is(&self) -> Result<()> {
         let closed = self.checkpoints().harden();
-        self.let_go(sharing);
+        self.let_go();
         closed
     }
 
     /// Ends the turn; tells the next one first if a flush failed meanwhile.
-    fn let_go(&self, sharing: &Sharing) {
+    pub(super) fn let_go(&self) {
         let is_failed = self.checkpoints().check_usable().is_err();
         if is_failed && !is_made(Mistake::FailedFlushNotTold) {
             let _ = self.checkpoints().tell();
         }
-        sharing.turns.end();
+        self.segment().load().end_turn();
     }
 
     /// Tells whether no other handle has the file open for writing. Gives up what holds it open.
     fn is_alone(&self) -> io::Result<bool> {
-        self.storage().unlock(Lock::Head)?;
-        self.storage().try_lock(Lock::Head, Hold::Exclusive)
+        let file = self.file();
+        file.storage.unlock(Lock::Head)?;
+        Ok(file.storage.try_lock(Lock::Head, Hold::Exclusive)?
+            && !segments::are_held(&*file.directory, &file.journal, file.segment)?)
     }
 
     /// Takes the turn, and brings in what the others committed. Nothing in exclusive mode.
     pub(super) fn take_turn(&self, writing: &mut Writing) -> Result<()> {
+        self.take_turn_by(writing, Segment::take_turn)
+    }
+
+    /// Does what [`Self::take_turn`] does, where `take` waits for the turn.
+    pub(super) fn take_turn_by(
+        &self,
+        writing: &mut Writing,
+        take: impl Fn(&Segment) -> Result<()>,
+    ) -> Result<()> {
         let Some(sharing) = self.sharing() else { return Ok(()) };
         self.checkpoints().check_usable()?;
         sharing.check_schema()?;
-        sharing.turns.take()?;
-        self.catch_up(writing, sharing).inspect_err(|_| sharing.turns.end())
+        for _ in 0..TRIES {
+            let segment = self.segment().load_full();
+            take(&segment)?;
+            match self.catch_up(writing, sharing) {
+                Ok(true) => return Ok(()),
+                caught_up => {
+                    segment.end_turn();
+                    caught_up?;
+                }
+            }
+            self.follow(writing, sharing)?;
+        }
+        let name = &self.file().name;
+        let message = format!("{name}: goes on in a new segment again and again; try again later");
+        Err(Error::new(ErrorKind::Busy, message))
     }
 
-    /// As [`Self::take_turn`] in shared mode, but waits for nobody: tells whether it has the turn.
+    /// As [`Self::take_turn`] in shared mode, but waits for nobody: tells whether it has the turn. It hasn't if
+    /// the journal goes on elsewhere either, where it will look the next time.
     pub(super) fn try_to_take_turn(&self, writing: &mut Writing) -> Result<bool> {
         let Some(sharing) = self.sharing() else { return Ok(true) };
         self.checkpoints().check_usable()?;
         sharing.check_schema()?;
-        if !sharing.turns.try_take()? {
+        let segment = self.segment().load_full();
+        if !segment.try_to_take_turn()? {
             return Ok(false);
         }
-        self.catch_up(writing, sharing).inspect_err(|_| sharing.turns.end())?;
+        let caught_up = self.catch_up(writing, sharing);
+        if !matches!(caught_up, Ok(true)) {
+            segment.end_turn();
+            caught_up?;
+            self.follow(writing, sharing)?;
+            return Ok(false);
+        }
         Ok(true)
     }
 
     /// Lets the next process write, having told it how far the journal is. Nothing in exclusive mode.
     pub(super) fn end_turn(&self) {
-        let Some(sharing) = self.sharing() else { return };
+        if self.sharing().is_none() {
+            return;
+        }
         let checkpoints = self.checkpoints();
         if checkpoints.check_usable().is_ok() {
             // What fails here, the next turn does: nothing acknowledged depends on it.
@@ -195,22 +247,53 @@ impl Database {
             let _ = checkpoints.harden_lagging();
         }
         let _ = checkpoints.tell();
-        sharing.turns.end();
+        self.segment().load().end_turn();
     }
 
-    fn catch_up(&self, writing: &mut Writing, sharing: &Sharing) -> Result<()> {
-        self.see_that_it_is_linked()?;
+    /// Brings in what the others committed; `false` if the journal goes on elsewhere.
+    fn catch_up(&self, writing: &mut Writing, sharing: &Sharing) -> Result<bool> {
+        if !self.is_linked()? {
+            return Ok(false);
+        }
+        self.keep_path(writing, sharing)?;
         if self.is_up_to_date(writing)? {
-            return Ok(());
+            return Ok(true);
         }
         let ahead = self.look(self.read_head()?, writing)?;
         self.bring_in(writing, sharing, ahead.end, ahead.last_clock_time)?;
+        if ahead.sealed.is_some() && !is_made(Mistake::SealIgnored) {
+            self.finish_restart(sharing, &ahead)?;
+            return Ok(false);
+        }
         if ahead.is_told() && ahead.verdict() == Verdict::Whole {
             self.checkpoints().take_over(ahead.end, &ahead.head, ahead.len);
             // Whoever waits too long for the turn is told by the live block whose it is.
-            return self.checkpoints().tell().map(drop);
+            return self.checkpoints().tell().map(|_| true);
         }
-        self.recover(writing, sharing)
+        self.recover(writing, sharing).map(|()| true)
+    }
+
+    /// Makes the path of a segment durable that another process made, before anything is committed there.
+    fn keep_path(&self, writing: &Writing, sharing: &Sharing) -> Result<()> {
+        let segment = self.segment().load_full();
+        if segment.is_named.load(Ordering::Relaxed) || is_made(Mistake::RestartNotFlushed) {
+            return Ok(());
+        }
+        let ahead = self.look(self.read_head()?, writing)?;
+        if ahead.is_empty() {
+            segments::keep_path(&*sharing.directory, &sharing.file, &ahead.head.header)
+                .map_err(|error| self.unreadable(error))?;
+        }
+        segment.is_named.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Ends the restart of a process that was interrupted in it: the segment is sealed, and has the path.
+    fn finish_restart(&self, sharing: &Sharing, ahead: &Survey) -> Result<()> {
+        let Some(seal) = &ahead.sealed else { return Ok(()) };
+        let file = self.file();
+        let place = (&*file.storage, ahead, seal);
+        segments::finish(&*sharing.directory, &sharing.file, place, &*self.clock, true)
     }
 
     /// Tells, with a few small reads, that nobody wrote since this handle did.
@@ -218,7 +301,8 @@ impl Database {
         if is_made(Mistake::OthersNotLookedAt) {
             return Ok(true);
         }
-        let storage = self.storage();
+        let file = self.file();
+        let storage = &*file.storage;
         let live = journal::live(storage).filter(|live| self.checkpoints().is_unchanged(live));
         let end = writing.writer.committed();
         let is_own = live.is_some_and(|live| live.soft == end && live.pid == std::process::id());
@@ -233,23 +317,26 @@ impl Database {
         let Sharing { directory, file, recovery, .. } = sharing;
         let shown = directory.display(file);
         let looks_wrong = |survey: &Survey| survey.verdict() != Verdict::Whole;
-        let storage = Watched::new(self.storage(), None);
-        let (found, ()) = survey(&storage, &shown, *recovery, looks_wrong, |(), _, _| Ok(()))?;
+        let own = self.file();
+        let (storage, rule) = (Watched::new(&*own.storage, None), Rule::new(*recovery));
+        let begin = || Ok(());
+        let (found, ()) = survey(&storage, &shown, rule, begin, looks_wrong, |(), _, _| Ok(()))?;
         self.bring_in(writing, sharing, found.end, found.last_clock_time)?;
         let settled =
-            journal::settle_among_others(self.storage(), &**directory, file, &found, *recovery)?;
+            journal::settle_among_others(&*own.storage, &**directory, file, &found, *recovery)?;
         self.checkpoints().adopt_settled(found.end, &settled);
         self.checkpoints().tell()?;
         if settled.recovered.cut.is_some() {
             lock(self.later_recoveries()).push(settled.recovered);
-            self.see_to_the_image(sharing, found.end);
+            self.see_to_the_image(found.end);
         }
         Ok(())
     }
 
     /// Looks at what follows the last known commit.
     fn look(&self, head: Head, writing: &Writing) -> Result<Survey> {
-        Survey::since(self.storage(), &self.file().name, head, writing.writer.committed())
+        let file = self.file();
+        Survey::since(&*file.storage, &file.name, head, writing.writer.committed())
     }
 
     /// Replays what follows the last known commit up to `end`, and shows it.
@@ -267,14 +354,11 @@ impl Database {
         let commands = writing.store.view().schema().commands().len();
         let store = std::mem::take(&mut writing.store);
         let (from, to) = (from, end.position);
-        let (store, replayed) =
-            replay_between(self.storage(), store, (from, to), &self.file().name);
+        let (store, replayed) = replay_between(&self.file(), store, (from, to));
         writing.store = store;
         let (view, end) = replayed?;
         if self.has_fixed_schema() && view.schema().commands().len() != commands {
-            // The store has gone ahead of the program: nothing can be shown or written with it any more.
-            sharing.is_outdated.store(true, Ordering::Relaxed);
-            return sharing.check_schema();
+            return sharing.note_schema(true);
         }
         writing.writer.adopt(end, last_clock_time);
         self.group().show(view, end);
@@ -282,25 +366,13 @@ impl Database {
     }
 
     /// Locks belong to files, not to names: what isn't at its name any more must not be written.
-    fn see_that_it_is_linked(&self) -> Result<()> {
-        if self.storage().is_linked().map_err(|error| self.unreadable(error))? {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::NotFound,
-            format!(
-                "{}: the file was removed or replaced while it was open: open it again",
-                self.file().name
-            ),
-        ))
+    fn is_linked(&self) -> Result<bool> {
+        self.file().storage.is_linked().map_err(|error| self.unreadable(error))
     }
 
     fn read_head(&self) -> Result<Head> {
-        Head::read(self.storage(), &self.file().name)
-    }
-
-    fn storage(&self) -> &dyn Storage {
-        &*self.file().storage
+        let file = self.file();
+        Head::read(&*file.storage, &file.name)
     }
 
     fn unreadable(&self, error: io::Error) -> Error {
@@ -311,13 +383,13 @@ impl Database {
 /// Replays the frames from one commit to the end of another; gives that. If it fails, the store is as
 /// it was.
 pub(in crate::db) fn replay_between(
-    storage: &dyn Storage,
+    file: &JournalFile,
     store: Store,
     (from, to): (Point, u64),
-    shown: &str,
 ) -> (Store, Result<(Arc<View>, Point)>) {
-    let mut replay = Replay::resume(store);
-    match replay_frames(&mut replay, FrameReader::new(storage, from, to), to, shown) {
+    let mut replay = Replay::resume(store, file.segment);
+    let reader = FrameReader::new(&*file.storage, from, to);
+    match replay_frames(&mut replay, reader, to, &file.name) {
         Ok(point) => {
             let (store, view) = replay.finish();
             (store, Ok((view, point)))

@@ -3,8 +3,8 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::segment::JournalFile;
 use crate::journal::Point;
-use crate::storage::Storage;
 use crate::store::View;
 
 /// A view and the place in the journal that it stands for.
@@ -13,13 +13,6 @@ pub(super) struct Published {
     pub(super) view: Arc<View>,
     pub(super) point: Point,
     pub(super) file: Arc<JournalFile>,
-}
-
-/// The file that blobs are read from.
-#[derive(Debug)]
-pub(super) struct JournalFile {
-    pub(super) storage: Arc<dyn Storage>,
-    pub(super) name: String,
 }
 
 /// An immutable, consistent view of the database as of one transaction. Cheap to clone; it keeps the

@@ -196,7 +196,7 @@ impl<'db> Transaction<'db> {
         uniqueness: Uniqueness,
     ) -> Result<()> {
         self.usable()?;
-        let Writing { writer, store } = &mut *self.writing;
+        let Writing { writer, store, .. } = &mut *self.writing;
         store
             .insert(table, id, values, uniqueness)
             .map_err(|error| stopped(&mut self.broken, error))?;
@@ -343,7 +343,8 @@ impl<'db> Transaction<'db> {
             database.core().commit_spilled(point.txid);
             database.want_backfill();
         }
-        database.note_tail(point.position, &mut self.writing.store);
+        let Writing { file, store, .. } = &mut *self.writing;
+        database.note_tail(file, point.position, store);
         if database.sharing().is_some() {
             // The others build on it as soon as the turn ends.
             if is_made(Mistake::TurnEndedEarly) {
@@ -381,7 +382,7 @@ impl<'db> Transaction<'db> {
 
     /// Writes an event to the journal, after the store took it.
     pub(super) fn note(&mut self, event: &Event<'_>) -> Result<()> {
-        let Writing { writer, store } = &mut *self.writing;
+        let Writing { writer, store, .. } = &mut *self.writing;
         let noted = writer.event(store.view().schema(), event);
         self.broken |= noted.is_err();
         noted?;

@@ -45,12 +45,22 @@ impl Turns {
         Self { storage, clock, name: name.to_owned(), timeout }
     }
 
+    /// Makes what it takes in another segment of the journal.
+    pub(super) fn next(&self, storage: &Arc<dyn Storage>) -> Self {
+        Self::new(storage, &self.clock, &self.name, self.timeout)
+    }
+
     /// Waits for the right to write frames, until the deadline.
     pub(super) fn take(&self) -> Result<()> {
+        self.take_within(self.timeout)
+    }
+
+    /// Waits for the right to write frames, so long.
+    pub(super) fn take_within(&self, timeout: Duration) -> Result<()> {
         let begun = self.clock.elapsed();
         // Without waiting where nobody waits: the turn lock is free as well then.
-        self.wait_for(Lock::Turn, begun)?;
-        let taken = self.wait_for(Lock::Tail, begun);
+        self.wait_for(Lock::Turn, (begun, timeout))?;
+        let taken = self.wait_for(Lock::Tail, (begun, timeout));
         let let_go = self.storage.unlock(Lock::Turn).map_err(|error| self.cannot_lock(error));
         taken?;
         let_go.inspect_err(|_| self.end())
@@ -68,21 +78,24 @@ impl Turns {
         Ok(taken)
     }
 
-    /// Takes the right to bring the image forward: at once, or none; or waits for it until the deadline.
-    pub(super) fn claim_image(&self, waits: bool) -> Result<Option<Claim>> {
+    /// Gives how long a transaction waits.
+    pub(super) const fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Takes the right to bring the image forward: at once, or none; or waits for it so long.
+    pub(super) fn claim_image(&self, waits: Option<Duration>) -> Result<Option<Claim>> {
         let claim = || Some(Claim(Arc::clone(&self.storage)));
         if self.try_lock(Lock::Backfill)? {
             return Ok(claim());
         }
-        if !waits {
-            return Ok(None);
-        }
-        match self.wait_for(Lock::Backfill, self.clock.elapsed()) {
+        let Some(timeout) = waits else { return Ok(None) };
+        match self.wait_for(Lock::Backfill, (self.clock.elapsed(), timeout)) {
             Err(error) if error.kind() == ErrorKind::Busy => {
                 let holder = self.storage.holder(Lock::Backfill);
                 let who = holder
                     .map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
-                let Self { name, timeout, .. } = self;
+                let name = &self.name;
                 Err(Error::new(
                     ErrorKind::Busy,
                     format!(
@@ -101,11 +114,11 @@ impl Turns {
         let _ = self.storage.unlock(Lock::Tail);
     }
 
-    fn wait_for(&self, which: Lock, begun: Duration) -> Result<()> {
+    fn wait_for(&self, which: Lock, (begun, timeout): (Duration, Duration)) -> Result<()> {
         let [mut pause, longest] = PAUSES;
         while !self.try_lock(which)? {
-            if self.clock.elapsed().saturating_sub(begun) >= self.timeout {
-                return Err(self.busy());
+            if self.clock.elapsed().saturating_sub(begun) >= timeout {
+                return Err(self.busy(timeout));
             }
             self.clock.pause(pause);
             pause = (pause * 2).min(longest);
@@ -129,7 +142,7 @@ impl Turns {
         Error::io(message, error)
     }
 
-    fn busy(&self) -> Error {
+    fn busy(&self, timeout: Duration) -> Error {
         let last = journal::holder(&*self.storage).map_or_else(String::new, |pid| {
             format!(" (process {pid} was the last one that wrote)")
         });
@@ -138,7 +151,7 @@ impl Turns {
             format!(
                 "{}: other processes were writing for all of {:?}{last}: try again, or allow more \
                  time with `lock_timeout`",
-                self.name, self.timeout
+                self.name, timeout
             ),
         )
     }

@@ -199,7 +199,7 @@ impl Transaction<'_> {
     ) -> Result<()> {
         let ty = self.view().schema().table(table).and_then(|table| table.field(field));
         let Some(ty) = ty.map(|field| field.ty) else { return Ok(()) };
-        let Writing { writer, store } = &mut *self.writing;
+        let Writing { writer, store, .. } = &mut *self.writing;
         let may_change = values.may_change();
         values.each_piece(ty, |at, values| {
             if may_change {

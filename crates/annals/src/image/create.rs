@@ -49,6 +49,17 @@ pub(crate) fn set_aside(directory: &dyn Directory, name: &str, reason: String) -
     Ok(SetAside { reason, kept_as: Some(kept_as) })
 }
 
+/// Removes an image that is of no use any more.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn discard(directory: &dyn Directory, name: &str) -> Result<()> {
+    directory.remove(name).map_err(|error| {
+        let shown = directory.display(name);
+        Error::io(format!("{shown}: can't remove the image, which is of no use any more"), error)
+    })
+}
+
 impl Image {
     /// Creates an image, which gets its name when its first root is published, and is nothing before.
     ///

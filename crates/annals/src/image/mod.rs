@@ -43,7 +43,7 @@ pub(crate) use aside::{Mark, PutAside};
 pub(crate) use batch::Written;
 pub(crate) use catalog::{Array, Catalog, Kind};
 pub(crate) use check::{Report, check, slots};
-pub(crate) use create::{SetAside, image_name, set_aside};
+pub(crate) use create::{SetAside, discard, image_name, set_aside};
 pub(crate) use file::Image;
 pub(crate) use format::{Identity, MAX_HEIGHT, Root};
 pub(crate) use node::{decode as decode_node, encode as encode_node};
@@ -52,4 +52,5 @@ pub(crate) use pin::RootPin;
 pub(crate) use publish::{Draft, NewRoot};
 pub(crate) use roots::Slot;
 pub(crate) use stored::{Source, Stored};
+#[cfg(any(test, feature = "testing"))]
 pub(crate) use walk::read_catalog;

@@ -14,6 +14,7 @@ use super::format::{Live, Point, Slot};
 use super::head::{self, Head};
 use super::mistakes::{Mistake, is_made};
 use super::recover::Settled;
+use super::segments::Sealing;
 use super::slots::Slots;
 use super::space::{Look, Space, zero};
 use crate::storage::Storage;
@@ -410,6 +411,26 @@ impl Checkpoints {
             self.tell()?;
         }
         Ok(())
+    }
+
+    /// Seals the segment behind its end, which was closed: nothing is written there any more. An error
+    /// leaves it as it was, or makes this handle unusable.
+    pub(crate) fn seal(&self, sealing: &Sealing) -> Result<()> {
+        self.check_usable()?;
+        if let Err(error) = self.write_frames(sealing.position, &sealing.bytes) {
+            let error = Error::io(format!("{}: can't seal the segment", self.name), error);
+            return match self.cut(self.acknowledged(), sealing.seal.end) {
+                Ok(()) => Err(error),
+                Err(cut) => {
+                    self.poison(&cut.to_string());
+                    Err(cut)
+                }
+            };
+        }
+        match is_made(Mistake::SealNotFlushed) {
+            true => Ok(()),
+            false => self.flush(),
+        }
     }
 
     /// Ends properly: a hard checkpoint, space given back, a slot at the end.

@@ -119,6 +119,7 @@ pub(super) fn new_header(clock: &dyn Clock) -> Header {
         cipher: 0,
         key_id: [0; 16],
         salt: [0; 32],
-        reserved: [0; 104],
+        state: 0,
+        reserved: [0; 96],
     }
 }

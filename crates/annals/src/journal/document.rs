@@ -114,6 +114,8 @@ fn layout() -> BTreeMap<String, Vec<u64>> {
         format::KIND_COMMIT,
         format::KIND_SEAL,
         format::KIND_IGNORABLE,
+        format::MAX_SEGMENTS,
+        format::MAX_SEGMENT_LEN,
         format::FLAG_EXPLICIT_TIME,
         format::FLAG_COMPRESSED,
         format::FLAG_ENCRYPTED,
@@ -315,7 +317,8 @@ fn the_header_is_laid_out_as_documented() {
         cipher: 0,
         key_id: [0; 16],
         salt: [0; 32],
-        reserved: [0; 104],
+        state: 0,
+        reserved: [0; 96],
     };
     let encode = |header: &Header| header.encode().to_vec();
     let variants = variants![base, encode;
@@ -331,7 +334,8 @@ fn the_header_is_laid_out_as_documented() {
         "cipher": cipher = u64::MAX,
         "key_id": key_id = [255; 16],
         "salt": salt = [255; 32],
-        "reserved": reserved = [255; 104],
+        "state": state = u64::MAX,
+        "reserved": reserved = [255; 96],
     ];
     compare_layout("Header", &encode(&base), &variants);
     for (name, bytes) in variants {

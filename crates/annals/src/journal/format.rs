@@ -49,6 +49,10 @@ pub const KIND_DATA: u8 = 1;
 pub const KIND_COMMIT: u8 = 2;
 /// A seal frame: the segment ends here; the payload names the next one.
 pub const KIND_SEAL: u8 = 3;
+/// So many segments a journal has at most.
+pub const MAX_SEGMENTS: u64 = 1 << 20;
+/// So many bytes a segment has at most.
+pub const MAX_SEGMENT_LEN: u64 = 1 << 44;
 /// A kind with this bit may be skipped by a reader that doesn't know it.
 pub const KIND_IGNORABLE: u8 = 0x80;
 /// Flag: the commit time was given by the program.
@@ -125,7 +129,8 @@ pub struct Header {
     pub journal_id: [u8; 16],
     /// The segment's number, from 0.
     pub segment: u64,
-    /// The txid of the segment's first transaction.
+    /// The txid of the segment's first transaction; if that is the state itself, of the transaction whose
+    /// state it is.
     pub first_txid: u64,
     /// The chain at the end of the previous segment; 0 in the first.
     pub previous_chain: u64,
@@ -137,8 +142,10 @@ pub struct Header {
     pub key_id: [u8; 16],
     /// What the cipher needs beside the key. Reserved: zeros.
     pub salt: [u8; 32],
+    /// 1 if the segment's first transaction is the state itself; else 0.
+    pub state: u64,
     /// Zeros in this version. Kept as read: the chain begins with the hash of every byte.
-    pub reserved: [u8; 104],
+    pub reserved: [u8; 96],
 }
 
 impl Header {
@@ -164,7 +171,8 @@ impl Header {
         to.put(88, self.cipher.to_le_bytes());
         to.put(96, self.key_id);
         to.put(112, self.salt);
-        to.put(144, self.reserved);
+        to.put(144, self.state.to_le_bytes());
+        to.put(152, self.reserved);
         to.seal(Self::SUM_AT);
         to.0
     }
@@ -188,8 +196,27 @@ impl Header {
             cipher: from.u64(88),
             key_id: from.array(96),
             salt: from.array(112),
-            reserved: from.array(144),
+            state: from.u64(144),
+            reserved: from.array(152),
         })
+    }
+
+    /// Tells whether nothing that was before the segment is needed to know the state.
+    #[must_use]
+    pub const fn begins_with_state(&self) -> bool {
+        self.state == 1
+    }
+
+    /// Gives the txid of the first transaction that is committed in the segment.
+    #[must_use]
+    pub fn first_own_txid(&self) -> u64 {
+        self.first_txid + u64::from(self.begins_with_state())
+    }
+
+    /// Tells whether replay may begin with this segment.
+    #[must_use]
+    pub const fn is_base(&self) -> bool {
+        self.segment == 0 || self.begins_with_state()
     }
 
     /// Gives the hash of the header: the previous chain of the segment's first frame.

@@ -80,6 +80,11 @@ impl FrameHeader {
         self.kind == format::KIND_COMMIT
     }
 
+    /// Tells whether the segment ends with it.
+    pub(crate) const fn is_seal(&self) -> bool {
+        self.kind == format::KIND_SEAL
+    }
+
     /// Tells whether the payload is events.
     pub(crate) const fn has_events(&self) -> bool {
         matches!(self.kind, format::KIND_DATA | format::KIND_COMMIT)
@@ -89,6 +94,9 @@ impl FrameHeader {
     /// ignore.
     pub(crate) fn unknown(&self) -> Option<String> {
         if self.kind & format::KIND_IGNORABLE != 0 {
+            return None;
+        }
+        if self.is_seal() {
             return None;
         }
         if !self.has_events() {

@@ -81,6 +81,24 @@ pub enum Mistake {
     TurnEndedEarly,
     /// In shared mode nobody is told of a flush that failed outside of a transaction.
     FailedFlushNotTold,
+    /// A new segment gets the path before it is flushed.
+    NextNotFlushed,
+    /// The name that a sealed segment is kept by is not flushed before the path leads elsewhere.
+    KeptNameNotFlushed,
+    /// The path leads to the next segment before the seal is flushed.
+    SealNotFlushed,
+    /// An interrupted restart is finished without writing the seal again.
+    SealNotRewritten,
+    /// A restart returns before the directory is flushed.
+    RestartNotFlushed,
+    /// A kept segment is taken for the one before another without its chain.
+    BorderNotVerified,
+    /// Older segments are removed before the state in the new one is flushed.
+    StateNotFlushed,
+    /// A segment is removed that somebody reads.
+    PinsIgnored,
+    /// In shared mode a process goes on writing a segment that was sealed.
+    SealIgnored,
     /// A backfill writes a view that lies over an older root than the newest.
     OutdatedBoundTaken,
     /// A backfill writes what the journal may still lose.
@@ -123,7 +141,7 @@ pub enum Mistake {
 
 impl Mistake {
     /// All mistakes.
-    pub const ALL: [Self; 56] = [
+    pub const ALL: [Self; 65] = [
         Self::CommitNotFlushed,
         Self::SlotBeforeFlush,
         Self::UnflushedClaimed,
@@ -161,6 +179,15 @@ impl Mistake {
         Self::ClosedAmongOthers,
         Self::TurnEndedEarly,
         Self::FailedFlushNotTold,
+        Self::NextNotFlushed,
+        Self::KeptNameNotFlushed,
+        Self::SealNotFlushed,
+        Self::SealNotRewritten,
+        Self::RestartNotFlushed,
+        Self::BorderNotVerified,
+        Self::StateNotFlushed,
+        Self::PinsIgnored,
+        Self::SealIgnored,
         Self::OutdatedBoundTaken,
         Self::ImageBeforeJournal,
         Self::RootNotFlushed,

@@ -4,8 +4,8 @@
 //! of that by itself; `reader` follows the chain and tells what is `committed`; `survey` finds how far, and the `verdict`
 //! judges it; `recover` makes it fit to be written, and saves the `tail`; `walk` goes on behind damage; `create`
 //! makes a new one; `slots` and `checkpoints` know how far it is flushed, and `commit` has the recipe of
-//! each `level`; `space` `ahead` is zeros, on a `device` too; `writer` writes transactions. This room doesn't
-//! know the store. (`mistakes` and `testing` are for tests only.)
+//! each `level`; `space` `ahead` is zeros, on a `device` too; `writer` writes transactions; `segments` are the
+//! files of a journal that was split. This room doesn't know the store. (`mistakes` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 
 mod ahead;
@@ -25,6 +25,7 @@ mod level;
 pub mod mistakes;
 mod reader;
 mod recover;
+pub(crate) mod segments;
 mod slots;
 mod space;
 mod survey;
@@ -56,4 +57,5 @@ pub use copies::Copies;
 pub use format::Point;
 pub use level::Level;
 pub use recover::{Cut, Recovered, Recovery};
+pub use segments::{Plan, Retention, SegmentFacts};
 pub use walk::Skipped;

@@ -115,9 +115,8 @@ pub(crate) struct Settled {
     pub(super) slots: Slots,
 }
 
-#[cfg(test)]
 impl Settled {
-    /// Describes a new journal, of which nothing had to be recovered.
+    /// Describes a new journal, or segment, of which nothing had to be recovered.
     pub(crate) fn new_journal(start: Point) -> Self {
         let (recovered, zeroed_to) = (Recovered::default(), start.position);
         Self { recovered, zeroed_to, slots: Slots::whole(0, start) }
@@ -245,7 +244,7 @@ fn make_durable(storage: &dyn Storage, survey: &Survey, dirty_to: u64) -> std::i
 
 /// Writes the same frames again, so that the next flush covers them. What is written was verified
 /// after it was read: a disk that reads wrongly once must not make that permanent.
-fn rewrite(storage: &dyn Storage, from: Point, to: Point) -> std::io::Result<()> {
+pub(super) fn rewrite(storage: &dyn Storage, from: Point, to: Point) -> std::io::Result<()> {
     let mut reader = FrameReader::new(storage, from, to.position);
     let (mut at, mut bytes) = (from.position, Vec::new());
     while let Some(frame) = reader.next()? {

@@ -18,6 +18,7 @@ use super::level::Level;
 use super::mistakes::{Mistake, is_made};
 use super::reader::{Frame, FrameReader};
 use super::recover::Recovery;
+use super::segments::Seal;
 use super::verdict::salvage_advice;
 use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
@@ -26,6 +27,8 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rule {
     pub(crate) recovery: Recovery,
+    /// The end of a commit that is known to count, from which on the file is looked at.
+    from: Option<Point>,
     /// A position that an earlier look found to have been flushed, or 0.
     known: u64,
     /// Whether an earlier look found that the live block speaks of another history.
@@ -35,7 +38,12 @@ pub(crate) struct Rule {
 impl Rule {
     /// Begins without having looked.
     pub(crate) const fn new(recovery: Recovery) -> Self {
-        Self { recovery, known: 0, live_is_wrong: false }
+        Self { recovery, from: None, known: 0, live_is_wrong: false }
+    }
+
+    /// Begins behind a commit that is known to count, rather than at the first frame.
+    pub(crate) const fn behind(self, from: Option<Point>) -> Self {
+        Self { from, ..self }
     }
 }
 
@@ -71,6 +79,8 @@ pub(crate) struct Survey {
     pub(crate) hard: u64,
     /// What is behind B, if it isn't all zeros.
     pub(crate) tail: Option<Tail>,
+    /// The seal, if the journal goes on in another segment.
+    pub(crate) sealed: Option<Seal>,
 }
 
 /// Bytes behind the first position that doesn't verify.
@@ -94,11 +104,11 @@ impl Survey {
     pub(crate) fn make(
         storage: &dyn Storage,
         name: &str,
-        (rule, from): (Rule, Option<Point>),
+        rule: Rule,
         mut visit: impl FnMut(&Frame<'_>, u64) -> Result<()>,
     ) -> Result<Self> {
         let head = Head::read(storage, name)?;
-        let start = from.unwrap_or_else(|| head.start());
+        let start = rule.from.unwrap_or_else(|| head.start());
         let mut survey = Self::begin(storage, name, rule, (head, start))?;
         survey.check_slots(survey.end.position, name)?;
         survey.follow(storage, name, &mut visit)?;
@@ -127,6 +137,7 @@ impl Survey {
             verified_to: at.position,
             uncommitted_frames: 0,
             tail: None,
+            sealed: None,
             len,
             has_fixed_len: storage.has_fixed_len(),
             head,
@@ -163,6 +174,11 @@ impl Survey {
         // What the tail says to have been flushed was known to no visit.
         self.counted_late |= self.end != visited && !is_made(Mistake::LateCountForgotten);
         Ok(())
+    }
+
+    /// Tells whether nothing was committed in the segment; the state that it may begin with was before.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.reached().txid < self.head.header.first_own_txid()
     }
 
     /// Gives the rule by which commits count.
@@ -251,6 +267,9 @@ impl Survey {
         }
         self.hard = self.hard.max(header.durable);
         self.count_flushed();
+        if header.is_seal() || self.sealed.is_some() {
+            return self.take_seal(frame, name);
+        }
         if !header.is_commit() {
             self.uncommitted_frames += 1;
             return Ok(());
@@ -271,6 +290,20 @@ impl Survey {
             self.last_clock_time = self.last_clock_time.max(header.time);
         }
         self.check_slots(before, name)
+    }
+
+    /// Takes a seal into account, which is the last frame, right behind the last commit.
+    fn take_seal(&mut self, frame: &Frame<'_>, name: &str) -> Result<()> {
+        let is_at_end = self.end.position == frame.header.position && self.sealed.is_none();
+        self.sealed = Seal::of(frame).filter(|_| is_at_end && frame.header.is_seal());
+        if self.sealed.is_some() {
+            return Ok(());
+        }
+        Err(Error::corrupt(format!(
+            "{name}: damaged at position {}: a seal is where none can be; {}",
+            frame.header.position,
+            salvage_advice(name)
+        )))
     }
 
     /// Tells whether a commit counts because its frame verifies.

@@ -92,7 +92,7 @@ fn write_journal() -> Vec<u8> {
     let directory = MemoryDirectory::new();
     let clock = Arc::new(SimulatedClock::new(1));
     let storage = create(&directory, "vector", &*clock).unwrap().unwrap();
-    let survey = Survey::make(&*storage, "vector", (Rule::default(), None), |_, _| Ok(())).unwrap();
+    let survey = Survey::make(&*storage, "vector", Rule::default(), |_, _| Ok(())).unwrap();
     let checkpoints = Checkpoints::new(
         Arc::clone(&storage),
         "vector",
@@ -214,7 +214,7 @@ fn transcript(bytes: &[u8]) -> String {
     directory.create("vector").unwrap().write_at(0, bytes).unwrap();
     let storage = directory.open("vector", Access::Read).unwrap();
     let (mut text, mut schema) = (String::new(), Schema::default());
-    let survey = Survey::make(&*storage, "vector", (Rule::default(), None), |frame, _| {
+    let survey = Survey::make(&*storage, "vector", Rule::default(), |frame, _| {
         let header = &frame.header;
         let at = header.position;
         let kind = if header.is_commit() { "commit" } else { "data" };

@@ -64,7 +64,7 @@ impl Survey {
     pub(crate) fn is_closed(&self) -> bool {
         let at_end = |slot: Slot| slot.point == self.end;
         let nothing_follows = match self.has_fixed_len {
-            false => self.len == self.end.position,
+            false => self.len == self.sealed.map_or(self.end.position, |seal| seal.end),
             // Zeros that follow may be in the page cache alone, unless whoever wrote them closed.
             true => {
                 self.verdict() == Verdict::Whole

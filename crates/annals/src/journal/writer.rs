@@ -88,6 +88,11 @@ impl Writer {
         }
     }
 
+    /// Makes the writer of another segment, whose first transaction comes next.
+    pub(crate) fn in_segment(&self, checkpoints: Arc<Checkpoints>) -> Self {
+        Self::new(checkpoints, Arc::clone(&self.clock), self.last_clock_time, self.sector)
+    }
+
     /// Makes ready for a transaction; takes back first what an earlier one left.
     pub(crate) fn begin(&mut self, level: Level) -> Result<()> {
         self.flushes = level.flushes();
@@ -147,11 +152,6 @@ impl Writer {
             *to = *from;
         }
         Ok(count)
-    }
-
-    /// Gives the journal's name, for messages.
-    pub(crate) fn name(&self) -> &str {
-        &self.checkpoints.name
     }
 
     /// Writes a data frame once there is enough for one.

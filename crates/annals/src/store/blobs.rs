@@ -11,6 +11,7 @@ use annals_schema::{Blob, ValueRef};
 use crate::store::btree::Tree;
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
+use crate::store::pages::paged::Counted;
 use crate::store::pages::save::{Saved, Saver};
 use crate::store::{Store, View};
 use crate::{Error, Result};
@@ -20,7 +21,7 @@ use crate::{Error, Result};
 pub(crate) struct Piece {
     /// Where it is in the blob.
     pub(crate) offset: u64,
-    /// Where its bytes are in the journal; their checksum is in front of them.
+    /// Where its bytes are in the journal, in which segment too; their checksum is in front of them.
     pub(crate) position: u64,
     /// How many bytes it has.
     pub(crate) len: u32,
@@ -107,8 +108,8 @@ impl Blobs {
     }
 
     /// Tells how much memory it takes, in bytes.
-    pub(super) fn memory(&self) -> usize {
-        self.pieces.memory()
+    pub(super) fn memory(&self, what: Counted) -> usize {
+        self.pieces.memory(what)
     }
 
     /// Executes the invariants; says what is wrong.
@@ -209,6 +210,20 @@ impl Store {
         self.changed = true;
         self.working.blobs.make_mut().add(blob, piece, &self.epoch)?;
         self.open_blob = Some((blob, piece.end()));
+        Ok(())
+    }
+}
+
+impl Store {
+    /// Notes that all blobs are elsewhere by now: at these pieces, in order.
+    pub(crate) fn move_blobs(&mut self, pieces: impl Iterator<Item = (Blob, Piece)>) -> Result<()> {
+        *self.working.blobs.make_mut() = Blobs::new();
+        self.changed = true;
+        self.end_blob();
+        for (blob, Piece { offset, position, len }) in pieces {
+            self.add_piece(blob, offset, len as usize, position)?;
+        }
+        self.end_blob();
         Ok(())
     }
 }

@@ -118,7 +118,7 @@ impl Store {
 
     fn count_unsaved(&mut self) {
         self.epoch.forget_made();
-        self.held = self.working.memory();
+        self.held = self.working.unsaved();
     }
 
     /// Publishes the working view once more, which no transaction has changed: it may lie over another base

@@ -71,11 +71,11 @@ impl Core {
         let Some(published) = self.sample(imager, &working)? else {
             return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
         };
-        if working.root.is_some_and(|root| root.point == published.point) {
+        if working.stands_for(&published) {
             return Ok(report(mode, BackfillOutcome::UpToDate, &working, (imager, phases)));
         }
         if !is_made(Mistake::ImageBeforeJournal) {
-            self.checkpoints.harden_all()?;
+            self.checkpoints().harden_all()?;
         }
         phases.harden = laps.next();
         self.carry_out((imager, mode, watch), &mut working, published, phases)
@@ -97,21 +97,20 @@ impl Core {
             Err(error) => {
                 working.spill = spill;
                 if is_made(Mistake::FailedBackfillPoisons) {
-                    self.checkpoints.poison("a backfill failed");
+                    self.checkpoints().poison("a backfill failed");
                 }
                 return Err(error.within("the image wasn't brought forward; nothing is lost"));
             }
         };
         #[cfg(feature = "testing")]
         proof::compare(working, &published.view);
-        let end = published.point.position;
         drop(published); // no reader of the root before
         let begun = imager.clock().elapsed();
         self.try_to_install(imager);
         phases.install = imager.clock().elapsed().saturating_sub(begun);
         let report = report(mode, BackfillOutcome::Advanced, working, (imager, phases));
         Ok(Backfilled {
-            journal_bytes: end.saturating_sub(before),
+            journal_bytes: working.reached.saturating_sub(before),
             pages: counts.pages + counts.from_memory,
             from_memory: counts.from_memory,
             copied: counts.pages,
@@ -122,7 +121,7 @@ impl Core {
         })
     }
 
-    /// Writes a new root of the image; gives what was written, and the position of the root before.
+    /// Writes a new root of the image; gives what was written, and how far the root before reached.
     fn advance(
         &self,
         imager: &Imager,
@@ -163,19 +162,21 @@ impl Core {
         phases.write = counts.took;
         phases.collect = clock.elapsed().saturating_sub(begun).saturating_sub(counts.took);
         let begun = clock.elapsed();
-        let new = NewRoot { segment: imager.segment(), point: published.point, time, catalog };
-        let published = written.and_then(|()| draft.publish(&new));
-        if published.is_ok() || is_made(Mistake::InstalledBeforePublished) {
+        let (segment, point) = (published.file.segment, published.point);
+        let new = NewRoot { segment, point, time, catalog };
+        let root = written.and_then(|()| draft.publish(&new));
+        if root.is_ok() || is_made(Mistake::InstalledBeforePublished) {
             saved.pin = Some(working.pins.add(pin, clock.elapsed()));
             imager.note_saved(saved, number);
         }
-        let root = published?;
+        let root = root?;
         if is_made(Mistake::PublishedBeforeWritten) {
             write_all(&image, &late)?;
         }
         let counts = spill.map_or(counts, |spill| spill.written.and(counts));
         phases.publish = clock.elapsed().saturating_sub(begun);
-        let before = working.root.replace(root).map_or(0, |root| root.point.position);
+        working.root = Some(root);
+        let before = std::mem::replace(&mut working.reached, published.file.reach(point.position));
         working.wrote = counts.bytes;
         pager.set_keeps(root.end <= imager.budget());
         Ok((counts, before))
@@ -183,7 +184,7 @@ impl Core {
 
     /// Gives what a catalog says beside what the store does: how late the clock was.
     fn metadata(&self, of_store: &[u8]) -> Vec<u8> {
-        let last = self.checkpoints.last_clock_time.load(Ordering::Relaxed);
+        let last = self.checkpoints().last_clock_time.load(Ordering::Relaxed);
         [&last.to_le_bytes()[..], of_store].concat()
     }
 

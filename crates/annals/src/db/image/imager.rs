@@ -8,12 +8,16 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use super::opening::{Begun, Found};
 use super::pins::Pins;
 use super::report::OldestReader;
 use super::spill::Spill;
+use crate::db::database::Database;
+use crate::db::segment::JournalFile;
+use crate::db::snapshot::Published;
 use crate::image::{Identity, Image, Root, set_aside};
 use crate::journal::lock;
 use crate::storage::{Clock, Directory};
@@ -26,6 +30,7 @@ pub(in crate::db) struct Imager {
     directory: Arc<dyn Directory>,
     /// The name of the image.
     name: String,
+    /// Which journal it is, and the segment that was written when the database was opened.
     identity: Identity,
     clock: Arc<dyn Clock>,
     /// How much of the image may be kept in memory, in bytes.
@@ -41,11 +46,13 @@ pub(in crate::db) struct Imager {
 
 /// What a backfill works with.
 #[derive(Debug, Default)]
-pub(super) struct Working {
+pub(in crate::db) struct Working {
     /// The image; none before the first backfill.
     pub(super) image: Option<(Arc<Image>, Arc<Pager>)>,
     /// The root that was published last.
     pub(super) root: Option<Root>,
+    /// How far it stands for the journal, in bytes of it as [`JournalFile::reach`] counts them.
+    pub(super) reached: u64,
     /// How many bytes the last backfill wrote.
     pub(super) wrote: u64,
     /// Which roots of the image are read.
@@ -55,15 +62,23 @@ pub(super) struct Working {
 }
 
 impl Working {
-    fn new(found: &Found) -> Self {
+    /// Begins with what was found, of which `reach` tells how far it stands for the journal.
+    fn new(found: &Found, reach: impl Fn(&Root) -> u64) -> Self {
         let pins = Arc::clone(&found.pins);
         match &found.begun {
             None => Self { pins, ..Self::default() },
             Some(Begun { image, pager, root, .. }) => {
                 let image = Some((Arc::clone(image), Arc::clone(pager)));
-                Self { image, root: Some(*root), wrote: root.bytes, pins, spill: None }
+                let (reached, wrote) = (reach(root), root.bytes);
+                Self { image, root: Some(*root), reached, wrote, pins, spill: None }
             }
         }
+    }
+
+    /// Tells whether the newest root stands for what is published.
+    pub(super) fn stands_for(&self, published: &Published) -> bool {
+        let stands = (published.file.segment, published.point);
+        self.root.is_some_and(|root| (root.segment, root.point) == stands)
     }
 
     /// Gives the numbers of all roots that anybody reads.
@@ -84,15 +99,16 @@ impl Imager {
     /// Begins with what opening found. `budget` is how much of the image may be kept in memory, in bytes;
     /// `spills` says that nobody else writes the image meanwhile.
     pub(super) fn new(
-        directory: Arc<dyn Directory>,
+        directory: &Arc<dyn Directory>,
         found: &Found,
         clock: Arc<dyn Clock>,
         (budget, spills): (u64, bool),
     ) -> Self {
-        let working = Working::new(found);
+        // The segment of the root is the first that was read, or there is none before.
+        let working = Working::new(found, |root| root.point.position);
         let newest = working.root.map_or(0, |root| root.number);
         Self {
-            directory,
+            directory: Arc::clone(directory),
             name: found.name.clone(),
             identity: found.identity,
             clock,
@@ -107,6 +123,15 @@ impl Imager {
 
     pub(super) const fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
+    }
+
+    /// Waits so long until no thread runs a backfill; none begins as long as what this gives is held.
+    pub(in crate::db) fn wait<'i>(
+        &'i self,
+        database: &Database,
+        timeout: Duration,
+    ) -> Result<MutexGuard<'i, Working>> {
+        database.wait_for(&self.working, timeout, "was bringing the image forward")
     }
 
     /// Gives the number of the newest root.
@@ -154,8 +179,8 @@ impl Imager {
 
     /// Goes on with another image, or another root, that was found meanwhile. The caller holds the writer,
     /// whose store lies over that root now.
-    pub(super) fn begin_anew(&self, working: &mut Working, found: &Found) {
-        *working = Working::new(found);
+    pub(super) fn begin_anew(&self, working: &mut Working, found: &Found, file: &JournalFile) {
+        *working = Working::new(found, |root| file.reach_of(root.segment, root.point.position));
         self.forget_pending();
         let newest = working.root.map_or(0, |root| root.number);
         self.newest.store(newest, Ordering::Release);
@@ -173,7 +198,9 @@ impl Imager {
 
     /// Tells what the newest root of the image is by now, whoever published it.
     pub(super) fn peek(&self) -> Option<Root> {
-        Image::peek(&*self.directory, &self.name, &self.identity)
+        // Whoever made another image meanwhile, may have made it for a later segment.
+        let identity = Identity { segment: u64::MAX, ..self.identity };
+        Image::peek(&*self.directory, &self.name, &identity)
     }
 
     /// Gives the end of the image's file back to the file system, where nobody reads anything there any more
@@ -213,10 +240,11 @@ impl Imager {
         Ok((image, pager))
     }
 
-    /// Tells up to where the image stands for the journal, and how many bytes the last backfill wrote.
+    /// Tells up to where the image stands for the journal, in bytes of it, and how many bytes the last
+    /// backfill wrote.
     pub(in crate::db) fn state(&self) -> (u64, u64) {
         let working = lock(&self.working);
-        (working.root.map_or(0, |root| root.point.position), working.wrote)
+        (working.reached, working.wrote)
     }
 
     /// Gives how many bytes of changes may be in memory alone before a transaction spills them.
@@ -242,17 +270,12 @@ impl Imager {
         view: &View,
     ) {
         let end = root.map_or(0, |root| root.end).max(spill.map_or(0, |spill| spill.draft.end()));
-        pager.set_keeps(end.saturating_add(view.memory() as u64) <= self.budget);
+        pager.set_keeps(end.saturating_add(view.unsaved() as u64) <= self.budget);
     }
 
     /// Gives how much of the image may be kept in memory, in bytes.
     pub(super) const fn budget(&self) -> u64 {
         self.budget
-    }
-
-    /// Gives the segment of the journal.
-    pub(super) const fn segment(&self) -> u64 {
-        self.identity.segment
     }
 
     /// Tells who reads the oldest root but the newest.

@@ -5,10 +5,11 @@ use std::time::Duration;
 use annals_schema::Timestamp;
 
 use super::report::OldestReader;
-use crate::image::{Identity, Image, Opened, Usable, image_name};
+use crate::db::past::{Past, Since};
+use crate::image::{Image, Opened, Usable, image_name};
 use crate::journal::Survey;
 use crate::storage::{Access, Clock, Directory};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// How many roots with readers are told at most.
 const MOST: usize = 100;
@@ -33,7 +34,9 @@ pub struct ImageRoot {
     pub number: u64,
     /// The last transaction that it has.
     pub txid: u64,
-    /// The end of that transaction in the journal, in bytes.
+    /// The segment of the journal in which that transaction is.
+    pub segment: u64,
+    /// The end of that transaction in the segment, in bytes.
     pub position: u64,
     /// When its backfill began.
     pub time: Timestamp,
@@ -46,24 +49,22 @@ pub struct ImageRoot {
 /// Looks at the image of a journal; nothing if there is none.
 pub(in crate::db) fn inspect(
     directory: &dyn Directory,
-    name: &str,
+    journal: &str,
     survey: &Survey,
     clock: &dyn Clock,
 ) -> Option<ImageInspection> {
     if survey.has_fixed_len {
         return None;
     }
-    let identity = Identity {
-        journal_id: survey.head.header.journal_id,
-        segment: survey.head.header.segment,
-        segment_hash: survey.head.hash,
-    };
-    let name = image_name(name);
+    let identity = super::opening::identity(&survey.head);
+    let name = image_name(journal);
     let (path, directory) = (directory.display(&name), directory.again());
     let (mut len, mut readers) = (0, Vec::new());
     let newest = match Image::open(&directory, &name, &identity, Access::Read) {
         Ok(Opened::Missing) => return None,
-        Ok(Opened::Usable(usable)) => root(*usable, survey, clock, (&mut len, &mut readers)),
+        Ok(Opened::Usable(usable)) => {
+            root(*usable, (&*directory, journal, survey), clock, (&mut len, &mut readers))
+        }
         Ok(Opened::SetAside(aside)) => Err(Error::corrupt(aside.reason)),
         Err(error) => Err(error),
     };
@@ -76,7 +77,7 @@ pub(in crate::db) fn inspect(
 
 fn root(
     usable: Usable,
-    survey: &Survey,
+    (directory, name, survey): (&dyn Directory, &str, &Survey),
     clock: &dyn Clock,
     (len, readers): (&mut u64, &mut Vec<OldestReader>),
 ) -> Result<ImageRoot> {
@@ -89,12 +90,20 @@ fn root(
         });
         readers.push(OldestReader { pid: image.pinned_by(older), root: older, age });
     }
+    let since = Since { segment: root.segment, point: root.point };
+    let past = Past::since(directory, name, &survey.head.header, since)?.ok_or_else(|| {
+        Error::new(
+            ErrorKind::NotFound,
+            "what it stands for was forgotten: the next opening makes another",
+        )
+    })?;
     Ok(ImageRoot {
         number: root.number,
         txid: root.point.txid,
+        segment: root.segment,
         position: root.point.position,
         time: Timestamp(root.time),
         written: root.bytes,
-        tail: survey.end.position.saturating_sub(root.point.position),
+        tail: (past.bytes() + survey.end.position).saturating_sub(root.point.position),
     })
 }

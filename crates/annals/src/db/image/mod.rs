@@ -27,9 +27,10 @@ pub(super) use background::Background;
 pub(super) use imager::Imager;
 pub(super) use inspection::inspect;
 pub use inspection::{ImageInspection, ImageRoot};
-pub(super) use opening::Looking;
-pub(super) use reading::{Reading, Replayed, hard_position};
+pub(super) use opening::{Found, Looking, identity};
+pub(super) use reading::{Beginning, Reading, Replayed, hard_position};
 pub use report::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, OldestReader,
 };
+pub(super) use shared::Patience;
 pub use verify::{ImageCheck, ImageComparison};

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use super::imager::Imager;
 use super::pins::Pins;
+use crate::db::past::{Past, Since};
 use crate::db::progress::Watched;
 use crate::db::scan::{self, Replay};
 use crate::image::{self, Catalog, Identity, Image, Opened, Root, RootPin, SetAside, Usable};
-use crate::journal::{Frame, FrameReader, Head, Point, Recovery, Survey, Verdict};
+use crate::journal::{FrameReader, Head, Point, Recovery, Rule, Survey, Verdict};
 use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Access, Clock, Directory, Storage};
 use crate::store::{BaseRoot, Pager, Store, View};
@@ -24,6 +25,10 @@ pub(in crate::db) struct Found {
     pub(in crate::db) name: String,
     /// Which journal it would belong to.
     pub(in crate::db) identity: Identity,
+    /// The head of the journal.
+    pub(in crate::db) head: Head,
+    /// How many bytes of the journal lie in the segments before that were read, from their beginning.
+    pub(in crate::db) before: u64,
     /// What the store begins with; nothing: it is replayed.
     pub(in crate::db) begun: Option<Begun>,
     /// The roots that views of this process read.
@@ -41,6 +46,8 @@ pub(in crate::db) struct Begun {
     pub(in crate::db) pager: Arc<Pager>,
     pub(in crate::db) root: Root,
     pub(in crate::db) view: View,
+    /// What follows the root in the segments before the journal's file.
+    pub(in crate::db) past: Past,
     /// The time of the last commit before, if it came from a clock.
     pub(in crate::db) last_clock_time: i64,
 }
@@ -78,6 +85,22 @@ impl Found {
     }
 }
 
+impl Begun {
+    /// Gives a store that goes on from the root.
+    fn resume(&self) -> Replay {
+        Replay::resume(Store::resume(self.view.share()), self.root.segment)
+    }
+}
+
+/// Tells which segment of which journal it is.
+pub(in crate::db) const fn identity(head: &Head) -> Identity {
+    Identity {
+        journal_id: head.header.journal_id,
+        segment: head.header.segment,
+        segment_hash: head.hash,
+    }
+}
+
 impl Looking<'_> {
     /// Looks for the image of a journal.
     ///
@@ -86,16 +109,17 @@ impl Looking<'_> {
     pub(in crate::db) fn find(&self) -> Result<Found> {
         let shown = self.directory.display(self.name);
         let head = Head::read(self.storage, &shown)?;
-        let identity = Identity {
-            journal_id: head.header.journal_id,
-            segment: head.header.segment,
-            segment_hash: head.hash,
-        };
-        let name = image::image_name(self.name);
         let has_none = self.storage.has_fixed_len();
-        let pins = Arc::default();
-        let mut found =
-            Found { name, identity, begun: None, pins, reason: None, notes: Vec::new() };
+        let mut found = Found {
+            name: image::image_name(self.name),
+            identity: identity(&head),
+            head,
+            before: 0,
+            begun: None,
+            pins: Arc::default(),
+            reason: None,
+            notes: Vec::new(),
+        };
         if has_none {
             return Ok(found);
         }
@@ -103,8 +127,9 @@ impl Looking<'_> {
             Ok(Looked::Nothing) => {}
             Ok(Looked::Pinned(usable, pin)) => {
                 let pin = found.pins.add(pin, self.clock.elapsed());
-                match self.begin(*usable, &head, pin) {
-                    Ok(begun) => found.begun = Some(begun),
+                match self.begin(*usable, &found.head, pin) {
+                    Ok(Some(begun)) => found.begun = Some(begun),
+                    Ok(None) => self.outlived(&mut found),
                     Err(error) => self.set_aside(&mut found, error.to_string()),
                 }
             }
@@ -151,8 +176,8 @@ impl Looking<'_> {
         Err(Error::new(ErrorKind::Busy, message))
     }
 
-    /// Surveys the journal, and gives the store: from the image's point on, or from the beginning if there
-    /// is none, or if the journal turns out not to go on from there.
+    /// Surveys the journal, and gives the store: from the image's point on, or from the last segment that
+    /// begins with the state if there is none, or if the journal turns out not to go on from there.
     ///
     /// # Errors
     /// Those of the survey of the whole journal.
@@ -163,53 +188,100 @@ impl Looking<'_> {
         recovery: Recovery,
         looks_wrong: impl Fn(&Survey) -> bool,
     ) -> Result<(Survey, Replay, Option<Arc<Imager>>)> {
-        let shown = self.directory.display(self.name);
-        let visit = |replay: &mut Replay, frame: &Frame<'_>, end| {
-            replay.frame(frame, end, &shown).map(drop)
-        };
-        if matches!(recovery, Recovery::ToHard | Recovery::ToSoft) && found.begun.is_some() {
+        if matches!(recovery, Recovery::ToHard | Recovery::ToSoft)
+            && found.begun.as_ref().is_some_and(|begun| begun.past.point().is_some())
+        {
             self.set_aside(found, "commits that it has may be taken back now".to_owned());
         }
-        let all = |imager: Option<Arc<Imager>>| {
-            let begin = || over(Store::new(), imager.as_ref());
-            let from = (recovery, None);
-            let found = scan::survey_from(storage, &shown, from, &looks_wrong, begin, visit);
-            found.map(|(survey, replay)| (survey, replay, imager))
-        };
-        let Some(begun) = &found.begun else { return all(self.imager(found)) };
-        let imager = self.imager(found);
-        let from = (recovery, Some(begun.root.point));
-        let begin = || over(Store::resume(begun.view.share()), imager.as_ref());
-        match scan::survey_from(storage, &shown, from, &looks_wrong, begin, visit) {
-            Ok((survey, replay)) if survey.verdict() != Verdict::Damaged => {
-                return Ok((survey, replay, imager));
+        let mut reason = None;
+        if let Some(begun) = &found.begun {
+            let imager = self.imager(found);
+            let begin = || over(begun.resume(), imager.as_ref());
+            match self.survey_behind(&begun.past, begin, storage, recovery, &looks_wrong) {
+                Ok((survey, replay)) if survey.verdict() != Verdict::Damaged => {
+                    found.before = begun.past.bytes();
+                    return Ok((survey, replay, imager));
+                }
+                Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
+                // What it says would be wrong of a journal that is whole.
+                Ok(_) | Err(_) => reason = Some(stale(&begun.image, &begun.root).to_string()),
             }
-            Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
-            // What it says would be wrong of a journal that is whole.
-            Ok(_) | Err(_) => {}
+            storage.read_again();
         }
-        let reason = stale(&begun.image, &begun.root).to_string();
-        // Whether that is the journal's fault or the image's, only all of the journal can tell; and before
-        // that is told nothing may be spilled, which takes the place of the image.
-        storage.read_again();
-        let from = (recovery, None);
-        let nothing = |(): &mut (), _: &Frame<'_>, _| Ok(());
-        let (survey, ()) = scan::survey_from(storage, &shown, from, &looks_wrong, || (), nothing)?;
-        storage.read_again();
-        if survey.verdict() == Verdict::Damaged {
-            let (survey, replay, _) = all(None)?;
-            return Ok((survey, replay, imager));
+        let past = Past::needed(&**self.directory, self.name, &found.head.header)?;
+        // What is spilled goes to a new image, in the place of one that may still be needed.
+        let imager = if reason.is_none() { self.imager(found) } else { None };
+        let begin = || over(Replay::default(), imager.as_ref());
+        let all = self.survey_behind(&past, begin, storage, recovery, &looks_wrong)?;
+        found.before = past.bytes();
+        // Whether that is the journal's fault or the image's, only all of the journal can tell.
+        if let Some(reason) = reason.filter(|_| all.0.verdict() != Verdict::Damaged) {
+            self.set_aside(found, reason);
         }
-        drop(imager);
-        self.set_aside(found, reason);
-        all(self.imager(found))
+        let (survey, replay) = all;
+        Ok((survey, replay, imager.or_else(|| self.imager(found))))
     }
 
     /// Gives what knows of the image from now on; none if there can be none.
     fn imager(&self, found: &Found) -> Option<Arc<Imager>> {
-        let (directory, clock) = (Arc::clone(self.directory), Arc::clone(&self.clock));
-        let imager = || Imager::new(directory, found, clock, (self.budget, self.spills));
+        let how = (self.budget, self.spills);
+        let imager = || Imager::new(self.directory, found, Arc::clone(&self.clock), how);
         (!self.storage.has_fixed_len()).then(|| Arc::new(imager()))
+    }
+
+    /// Surveys the journal's file, with what `begin` makes and the segments before it replayed.
+    fn survey_behind(
+        &self,
+        past: &Past,
+        begin: impl Fn() -> Replay,
+        storage: &Watched<'_>,
+        recovery: Recovery,
+        looks_wrong: &impl Fn(&Survey) -> bool,
+    ) -> Result<(Survey, Replay)> {
+        let shown = self.directory.display(self.name);
+        let begin = || {
+            let mut replay = begin();
+            past.replay(&mut replay, storage.watch()).map(|()| replay)
+        };
+        let rule = Rule::new(recovery).behind(past.point());
+        scan::survey(storage, &shown, rule, begin, looks_wrong, |replay, frame, end| {
+            past.replay_frame(replay, (frame, end), &shown)
+        })
+    }
+
+    /// Replays what follows the root that was found, up to the end of a commit at position `to`.
+    pub(in crate::db) fn replay_to(&self, begun: &Begun, to: u64) -> Result<(Replay, Point)> {
+        let head = Head::read(self.storage, &self.directory.display(self.name))?;
+        self.replay_behind(&begun.past, begun.resume(), (&head, to))
+    }
+
+    /// Replays all that is needed to know the state, up to the end of a commit at position `to`.
+    pub(in crate::db) fn replay_all(&self, to: u64) -> Result<(Replay, Point)> {
+        let head = Head::read(self.storage, &self.directory.display(self.name))?;
+        let past = Past::needed(&**self.directory, self.name, &head.header)?;
+        self.replay_behind(&past, Replay::default(), (&head, to))
+    }
+
+    fn replay_behind(
+        &self,
+        past: &Past,
+        mut replay: Replay,
+        (head, to): (&Head, u64),
+    ) -> Result<(Replay, Point)> {
+        let shown = self.directory.display(self.name);
+        let end = past.replay_to(&mut replay, (self.storage, head), to, &shown)?;
+        Ok((replay, end))
+    }
+
+    /// Lets go of an image that stands for what was forgotten: the state that the journal begins with is
+    /// newer. Nothing is wrong with that.
+    fn outlived(&self, found: &mut Found) {
+        if self.access == Access::Write
+            && let Err(error) = image::discard(&**self.directory, &found.name)
+        {
+            found.notes.push(error.to_string());
+            found.reason = Some(error.to_string());
+        }
     }
 
     /// Takes the image out of the way: the journal says something else.
@@ -228,21 +300,28 @@ impl Looking<'_> {
         }
     }
 
-    fn begin(&self, usable: Usable, head: &Head, pin: Arc<RootPin>) -> Result<Begun> {
+    /// Begins with a root; `None` if what it stands for was forgotten.
+    fn begin(&self, usable: Usable, head: &Head, pin: Arc<RootPin>) -> Result<Option<Begun>> {
         let Usable { image, root, catalog } = usable;
-        if root.segment != head.header.segment {
+        let header = &head.header;
+        let is_known = match root.segment == header.segment {
+            true => self.has(head, root.point)? || is_made(Mistake::OtherHistoryTrusted),
+            // The seals prove the rest.
+            false => root.segment < header.segment,
+        };
+        if !is_known {
             return Err(stale(&image, &root));
         }
-        if !self.has(head, root.point)? && !is_made(Mistake::OtherHistoryTrusted) {
-            return Err(stale(&image, &root));
-        }
+        let since = Since { segment: root.segment, point: root.point };
+        let past = Past::since(&**self.directory, self.name, header, since)?;
+        let Some(past) = past else { return Ok(None) };
         let image = Arc::new(image);
         let keeps = root.end <= self.budget;
         let pager = Arc::new(Pager::new(Arc::clone(&image) as _, self.budget, keeps));
         let (last_clock_time, view) =
             load(&catalog, &pager).map_err(|error| error.within(image.path()))?;
         let view = view.pinned(pin);
-        Ok(Begun { image, pager, root, view, last_clock_time })
+        Ok(Some(Begun { image, pager, root, view, past, last_clock_time }))
     }
 
     /// Tells whether the journal has a point, as far as that can be told without reading all of it: behind
@@ -263,9 +342,8 @@ impl Looking<'_> {
     }
 }
 
-/// Goes on from a store, over what the image has if it can have anything.
-fn over(store: Store, imager: Option<&Arc<Imager>>) -> Replay {
-    let replay = Replay::resume(store);
+/// Lets what is larger than memory go to the image, if there can be one.
+fn over(replay: Replay, imager: Option<&Arc<Imager>>) -> Replay {
     match imager {
         Some(imager) => replay.spilling(imager),
         None => replay,

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::opening::{Begun, Found, Looking};
 use super::shared::is_worth_it;
+use crate::Result;
 use crate::db::progress::Watched;
-use crate::db::scan::{is_damaged, survey_from, survey_moving};
-use crate::db::shared::replay_between;
-use crate::image::{Identity, Image, Root};
-use crate::journal::{Point, Recovery, Survey};
-use crate::storage::{Access, Directory, Storage, SystemClock};
+use crate::db::scan::{Replay, is_damaged, survey, survey_moving};
+use crate::db::segment::JournalFile;
+use crate::image::{Identity, Image, Root, image_name};
+use crate::journal::{Point, Recovery, Rule, Survey};
+use crate::storage::{Access, Directory, SystemClock};
 use crate::store::{Store, View};
-use crate::{Error, Result};
 
 /// Where a reader looks for the image.
 #[derive(Debug)]
@@ -20,8 +20,6 @@ pub(in crate::db) struct Reading {
     /// The name of the journal.
     name: String,
     budget: u64,
-    /// The name of the image, and which journal it would belong to.
-    image: (String, Identity),
 }
 
 /// What a reader begins with.
@@ -29,6 +27,10 @@ pub(in crate::db) struct Reading {
 pub(in crate::db) struct Beginning {
     pub(in crate::db) survey: Survey,
     pub(in crate::db) replayed: Replayed,
+    /// Which segment of which journal it is.
+    pub(in crate::db) identity: Identity,
+    /// How many bytes of the journal lie in the segments before that were read.
+    pub(in crate::db) before: u64,
     /// A sentence for each thing worth telling a person.
     pub(in crate::db) findings: Vec<String>,
 }
@@ -39,7 +41,7 @@ pub(in crate::db) struct Replayed {
     pub(in crate::db) store: Store,
     pub(in crate::db) view: Arc<View>,
     pub(in crate::db) point: Point,
-    /// The position in the journal that the root stands for; 0: there is none.
+    /// How far the root reaches, in bytes of the journal; 0: there is none.
     pub(in crate::db) began: u64,
 }
 
@@ -67,38 +69,50 @@ impl Reading {
             true => hard(&looking, &mut found, watched)?,
             false => all(&looking, &mut found, watched)?,
         };
-        let Found { name: image, identity, notes: findings, .. } = found;
+        let Found { identity, before, notes: findings, .. } = found;
         let name = name.to_owned();
-        let reading = Self { directory, name, budget, image: (image, identity) };
-        Ok((reading, Beginning { survey, replayed, findings }))
+        let reading = Self { directory, name, budget };
+        Ok((reading, Beginning { survey, replayed, identity, before, findings }))
     }
 
     /// Begins anew from the newest root of the image, up to `to`, if it has come forward so much since
     /// `began` that it is worth it. What goes wrong is no error: the reader goes on as it is.
     pub(in crate::db) fn begin_anew(
         &self,
-        storage: &dyn Storage,
-        began: u64,
+        file: &JournalFile,
+        (began, identity): (u64, Identity),
         (to, end): (u64, Point),
     ) -> Option<Replayed> {
-        let (image, identity) = &self.image;
-        if !is_worth_it(began, to, to) {
+        let reached = file.reach(to);
+        if !is_worth_it(began, reached, reached) {
             return None; // and nothing is read
         }
-        let worth = |root: &Root| is_worth_it(began, root.point.position, to);
-        Image::peek(&*self.directory, image, identity).filter(worth)?;
-        let Self { directory, name, budget, .. } = self;
-        let access = Access::Read;
-        let (clock, budget, spills) = (Arc::new(SystemClock), *budget, false);
-        let looking = Looking { directory, name, storage, access, clock, budget, spills };
+        let Self { directory, name, budget } = self;
+        let worth = |root: &Root| {
+            root.segment == file.segment
+                && is_worth_it(began, file.reach(root.point.position), reached)
+        };
+        Image::peek(&**directory, &image_name(name), &identity).filter(worth)?;
+        let looking = Looking {
+            directory,
+            name,
+            storage: &*file.storage,
+            access: Access::Read,
+            clock: Arc::new(SystemClock),
+            budget: *budget,
+            spills: false,
+        };
         let found = looking.find().ok()?;
-        let from = found.begun.as_ref()?.root.point;
+        let begun = found.begun.as_ref()?;
+        let from = begun.root.point;
         // Its place in the journal is proven by what follows it, or by being the end.
-        if from.position > to || (from.position == to && from != end) {
+        if begun.root.segment != file.segment
+            || from.position > to
+            || (from.position == to && from != end)
+        {
             return None;
         }
-        let shown = self.directory.display(name);
-        let replayed = replay(&found, storage, to, &shown).ok()?;
+        let replayed = replayed(looking.replay_to(begun, to).ok()?, file.reach(from.position));
         (replayed.point.position < end.position || replayed.point == end).then_some(replayed)
     }
 }
@@ -113,9 +127,9 @@ fn all(
     if is_damaged(&survey) {
         return Err(survey.damage(&looking.directory.display(looking.name)));
     }
-    let (store, view) = replay.finish();
-    let (point, began) = (survey.end, found.begun.as_ref().map_or(0, position));
-    Ok((survey, Replayed { store, view, point, began }))
+    let began = found.begun.as_ref().map_or(0, reached);
+    let replayed = replayed((replay, survey.end), began);
+    Ok((survey, replayed))
 }
 
 /// Gives what is known to be on permanent storage.
@@ -126,30 +140,24 @@ fn hard(
 ) -> Result<(Survey, Replayed)> {
     let shown = looking.directory.display(looking.name);
     if let Some(begun) = &found.begun {
-        let (from, reached) = (begun.root.point, begun.root.point.position);
-        let survey = survey_from(
-            watched,
-            &shown,
-            (Recovery::Checked, Some(from)),
-            is_damaged,
-            || (),
-            |(), _, _| Ok(()),
-        );
-        match survey {
-            Ok((survey, ())) if !is_damaged(&survey) && reached <= hard_position(&survey) => {
-                let replayed = replay(found, looking.storage, hard_position(&survey), &shown)?;
-                return Ok((survey, replayed));
-            }
-            // Whose fault that is, only all of the journal can tell.
-            _ => found.begun = None,
+        let from = begun.past.point();
+        let rule = Rule::new(Recovery::Checked).behind(from);
+        let survey = survey(watched, &shown, rule, || Ok(()), is_damaged, |(), _, _| Ok(()));
+        let least = from.map_or(0, |from| from.position);
+        let survey = survey.ok().map(|(survey, ())| survey);
+        let is_fit = |survey: &Survey| !is_damaged(survey) && least <= hard_position(survey);
+        if let Some(survey) = survey.filter(is_fit)
+            && let Ok(found_there) = looking.replay_to(begun, hard_position(&survey))
+        {
+            found.before = begun.past.bytes();
+            return Ok((survey, replayed(found_there, reached(begun))));
         }
+        // Whose fault that is, only all of the journal can tell.
+        found.begun = None;
     }
-    let (survey, ()) = survey_moving(watched, &shown, |(), _, _| Ok(()))?;
-    let (start, to) = (survey.head.start(), hard_position(&survey));
-    let replayed = replay_between(looking.storage, Store::new(), (start, to), &shown);
-    let (store, replayed) = replayed;
-    let (view, point) = replayed?;
-    Ok((survey, Replayed { store, view, point, began: 0 }))
+    let (survey, ()) = survey_moving(watched, &shown, || Ok(()), |(), _, _| Ok(()))?;
+    let all = looking.replay_all(hard_position(&survey))?;
+    Ok((survey, replayed(all, 0)))
 }
 
 /// Gives how far the journal is known to be on permanent storage, by what its writers tell too.
@@ -158,16 +166,13 @@ pub(in crate::db) fn hard_position(survey: &Survey) -> u64 {
     survey.hard.max(told).min(survey.end.position)
 }
 
-fn position(begun: &Begun) -> u64 {
+/// Gives how far a root reaches that was just opened, in bytes of the journal: the first segment that was
+/// read behind it is counted from its beginning.
+fn reached(begun: &Begun) -> u64 {
     begun.root.point.position
 }
 
-/// Replays what follows the root that was found.
-fn replay(found: &Found, storage: &dyn Storage, to: u64, shown: &str) -> Result<Replayed> {
-    let begun = found.begun.as_ref();
-    let Begun { root, view, .. } = begun.ok_or_else(|| Error::corrupt("there is no root"))?;
-    let store = Store::resume(view.share());
-    let (store, replayed) = replay_between(storage, store, (root.point, to), shown);
-    let (view, point) = replayed?;
-    Ok(Replayed { store, view, point, began: root.point.position })
+fn replayed((replay, point): (Replay, Point), began: u64) -> Replayed {
+    let (store, view) = replay.finish();
+    Replayed { store, view, point, began }
 }

@@ -7,22 +7,28 @@
 //! 4. as ever: write what changed since that root, publish
 //! ```
 //!
+//! Nothing is spilled in shared mode. So the order of locks may be another one than that in exclusive mode; see
+//! `db::core`.
+//!
 //! Who opens only reads the image, for others may be writing it: what is wrong with it is left to whoever
 //! holds the lock of backfills. Commits of other processes go on from step 3 on, those of this one's other
 //! threads from step 4 on.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, MutexGuard, TryLockError};
+use std::time::Duration;
 
 use super::backfill::{Laps, report};
 use super::imager::{Imager, Working};
-use super::opening::{Begun, Found, Looking};
+use super::opening::{Found, Looking};
 use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, Watching};
 use crate::db::core::Writing;
 use crate::db::database::Database;
-use crate::db::shared::{Sharing, replay_between};
+use crate::db::scan::Replay;
+use crate::db::shared::Sharing;
+use crate::db::turns::{Claim, Turns};
 use crate::image::Root;
-use crate::journal::{Head, Point, lock};
+use crate::journal::{Point, lock};
 use crate::storage::Access;
 use crate::store::Store;
 use crate::{Error, Result};
@@ -30,6 +36,20 @@ use crate::{Error, Result};
 /// How far the image has to have come forward, in bytes of the journal, before whoever follows begins anew
 /// from its newest root: about a hundredth of a second of replay.
 const WORTH_IT: u64 = 1 << 20;
+
+/// How long somebody waits for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::db) enum Patience {
+    /// Not at all.
+    None,
+    /// For a transaction of this handle as long as that takes, for other processes as the options say.
+    AsEver,
+    /// So long for each of them.
+    AtMost(Duration),
+}
+
+/// The right to bring the image forward, if others may have it, and the writer in its turn.
+pub(in crate::db) type Claimed<'db> = (Option<Claim>, MutexGuard<'db, Writing>);
 
 /// Tells whether it is worth it to begin anew from a root at `newest`, for a store that began at `from`, to
 /// come to `end`: less has to be replayed again than the image has come forward.
@@ -49,19 +69,13 @@ impl Database {
         let imager = self.core().imager()?;
         let (mut phases, mut laps) = (BackfillPhases::default(), Laps::begin(imager));
         let mut working = lock(&imager.working);
-        let waits = mode != BackfillMode::Passive;
-        let postponed = |working: &Working, phases| {
-            Ok(report(mode, BackfillOutcome::Postponed, working, (imager, phases)))
+        let patience = match mode {
+            BackfillMode::Passive => Patience::None,
+            BackfillMode::Full => Patience::AsEver,
         };
-        let Some(_claim) = sharing.turns.claim_image(waits)? else {
-            return postponed(&working, phases);
+        let Some((_claim, writing)) = self.claim(patience)? else {
+            return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
         };
-        let Some(mut writing) = self.writer(waits) else { return postponed(&working, phases) };
-        match waits {
-            true => self.take_turn(&mut writing)?,
-            false if self.try_to_take_turn(&mut writing)? => {}
-            false => return postponed(&working, phases),
-        }
         self.core().forget_image_error();
         phases.wait = laps.next();
         let hardened = self.group().settle().and_then(|()| self.checkpoints().hard());
@@ -69,6 +83,35 @@ impl Database {
         hardened?;
         phases.harden = laps.next();
         self.advance_among_others(sharing, (imager, mode, watch), &mut working, (writing, phases))
+    }
+
+    /// Takes the right to bring the image forward, then the writer and the turn; nothing if it has no patience
+    /// and somebody has one of them. The first belongs to the segment that is written: whoever restarts the
+    /// journal has it, too.
+    pub(in crate::db) fn claim(&self, patience: Patience) -> Result<Option<Claimed<'_>>> {
+        loop {
+            let segment = self.segment().load_full();
+            let timeout = match patience {
+                Patience::None => None,
+                Patience::AsEver => segment.turns.as_ref().map(Turns::timeout),
+                Patience::AtMost(timeout) => Some(timeout),
+            };
+            let Some(claim) = segment.claim_image(timeout)? else { return Ok(None) };
+            let Some(mut writing) = self.writer(patience)? else { return Ok(None) };
+            match patience {
+                Patience::None if !self.try_to_take_turn(&mut writing)? => return Ok(None),
+                Patience::None => {}
+                Patience::AsEver => self.take_turn(&mut writing)?,
+                Patience::AtMost(timeout) => {
+                    self.take_turn_by(&mut writing, |now| now.take_turn_within(timeout))?;
+                }
+            }
+            if Arc::ptr_eq(&segment, &self.segment().load()) {
+                return Ok(Some((claim, writing)));
+            }
+            // The journal went on in another one meanwhile.
+            self.end_turn();
+        }
     }
 
     /// As the last one that has the journal open, and in its turn: brings the image forward if replaying the
@@ -79,8 +122,10 @@ impl Database {
         writing: MutexGuard<'_, Writing>,
     ) -> Result<()> {
         let Some(imager) = self.core().image() else { return Ok(()) };
-        let Some(_claim) = sharing.turns.claim_image(false)? else { return Ok(()) };
-        let newest = imager.peek().map_or(0, |root| root.point.position);
+        let segment = self.segment().load_full();
+        let Some(_claim) = segment.claim_image(None)? else { return Ok(()) };
+        let reach = |root: Root| segment.file.reach_of(root.segment, root.point.position);
+        let newest = imager.peek().map_or(0, reach);
         if !self.core().is_backfill_worth_it_at_close(newest) {
             return Ok(());
         }
@@ -108,7 +153,7 @@ impl Database {
         }
         let published = self.group().published();
         drop(writing);
-        if working.root.is_some_and(|root| root.point == published.point) {
+        if working.stands_for(&published) {
             return Ok(report(mode, BackfillOutcome::UpToDate, working, (imager, phases)));
         }
         self.core().carry_out((imager, mode, watch), working, published, phases)
@@ -120,12 +165,13 @@ impl Database {
     pub(in crate::db) fn follow_the_image(&self, sharing: &Sharing, writing: &mut Writing) {
         let Some(imager) = self.core().image() else { return };
         let Ok(mut working) = imager.working.try_lock() else { return };
-        let end = writing.writer.committed().position;
-        let from = working.root.map_or(0, |root| root.point.position);
+        let (file, from) = (Arc::clone(&writing.file), working.reached);
+        let end = file.reach(writing.writer.committed().position);
         if end.saturating_sub(from) < WORTH_IT {
             return;
         }
-        let newest = imager.peek().map_or(0, |root| root.point.position);
+        let newest = imager.peek().filter(|root| root.segment == file.segment);
+        let newest = newest.map_or(0, |root| file.reach(root.point.position));
         if is_worth_it(from, newest, end) {
             let _ = self.begin_anew(sharing, imager, (&mut working, writing), Access::Read);
         }
@@ -152,7 +198,7 @@ impl Database {
         };
         let mut found = looking.find()?;
         let end = writing.writer.committed();
-        let replayed = self.replay_from(&mut found, &looking, end);
+        let replayed = replay_from(&mut found, &looking, end);
         for note in std::mem::take(&mut found.notes) {
             self.core().note_image_error(&Error::corrupt(note));
         }
@@ -160,70 +206,65 @@ impl Database {
             Some(store) => store,
             None if access == Access::Read => return Ok(()),
             None if writing.store.view().root() == 0 => {
-                imager.begin_anew(working, &found);
+                imager.begin_anew(working, &found, &file);
                 return Ok(());
             }
-            None => {
-                let start = Head::read(&*file.storage, &file.name)?.start();
-                self.replay(Store::new(), (start, end))?
-            }
+            None => exactly(looking.replay_all(end.position)?, end)?,
         };
         writing.store = store;
-        imager.begin_anew(working, &found);
+        imager.begin_anew(working, &found, &file);
         self.group().replace(writing.store.republish());
         Ok(())
     }
 
     /// Sees to it that nobody finds an image that is ahead of the journal, of which commits were taken back.
-    pub(in crate::db) fn see_to_the_image(&self, sharing: &Sharing, end: Point) {
+    pub(in crate::db) fn see_to_the_image(&self, end: Point) {
         let Some(imager) = self.core().image() else { return };
-        let is_ahead = |root: Root| root.point.position > end.position;
+        let segment = self.segment().load_full();
+        let is_ahead =
+            |root: Root| root.segment == segment.file.segment && root.point.position > end.position;
+        // Whoever has the right to it now, or opens it, finds out for itself.
+        let Ok(_working) = imager.working.try_lock() else { return };
         if !imager.peek().is_some_and(is_ahead) {
             return;
         }
-        // Whoever has the right to it now, or opens it, finds out for itself.
-        if let Ok(Some(_claim)) = sharing.turns.claim_image(false) {
+        if let Ok(Some(_claim)) = segment.claim_image(None) {
             let _ = imager.set_aside("commits that it has were taken back");
         }
     }
 
-    /// Replays from the root that was found, if there is one that can be used.
-    fn replay_from(&self, found: &mut Found, looking: &Looking<'_>, end: Point) -> Option<Store> {
-        let Begun { root, view, .. } = found.begun.as_ref()?;
-        let (from, store) = (root.point, Store::resume(view.share()));
-        let replayed = match from.position <= end.position {
-            true => self.replay(store, (from, end)),
-            false => Err(Error::corrupt("it is ahead of the journal")),
-        };
-        match replayed {
-            Ok(store) => Some(store),
-            Err(error) => {
-                looking.set_aside(found, error.to_string());
-                None
+    /// Gives the writer's side; nothing if a transaction has it and this has no patience.
+    fn writer(&self, patience: Patience) -> Result<Option<MutexGuard<'_, Writing>>> {
+        match patience {
+            Patience::None => match self.writing().try_lock() {
+                Ok(writing) => Ok(Some(writing)),
+                Err(TryLockError::Poisoned(writing)) => Ok(Some(writing.into_inner())),
+                Err(TryLockError::WouldBlock) => Ok(None),
+            },
+            Patience::AsEver => Ok(Some(lock(self.writing()))),
+            Patience::AtMost(timeout) => {
+                self.wait_for(self.writing(), timeout, "had a transaction open").map(Some)
             }
         }
     }
+}
 
-    /// Replays from one commit to another.
-    fn replay(&self, store: Store, (from, end): (Point, Point)) -> Result<Store> {
-        let file = self.file();
-        let range = (from, end.position);
-        let (store, replayed) = replay_between(&*file.storage, store, range, &file.name);
-        match replayed? {
-            (_, point) if point == end => Ok(store),
-            _ => Err(Error::corrupt("the journal goes on otherwise from there")),
+/// Replays from the root that was found, if there is one that can be used.
+fn replay_from(found: &mut Found, looking: &Looking<'_>, end: Point) -> Option<Store> {
+    let begun = found.begun.as_ref()?;
+    match looking.replay_to(begun, end.position).and_then(|replayed| exactly(replayed, end)) {
+        Ok(store) => Some(store),
+        Err(error) => {
+            looking.set_aside(found, error.to_string());
+            None
         }
     }
+}
 
-    /// Gives the writer's side; nothing if a transaction has it and this doesn't wait.
-    fn writer(&self, waits: bool) -> Option<MutexGuard<'_, Writing>> {
-        if waits {
-            return Some(lock(self.writing()));
-        }
-        match self.writing().try_lock() {
-            Ok(writing) => Some(writing),
-            Err(TryLockError::Poisoned(writing)) => Some(writing.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+/// Gives the store, if it has just what a commit ends.
+fn exactly((replay, point): (Replay, Point), end: Point) -> Result<Store> {
+    match point == end {
+        true => Ok(replay.finish().0),
+        false => Err(Error::corrupt("the journal goes on otherwise from there")),
     }
 }

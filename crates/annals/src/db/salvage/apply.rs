@@ -163,7 +163,7 @@ impl Apply<'_> {
     }
 
     fn add_piece(&mut self, blob: Blob, offset: u64, bytes: &[u8]) -> Result<(), Problem> {
-        let Writing { writer, store } = &mut *self.writing;
+        let Writing { writer, store, .. } = &mut *self.writing;
         let position = writer.piece(blob, offset, bytes).map_err(Problem::Broken)?;
         store.add_piece(blob, offset, bytes.len(), position).map_err(Problem::Unfit)
     }

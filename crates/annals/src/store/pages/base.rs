@@ -100,6 +100,11 @@ impl<T: Item> Base<T> {
         Self::new(self.root(), Arc::clone(&self.pager), self.check)
     }
 
+    /// Tells whether what is loaded of it stays.
+    pub(in crate::store) fn keeps(&self) -> bool {
+        self.pager.keeps()
+    }
+
     /// Tells where the root is.
     pub(in crate::store) fn root(&self) -> BaseRoot {
         BaseRoot { height: self.height, stored: self.root.as_ref().map(|link| link.stored) }

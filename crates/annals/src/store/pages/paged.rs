@@ -1,7 +1,9 @@
 //! A paged array: what changed in memory, over what is in an image.
 //!
 //! Invariants
-//! 1. What the overlay has at a place counts; where it has nothing, the base counts.
+//! 1. What the overlay has at a place counts; where it has nothing, the base counts. `near` has some of
+//!    what the base has, the very items: those that were in the overlay before they were stored. It is
+//!    there because it is nearer: a store that was never closed is read as fast as without an image.
 //! 2. An item of the base is never changed: it is copied into the overlay first. So a view, which has
 //!    both, stays as it is.
 //! 3. Without a base, what is taken away leaves nothing; with one, something that is *gone*, which reads
@@ -26,24 +28,40 @@ impl ArrayId {
     }
 }
 
+/// What of the memory counts that something takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) enum Counted {
+    /// All.
+    All,
+    /// What no image has: what is near is none of it.
+    Changes,
+}
+
 /// An array of items.
 #[derive(Debug)]
 pub(in crate::store) struct Paged<T> {
     id: ArrayId,
     overlay: Directory<T>,
+    near: Directory<T>,
     base: Option<Arc<Base<T>>>,
 }
 
 impl<T: Clone> Clone for Paged<T> {
     /// Makes another view of the same array: it has the same id.
     fn clone(&self) -> Self {
-        Self { id: self.id, overlay: self.overlay.clone(), base: self.base.clone() }
+        Self {
+            id: self.id,
+            overlay: self.overlay.clone(),
+            near: self.near.clone(),
+            base: self.base.clone(),
+        }
     }
 }
 
 impl<T> Default for Paged<T> {
     fn default() -> Self {
-        Self { id: ArrayId::next(), overlay: Directory::default(), base: None }
+        let (overlay, near) = (Directory::default(), Directory::default());
+        Self { id: ArrayId::next(), overlay, near, base: None }
     }
 }
 
@@ -98,9 +116,10 @@ impl<T: Item> Paged<T> {
     /// It can't be loaded.
     #[inline]
     pub(in crate::store) fn below(&self, index: usize) -> Result<Option<Held<'_, T>>> {
-        match &self.base {
-            Some(base) => base.get(index),
-            None => Ok(None),
+        match (self.near.get(index), &self.base) {
+            (Some(item), _) => Ok(Some(Held::Here(item))),
+            (None, Some(base)) => base.get(index),
+            (None, None) => Ok(None),
         }
     }
 
@@ -131,11 +150,32 @@ impl<T: Item> Paged<T> {
             }
         }
         self.base = Some(Arc::clone(base));
+        self.bring_near(base.keeps(), &is_stored);
         self.overlay.retain(|index, item| !is_stored(index, item));
     }
 
-    /// Tells how much memory the overlay takes, in bytes. Walks over it.
-    pub(in crate::store) fn memory(&self) -> usize {
-        self.overlay.memory(Item::memory)
+    /// Keeps near what the overlay is about to lose, if the base keeps it, too.
+    fn bring_near(&mut self, keeps: bool, is_stored: &impl Fn(usize, &T) -> bool) {
+        if !keeps {
+            self.near = Directory::default();
+            return;
+        }
+        let Self { overlay, near, .. } = self;
+        overlay.each(&mut |index, item| {
+            let is_there = !item.is_gone();
+            if is_stored(index, item) && (is_there || near.get(index).is_some()) {
+                near.set(index, is_there.then(|| item.clone()));
+            }
+        });
+    }
+
+    /// Tells how much memory what is in the overlay takes, and near if that counts, in bytes. Walks over
+    /// it.
+    pub(in crate::store) fn memory(&self, what: Counted) -> usize {
+        let near = match what {
+            Counted::All => self.near.memory(Item::memory),
+            Counted::Changes => 0,
+        };
+        self.overlay.memory(Item::memory) + near
     }
 }

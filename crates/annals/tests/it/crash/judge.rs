@@ -1,7 +1,9 @@
 //! What must be true of the file before and after an opening.
 
+use annals::event::Event;
+use annals::storage::Directory;
 use annals::storage::simulated::SimulatedDisk;
-use annals::{Database, Inspection, inspect_in};
+use annals::{Committed, Database, Inspection, Schema, Sink, inspect_in, scan_in};
 
 use super::history::{Checked, History};
 use super::world::NAME;
@@ -16,6 +18,9 @@ impl Before {
     /// Gives where what follows the last commit begins and ends, if anything does.
     pub(super) fn tail(&self) -> Option<(usize, usize)> {
         let (content, inspection) = self.found.as_ref()?;
+        if inspection.sealed.is_some() {
+            return None; // what follows the last commit is the seal
+        }
         let end = usize::try_from(inspection.end.position).unwrap();
         let last = last_nonzero(content).map_or(0, |at| at + 1);
         (last > end).then_some((end, last))
@@ -47,6 +52,7 @@ pub(super) fn before(disk: &SimulatedDisk, history: &History) -> Checked<Before>
 /// Judges the file and the report after an opening with `Recovery::Checked`.
 pub(super) fn opened(disk: &SimulatedDisk, before: &Before, database: &Database) -> Checked {
     only_zeros_follow(disk, database)?;
+    whole_history(disk, database)?;
     let Some((content, inspection)) = &before.found else { return Ok(()) };
     let cut = database.recovered().cut.as_ref();
     let Some((end, last)) = before.tail() else {
@@ -72,6 +78,39 @@ pub(super) fn opened(disk: &SimulatedDisk, before: &Before, database: &Database)
         return Err(format!("the tail {end}..{last} isn't saved as it was: {cut:?}"));
     }
     Ok(())
+}
+
+/// Checks that a history in several segments is told without a gap, from the first transaction on if all
+/// segments are there.
+fn whole_history(disk: &SimulatedDisk, database: &Database) -> Checked {
+    let names = disk.list().unwrap_or_default();
+    let newest = inspect_in(disk, NAME).map_err(|error| format!("inspecting: {error:?}"))?.segment;
+    if newest == 0 {
+        return Ok(());
+    }
+    let is_there = |number| names.contains(&format!("{NAME}-segment-{number:06}"));
+    let are_all = (0..newest).all(is_there);
+    let mut told = Told(Vec::new());
+    scan_in(disk, NAME, &mut told).map_err(|error| format!("scanning: {error:?}"))?;
+    let (from, to) = (told.0.first().copied().unwrap_or(1), database.read().txid());
+    let is_whole = told.0.iter().copied().eq(from..=to);
+    match is_whole && (from == 1 || !are_all) {
+        true => Ok(()),
+        false => Err(format!("the history up to transaction {to} tells {:?} of {names:?}", told.0)),
+    }
+}
+
+/// The transactions that a history tells.
+struct Told(Vec<u64>);
+
+impl Sink for Told {
+    fn event(&mut self, _: &Schema, _: &Event<'_>) -> annals::Result<()> {
+        Ok(())
+    }
+    fn commit(&mut self, _: &Schema, committed: &Committed) -> annals::Result<()> {
+        self.0.push(committed.txid);
+        Ok(())
+    }
 }
 
 /// Checks that only zeros follow the last commit.

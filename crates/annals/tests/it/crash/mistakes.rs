@@ -12,11 +12,13 @@ use super::explore::{Effort, Explorer};
 use super::history::Checked;
 use super::images::{apart, failed_flush, growth, older_root, postponed};
 use super::recovery::doubt;
+use crate::segments::forget::pinned;
+use crate::segments::opening::border;
 
 /// How one kind of test explores one workload.
 type Test = (&'static str, &'static str, fn(&Explorer, &str) -> Checked);
 
-const TESTS: [Test; 21] = [
+const TESTS: [Test; 26] = [
     ("a_doubtful_commit_counts_by_its_slot", "levels", |_, _| doubt()),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::power),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::kill),
@@ -30,6 +32,11 @@ const TESTS: [Test; 21] = [
     ("power_cut_in_long_transactions", "streaming", Explorer::kill),
     ("process_killed_while_others_have_the_file_open", "shared", Explorer::shared),
     ("process_killed_in_long_transactions_of_several", "sharedlong", Explorer::shared),
+    ("power_cut_while_the_journal_restarts", "restarting", Explorer::power),
+    ("power_cut_while_the_journal_restarts", "restarting", Explorer::kill),
+    ("process_killed_while_several_restart_the_journal", "sharedrestart", Explorer::shared),
+    ("another_history_of_the_same_journal_is_found_out", "levels", |_, _| border()),
+    ("a_segment_that_is_read_stays", "levels", |_, _| pinned()),
     ("power_cut_while_the_image_advances", "imaged", Explorer::power),
     ("process_killed_while_the_image_advances", "imaged", Explorer::kill),
     ("operations_fail_while_the_image_advances", "imaged", Explorer::faults),

@@ -18,6 +18,7 @@ mod mistakes;
 mod pipeline;
 mod reading;
 mod recovery;
+mod restarting;
 mod sharing;
 mod upgrading;
 mod workload;
@@ -163,6 +164,18 @@ fn power_cut_while_the_file_grows() {
 fn power_cut_while_the_schema_is_upgraded() {
     let kind = Kind { workloads: "upgrading", count: [10, 90], effort: SHORT };
     explore("upgrades", &kind, all);
+}
+
+#[test]
+fn power_cut_while_the_journal_restarts() {
+    let kind = Kind { workloads: "restarting", count: [8, 90], effort: SHORT };
+    explore("restarts", &kind, all);
+}
+
+#[test]
+fn process_killed_while_several_restart_the_journal() {
+    let kind = Kind { workloads: "sharedrestart", count: [3, 40], effort: SHORT };
+    explore("several processes, restarts", &kind, Explorer::shared);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use annals::storage::simulated::{Fault, Rng, SimulatedDisk};
 use super::crew::{Act, Crew};
 use super::explore::{Explorer, Make};
 use super::history::Checked;
-use super::workload::{Step, level};
+use super::workload::{Step, level, older};
 use super::world::{End, Errors};
 
 /// What one of the processes does, and which.
@@ -34,7 +34,7 @@ fn acts(workload: &str) -> (usize, Acts) {
             let level = level(&mut rng, 50);
             if rng.percent(70) { Step::StreamBack } else { Step::Stream(level) }
         } else {
-            step(&mut rng)
+            step(&mut rng, workload)
         };
         let act = match rng.below(20) {
             0 | 1 => Act::Pull,
@@ -46,8 +46,11 @@ fn acts(workload: &str) -> (usize, Acts) {
     (count, acts)
 }
 
-fn step(rng: &mut Rng) -> Step {
+fn step(rng: &mut Rng, workload: &str) -> Step {
     let level = level(rng, 40);
+    if workload.starts_with("sharedrestart") && rng.percent(30) {
+        return Step::Restart(older(rng));
+    }
     match rng.below(16) {
         0 => Step::Empty(level),
         1 | 2 => Step::RollBack { rows: 1 + rng.below(3) },

@@ -1,7 +1,7 @@
 //! Small mixed workloads: what is done to a database until something goes wrong.
 
 use annals::storage::simulated::Rng;
-use annals::{BackfillMode, Level};
+use annals::{BackfillMode, Level, Older};
 
 /// One thing that a program does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +40,13 @@ pub(super) enum Step {
     HardCheckpoint,
     /// Closes and opens.
     Reopen,
+    /// Goes on in a new segment.
+    Restart(Older),
 }
 
 use Step::{
     Backfill, Backfilling, Define, Empty, Erase, HardCheckpoint, Hold, Pipeline, Reopen, Rest,
-    RollBack, Sized, SoftCheckpoint, Stream, StreamBack, Upgrade, Write,
+    Restart, RollBack, Sized, SoftCheckpoint, Stream, StreamBack, Upgrade, Write,
 };
 
 const SOFT: Level = Level::Soft;
@@ -151,6 +153,28 @@ fn upgrading(seed: u64) -> Vec<Step> {
     steps
 }
 
+/// Gives a workload whose journal goes on in new segments, and forgets old ones.
+fn restarting(seed: u64) -> Vec<Step> {
+    let mut rng = Rng::new(seed);
+    let mut steps = vec![Define(level(&mut rng, 40))];
+    for _ in 0..6 {
+        let level = level(&mut rng, 40);
+        steps.push(match rng.below(9) {
+            0..4 => Restart(older(&mut rng)),
+            4 => Reopen,
+            5 => Rest,
+            6 => Define(level),
+            _ => Write { rows: 1 + rng.below(3), level },
+        });
+    }
+    steps
+}
+
+/// Draws what becomes of older segments.
+pub(super) fn older(rng: &mut Rng) -> Older {
+    [Older::Kept, Older::Kept, Older::NotNeeded, Older::Forgotten][rng.index(4)]
+}
+
 /// Gives a workload in which most commits are handed in before others are acknowledged.
 fn pipelined(seed: u64) -> Vec<Step> {
     let mut rng = Rng::new(seed);
@@ -239,6 +263,7 @@ pub(super) fn named(name: &str) -> Vec<Step> {
         "pipelined" => pipelined(seed),
         "levels" => levels(seed),
         "upgrading" => upgrading(seed),
+        "restarting" => restarting(seed),
         "imaged" => imaged(seed),
         _ => panic!("there are no workloads called {kind}"),
     }

@@ -191,6 +191,7 @@ impl World {
             Step::Stream(level) => self.transaction(Some(level), stream),
             Step::StreamBack => self.transaction(None, stream),
             Step::Empty(level) => self.transaction(Some(level), |_, _| Ok(())),
+            Step::Restart(older) => self.restart(older),
             Step::Rest => {
                 let rested = self.database().rest();
                 self.shrug("resting", rested)
@@ -222,7 +223,7 @@ impl World {
     }
 
     /// Notes what can be seen of a handle that knows of everything.
-    fn see_all(&mut self) -> Checked {
+    pub(super) fn see_all(&mut self) -> Checked {
         let database = self.database.as_ref().unwrap();
         match self.sharing {
             Some(_) => self.history.settled(database.read().txid()),

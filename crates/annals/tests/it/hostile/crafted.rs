@@ -194,10 +194,10 @@ fn newer_versions_and_unknown_features_are_refused() {
     // What may be ignored is, and stays as it was.
     let bytes = with(|header| {
         header.compatible = 1;
-        header.reserved = [7; 104];
+        header.reserved = [7; 96];
         header.salt = [9; 32];
     });
-    assert_eq!(bytes[112..248], [&[9; 32][..], &[7; 104]].concat());
+    assert_eq!(bytes[112..248], [&[9; 32][..], &[0; 8], &[7; 96]].concat());
     let (directory, database) = open_all(&bytes, "compatible").unwrap();
     database.write(|transaction| transaction.comment("more")).unwrap();
     database.close().unwrap();
@@ -219,11 +219,17 @@ fn unknown_frames_are_refused_or_skipped() {
         ("level 255", Frame { level: 255, ..base.clone() }),
         ("flags 0x0002", Frame { flags: 2, ..base.clone() }),
         ("flags 0x0004", Frame { flags: 4, ..base.clone() }),
-        ("kind 0x03", Frame { kind: 3, ..base.clone() }),
         ("kind 0x7f", Frame { kind: 0x7f, ..base.clone() }),
     ] {
         let draft = Draft::new().with(&frame);
         refused(&draft.bytes, what, ErrorKind::Unsupported, what);
+    }
+    // A seal that says nothing, and commits behind one that does.
+    for (payload, after) in [(&[0x20, 3, b'c'][..], 0), (&[3, 3, b'x'], 1)] {
+        let seal = Frame { kind: 3, level: 0, ..Frame::commit(payload) };
+        let draft = Draft::new().with(&seal);
+        let draft = (0..after).fold(draft, |draft, _| draft.with(&base));
+        refused(&draft.bytes, "a seal", ErrorKind::Corrupt, "seal");
     }
     let ignorable = Frame { kind: 0x85, level: 9, flags: 99, ..Frame::commit(&[0xff; 100]) };
     let draft = Draft::new().with(&ignorable).with(&base);

@@ -228,6 +228,55 @@ fn transactions_spill_one_upon_the_other() {
     opens_as(&path, expected);
 }
 
+/// What a transaction has spilled is used for nothing else as long as somebody has a view that leads to it,
+/// however often it is replaced later: by the backfill that takes it up, and by those behind it.
+#[test]
+fn what_was_spilled_and_seen_stays_for_whoever_has_seen_it() {
+    for has_root in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.annals");
+        let db = begin(&path, LITTLE);
+        if has_root {
+            db.backfill(BackfillMode::Full).unwrap();
+        }
+        db.write(|tx| insert(tx, 0..ROWS)).unwrap();
+        assert!(image_len(&path) > LITTLE, "it was spilled");
+        let (seen, expected) = (db.read(), digest(&db.read()));
+        // What lies in the backfill's own space is replaced before its root is published, some of it.
+        update_some(&db, 1);
+        let taken_up = db.backfill(BackfillMode::Full).unwrap();
+        assert_eq!(taken_up.outcome, BackfillOutcome::Advanced);
+        for round in 2..6 {
+            update_some(&db, round);
+            assert_eq!(digest(&seen), expected, "before round {round}, with a root: {has_root}");
+            assert_eq!(db.backfill(BackfillMode::Full).unwrap().outcome, BackfillOutcome::Advanced);
+        }
+        assert_eq!(digest(&seen), expected, "with a root below: {has_root}");
+        let long = image_len(&path);
+        drop(seen);
+        for round in 6..12 {
+            update_some(&db, round);
+            db.backfill(BackfillMode::Full).unwrap();
+        }
+        assert!(image_len(&path) <= long, "what nobody sees any more is used again");
+        let expected = digest(&db.read());
+        db.close().unwrap();
+        assert_eq!(digest(&options(MUCH).open(&path).unwrap().read()), expected);
+    }
+}
+
+/// Changes rows on many pages; too few to be spilled.
+fn update_some(db: &Database, round: i64) {
+    let update = |tx: &mut Transaction<'_>| {
+        for id in (round as u64 % 7..ROWS as u64).step_by(400) {
+            let new = ValueRef::Int64(-(round * ROWS + id as i64) - 1);
+            tx.update(TABLE, RowId(id), NUMBER, new)?;
+        }
+        Ok(())
+    };
+    db.write(update).unwrap();
+}
+
 /// A backfill that waits for the transaction, one that doesn't, and a transaction that spills meanwhile.
 #[test]
 fn backfills_and_a_transaction_that_spills_don_t_wait_for_each_other() {

@@ -85,7 +85,27 @@ impl Club {
 #[test]
 fn writers_in_turn_are_killed_and_nothing_is_lost_or_seen_twice() {
     let folder = tempfile::tempdir().unwrap();
+    killed_in_turn(&Club::new(folder.path()), "shared");
+}
+
+#[test]
+fn writers_that_restart_the_journal_are_killed_and_nothing_is_lost_or_seen_twice() {
+    let folder = tempfile::tempdir().unwrap();
     let club = Club::new(folder.path());
+    killed_in_turn(&club, "shared restart");
+    assert!(inspect(&club.path).unwrap().segment > 3, "they did restart it");
+}
+
+#[test]
+fn writers_that_restart_the_journal_and_bring_the_image_forward_are_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let club = Club::new(folder.path());
+    killed_in_turn(&club, "shared restart image");
+    assert!(inspect(&club.path).unwrap().segment > 3, "they did restart it");
+}
+
+/// Kills and replaces writers that work in a mode as [`work::start`] has it.
+fn killed_in_turn(club: &Club, mode: &str) {
     let seed = effort(1, u64::from(std::process::id()));
     println!("seed {seed}");
     let mut rng = Rng::new(seed);
@@ -100,14 +120,14 @@ fn writers_in_turn_are_killed_and_nothing_is_lost_or_seen_twice() {
         ];
         let stop = StopOnDrop(&club.ended);
         let mut children: Vec<_> =
-            (0..3).map(|writer| club.start("shared", writer, &mut rng)).collect();
+            (0..3).map(|writer| club.start(mode, writer, &mut rng)).collect();
         for writer in 3..effort(15, 250) {
             std::thread::sleep(Duration::from_millis(rng.below(250)));
             children.iter().for_each(|child| club.hear(child));
             let place = rng.index(children.len());
             children[place].kill();
             club.hear_out(&children[place]);
-            children[place] = club.start("shared", writer, &mut rng);
+            children[place] = club.start(mode, writer, &mut rng);
         }
         for mut child in children {
             assert!(child.end().success());

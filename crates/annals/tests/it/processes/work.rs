@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use annals::storage::simulated::Rng;
-use annals::{BackfillMode, Database, Level, Options};
+use annals::{BackfillMode, Database, Level, Older, Options};
 
 use super::child::{self, Child};
 use super::ledger::{NOBODY, audit, schema, write};
@@ -22,7 +22,7 @@ fn child_that_commits() {
     let [first, threads, seed]: [u64; 3] =
         [first, threads, seed].map(|number| number.parse().unwrap());
     let options = Options::new().shared(mode.starts_with("shared")).lock_timeout(PATIENCE);
-    let backfills = mode.ends_with("image");
+    let (restarts, backfills) = (mode.contains("restart"), mode.ends_with("image"));
     let database = options.open_schema(path, &schema()).unwrap();
     audit(&database.read());
     let ended = AtomicBool::new(false);
@@ -31,7 +31,7 @@ fn child_that_commits() {
             let (database, ended) = (&database, &ended);
             scope.spawn(move || {
                 let rng = Rng::new(seed.wrapping_mul(1000) + writer);
-                let mut work = Work { database, writer, number: 0, rng, backfills };
+                let mut work = Work { database, writer, number: 0, rng, restarts, backfills };
                 while !ended.load(Ordering::Relaxed) {
                     work.step().unwrap();
                 }
@@ -49,6 +49,8 @@ struct Work<'db> {
     writer: u64,
     number: u64,
     rng: Rng,
+    /// Whether it lets the journal go on in new segments.
+    restarts: bool,
     /// Whether it brings the image forward, too.
     backfills: bool,
 }
@@ -56,6 +58,10 @@ struct Work<'db> {
 impl Work<'_> {
     /// Commits, rolls back, or submits several and waits for all.
     fn step(&mut self) -> annals::Result<()> {
+        if self.restarts && self.rng.percent(20) {
+            let older = [Older::Kept, Older::NotNeeded, Older::Forgotten][self.rng.index(3)];
+            return self.database.restart(older, PATIENCE).map(drop);
+        }
         match self.rng.below(10) {
             8 | 9 if self.backfills => {
                 let modes = [BackfillMode::Passive, BackfillMode::Full];
@@ -99,7 +105,8 @@ impl Work<'_> {
     }
 }
 
-/// Starts a child that commits (alone, or `shared`, and as `shared image` brings the image forward, too)
+/// Starts a child that commits (alone, or `shared`; as `shared image` it brings the image forward, too, as
+/// `shared restart` it lets the journal go on in new segments, and as `shared restart image` it does both)
 /// with so many threads, of which the first is writer number `first`.
 pub(super) fn start(path: &Path, mode: &str, first: u64, threads: u64, seed: u64) -> Child {
     let [first, threads, seed] = [first, threads, seed].map(|number| number.to_string());

@@ -1,0 +1,119 @@
+//! A database whose pages are made dirty in seconds.
+
+use std::ops::DerefMut as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use annals::{BackfillMode, BackfillOutcome, Backfilled, Level, Options};
+
+use crate::engine::Failure;
+use crate::random::Random;
+use crate::workload::settle;
+
+annals::schema!("benchmark.schema");
+
+use benchmark::benchmark::Id;
+
+/// Rows of a transaction.
+const AT_ONCE: u64 = 64 << 10;
+/// A quarter of the names is so long that it isn't in the name's cell.
+const LONG: &str = "a name that has no room in a cell of it ";
+/// The bytes that a row takes: a number, the cell of a name, a share of the long ones.
+const ROW: u64 = 8 + 16 + LONG.len() as u64 / 4;
+/// Rows whose numbers, or the cells of whose names, fill a page.
+const NUMBERS: u64 = 2048;
+const CELLS: u64 = 1024;
+
+/// A database of so many rows that they fill so many MiB.
+pub(super) struct Pages {
+    database: benchmark::Database,
+    pub(super) rows: u64,
+    random: Random,
+}
+
+impl Pages {
+    /// Fills a new database in a folder that there is: all of its pages are dirty.
+    pub(super) fn fill(folder: &Path, mib: u64, options: &Options) -> Result<Self, Failure> {
+        let rows = ((mib << 20) / ROW).next_multiple_of(NUMBERS);
+        let pages = Self::open(folder, rows, options)?;
+        let names: Vec<_> =
+            (0..AT_ONCE).map(|row| if row % 4 == 0 { LONG } else { "short" }).collect();
+        for first in (0..rows).step_by(usize::try_from(AT_ONCE)?) {
+            let end = rows.min(first + AT_ONCE);
+            let values: Vec<_> = (first..end).map(u64::cast_signed).collect();
+            let columns = [names[..values.len()].into(), values[..].into()];
+            pages.database.write(|tx| {
+                tx.set_level(Level::Soft);
+                tx.benchmark().deref_mut().insert_vector(&columns)
+            })?;
+        }
+        Ok(pages)
+    }
+
+    /// Opens the database in a folder, which has so many rows.
+    pub(super) fn open(folder: &Path, rows: u64, options: &Options) -> Result<Self, Failure> {
+        let database = benchmark::Database::open_with(folder.join("pages.annals"), options)?;
+        Ok(Self { database, rows, random: Random::new(rows) })
+    }
+
+    /// Changes a row in one of so many pages of numbers and of cells, by chance, in one transaction.
+    pub(super) fn touch(&mut self, one_of: u64) -> Result<(), Failure> {
+        let Self { database, rows, random } = self;
+        Ok(database.write(|tx| {
+            tx.set_level(Level::Soft);
+            let mut chosen = |first: u64, each: u64| {
+                // An odd one, whose name was short before.
+                let row = Id::new(first + (random.below(each) | 1));
+                (random.below(one_of) == 0).then_some(row)
+            };
+            for first in (0..*rows).step_by(1024) {
+                if let Some(row) = chosen(first, CELLS) {
+                    tx.benchmark().set_name(row, "other")?;
+                }
+                if first % NUMBERS == 0
+                    && let Some(row) = chosen(first, NUMBERS)
+                {
+                    tx.benchmark().set_value(row, -1)?;
+                }
+            }
+            Ok(())
+        })?)
+    }
+
+    /// Brings the image forward; gives its report, and how long that took from call to return. The journal
+    /// is hard before, and nobody's dirty pages are left.
+    pub(super) fn backfill(&self, mode: BackfillMode) -> Result<(Backfilled, Duration), Failure> {
+        self.database.hard_checkpoint()?;
+        settle();
+        self.backfill_now(mode)
+    }
+
+    /// Brings the image forward as things are.
+    pub(super) fn backfill_now(
+        &self,
+        mode: BackfillMode,
+    ) -> Result<(Backfilled, Duration), Failure> {
+        #[allow(clippy::disallowed_methods, reason = "a benchmark measures with the real clock")]
+        let start = Instant::now();
+        let report = self.database.as_dynamic().backfill(mode)?;
+        let took = start.elapsed();
+        match report.outcome {
+            BackfillOutcome::Advanced => Ok((report, took)),
+            other => Err(format!("a backfill that should have advanced was {other:?}").into()),
+        }
+    }
+
+    /// Updates one random row, in a transaction of its own.
+    pub(super) fn commit(&self, level: Level, random: &mut Random) -> Result<(), Failure> {
+        let row = Id::new(random.below(self.rows));
+        Ok(self.database.write(|tx| {
+            tx.set_level(level);
+            tx.benchmark().set_value(row, 7)
+        })?)
+    }
+
+    /// Closes.
+    pub(super) fn close(self) -> Result<(), Failure> {
+        Ok(self.database.close()?)
+    }
+}

@@ -1,0 +1,183 @@
+//! Going after a journal that another process let go on in a new segment.
+//!
+//! What was committed in the old segment up to its seal is brought in first, then what the segments in
+//! between hold, then the new one. If those in between were forgotten meanwhile, the state is built anew
+//! from the segment that begins with it.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::core::Writing;
+use super::database::Database;
+use super::past::{Past, Since};
+use super::scan::Replay;
+use super::segment::{JournalFile, Segment};
+use super::shared::Sharing;
+use crate::journal::{self, Checkpoints, Head, Point, Survey, lock};
+use crate::storage::{Access, Directory, Hold, Lock, Storage};
+use crate::store::{Store, View};
+use crate::{Error, ErrorKind, Result};
+
+/// How often the new segment is looked for when it changes meanwhile.
+pub(super) const TRIES: usize = 100;
+
+/// The file that the path leads to by now.
+pub(super) struct Found {
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) head: Head,
+}
+
+/// Opens the file that the path leads to, if it is of the same journal and behind the old one. (Or in the
+/// place of it: of a segment in which nothing was committed yet the path may have been taken away again. As
+/// long as it leads to the one before, there is none, and nothing new.)
+pub(super) fn find(
+    old: &JournalFile,
+    (id, txid): ([u8; 16], u64),
+    access: Access,
+) -> Result<Option<Found>> {
+    let storage = match old.directory.open(&old.journal, access) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(gone(&old.name)),
+        opened => opened.map_err(|error| super::acquire::cannot_open(&old.name, access, error))?,
+    };
+    let head = Head::read(&*storage, &old.name)?;
+    let header = &head.header;
+    let is_behind = header.segment > old.segment;
+    let is_in_its_place = header.segment == old.segment && header.first_own_txid() == txid + 1;
+    if header.journal_id == id && header.segment + 1 == old.segment {
+        return Ok(None);
+    }
+    if header.journal_id != id || !(is_behind || is_in_its_place) {
+        return Err(gone(&old.name));
+    }
+    Ok(Some(Found { storage, head }))
+}
+
+/// Says that the path leads to nothing that this journal goes on in.
+pub(super) fn gone(shown: &str) -> Error {
+    let message =
+        format!("{shown}: the file was removed or replaced while it was open: open it again");
+    Error::new(ErrorKind::NotFound, message)
+}
+
+/// Brings a store from a commit in an old segment to the end of one in the new, at position `to`; gives
+/// that. If it fails, the store is as it was.
+pub(super) fn catch_up(
+    (directory, journal): (&dyn Directory, &str),
+    found: &Found,
+    since: Since,
+    to: u64,
+    store: Store,
+) -> (Store, Result<(Arc<View>, Point)>) {
+    let header = &found.head.header;
+    let (file, shown) = ((&*found.storage, &found.head), directory.display(journal));
+    let past = match since.segment == header.segment {
+        true => Ok(Some(Past::known(header, since.point))),
+        false => Past::since(directory, journal, header, since),
+    };
+    let past = match past {
+        Ok(past) => past,
+        Err(error) => return (store, Err(error)),
+    };
+    let Some(past) = past else {
+        let rebuilt = Past::needed(directory, journal, header).and_then(|past| {
+            let mut replay = Replay::default();
+            let end = past.replay_to(&mut replay, file, to, &shown)?;
+            Ok((replay.finish(), end))
+        });
+        return match rebuilt {
+            Ok(((rebuilt, view), end)) => (rebuilt, Ok((view, end))),
+            Err(error) => (store, Err(error)),
+        };
+    };
+    let mut replay = Replay::resume(store, since.segment);
+    match past.replay_to(&mut replay, file, to, &shown) {
+        Ok(end) => {
+            let (store, view) = replay.finish();
+            (store, Ok((view, end)))
+        }
+        Err(error) => (replay.give_up(), Err(error)),
+    }
+}
+
+impl Database {
+    /// Goes on in the segment that the path leads to by now, in shared mode. Takes no turn.
+    pub(super) fn follow(&self, writing: &mut Writing, sharing: &Sharing) -> Result<()> {
+        let old = self.segment().load_full();
+        let id = Head::read(&*old.file.storage, &old.file.name)?.header.journal_id;
+        for _ in 0..TRIES {
+            let known = (id, writing.writer.committed().txid);
+            let Some(found) = find(&old.file, known, Access::Write)? else { return Ok(()) };
+            let io = |error| Error::io(format!("{}: can't lock it", old.file.name), error);
+            if !found.storage.try_lock(Lock::Head, Hold::Shared).map_err(io)? {
+                let message = format!(
+                    "{}: another process has it open alone by now: end it, or try again later",
+                    old.file.name
+                );
+                return Err(Error::new(ErrorKind::Busy, message));
+            }
+            if !found.storage.is_linked().map_err(io)? {
+                continue;
+            }
+            match self.go_on_in(&found, &old, writing, sharing) {
+                // It went on again, and forgot what was needed.
+                Err(_) if !found.storage.is_linked().map_err(io)? => {}
+                done => return done,
+            }
+        }
+        Err(gone(&old.file.name))
+    }
+
+    fn go_on_in(
+        &self,
+        found: &Found,
+        old: &Segment,
+        writing: &mut Writing,
+        sharing: &Sharing,
+    ) -> Result<()> {
+        let Found { storage, head } = found;
+        let name = &old.file.name;
+        let ahead = Survey::since_moving(&**storage, name, head.start())?;
+        let since = Since { segment: old.file.segment, point: writing.writer.committed() };
+        let commands = writing.store.view().schema().commands().len();
+        let store = std::mem::take(&mut writing.store);
+        let place = (&*sharing.directory, sharing.file.as_str());
+        let (store, followed) = catch_up(place, found, since, ahead.end.position, store);
+        writing.store = store;
+        let (view, _) = followed?;
+        let hard = ahead.head.newest_slot().map_or(head.start(), |slot| slot.point);
+        let checkpoints = Checkpoints::new(
+            Arc::clone(storage),
+            name,
+            (head.hash, std::process::id()),
+            ahead.end,
+            &journal::join(&ahead),
+        );
+        let checkpoints = Arc::new(checkpoints.share(hard));
+        let mut writer = writing.writer.in_segment(Arc::clone(&checkpoints));
+        writer.adopt(ahead.end, ahead.last_clock_time);
+        let file = old.file.next(Arc::clone(storage), head.header.segment, since.point.position);
+        let file = Arc::new(file);
+        let turns = old.turns.as_ref().map(|turns| turns.next(storage));
+        // Whoever made it may have ended before it was.
+        let is_named = AtomicBool::new(false);
+        self.enter(writing, Segment { checkpoints, file, turns, is_named }, writer);
+        // Nobody needs it any more: the segment is sealed.
+        let _ = old.file.storage.unlock(Lock::Head);
+        let is_changed = writing.store.view().schema().commands().len() != commands;
+        sharing.note_schema(self.has_fixed_schema() && is_changed)?;
+        self.group().begin_segment(view, ahead.end);
+        Ok(())
+    }
+
+    /// Lets everything go on in another segment.
+    pub(super) fn enter(&self, writing: &mut Writing, segment: Segment, writer: journal::Writer) {
+        let old = std::mem::replace(&mut writing.file, Arc::clone(&segment.file));
+        let mut retired = lock(self.retired());
+        retired.retain(|file| file.strong_count() > 0);
+        retired.push(Arc::downgrade(&old));
+        drop(retired);
+        writing.writer = writer;
+        self.segment().store(Arc::new(segment));
+    }
+}

@@ -1,0 +1,287 @@
+//! Restarting the journal: it goes on in a new segment, and the old one is sealed and kept, or forgotten.
+//!
+//! The order of the steps is that of `journal::segments`. Between the sealing of the old segment and the
+//! end of the restart an error makes the handle unusable: opening the database again ends the restart.
+
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+use annals_schema::{Blob, Timestamp};
+
+use super::core::Writing;
+use super::database::Database;
+use super::image::Patience;
+use super::segment::Segment;
+use super::state;
+use crate::journal::segments::{self, Next, Sealing, kept_name};
+use crate::journal::{Checkpoints, Head, Level, Mistake, Point, Settled, Writer, is_made};
+use crate::storage::{Directory, Lock};
+use crate::store::BlobPiece;
+use crate::{Error, ErrorKind, Result};
+
+/// How long a restart waits before it looks again whether the writer is free.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// What becomes of the history before a restart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Older {
+    /// It is kept, and needed to know the state.
+    #[default]
+    Kept,
+    /// It is kept, but not needed: the new segment begins with the state itself, so that what is older
+    /// may be forgotten later.
+    NotNeeded,
+    /// It is forgotten: the new segment begins with the state itself, and once that is on permanent
+    /// storage all older segments are removed.
+    Forgotten,
+}
+
+/// What a restart did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restarted {
+    /// The number of the segment that is written now.
+    pub segment: u64,
+    /// Whether that is a new one: a restart that keeps the history does nothing if nothing was committed
+    /// since the last.
+    pub is_new: bool,
+    /// How many bytes it begins with, its head and the state, if it does.
+    pub bytes: u64,
+    /// What was forgotten, if anything was.
+    pub forgotten: Option<Forgotten>,
+    /// The oldest segment that somebody reads, and that therefore wasn't removed, nor any other.
+    pub pinned: Option<u64>,
+}
+
+/// History that was forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forgotten {
+    /// How many segments were removed.
+    pub segments: u64,
+    /// How many bytes those had.
+    pub bytes: u64,
+    /// The first transaction in them, and the last.
+    pub transactions: (u64, u64),
+    /// When the first of them was begun, and the first that is left.
+    pub times: (Timestamp, Timestamp),
+}
+
+/// A segment that is about to be put in its place.
+struct Prepared {
+    next: Next,
+    checkpoints: Arc<Checkpoints>,
+    writer: Writer,
+    /// The end of the state, or the start.
+    point: Point,
+    /// Where the blobs are by then, if the state was written.
+    moved: Option<Vec<(Blob, BlobPiece)>>,
+}
+
+impl Database {
+    /// Lets the journal go on in a new segment. The old one is sealed, and kept beside it as
+    /// `NAME-segment-NUMBER` unless `older` says that it is forgotten. Waits for the writer at most so
+    /// long; readers neither wait nor are waited for, and snapshots stay what they are.
+    ///
+    /// Cost: a few flushes of the files and of their directory; with the state as much again as writing
+    /// all rows and blobs.
+    ///
+    /// # Errors
+    /// `Busy` if another transaction, or a backfill of the image, takes longer; `Invalid` in a thread that has one open; `Unsupported`
+    /// on a raw device; `InUse` if another file has the name; `Corrupt` if a blob can't be carried over;
+    /// `Io` if nothing was changed, or if all is done but removing older segments; `Poisoned` if it was interrupted half done (opening the database
+    /// again ends it), or after a failed flush.
+    pub fn restart(&self, older: Older, timeout: Duration) -> Result<Restarted> {
+        self.check_origin()?;
+        self.refuse_nesting()?;
+        let file = self.file();
+        if file.storage.has_fixed_len() {
+            let message = format!(
+                "{}: a device holds one segment, and can't go on in another: history there is as \
+                 long as the device",
+                file.name
+            );
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        // Whoever brings the image forward meanwhile, here or elsewhere, has its right to that from the old
+        // segment.
+        let wait = || self.core().image().map(|imager| imager.wait(self, timeout)).transpose();
+        let mut working = wait()?;
+        if self.sharing().is_none() {
+            // It was for not letting the writer wait; it is taken behind the writer.
+            working = None;
+        }
+        let Some((_claim, mut writing)) = self.claim(Patience::AtMost(timeout))? else {
+            return Err(Error::new(ErrorKind::Busy, format!("{}: try again", file.name)));
+        };
+        let _working = if working.is_none() { wait()? } else { working };
+        let restarted = self.restart_in_turn(&mut writing, older);
+        self.end_turn();
+        restarted
+    }
+
+    /// Waits so long for something that another thread has; `what` it does.
+    pub(super) fn wait_for<'m, T>(
+        &self,
+        mutex: &'m Mutex<T>,
+        timeout: Duration,
+        what: &str,
+    ) -> Result<MutexGuard<'m, T>> {
+        let begun = self.clock.elapsed();
+        loop {
+            match mutex.try_lock() {
+                Ok(writing) => return Ok(writing),
+                Err(TryLockError::Poisoned(panicked)) => {
+                    return Ok(PoisonError::into_inner(panicked));
+                }
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if self.clock.elapsed().saturating_sub(begun) >= timeout {
+                let name = &self.file().name;
+                let message =
+                    format!("{name}: another thread {what} for all of {timeout:?}: try again");
+                return Err(Error::new(ErrorKind::Busy, message));
+            }
+            self.clock.pause(PAUSE);
+        }
+    }
+
+    fn restart_in_turn(&self, writing: &mut Writing, older: Older) -> Result<Restarted> {
+        let old = self.segment().load_full();
+        let (storage, name) = (&*old.file.storage, &old.file.name);
+        writing.writer.rollback()?;
+        self.group().settle()?;
+        let _paused = self.pause_keeper();
+        let head = Head::read(storage, name)?;
+        let end = writing.writer.committed();
+        let has_state = head.header.begins_with_state() && end.txid == head.header.first_txid;
+        if has_state || end.txid == 0 || (older == Older::Kept && end == head.start()) {
+            // Nothing was committed since the last restart.
+            return self.end_restart(older, false);
+        }
+        old.checkpoints.close()?;
+        let (directory, journal) = (&*old.file.directory, old.file.journal.as_str());
+        let number = old.file.segment + 1;
+        let sealing = Sealing::new(end, number, &kept_name(journal, number), self.clock.random())?;
+        let repeats = older != Older::Kept;
+        let next = Next::create(
+            directory,
+            journal,
+            (&head.header, &sealing.seal),
+            repeats,
+            (&*self.clock, old.turns.is_some()),
+        )?;
+        let prepared = self.prepare(next, writing, repeats)?;
+        let ready = segments::keep(directory, journal, storage, &head.header)
+            .and_then(|()| old.checkpoints.seal(&sealing));
+        if let Err(error) = ready {
+            prepared.next.discard(directory);
+            return Err(error);
+        }
+        if let Err(error) = prepared.next.publish(directory, journal) {
+            return Err(interrupted(&old, &error));
+        }
+        self.go_on(writing, &old, prepared)?;
+        self.end_restart(older, true)
+    }
+
+    /// Makes all that the new segment begins with, on permanent storage; takes it away again if that
+    /// fails.
+    fn prepare(&self, next: Next, writing: &mut Writing, repeats: bool) -> Result<Prepared> {
+        let file = Arc::clone(&writing.file);
+        let made = self.prepare_in(&next, writing, repeats);
+        let (checkpoints, writer, point, moved) = made.map_err(|error| {
+            next.discard(&*file.directory);
+            state::explain(error, &file.name)
+        })?;
+        Ok(Prepared { next, checkpoints, writer, point, moved })
+    }
+
+    #[expect(clippy::type_complexity, reason = "it is taken apart at once, in one place")]
+    fn prepare_in(
+        &self,
+        next: &Next,
+        writing: &mut Writing,
+        repeats: bool,
+    ) -> Result<(Arc<Checkpoints>, Writer, Point, Option<Vec<(Blob, BlobPiece)>>)> {
+        let header = &next.header;
+        let start = Head::read(&*next.storage, &writing.file.name)?.start();
+        let settled = Settled::new_journal(start);
+        let place = (header.hash(), std::process::id());
+        let storage = Arc::clone(&next.storage);
+        let mut checkpoints = Checkpoints::new(storage, &writing.file.name, place, start, &settled);
+        if self.sharing().is_some() {
+            checkpoints = checkpoints.share(start);
+        }
+        let checkpoints = Arc::new(checkpoints);
+        let mut writer = writing.writer.in_segment(Arc::clone(&checkpoints));
+        if !repeats {
+            checkpoints.tell()?;
+            return Ok((checkpoints, writer, start, None));
+        }
+        let last_blob = writing.store.next_blob().map_or(Blob::MAX.0, |next| next.0 - 1);
+        writer.begin(Level::Checksummed)?;
+        let moved = state::write(&mut writer, &self.read(), last_blob, header.segment)?;
+        let point = writer.commit(Level::Checksummed, None)?;
+        if !is_made(Mistake::StateNotFlushed) {
+            checkpoints.reach(Level::Checksummed, point, None)?;
+        }
+        checkpoints.acknowledge(point, 1, true);
+        if !is_made(Mistake::StateNotFlushed) {
+            checkpoints.hard()?;
+        }
+        Ok((checkpoints, writer, point, Some(moved)))
+    }
+
+    /// Goes on in the new segment, which has the path by now.
+    fn go_on(&self, writing: &mut Writing, old: &Segment, prepared: Prepared) -> Result<()> {
+        let Prepared { next, checkpoints, writer, point, moved } = prepared;
+        let storage = Arc::clone(&next.storage);
+        let end = old.checkpoints.acknowledged().position;
+        let file = Arc::new(old.file.next(Arc::clone(&storage), next.header.segment, end));
+        let turns = old.turns.as_ref().map(|turns| turns.next(&storage));
+        let is_named = AtomicBool::new(true);
+        self.enter(writing, Segment { checkpoints, file, turns, is_named }, writer);
+        if let Some(moved) = moved {
+            writing.store.move_blobs(moved.into_iter())?;
+        }
+        let view = writing.store.commit();
+        self.group().begin_segment(view, point);
+        // Nobody writes it any more.
+        let _ = old.file.storage.unlock(Lock::Head);
+        old.end_turn();
+        Ok(())
+    }
+
+    fn end_restart(&self, older: Older, is_new: bool) -> Result<Restarted> {
+        let now = self.segment().load_full();
+        let segment = now.file.segment;
+        let bytes = now.checkpoints.acknowledged().position;
+        let mut restarted = Restarted { segment, is_new, bytes, forgotten: None, pinned: None };
+        if older == Older::Forgotten {
+            let forgotten = self.forget_before(segment).map_err(|error| {
+                error.within(format_args!("the journal goes on in segment {segment}"))
+            });
+            (restarted.forgotten, restarted.pinned) = forgotten?;
+        }
+        Ok(restarted)
+    }
+}
+
+/// Says that the old segment is sealed, and the path doesn't lead to the next for certain.
+fn interrupted(old: &Segment, error: &io::Error) -> Error {
+    let name = &old.file.name;
+    old.checkpoints.poison(&format!("a restart was interrupted: {error}"));
+    Error::new(
+        ErrorKind::Poisoned,
+        format!(
+            "{name}: the restart was interrupted ({error}): reopen the database, which ends it; \
+             nothing is lost"
+        ),
+    )
+}
+
+/// Tells how a directory shows a kept segment.
+pub(super) fn shown(directory: &dyn Directory, journal: &str, segment: u64) -> String {
+    directory.display(&kept_name(journal, segment))
+}

@@ -1,0 +1,138 @@
+//! A kept segment: sealed, and read whenever history is, or the state from before the next one.
+
+use std::io;
+use std::sync::Arc;
+
+use super::seal::Seal;
+use super::{journal_of, kept_name};
+use crate::journal::format::{Header, Point};
+use crate::journal::head::Head;
+use crate::journal::mistakes::{Mistake, is_made};
+use crate::journal::reader::{Frame, FrameReader};
+use crate::storage::{Access, Directory, Hold, Lock, Storage};
+use crate::{Error, Result};
+
+/// A sealed segment that is open for reading.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    pub(crate) storage: Arc<dyn Storage>,
+    /// What it is called, for messages.
+    pub(crate) shown: String,
+    pub(crate) head: Head,
+    pub(crate) len: u64,
+}
+
+impl Kept {
+    /// Opens the segment before the one with this header, which `name` leads to; `None` if there is none.
+    /// Nobody removes it as long as it is open.
+    pub(crate) fn before(
+        directory: &dyn Directory,
+        name: &str,
+        successor: &Header,
+    ) -> Result<Option<Self>> {
+        let Some(number) = successor.segment.checked_sub(1) else { return Ok(None) };
+        let name = kept_name(journal_of(name, successor.segment), number);
+        let shown = directory.display(&name);
+        let io = |error| Error::io(format!("{shown}: can't open this segment"), error);
+        let storage = match directory.open(&name, Access::Read) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(io)?,
+        };
+        if !hold(&*storage).map_err(io)? || !storage.is_linked().map_err(io)? {
+            return Ok(None); // it is being removed
+        }
+        let head = Head::read(&*storage, &shown)?;
+        if head.header.journal_id != successor.journal_id || head.header.segment != number {
+            return Err(Error::corrupt(format!(
+                "{shown}: is not segment {number} of this journal, but has its name: put the right \
+                 file there"
+            )));
+        }
+        let len = storage.len().map_err(io)?;
+        Ok(Some(Self { storage, shown, head, len }))
+    }
+
+    /// Says that the segment before the one with this header is missing.
+    pub(crate) fn missing(directory: &dyn Directory, name: &str, successor: &Header) -> Error {
+        let number = successor.segment.saturating_sub(1);
+        let kept = kept_name(journal_of(name, successor.segment), number);
+        Error::corrupt(format!(
+            "{}: segment {number} of the journal is missing, and the state can't be known without it: \
+             put the file back",
+            directory.display(&kept)
+        ))
+    }
+
+    /// Gives the segment's header.
+    pub(crate) const fn header(&self) -> Header {
+        self.head.header
+    }
+
+    /// Reads from a point to the seal, verifying each frame, and that the segment with this header
+    /// follows. `storage` is the file, or watches it.
+    pub(crate) fn follow(
+        &self,
+        storage: &dyn Storage,
+        from: Point,
+        successor: &Header,
+        visit: &mut dyn FnMut(&Frame<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let io = |error| Error::io(format!("{}: can't read this segment", self.shown), error);
+        let mut reader = FrameReader::new(storage, from, self.len);
+        let mut end = from;
+        while let Some(frame) = reader.next().map_err(io)? {
+            if let Some(unknown) = frame.header.unknown() {
+                return Err(self.too_new(&unknown, frame.header.position));
+            }
+            if frame.header.is_seal() {
+                let seal = Seal::of(&frame).filter(|_| frame.header.position == end.position);
+                let follows = seal.is_some_and(|seal| seal.is_followed_by(successor));
+                return match follows || is_made(Mistake::BorderNotVerified) {
+                    true => Ok(()),
+                    false => Err(self.foreign(frame.header.position)),
+                };
+            }
+            visit(&frame)?;
+            if frame.header.is_commit() {
+                end = Point { position: frame.end, txid: frame.header.txid, chain: frame.chain };
+            }
+        }
+        Err(self.damaged(reader.position()))
+    }
+
+    fn too_new(&self, unknown: &str, at: u64) -> Error {
+        Error::new(
+            crate::ErrorKind::Unsupported,
+            format!(
+                "{}: holds {unknown} at position {at}, which only a newer version of Annals \
+                 understands: use a newer program",
+                self.shown
+            ),
+        )
+    }
+
+    fn foreign(&self, at: u64) -> Error {
+        Error::corrupt(format!(
+            "{}: its seal at position {at} is followed by another segment than the one that is there: \
+             the files belong to different histories; put the right ones beside each other",
+            self.shown
+        ))
+    }
+
+    fn damaged(&self, at: u64) -> Error {
+        Error::corrupt(format!(
+            "{}: damaged at position {at}: this segment of the journal was sealed, but from there on it \
+             doesn't verify (the file has {} bytes); restore it from a backup",
+            self.shown, self.len
+        ))
+    }
+}
+
+/// Keeps a segment from being removed as long as it is open; `false` if it is being removed. Where the
+/// system has no such locks an open file stays readable, removed or not.
+fn hold(storage: &dyn Storage) -> io::Result<bool> {
+    match storage.try_lock(Lock::History, Hold::Shared) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(true),
+        held => held,
+    }
+}

@@ -1,0 +1,185 @@
+//! Retention: how much history is kept, as rules, and what may be forgotten by them.
+//!
+//! History can only be forgotten up to a segment that begins with the state itself. So the rules say two
+//! things: up to which of those all may be removed, and whether it is time to make another one.
+
+use std::time::Duration;
+
+/// How much history is to be kept. What any of the rules asks for is kept; without a rule, all is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// At least so many bytes of the journal, not counting the state that a segment begins with.
+    pub bytes: Option<u64>,
+    /// At least what was committed during the last so much time.
+    pub time: Option<Duration>,
+    /// At least so many transactions.
+    pub transactions: Option<u64>,
+}
+
+/// What is known of a segment without reading it all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentFacts {
+    /// Its number.
+    pub number: u64,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// The number of its first transaction, behind the state if it begins with that.
+    pub first_txid: u64,
+    /// The number of its last transaction; one less than the first if it has none.
+    pub last_txid: u64,
+    /// When it was begun, in microseconds since 1970.
+    pub begun: i64,
+    /// Whether its first transaction is the state itself.
+    pub begins_with_state: bool,
+    /// Whether somebody reads it, so that it can't be removed.
+    pub is_pinned: bool,
+}
+
+/// What may be done by the rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// All segments with a lower number may be removed.
+    pub forget_before: Option<u64>,
+    /// The next segment should begin with the state itself.
+    pub begin_with_state: bool,
+}
+
+impl Retention {
+    /// Tells what may be forgotten of a journal with these segments, oldest first, the newest one included,
+    /// and whether the next segment should begin with the state.
+    ///
+    /// Both only where it pays: what is forgotten, or what lies before the state that is written, has at
+    /// least the size of the live state. `live` is that size in bytes, `now` the time in microseconds since
+    /// 1970.
+    #[must_use]
+    pub fn plan(&self, segments: &[SegmentFacts], live: u64, now: i64) -> Plan {
+        if *self == Self::default() {
+            return Plan::default();
+        }
+        let last_txid = segments.last().map_or(0, |newest| newest.last_txid);
+        let history = |facts: &SegmentFacts| match facts.begins_with_state {
+            true => facts.bytes.saturating_sub(live),
+            false => facts.bytes,
+        };
+        let mut kept = 0;
+        let mut forget_before = None;
+        let mut since_state = None;
+        for (place, base) in segments.iter().enumerate().rev() {
+            kept += history(base);
+            if !base.begins_with_state {
+                continue;
+            }
+            since_state.get_or_insert(kept);
+            let older = segments.get(..place).unwrap_or_default();
+            let forgotten: u64 = older.iter().map(|facts| facts.bytes).sum();
+            let is_free = older.iter().all(|facts| !facts.is_pinned);
+            let is_asked_for = self.bytes.is_some_and(|bytes| kept < bytes)
+                || self.time.is_some_and(|time| base.begun > now.saturating_sub(micros(time)))
+                || self
+                    .transactions
+                    .is_some_and(|count| (last_txid + 1).saturating_sub(base.first_txid) < count);
+            if !older.is_empty() && is_free && !is_asked_for && forgotten >= live {
+                forget_before = Some(base.number);
+                break;
+            }
+        }
+        let since_state = since_state.unwrap_or(kept);
+        Plan { forget_before, begin_with_state: since_state > 0 && since_state >= live }
+    }
+}
+
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Six segments of 100 bytes, ten transactions and one second each; some begin with the state.
+    fn segments(states: &[u64]) -> Vec<SegmentFacts> {
+        let facts = |number| SegmentFacts {
+            number,
+            bytes: 100,
+            first_txid: number * 10 + 1,
+            last_txid: number * 10 + 10,
+            begun: i64::try_from(number).unwrap() * 1_000_000,
+            begins_with_state: states.contains(&number),
+            is_pinned: false,
+        };
+        (0..6).map(facts).collect()
+    }
+
+    const NOW: i64 = 6_000_000;
+
+    fn forgets(states: &[u64], live: u64, rules: Retention) -> Option<u64> {
+        rules.plan(&segments(states), live, NOW).forget_before
+    }
+
+    fn keep_bytes(bytes: u64) -> Retention {
+        Retention { bytes: Some(bytes), ..Retention::default() }
+    }
+
+    #[test]
+    fn nothing_is_forgotten_without_a_rule() {
+        assert_eq!(Retention::default().plan(&segments(&[1, 3]), 1, NOW), Plan::default());
+    }
+
+    #[test]
+    fn history_is_forgotten_up_to_a_state_that_leaves_enough() {
+        // Segments 4 and 5, and what follows the state of 10 bytes in 3.
+        assert_eq!(forgets(&[2, 3], 10, keep_bytes(290)), Some(3));
+        assert_eq!(forgets(&[2, 3], 10, keep_bytes(291)), Some(2));
+        assert_eq!(forgets(&[2, 3], 10, keep_bytes(381)), None);
+        assert_eq!(forgets(&[], 10, keep_bytes(0)), None, "without a state");
+        assert_eq!(forgets(&[0], 10, keep_bytes(0)), None, "nothing is older");
+
+        let time = |seconds| Retention {
+            time: Some(Duration::from_secs(seconds)),
+            ..Retention::default()
+        };
+        assert_eq!(forgets(&[2, 3], 10, time(3)), Some(3));
+        assert_eq!(forgets(&[2, 3], 10, time(4)), Some(2));
+        assert_eq!(forgets(&[2, 3], 10, time(u64::MAX)), None);
+
+        let transactions = |count| Retention { transactions: Some(count), ..Retention::default() };
+        assert_eq!(forgets(&[2, 3], 10, transactions(30)), Some(3));
+        assert_eq!(forgets(&[2, 3], 10, transactions(31)), Some(2));
+        assert_eq!(forgets(&[2, 3], 10, transactions(41)), None);
+    }
+
+    #[test]
+    fn what_any_rule_asks_for_is_kept() {
+        let rules = Retention { time: Some(Duration::from_secs(4)), ..keep_bytes(0) };
+        assert_eq!(forgets(&[2, 3], 10, rules), Some(2));
+        assert_eq!(forgets(&[2, 3], 10, keep_bytes(0)), Some(3));
+    }
+
+    #[test]
+    fn forgetting_has_to_pay() {
+        assert_eq!(forgets(&[2], 200, keep_bytes(0)), Some(2));
+        assert_eq!(forgets(&[2], 201, keep_bytes(0)), None);
+    }
+
+    #[test]
+    fn what_is_being_read_stays_and_all_that_is_newer() {
+        for (pinned, forgotten) in [(0, None), (2, Some(2)), (1, None), (4, Some(3))] {
+            let mut segments = segments(&[2, 3]);
+            segments.get_mut(pinned).unwrap().is_pinned = true;
+            let plan = keep_bytes(0).plan(&segments, 10, NOW);
+            assert_eq!(plan.forget_before, forgotten, "segment {pinned} is being read");
+        }
+    }
+
+    #[test]
+    fn a_state_is_written_once_as_much_was_written_since_the_last() {
+        let begins = |states: &[u64], live| {
+            keep_bytes(0).plan(&segments(states), live, NOW).begin_with_state
+        };
+        assert!(begins(&[], 600) && !begins(&[], 601), "all of it");
+        assert!(
+            begins(&[4], 100) && !begins(&[4], 101),
+            "since segment 4, but for the state itself"
+        );
+    }
+}
