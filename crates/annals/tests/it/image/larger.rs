@@ -268,7 +268,7 @@ fn what_was_spilled_and_seen_stays_for_whoever_has_seen_it() {
 /// Changes rows on many pages; too few to be spilled.
 fn update_some(db: &Database, round: i64) {
     let update = |tx: &mut Transaction<'_>| {
-        for id in (round as u64 % 7..ROWS as u64).step_by(400) {
+        for id in (round.unsigned_abs() % 7..ROWS as u64).step_by(400) {
             let new = ValueRef::Int64(-(round * ROWS + id as i64) - 1);
             tx.update(TABLE, RowId(id), NUMBER, new)?;
         }
