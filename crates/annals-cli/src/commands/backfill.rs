@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use annals::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, OldestReader, Result};
+use annals::{
+    BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, OldestReader, Restarted, Restarting,
+    Result,
+};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -18,18 +21,31 @@ use crate::{Outcome, commands, language, progress};
 /// when it is closed; this command does it now, for databases of any size, and tells what it did.
 ///
 /// The mode `passive` waits for nobody; `full` waits for the transaction that is open, if this process has
-/// one.
+/// one. After `restart` the journal goes on in a new file; the old one is sealed, and kept as history beside it
+/// as FILE-segment-NUMBER. It waits for the readers of older states of the image, whose space can be used
+/// again then. `truncate` does the same, and gives the unused end of the image back.
+///
+/// With --forget-history, and never else, `truncate` removes the history: the new file begins with all tables,
+/// rows and blobs as they are now, and older files go. What was forgotten is told, and can't be had back.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals backfill people.annals
-  annals backfill people.annals --mode full --json")]
+  annals backfill people.annals --mode full --json
+  annals backfill people.annals --mode restart
+  annals backfill people.annals --mode truncate --forget-history")]
 pub(crate) struct Arguments {
     /// The database
     file: PathBuf,
-    /// What to wait for: passive or full
+    /// How far to go: passive, full, restart or truncate
     #[arg(long, value_name = "MODE", default_value = "passive")]
     #[arg(value_parser = language::backfill_mode_option)]
     mode: BackfillMode,
+    /// Remove all history before this state, with the mode truncate
+    #[arg(long)]
+    forget_history: bool,
+    /// How many seconds to wait for writers and readers at most, in the modes restart and truncate
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    timeout: u64,
     /// Let other processes write the file meanwhile; all that write it must open it so
     #[arg(long)]
     shared: bool,
@@ -44,7 +60,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let options = progress::options().create(false).background(false).shared(arguments.shared);
     let database = options.open(path)?;
     commands::tell_recovery(&database);
-    let done = database.backfill_watched(arguments.mode, &mut progress::of_backfill());
+    let (timeout, forget_history) =
+        (Duration::from_secs(arguments.timeout), arguments.forget_history);
+    let how = Restarting { timeout, forget_history };
+    let done = database.backfill_with(arguments.mode, how, &mut progress::of_backfill());
     let closed = database.close();
     let done = done?;
     closed?;
@@ -62,8 +81,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
 
 /// Says what a backfill did.
 fn lines(done: &Backfilled) -> Vec<String> {
-    let Backfilled { txid, position, journal_bytes, .. } = done;
-    let up_to = format!("transaction {txid}, position {position} of the journal");
+    let Backfilled { txid, position, segment, journal_bytes, .. } = done;
+    let of = if *segment == 0 { String::new() } else { format!("segment {segment} of ") };
+    let up_to = format!("transaction {txid}, position {position} of {of}the journal");
     let image = format!("image: {}", count(done.image_bytes, "byte"));
     let reader = reader(done.oldest_reader.as_ref());
     if done.outcome != BackfillOutcome::Advanced {
@@ -71,9 +91,10 @@ fn lines(done: &Backfilled) -> Vec<String> {
             BackfillOutcome::UpToDate => "nothing to do: the image has",
             _ => "nothing done: the open transaction has to end first; the image has",
         };
-        return vec![format!("{what} {up_to}"), image, reader];
+        let restarted = done.restarted.iter().flat_map(restarted);
+        return [format!("{what} {up_to}"), image, reader].into_iter().chain(restarted).collect();
     }
-    vec![
+    let mut lines = vec![
         format!("advanced: the image has {up_to}"),
         format!("journal: {} further than before", count(*journal_bytes, "byte")),
         pages(done),
@@ -81,7 +102,36 @@ fn lines(done: &Backfilled) -> Vec<String> {
         image,
         reader,
         times(&done.phases),
-    ]
+    ];
+    lines.extend(done.restarted.iter().flat_map(restarted));
+    lines
+}
+
+/// Says how the journal was restarted, and what was forgotten.
+fn restarted(restarted: &Restarted) -> Vec<String> {
+    let Restarted { segment, is_new, bytes, .. } = restarted;
+    let mut lines = vec![match is_new {
+        true => format!(
+            "restarted: the journal goes on in segment {segment}, {}",
+            count(*bytes, "byte")
+        ),
+        false => format!("restarted: nothing was committed since segment {segment} was begun"),
+    }];
+    if let Some(forgotten) = &restarted.forgotten {
+        let (first, last) = forgotten.transactions;
+        let (from, to) = forgotten.times;
+        lines.push(format!(
+            "forgotten: transactions {first} to {last}, {} in {}, from {from} to {to}",
+            count(forgotten.bytes, "byte"),
+            count(forgotten.segments, "segment")
+        ));
+    }
+    if let Some(pinned) = restarted.pinned {
+        lines.push(format!(
+            "not forgotten: somebody reads segment {pinned}; try again when that has ended"
+        ));
+    }
+    lines
 }
 
 /// Says how many pages there were, and where they came from.
@@ -134,6 +184,23 @@ fn object(file: &str, done: &Backfilled) -> Value {
         let age = reader.age.map(|age| age.as_secs_f64());
         json!({ "pid": reader.pid, "root": reader.root, "age": age })
     };
+    let restart = |restarted: &Restarted| {
+        let forgotten = restarted.forgotten.as_ref().map(|forgotten| {
+            json!({
+                "segments": forgotten.segments,
+                "bytes": forgotten.bytes,
+                "transactions": [forgotten.transactions.0, forgotten.transactions.1],
+                "times": [forgotten.times.0.to_string(), forgotten.times.1.to_string()],
+            })
+        });
+        json!({
+            "segment": restarted.segment,
+            "new": restarted.is_new,
+            "bytes": restarted.bytes,
+            "forgotten": forgotten,
+            "pinned": restarted.pinned,
+        })
+    };
     let seconds = named(&done.phases).map(|(name, took)| (name.to_owned(), took.as_secs_f64()));
     json!({
         "file": file,
@@ -144,6 +211,7 @@ fn object(file: &str, done: &Backfilled) -> Value {
             _ => "postponed",
         },
         "txid": done.txid,
+        "segment": done.segment,
         "position": done.position,
         "journal_bytes": done.journal_bytes,
         "pages": done.pages,
@@ -154,6 +222,7 @@ fn object(file: &str, done: &Backfilled) -> Value {
         "writes": done.runs,
         "image_bytes": done.image_bytes,
         "oldest_reader": done.oldest_reader.map(reader),
+        "restarted": done.restarted.as_ref().map(restart),
         "seconds": Value::Object(seconds.into_iter().map(|(name, took)| (name, took.into())).collect()),
     })
 }

@@ -11,8 +11,8 @@ pub(super) fn print(image: Option<&ImageInspection>, output: &mut Output) -> Res
     output.line(&format!("image: {}, {len} bytes", plain(path)))?;
     match newest {
         Ok(root) => output.line(&format!(
-            "image's newest root: number {}, txid {}, position {}, of {}; {} bytes of the journal behind it",
-            root.number, root.txid, root.position, root.time, root.tail
+            "image's newest root: number {}, txid {}, position {}{}, of {}; {} bytes of the journal behind it",
+            root.number, root.txid, root.position, of_segment(root.segment), root.time, root.tail
         ))?,
         Err(problem) => output.line(&format!("image can't be used: {}", plain(problem)))?,
     }
@@ -20,6 +20,11 @@ pub(super) fn print(image: Option<&ImageInspection>, output: &mut Output) -> Res
         output.line(&format!("image's older root {}", shown_reader(reader)))?;
     }
     Ok(())
+}
+
+/// Names the segment of a position, unless it is the first.
+fn of_segment(segment: u64) -> String {
+    if segment == 0 { String::new() } else { format!(" of segment {segment}") }
 }
 
 fn shown_reader(reader: &OldestReader) -> String {
@@ -44,6 +49,7 @@ pub(super) fn object(image: &ImageInspection) -> Value {
         json!({
             "number": root.number,
             "txid": root.txid,
+            "segment": root.segment,
             "position": root.position,
             "time": root.time.to_string(),
             "written": root.written,

@@ -268,11 +268,12 @@ pub(crate) static COMMANDS: [Command; 43] = [
     },
     Command {
         name: "backfill",
-        form: "[passive|full]",
+        form: "[passive|full|restart|truncate]",
         help: "brings the image forward, for faster opening",
         more: "The image is the file beside the journal that opening begins with. It gets what is committed, not \
                what is pending; nothing is lost without it. `full` waits for a transaction of another \
-               thread, `passive` for nobody.",
+               thread, `passive` for nobody. After `restart` the journal goes on in a new file, and the \
+               old one is kept; `truncate` gives the unused end of the image back, too.",
         kind: Kind::Transaction,
         run: Run::Backfill,
     },

@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(words("commit "), "soft half two_phase checksummed at");
         assert_eq!(words("commit soft "), "at");
         assert_eq!(words("commit at "), "");
-        assert_eq!(words("backfill "), "passive full");
+        assert_eq!(words("backfill "), "passive full restart truncate");
         assert_eq!(words("help comm"), "comment commit");
         assert_eq!(words("drop_index "), "by_name");
         assert_eq!(words("drop_field author b"), "born");

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::core::{Core, Writing};
 use super::group::Group;
-use super::image::{BackfillMode, BackfillProgress, Backfilled, Background, Imager};
+use super::image::{BackfillMode, BackfillProgress, Backfilled, Background, Imager, Restarting};
 use super::keeper::Keeper;
 use super::options::Options;
 use super::segment::{Current, JournalFile, Segment};
@@ -238,6 +238,9 @@ impl Database {
         self.check_origin()?;
         if mode != BackfillMode::Passive {
             self.refuse_nesting()?;
+        }
+        if mode.restarts() {
+            return self.backfill_with(mode, Restarting::default(), watch);
         }
         match &self.sharing {
             Some(sharing) => self.backfill_among_others(sharing, mode, watch),

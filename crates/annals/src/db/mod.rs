@@ -42,7 +42,7 @@ pub use blobs::BlobReader;
 pub use database::Database;
 pub use image::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, ImageCheck,
-    ImageComparison, ImageInspection, ImageRoot, OldestReader,
+    ImageComparison, ImageInspection, ImageRoot, OldestReader, Restarting,
 };
 pub use inspect::{
     Examination, HeadInspection, Inspection, examine, inspect, inspect_head, inspect_head_in,

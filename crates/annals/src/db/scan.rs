@@ -267,7 +267,7 @@ impl Replay {
     pub(super) fn frame(&mut self, frame: &Frame<'_>, end: u64, shown: &str) -> Result<u64> {
         if end >= frame.header.position && self.open {
             self.open = false;
-            self.imager.iter().for_each(|imager| imager.commit_spilled(frame.header.txid));
+            self.imager.iter().for_each(|imager| imager.commit_spilled());
         }
         let counts = end >= frame.end;
         if !counts && !self.open {

@@ -340,7 +340,7 @@ impl<'db> Transaction<'db> {
         database.group().add(written, view, this_thread());
         database.wake_keeper();
         if std::mem::take(&mut self.spilled) {
-            database.core().commit_spilled(point.txid);
+            database.core().commit_spilled();
             database.want_backfill();
         }
         let Writing { file, store, .. } = &mut *self.writing;

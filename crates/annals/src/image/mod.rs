@@ -45,12 +45,11 @@ pub(crate) use catalog::{Array, Catalog, Kind};
 pub(crate) use check::{Report, check, slots};
 pub(crate) use create::{SetAside, discard, image_name, set_aside};
 pub(crate) use file::Image;
-pub(crate) use format::{Identity, MAX_HEIGHT, Root};
+pub(crate) use format::{Identity, MAX_HEIGHT, NODE_MAX_LEN, Root};
 pub(crate) use node::{decode as decode_node, encode as encode_node};
 pub(crate) use open::{Opened, Usable};
 pub(crate) use pin::RootPin;
 pub(crate) use publish::{Draft, NewRoot};
 pub(crate) use roots::Slot;
 pub(crate) use stored::{Source, Stored};
-#[cfg(any(test, feature = "testing"))]
-pub(crate) use walk::read_catalog;
+pub(crate) use walk::{Step, read_catalog, walk_array};

@@ -127,10 +127,18 @@ impl Image {
         .map(drop)
     }
 
-    /// Refuses to go on from a root that another process has replaced.
+    /// Refuses to go on from a root that another process has replaced, or that is damaged.
     fn check_newest(&self) -> Result<()> {
-        if self.holds_newest(&self.roots()?) {
+        let roots = self.roots()?;
+        if self.holds_newest(&roots) {
             return Ok(());
+        }
+        if roots.last_number() <= lock(&self.held).last_number {
+            // Nobody has: what was there doesn't verify any more.
+            return Err(Error::corrupt(format!(
+                "{}: damaged: its newest root isn't what was read before",
+                self.path()
+            )));
         }
         Err(Error::new(
             ErrorKind::Busy,
@@ -201,6 +209,11 @@ impl Draft<'_> {
         }
     }
 
+    /// Gives where the last of the objects ends that the new root reaches as it is, in bytes.
+    pub(crate) fn end(&self) -> u64 {
+        self.space().map_or(0, Space::end)
+    }
+
     /// Gives the space as it is.
     pub(crate) fn space(&self) -> Option<&Space> {
         self.working.as_ref()
@@ -252,7 +265,7 @@ impl Draft<'_> {
         let before = self.held.newest.map(|newest| newest.root);
         let back = before
             .is_some_and(|root| (root.segment, root.point.position, root.point.txid) > place(new));
-        let end = self.space().map_or(0, Space::end);
+        let end = self.end();
         let (bytes, objects) = self.space().map_or((0, 0), Space::asked);
         let number = self.number;
         let NewRoot { segment, point, time, catalog } = *new;

@@ -8,12 +8,14 @@
 //! 3. What a root no longer reaches waits with that root's number and the number of the root that had it
 //!    first, until no root on disk and none that is pinned lies between. So a root that is pinned for
 //!    ever keeps what it reaches, and nothing else.
-//! 4. Nobody knows here what a root that is older than `known_from` reaches, but that it lies before
-//!    `fence`. While one is pinned, space is only given out behind that.
+//! 4. Nobody knows here what a root that is older than `known_from` reaches, nor what another handle's
+//!    backfill has written that has no root (whose pin has a number above all roots'), but that it lies
+//!    before `fence`. While one of them is pinned, space is only given out behind that.
 //! 5. A backfill that was put aside may be seen before it has a root, by views that pin the root below it.
 //!    From the moment that anybody can have such a view, all that this backfill writes counts as first
 //!    reached through the root below, for as long as that is pinned. What nobody can have seen is free as
-//!    soon as the backfill's own view goes on without it.
+//!    soon as the backfill's own view goes on without it. Other handles can't know any of this: for them
+//!    such a view has a pin of its own, by which 4 holds.
 
 use super::file::Image;
 use super::format::{OBJECTS_AT, Root, UNIT};
@@ -175,8 +177,8 @@ impl Space {
         self.asked = (0, 0);
     }
 
-    /// Tells whether a root is pinned of which nobody knows here what it reaches: an old one, or one that
-    /// an opening found and a later one didn't.
+    /// Tells whether something is pinned of which nobody knows here what it reaches: an old root, one that
+    /// an opening found and a later one didn't, or another handle's backfill that has no root.
     pub(super) fn is_unknown(&self, newest: Option<u64>, pinned: &[u64]) -> bool {
         let newest = newest.unwrap_or(u64::MAX);
         pinned.iter().any(|&pin| pin < self.known_from || pin > newest)

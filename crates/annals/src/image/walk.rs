@@ -72,6 +72,17 @@ where
     Ok(walk.units)
 }
 
+/// Visits all that an array reaches, which ends before `end`, each before what it leads to.
+///
+/// # Errors
+/// As [`walk`].
+pub(crate) fn walk_array<V>(source: &dyn Source, array: &Array, end: u64, visit: V) -> Result<()>
+where
+    V: FnMut(Object, &Stored) -> Result<Step>,
+{
+    Walk { source, end, units: Units::default(), visit }.array(array)
+}
+
 /// Reads and verifies a root's catalog.
 ///
 /// # Errors

@@ -24,7 +24,7 @@ use super::imager::{Imager, Working, cannot_look};
 #[cfg(feature = "testing")]
 use super::proof;
 use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, Watching};
-use super::spill::Spill;
+use super::spill::{Spill, saved_before};
 use crate::Result;
 use crate::db::core::{Core, Writing};
 use crate::db::snapshot::Published;
@@ -65,7 +65,7 @@ impl Core {
         let mut laps = Laps::begin(imager);
         let mut working = match mode {
             BackfillMode::Passive => lock(&imager.working),
-            BackfillMode::Full => self.wait_for_writer(imager)?,
+            _ => self.wait_for_writer(imager)?,
         };
         phases.wait = laps.next();
         let Some(published) = self.sample(imager, &working)? else {
@@ -150,6 +150,7 @@ impl Core {
         let mut saved = published.view.save(&pager, &mut drafting)?;
         let metadata = self.metadata(&saved.metadata);
         let catalog = Catalog { arrays: saved.arrays(), metadata }.encode();
+        drafting.leave_dropped(&saved_before(&image, (working.root, spill)), &saved);
         if let Some(root) = working.root {
             drafting.leave(root.catalog);
         }
@@ -165,6 +166,13 @@ impl Core {
         let (segment, point) = (published.file.segment, published.point);
         let new = NewRoot { segment, point, time, catalog };
         let root = written.and_then(|()| draft.publish(&new));
+        if let Ok(root) = &root {
+            let keeps = root.end <= imager.budget();
+            if pager.keeps() && !keeps {
+                saved.unload();
+            }
+            pager.set_keeps(keeps);
+        }
         if root.is_ok() || is_made(Mistake::InstalledBeforePublished) {
             saved.pin = Some(working.pins.add(pin, clock.elapsed()));
             imager.note_saved(saved, number);
@@ -178,7 +186,6 @@ impl Core {
         working.root = Some(root);
         let before = std::mem::replace(&mut working.reached, published.file.reach(point.position));
         working.wrote = counts.bytes;
-        pager.set_keeps(root.end <= imager.budget());
         Ok((counts, before))
     }
 
@@ -265,6 +272,7 @@ pub(super) fn report(
         mode,
         outcome,
         txid: point.map_or(0, |point| point.txid),
+        segment: working.root.map_or(0, |root| root.segment),
         position: point.map_or(0, |point| point.position),
         journal_bytes: 0,
         pages: 0,
@@ -275,6 +283,7 @@ pub(super) fn report(
         runs: 0,
         image_bytes: len.unwrap_or(0),
         oldest_reader: imager.oldest_reader(working),
+        restarted: None,
         phases,
     }
 }

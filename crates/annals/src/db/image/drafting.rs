@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::report::{BackfillProgress, Watching};
-use crate::image::{Draft, Image, Stored, Written};
+use crate::image::{Array, Draft, Image, Step, Stored, Written, walk_array};
 use crate::mistakes::{Mistake, is_made};
 use crate::storage::Clock;
-use crate::store::{Keep, Piece};
+use crate::store::{Keep, Piece, Saved};
 use crate::{Error, ErrorKind, Result};
 
 /// How much is collected before it is written.
@@ -85,6 +85,20 @@ impl<'d, 'i> Drafting<'d, 'i> {
         self.queued = 0;
         self.written.took += self.clock.elapsed().saturating_sub(begun);
         self.tell()
+    }
+
+    /// Leaves what those arrays that were saved `before` reach that a view hasn't any more: of tables, fields
+    /// and indexes that were dropped. What can't be read of them stays taken until the database is opened
+    /// anew: no root reaches it then.
+    pub(super) fn leave_dropped(&mut self, before: &[Array], saved: &Saved) {
+        let image = self.image;
+        let end = self.draft.end();
+        for array in before.iter().filter(|array| !saved.goes_on_from(array)) {
+            let _ = walk_array(image, array, end, |_, stored| {
+                self.leave(*stored);
+                Ok(Step::Enter)
+            });
+        }
     }
 
     /// Tells how many pages have been written. Where the program wants no more, nothing was changed: what

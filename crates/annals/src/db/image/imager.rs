@@ -90,6 +90,16 @@ impl Working {
     }
 }
 
+/// Gives the end of the image's file back to the file system, where nobody reads anything there any more and
+/// nothing was spilled that no root leads to; gives its length.
+pub(super) fn shrink_wholly(working: &Working) -> Result<u64> {
+    let Some((image, _)) = &working.image else { return Ok(0) };
+    if working.spill.is_none() {
+        image.shrink(working.pinned(image)?)?;
+    }
+    image.len()
+}
+
 /// Explains why it can't be told who reads an image.
 pub(super) fn cannot_look(image: &Image, error: io::Error) -> Error {
     Error::io(format!("{}: can't see who reads it", image.path()), error)
@@ -161,7 +171,16 @@ impl Imager {
     pub(in crate::db) fn note_published(&self, view: &View) {
         let newest = self.newest();
         if newest > 0 && view.root() == newest {
-            self.forget_pending();
+            self.forget_installed(newest);
+        }
+    }
+
+    /// Forgets what a store needs to go on from a root, which it lies over now. A backfill may have ended
+    /// in between: what it left is still needed, else no store could ever go on from there.
+    fn forget_installed(&self, root: u64) {
+        let mut pending = lock(&self.pending);
+        if pending.as_ref().is_some_and(|saved| saved.root() <= root) {
+            *pending = None;
         }
     }
 
@@ -205,19 +224,16 @@ impl Imager {
 
     /// Gives the end of the image's file back to the file system, where nobody reads anything there any more
     /// and it is a noticeable part of the file. Never while commits go on: freeing blocks makes some disks
-    /// slow for a while; and not where something was spilled that no root leads to.
+    /// slow for a while.
     pub(in crate::db) fn shrink(&self) -> Result<()> {
         const WORTH: u64 = 1 << 20;
         let working = lock(&self.working);
-        let (Some((image, _)), Some(root), None) = (&working.image, working.root, &working.spill)
-        else {
-            return Ok(());
-        };
+        let (Some((image, _)), Some(root)) = (&working.image, working.root) else { return Ok(()) };
         let len = image.len()?;
         if len.saturating_sub(root.end) < WORTH.max(len / 4) {
             return Ok(());
         }
-        image.shrink(working.pinned(image)?).map(drop)
+        shrink_wholly(&working).map(drop)
     }
 
     /// Gives the image, or creates it. One that is there, and couldn't be read when the database was opened,

@@ -4,8 +4,9 @@
 //! [`opening`] finds the image, and whether the journal has its point; the [`imager`] knows what the image
 //! has, lets the store go on from it, and runs a [`backfill`], which hands what changed over to
 //! [`drafting`]; a [`spill`] does the first half of that for a transaction that is larger than memory. The
-//! [`background`] thread asks for a backfill when the tail has grown, or what is in memory alone. [`verify`]
-//! looks at an image from outside, and [`compare`]s views.
+//! [`background`] thread asks for a backfill when the tail has grown, or what is in memory alone; in some
+//! modes the journal is [`restarted`](restarting) behind it. [`verify`] looks at an image from outside, and
+//! [`compare`]s views.
 
 mod backfill;
 mod background;
@@ -19,6 +20,7 @@ mod pins;
 mod proof;
 mod reading;
 mod report;
+mod restarting;
 mod shared;
 mod spill;
 mod verify;
@@ -32,5 +34,6 @@ pub(super) use reading::{Beginning, Reading, Replayed, hard_position};
 pub use report::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, OldestReader,
 };
+pub use restarting::Restarting;
 pub(super) use shared::Patience;
 pub use verify::{ImageCheck, ImageComparison};

@@ -3,6 +3,8 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use crate::db::restart::Restarted;
+
 /// How far a backfill goes, and what it waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -12,11 +14,23 @@ pub enum BackfillMode {
     Passive,
     /// Waits for the transaction that is open: afterwards the image has the end of the journal.
     Full,
+    /// As full; then waits for the readers of older roots and lets the journal go on in a new segment. The
+    /// old one is sealed and kept as history. See [`Database::backfill_with`](crate::Database::backfill_with).
+    Restart,
+    /// As restart; then gives back the unused end of the image, and removes older segments if, and only if,
+    /// the caller says that history may be forgotten.
+    Truncate,
 }
 
 impl BackfillMode {
     /// All modes, each waiting for more than the one before.
-    pub const ALL: [Self; 2] = [Self::Passive, Self::Full];
+    pub const ALL: [Self; 4] = [Self::Passive, Self::Full, Self::Restart, Self::Truncate];
+
+    /// Tells whether the journal goes on in a new segment afterwards.
+    #[must_use]
+    pub const fn restarts(self) -> bool {
+        matches!(self, Self::Restart | Self::Truncate)
+    }
 
     /// Gives the mode's name, as the program `annals` knows it.
     #[must_use]
@@ -24,6 +38,8 @@ impl BackfillMode {
         match self {
             Self::Passive => "passive",
             Self::Full => "full",
+            Self::Restart => "restart",
+            Self::Truncate => "truncate",
         }
     }
 
@@ -71,7 +87,9 @@ pub struct Backfilled {
     pub outcome: BackfillOutcome,
     /// The last transaction that the image has now.
     pub txid: u64,
-    /// The end of that transaction in the journal, in bytes.
+    /// The segment of the journal in which that transaction is.
+    pub segment: u64,
+    /// The end of that transaction in the segment, in bytes.
     pub position: u64,
     /// How many bytes of the journal the image came forward.
     pub journal_bytes: u64,
@@ -92,7 +110,9 @@ pub struct Backfilled {
     /// Who reads the oldest root but the newest, if anybody does: the space that only that root reaches
     /// isn't used again before.
     pub oldest_reader: Option<OldestReader>,
-    /// How long each phase took.
+    /// How the journal was restarted, in the modes that do so.
+    pub restarted: Option<Restarted>,
+    /// How long each phase took; a restart in between isn't among them.
     pub phases: BackfillPhases,
 }
 

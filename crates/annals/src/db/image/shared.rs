@@ -71,7 +71,7 @@ impl Database {
         let mut working = lock(&imager.working);
         let patience = match mode {
             BackfillMode::Passive => Patience::None,
-            BackfillMode::Full => Patience::AsEver,
+            _ => Patience::AsEver,
         };
         let Some((_claim, writing)) = self.claim(patience)? else {
             return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));

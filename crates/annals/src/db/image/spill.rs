@@ -9,21 +9,24 @@
 //! 1. There is at most one draft that was put aside, in `Working`; no root is published meanwhile but its own.
 //! 2. What was spilled and is committed is reached by all views that are published from then on.
 //! 3. A view over what was spilled pins the root below: whatever the draft's own root doesn't reach of it
-//!    waits until that pin is gone.
+//!    waits until that pin is gone. It pins the draft, too, by a number that no root has: a handle that opens
+//!    the image later, when such a view has outlived this one, can't know what it reaches, and writes behind
+//!    the file's end as long as it is there.
 //!
 //! The journal need not be hard before: nothing here is believed before a root is published, and the
 //! backfill that does it makes the journal hard first.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::drafting::{Counts, Drafting};
-use super::imager::{Imager, Working};
+use super::imager::{Imager, Working, cannot_look};
 use super::report::BackfillMode;
 use crate::db::core::{Core, Writing};
-use crate::image::{Draft, Mark, PutAside, RootPin};
+use crate::image::{Array, Draft, Image, Mark, PutAside, Root, RootPin, read_catalog};
 use crate::journal::lock;
-use crate::store::Store;
+use crate::store::{Store, View};
 use crate::{Error, Result};
 
 /// What was written ahead of the backfill that publishes it.
@@ -32,29 +35,55 @@ pub(super) struct Spill {
     pub(super) draft: PutAside,
     /// What was written so far.
     pub(super) written: Counts,
-    /// Whether a part of it is of the transaction that is open.
-    is_open: bool,
+    /// The arrays of what was spilled last, as a catalog would have them.
+    arrays: Vec<Array>,
+    /// The transaction that is open, if a part of it is that one's.
+    open: Option<u64>,
     /// The last transaction that is committed of those that it has something of.
     committed: Option<u64>,
-    /// How the space was before the transaction that is open.
-    before: Option<Mark>,
+    /// How the space was before the transaction that is open, and which arrays there were.
+    before: Option<(Mark, Vec<Array>)>,
 }
 
 impl Spill {
     /// Tells up to which transaction something has to be published; none if one of it is still open.
     pub(super) const fn due(&self) -> Option<u64> {
-        if self.is_open { None } else { self.committed }
+        if self.open.is_some() { None } else { self.committed }
     }
 
     /// Notes that more was written; `before` is how the space was.
-    fn add(&mut self, written: Counts, before: Option<Mark>, (txid, is_open): (u64, bool)) {
+    fn add(
+        &mut self,
+        (written, arrays): (Counts, Vec<Array>),
+        before: Option<Mark>,
+        (txid, is_open): (u64, bool),
+    ) {
         self.written = self.written.and(written);
+        let arrays_before = std::mem::replace(&mut self.arrays, arrays);
         if !is_open {
-            self.committed = Some(txid);
-        } else if !self.is_open {
-            self.before = before.filter(|_| self.committed.is_some());
+            (self.open, self.committed) = (None, Some(txid));
+        } else if self.open.replace(txid).is_none() && self.committed.is_some() {
+            self.before = before.map(|mark| (mark, arrays_before));
         }
-        self.is_open = is_open;
+    }
+
+    /// Notes that all of it is committed.
+    fn commit(&mut self) {
+        self.committed = self.open.take().or(self.committed);
+        self.before = None;
+    }
+}
+
+/// Gives the arrays as they were saved last: when something was spilled, else by the backfill of the root.
+pub(super) fn saved_before(
+    image: &Image,
+    (root, spill): (Option<Root>, Option<&Spill>),
+) -> Vec<Array> {
+    match (spill, root) {
+        (Some(spill), _) => spill.arrays.clone(),
+        // What can't be read now is told by whoever needs it.
+        (None, Some(root)) => read_catalog(image, &root).map(|it| it.arrays).unwrap_or_default(),
+        (None, None) => Vec::new(),
     }
 }
 
@@ -96,18 +125,21 @@ impl Core {
         Some(now.saturating_add(limit))
     }
 
-    /// Lets a root lead to what the opening has spilled.
+    /// Lets a root lead to what the opening has spilled, which may be seen from now on.
     pub(in crate::db) fn publish_spilled(&self) {
-        if self.image().is_some_and(Imager::has_spilled)
+        if self.image().is_some_and(Imager::show_spilled)
             && let Err(error) = self.backfill(BackfillMode::Passive)
         {
             self.note_image_error(&error);
         }
     }
 
-    /// Notes that a transaction has committed that has spilled.
-    pub(in crate::db) fn commit_spilled(&self, txid: u64) {
-        self.image().into_iter().for_each(|imager| imager.commit_spilled(txid));
+    /// Notes that a transaction has committed that has spilled: anybody may see that from now on.
+    pub(in crate::db) fn commit_spilled(&self) {
+        for imager in self.image() {
+            imager.commit_spilled();
+            imager.show_spilled();
+        }
     }
 
     /// Takes back what a transaction has spilled, whose changes are gone from the store.
@@ -138,23 +170,26 @@ impl Imager {
     }
 
     /// Notes that all that was spilled is committed.
-    pub(in crate::db) fn commit_spilled(&self, txid: u64) {
-        if let Some(spill) = lock(&self.working).spill.as_mut().filter(|spill| spill.is_open) {
-            spill.is_open = false;
-            spill.before = None;
-            spill.committed = Some(txid);
-            spill.draft.show();
-        }
+    pub(in crate::db) fn commit_spilled(&self) {
+        lock(&self.working).spill.iter_mut().for_each(Spill::commit);
+    }
+
+    /// Notes that anybody may see what was spilled from now on; tells whether anything was, which no root
+    /// leads to yet.
+    fn show_spilled(&self) -> bool {
+        let working = lock(&self.working);
+        working.spill.iter().for_each(|spill| spill.draft.show());
+        working.spill.is_some()
     }
 
     /// Takes back what was spilled of a transaction that is rolled back: no view leads to it any more.
     pub(in crate::db) fn roll_back_spilled(&self) {
         let mut working = lock(&self.working);
-        let Some(spill) = working.spill.as_mut().filter(|spill| spill.is_open) else { return };
+        let Some(spill) = working.spill.as_mut().filter(|it| it.open.is_some()) else { return };
         match spill.before.take() {
-            Some(before) => {
+            Some((before, arrays)) => {
                 spill.draft.go_back(before);
-                spill.is_open = false;
+                (spill.open, spill.arrays) = (None, arrays);
             }
             None => working.spill = None,
         }
@@ -163,11 +198,6 @@ impl Imager {
     /// Takes back all that was spilled, where replay begins anew.
     pub(in crate::db) fn forget_spilled(&self) {
         lock(&self.working).spill = None;
-    }
-
-    /// Tells whether something was spilled that no root leads to yet.
-    pub(in crate::db) fn has_spilled(&self) -> bool {
-        lock(&self.working).spill.is_some()
     }
 
     /// Writes what is in memory alone of a store's working view to free space, and lets the view go on from
@@ -180,18 +210,22 @@ impl Imager {
 
     fn write_ahead(&self, working: &mut Working, store: &mut Store, of: (u64, bool)) -> Result<()> {
         let (image, pager) = self.image(working)?;
-        let spilled = working.spill.as_ref();
-        self.choose_what_stays(&pager, (working.root, spilled), store.view());
+        let pin = self.pin_spilled(working, &image, store.view())?;
+        let before = (working.root, working.spill.as_ref());
+        self.choose_what_stays(&pager, before, store.view());
+        let before = saved_before(&image, before);
         let save = |draft: &mut Draft<'_>| {
             let unwatched = &mut |_| ControlFlow::Continue(());
             let how = (&**self.clock(), unwatched as _);
             let mut drafting = Drafting::new(draft, &image, of.0, how);
             let saved = store.view().save(&pager, &mut drafting)?;
+            drafting.leave_dropped(&before, &saved);
             drafting.write()?;
-            Ok::<_, Error>((saved, drafting.end().0))
+            let arrays = saved.arrays();
+            Ok::<_, Error>((saved, (drafting.end().0, arrays)))
         };
         let mut saved = if let Some(spill) = working.spill.as_mut() {
-            if of.1 && !spill.is_open {
+            if of.1 && spill.open.is_none() {
                 // A rollback goes back to what was spilled before.
                 spill.draft.show();
             }
@@ -202,19 +236,31 @@ impl Imager {
             saved
         } else {
             let mut draft = image.space(working.pinned(&image)?)?;
-            let (saved, written) = save(&mut draft)?;
+            let (saved, (written, arrays)) = save(&mut draft)?;
             let draft = draft.put_aside(&image);
-            let (txid, is_open) = of;
-            let committed = (!is_open).then_some(txid);
-            working.spill = Some(Spill { draft, written, is_open, committed, before: None });
+            let (open, committed) = if of.1 { (Some(of.0), None) } else { (None, Some(of.0)) };
+            working.spill = Some(Spill { draft, written, arrays, open, committed, before: None });
             saved
         };
-        // A view without a pin lies over no root: nobody but this process can read what it leads to.
-        let first = || working.pins.add(RootPin::here(0), self.clock().elapsed());
-        saved.pin = Some(store.view().pin().cloned().unwrap_or_else(first));
+        saved.pin = Some(pin);
         store.rebase(&saved);
         store.note_rest();
         self.is_stuck.store(false, Ordering::Relaxed);
         Ok(())
+    }
+    /// Gives what pins what is spilled: the same as long as it is one draft, over which a view lies from the
+    /// first time on.
+    fn pin_spilled(
+        &self,
+        working: &Working,
+        image: &Image,
+        view: &View,
+    ) -> Result<Arc<RootPin>> {
+        let below = view.pin().cloned();
+        if let Some(pin) = below.as_ref().filter(|_| working.spill.is_some()) {
+            return Ok(Arc::clone(pin));
+        }
+        let pin = image.pin_early(below, &**self.clock());
+        Ok(working.pins.add_early(pin.map_err(|error| cannot_look(image, error))?))
     }
 }

@@ -10,7 +10,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::image::{Array, Kind, Stored, decode_node};
+use crate::image::{Array, Kind, NODE_MAX_LEN, Stored, decode_node};
 use crate::store::pages::item::{Held, Item};
 use crate::store::pages::pager::Pager;
 use crate::{Error, Result};
@@ -157,7 +157,9 @@ impl<T: Item> Link<T> {
         if let Some(node) = self.node.get() {
             return Ok(node);
         }
-        let mut bytes = vec![0; usize::try_from(self.stored.len).unwrap_or(0)];
+        // Not believed, though its checksum agreed: no more memory is taken than a node needs.
+        let len = usize::try_from(self.stored.len).ok().filter(|len| *len <= NODE_MAX_LEN);
+        let mut bytes = vec![0; len.ok_or_else(|| ill_formed(&self.stored))?];
         pager.source().read(&self.stored, &mut bytes)?;
         let entries = decode_node(&bytes, height + 1, u64::MAX)
             .map_err(|wrong| ill_formed(&self.stored).advising(wrong))?;
@@ -185,4 +187,22 @@ fn ill_formed(stored: &Stored) -> Error {
 pub(super) const fn covers(height: u8, index: usize) -> bool {
     let bits = BITS * (height as u32 + 1);
     bits >= usize::BITS || index >> bits == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+    use crate::store::pages::page::Page;
+    use crate::store::pages::testing::TestImage;
+
+    #[test]
+    fn a_node_that_claims_to_be_huge_takes_no_memory() {
+        let (_image, pager) = TestImage::new(u64::MAX, true);
+        let stored = Some(Stored { place: 12288, len: u32::MAX, ..Stored::default() });
+        let base: Base<Arc<Page>> = Base::new(BaseRoot { height: 0, stored }, pager, |_| true);
+        let error = base.get(0).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.to_string().contains("mean nothing"), "{error}");
+    }
 }

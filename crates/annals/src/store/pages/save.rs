@@ -4,7 +4,7 @@
 //! its arrays over; [`mod@crate::store::pages::load`] reads both in the same order. Nothing is written
 //! to the image while this is done: that comes after, array by array.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::Result;
@@ -114,6 +114,14 @@ impl AnyArray {
             Self::Longs(array) => array.items(),
         }
     }
+
+    /// Gives where the root is from which it goes on.
+    fn from(&self) -> Option<Stored> {
+        match self {
+            Self::Pages(array) => array.base.as_ref()?.root().stored,
+            Self::Longs(array) => array.base.as_ref()?.root().stored,
+        }
+    }
 }
 
 /// Collects what is to be stored of a view.
@@ -151,6 +159,8 @@ pub(crate) struct Saved {
     /// The roots of all arrays, in their order.
     pub(crate) roots: Vec<BaseRoot>,
     kinds: Vec<Kind>,
+    /// The places of the roots from which they go on.
+    from: HashSet<u64>,
     /// What keeps the space of the root that has all this, once that is published.
     pub(crate) pin: Option<Arc<RootPin>>,
     /// What else there is to know of the view.
@@ -211,6 +221,7 @@ impl Saver {
         let mut saved = Saved {
             roots: Vec::with_capacity(self.arrays.len()),
             kinds: Vec::with_capacity(self.arrays.len()),
+            from: self.arrays.iter().filter_map(AnyArray::from).map(|root| root.place).collect(),
             pin: None,
             metadata: self.metadata,
             pages: HashMap::new(),
@@ -238,9 +249,25 @@ impl Saver {
 }
 
 impl Saved {
+    /// Gives the number of the root that has all this, once that is published.
+    pub(crate) fn root(&self) -> u64 {
+        self.pin.as_ref().map_or(0, |pin| pin.number)
+    }
+
     /// Gives all arrays, in their order, as the catalog of an image has them.
     pub(crate) fn arrays(&self) -> Vec<image::Array> {
         self.roots.iter().zip(&self.kinds).map(|(root, &kind)| root.array(kind)).collect()
+    }
+
+    /// Tells whether one of the arrays goes on from an array of the root before.
+    pub(crate) fn goes_on_from(&self, array: &image::Array) -> bool {
+        array.root.is_none_or(|root| self.from.contains(&root.place))
+    }
+
+    /// Lets go of what is in memory: it comes through the cache from now on.
+    pub(crate) fn unload(&mut self) {
+        self.pages.values_mut().for_each(|grown| grown.base = Arc::new(grown.base.unloaded()));
+        self.longs.values_mut().for_each(|grown| grown.base = Arc::new(grown.base.unloaded()));
     }
 
     /// Lets an array of pages go on from the base that it got, if it was there.

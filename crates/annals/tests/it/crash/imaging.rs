@@ -28,7 +28,13 @@ impl Imaging {
     /// Gives what there is to know of the image of a new handle, if the workload of this place has one.
     pub(super) fn of(place: &str) -> Option<Self> {
         let memory = [0, 1, 64 << 10][usize::try_from(hash(place.as_bytes()) % 3).unwrap()];
-        place.starts_with("imaged-").then_some(Self { memory, txid: 0, kept: Vec::new() })
+        let has_one = place.starts_with("imaged-") || place.starts_with("truncating-");
+        has_one.then_some(Self { memory, txid: 0, kept: Vec::new() })
+    }
+
+    /// Lets go of the snapshots that are kept.
+    pub(super) fn let_go(&mut self) {
+        self.kept.clear();
     }
 
     /// Forgets what the handle before knew.
@@ -112,7 +118,7 @@ impl World {
     }
 
     /// Notes what a backfill did: it only goes forward, and what it has is durable.
-    fn advanced(&mut self, done: &Backfilled) -> Result<(), Stop> {
+    pub(super) fn advanced(&mut self, done: &Backfilled) -> Result<(), Stop> {
         let Some(imaging) = &mut self.imaging else { return Ok(()) };
         if done.txid < imaging.txid {
             return Err(Stop::Broken(format!("back from transaction {}: {done:?}", imaging.txid)));

@@ -209,6 +209,12 @@ fn operations_fail_while_the_image_advances() {
 }
 
 #[test]
+fn power_cut_while_a_backfill_restarts_the_journal() {
+    let kind = Kind { workloads: "truncating", count: [5, 90], effort: SHORT };
+    explore("restarts behind backfills", &kind, all);
+}
+
+#[test]
 fn reads_go_wrong_while_the_image_advances() {
     let reads = |effort: Effort| Effort { reads: 200, ..effort };
     let kind = Kind { workloads: "imaged", count: [4, 60], effort: SHORT.map(reads) };

@@ -42,11 +42,13 @@ pub(super) enum Step {
     Reopen,
     /// Goes on in a new segment.
     Restart(Older),
+    /// Does that behind a backfill, and may forget the history.
+    RestartBehind { forget: bool },
 }
 
 use Step::{
     Backfill, Backfilling, Define, Empty, Erase, HardCheckpoint, Hold, Pipeline, Reopen, Rest,
-    Restart, RollBack, Sized, SoftCheckpoint, Stream, StreamBack, Upgrade, Write,
+    Restart, RestartBehind, RollBack, Sized, SoftCheckpoint, Stream, StreamBack, Upgrade, Write,
 };
 
 const SOFT: Level = Level::Soft;
@@ -208,6 +210,25 @@ fn levels(seed: u64) -> Vec<Step> {
     steps
 }
 
+/// Gives a workload that restarts the journal behind backfills of the image, and forgets history.
+fn truncating(seed: u64) -> Vec<Step> {
+    let mut rng = Rng::new(seed);
+    let mut steps = vec![Define(level(&mut rng, 40))];
+    for _ in 0..7 {
+        let level = level(&mut rng, 40);
+        steps.push(match rng.below(12) {
+            0..4 => RestartBehind { forget: rng.percent(50) },
+            4 => Restart(older(&mut rng)),
+            5 => Reopen,
+            6 => Backfill(BackfillMode::Full),
+            7 => Hold,
+            8 => Erase(level),
+            _ => Write { rows: 1 + rng.below(3), level },
+        });
+    }
+    steps
+}
+
 /// Gives a workload whose image is brought forward between and within transactions of all kinds.
 fn imaged(seed: u64) -> Vec<Step> {
     const MODES: [BackfillMode; 2] = [BackfillMode::Passive, BackfillMode::Full];
@@ -265,6 +286,7 @@ pub(super) fn named(name: &str) -> Vec<Step> {
         "upgrading" => upgrading(seed),
         "restarting" => restarting(seed),
         "imaged" => imaged(seed),
+        "truncating" => truncating(seed),
         _ => panic!("there are no workloads called {kind}"),
     }
 }

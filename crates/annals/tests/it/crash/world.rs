@@ -185,6 +185,7 @@ impl World {
                 self.shrug("a backfill", told?)
             }
             Step::Backfilling { rows, level } => self.backfilling(rows, level),
+            Step::RestartBehind { forget } => self.restart_behind(forget),
             Step::Hold => self.hold(),
             Step::Pipeline(commits) => self.pipeline(commits),
             Step::Upgrade => self.upgrade(),

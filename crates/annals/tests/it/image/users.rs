@@ -2,14 +2,17 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use annals::storage::{Clock as _, SystemClock};
 use annals::{
     BackfillMode, BackfillOutcome, Command, Database, ErrorKind, FieldNumber, Options, RowId,
     TableNumber, Type, Value, ValueRef,
 };
 
 use super::document::{self, Reader};
-use super::{create, image_of, insert};
+use super::{TABLE, create, image_of, insert};
 
 #[test]
 fn a_backfill_is_watched_and_stopped() {
@@ -278,4 +281,62 @@ fn an_image_can_be_read_by_what_the_document_says() {
     assert_eq!(end, 150_000);
     drop(db);
     assert_eq!(problem(&path), None);
+}
+
+/// A backfill that ends while a commit is being published isn't forgotten: the next ones go on from it.
+#[test]
+fn backfills_go_on_while_others_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = &create(&folder.path().join("a.annals"));
+    insert(db, 0..10);
+    db.backfill(BackfillMode::Full).unwrap();
+    let stop = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut number = 0;
+            while !stop.load(Ordering::Relaxed) {
+                number += 1;
+                let mut tx = db.begin().unwrap();
+                tx.set_level(annals::Level::Soft);
+                tx.update(TABLE, RowId(3), FieldNumber(1), ValueRef::Int64(number)).unwrap();
+                let _ = tx.commit().unwrap();
+            }
+        });
+        let begun = SystemClock.elapsed();
+        let mut advanced = 0;
+        while advanced < 200 && SystemClock.elapsed() - begun < Duration::from_secs(5) {
+            let outcome = db.backfill(BackfillMode::Passive).unwrap().outcome;
+            advanced += u32::from(outcome == BackfillOutcome::Advanced);
+        }
+        let last = db.backfill(BackfillMode::Full).unwrap();
+        stop.store(true, Ordering::Relaxed);
+        assert_ne!(last.outcome, BackfillOutcome::Postponed);
+    });
+}
+
+/// The space of a table that was dropped is used again, without opening the database anew.
+#[test]
+fn the_space_of_what_was_dropped_is_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = create(&folder.path().join("a.annals"));
+    let mut first = 0;
+    for round in 0..6 {
+        let table = TableNumber(round + 1);
+        db.write(|tx| {
+            tx.apply_command(&Command::CreateTable { name: format!("t{round}") })?;
+            let (name, ty) = ("x".to_owned(), Type::Int64);
+            let field = Command::AddField { table, name, ty, nullable: false, default: None };
+            tx.apply_command(&field)?;
+            (0..100_000).try_for_each(|x| tx.insert(table, &[ValueRef::Int64(x + 1)]).map(drop))
+        })
+        .unwrap();
+        let bytes = db.backfill(BackfillMode::Full).unwrap().image_bytes;
+        first = if round == 0 { bytes } else { first };
+        assert!(bytes <= first * 3 / 2, "round {round}: {bytes} bytes after {first}");
+        db.write(|tx| tx.apply_command(&Command::DropTable { table })).unwrap();
+        for x in 0..3 {
+            insert(&db, x..x + 1);
+            db.backfill(BackfillMode::Full).unwrap();
+        }
+    }
 }

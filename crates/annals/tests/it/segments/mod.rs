@@ -2,6 +2,7 @@
 
 mod fixture;
 pub(crate) mod forget;
+mod imaged;
 pub(crate) mod opening;
 mod restart;
 

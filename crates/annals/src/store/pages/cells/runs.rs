@@ -140,11 +140,15 @@ impl super::Pages {
         self.all.put(index, page);
     }
 
-    /// Takes away the page that is at a place.
+    /// Takes away the page that is at a place. The first one leaves a page of zeros, so that no few cells
+    /// come to be without a page: a backfill that stored the page meanwhile would cover them.
     fn take_away(&mut self, index: usize) {
         self.hot = None;
         if self.all.here(index).is_some() || self.all.base().is_some() {
-            self.all.remove(index);
+            match index {
+                0 => self.all.put(0, Page::gone()),
+                _ => self.all.remove(index),
+            }
         }
     }
 }

@@ -184,3 +184,41 @@ fn pages_that_are_taken_away_during_the_first_backfill_stay_away() {
     let saved = image.save(&pager, |out| cells.save(out, &Blanks::NONE));
     assert_eq!((saved.roots[0].stored, image.live()), (None, 0));
 }
+
+/// What a backfill stored of a page that is taken away meanwhile doesn't cover the few cells after it.
+#[test]
+fn a_page_taken_away_during_a_backfill_leaves_room_for_a_few_cells() {
+    let (image, pager) = TestImage::new(1 << 20, true);
+    let mut epoch = Epoch::first();
+    let mut cells = Cells::<8>::default();
+    cells.write(0, &[7; PAGE], true, &epoch).unwrap();
+    epoch.advance();
+    let saved = image.save(&pager, |out| cells.save(out, &Blanks::NONE));
+    cells.zero(0, PAGE / 8, false, &epoch).unwrap();
+    cells.set(5, [9; 8], false, &epoch).unwrap();
+    epoch.advance();
+    cells.rebase(&saved);
+    let read = |cells: &Cells<8>| [4, 5, 6].map(|slot| cells.get(slot).unwrap());
+    assert_eq!(read(&cells), [[0; 8], [9; 8], [0; 8]]);
+    cells.set(6, [3; 8], false, &epoch).unwrap();
+    assert_eq!(read(&cells), [[0; 8], [9; 8], [3; 8]]);
+}
+
+/// Once the image is larger than the budget, what a backfill stored doesn't stay in memory.
+#[test]
+fn what_was_stored_is_let_go_of() {
+    let (image, pager) = TestImage::new(1 << 20, true);
+    let mut epoch = Epoch::first();
+    let mut cells = Cells::<8>::default();
+    cells.write(0, &[7; PAGE], true, &epoch).unwrap();
+    epoch.advance();
+    let mut saved = image.save(&pager, |out| cells.save(out, &Blanks::NONE));
+    pager.set_keeps(false);
+    let mut kept = cells.clone();
+    kept.rebase(&saved);
+    assert!(kept.stays(0).unwrap(), "the base has it");
+    saved.unload();
+    cells.rebase(&saved);
+    assert!(!cells.stays(0).unwrap());
+    assert_eq!(cells.get(0).unwrap(), [7; 8]);
+}
