@@ -1,4 +1,15 @@
 //! What the threads of an open database share: the writer's side, what is published, the image.
+//!
+//! ```text
+//! order of locks:   writing ─► the lock of backfills (`Imager::working`) ─► what is inside of image and group
+//! in shared mode:   the lock of backfills ─► the image's claim among processes ─► writing ─► turn
+//! ```
+//!
+//! A transaction that spills has the writer's side, and waits for the lock of backfills. So nobody who holds
+//! that waits for a transaction: a full backfill and a restart take the writer's side first, a passive backfill
+//! only tries it. In shared mode nothing spills, and no transaction waits for a backfill, but only tries that
+//! lock (closing the last handle has all to itself): there a backfill waits for other processes before it takes
+//! the writer's side, for the threads of this one would wait for them, too.
 
 use std::sync::{Arc, Mutex};
 
@@ -34,7 +45,7 @@ pub(super) struct Core {
     /// The segment that is written now.
     pub(super) segment: Arc<Current>,
     /// None where there can be no image.
-    imager: Option<Imager>,
+    imager: Option<Arc<Imager>>,
     /// What went wrong with the image in the background.
     image_error: Mutex<Option<String>>,
 }
@@ -44,7 +55,7 @@ impl Core {
         group: Group,
         writing: Writing,
         segment: Arc<Current>,
-        imager: Option<Imager>,
+        imager: Option<Arc<Imager>>,
     ) -> Self {
         let (writing, image_error) = (Mutex::new(writing), Mutex::default());
         Self { group, writing, segment, imager, image_error }
@@ -66,7 +77,7 @@ impl Core {
     /// # Errors
     /// `Unsupported`: there can be none.
     pub(super) fn imager(&self) -> Result<&Imager> {
-        self.imager.as_ref().ok_or_else(|| {
+        self.image().ok_or_else(|| {
             let name = &self.segment.load().file.name;
             Error::new(
                 ErrorKind::Unsupported,
@@ -77,8 +88,8 @@ impl Core {
 
     /// Gives what is known of the image, if there can be one.
     #[inline]
-    pub(super) const fn image(&self) -> Option<&Imager> {
-        self.imager.as_ref()
+    pub(super) fn image(&self) -> Option<&Imager> {
+        self.imager.as_deref()
     }
 
     /// Notes what went wrong with the image in the background.
@@ -105,6 +116,11 @@ impl Core {
     pub(super) fn image_due(&self) -> u64 {
         let due = |(reached, wrote): (u64, u64)| reached.saturating_add(TAIL.max(wrote / 4));
         self.image_state().map_or(u64::MAX, due)
+    }
+
+    /// Tells how many bytes of changes in memory alone are worth one.
+    pub(super) fn unsaved_due(&self) -> usize {
+        self.image().map_or(usize::MAX, Imager::unsaved_due)
     }
 
     /// Tells at which end of the journal a backfill is tried again that has failed.

@@ -59,7 +59,7 @@ pub(super) struct Setup {
     pub(super) view: Arc<View>,
     pub(super) recovered: Recovered,
     /// What is known of the image; none if there can be none.
-    pub(super) imager: Option<Imager>,
+    pub(super) imager: Option<Arc<Imager>>,
     pub(super) level: Level,
     pub(super) background: bool,
     /// What it takes to share the file with other processes; none if it isn't.
@@ -81,6 +81,8 @@ impl Database {
         };
         let writing = Writing { writer: setup.writer, store: setup.store, file };
         let core = Arc::new(Core::new(group, writing, segment, setup.imager));
+        // What goes wrong with the image is no reason not to open: it is tried again.
+        core.publish_spilled();
         let background = background.then(|| Background::new(Arc::clone(&core)));
         Self {
             core,
@@ -340,11 +342,20 @@ impl Database {
         self.core.group.leave();
     }
 
-    /// Lets the background work know how far a segment of the journal was written.
-    pub(super) fn note_tail(&self, file: &JournalFile, position: u64) {
+    /// Lets the background work know how far a segment of the journal was written, and looks at how much of
+    /// the store is in memory alone.
+    pub(super) fn note_tail(&self, file: &JournalFile, position: u64, store: &mut Store) {
         if let Some(background) = &self.background {
             background.note(file.reach(position));
+            if store.has_unsaved(background.unsaved_due()) {
+                background.want();
+            }
         }
+    }
+
+    /// Lets the background work know that a backfill is wanted now.
+    pub(super) fn want_backfill(&self) {
+        self.background.iter().for_each(Background::want);
     }
 
     /// Gives what the threads share.

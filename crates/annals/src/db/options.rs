@@ -148,7 +148,8 @@ impl Options {
     /// were read: half of the machine's memory unless set. As long as the whole image is no larger,
     /// everything that was read stays, and is read as fast as if it had never been on a disk. From a larger
     /// one pages come through a cache of this size. What was written since the last backfill is in memory
-    /// besides, and so is the image's directory, about 1/500 of its size.
+    /// besides, at most half as much again: a backfill is begun at a quarter, and a transaction that fills
+    /// a half writes its pages ahead. So is the image's directory, about 1/500 of its size.
     #[must_use]
     pub const fn memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
@@ -240,7 +241,7 @@ impl Options {
     ) -> Result<Database> {
         self.check()?;
         let shown = directory.display(name);
-        let Newest { acquired, mut found, survey, replay, recovery } =
+        let Newest { acquired, mut found, survey, replay, imager, recovery } =
             self.open_newest(&directory, name, &clock)?;
         let Acquired { storage, is_new, others } = acquired;
         let joins = others && survey.is_told() && survey.verdict() == Verdict::Whole;
@@ -277,7 +278,6 @@ impl Options {
         let checkpoints = Arc::new(checkpoints);
         let mut recovered = settled.recovered;
         recovered.findings.append(&mut found.notes);
-        let imager = Imager::of(&*file.storage, &directory, &found, (&clock, self.budget()));
         let segment = Segment {
             checkpoints: Arc::clone(&checkpoints),
             file: Arc::new(file.behind(found.before)),
@@ -325,14 +325,16 @@ impl Options {
                 storage: &**storage,
                 // What others may be writing is left to whoever has the right to.
                 access: if self.shared { Access::Read } else { Access::Write },
-                clock: &**clock,
+                clock: Arc::clone(clock),
                 budget: self.budget(),
+                // Between the turns of one process others advance the image.
+                spills: !self.shared,
             };
             let mut found = looking.find()?;
-            let (survey, replay) =
+            let (survey, replay, imager) =
                 looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
             let Some(seal) = &survey.sealed else {
-                return Ok(Newest { acquired, found, survey, replay, recovery });
+                return Ok(Newest { acquired, found, survey, replay, imager, recovery });
             };
             journal::refuse(&shown, &survey, recovery)?;
             let place = (&**storage, &survey, seal);
@@ -394,6 +396,7 @@ struct Newest {
     found: Found,
     survey: Survey,
     replay: Replay,
+    imager: Option<Arc<Imager>>,
     recovery: Recovery,
 }
 

@@ -12,7 +12,6 @@ use annals_schema::{Blob, Timestamp};
 
 use super::core::Writing;
 use super::database::Database;
-use super::image::Patience;
 use super::segment::Segment;
 use super::state;
 use crate::journal::segments::{self, Next, Sealing, kept_name};
@@ -105,10 +104,7 @@ impl Database {
         }
         // Whoever brings the image forward meanwhile, here or elsewhere, has its right to that from the old
         // segment.
-        let _working = self.core().image().map(|imager| imager.wait(self, timeout)).transpose()?;
-        let Some((_claim, mut writing)) = self.claim(Patience::AtMost(timeout))? else {
-            return Err(Error::new(ErrorKind::Busy, format!("{}: try again", file.name)));
-        };
+        let (_working, (_claim, mut writing)) = self.claim_wholly(timeout)?;
         let restarted = self.restart_in_turn(&mut writing, older);
         self.end_turn();
         restarted

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use annals_schema::{Blob, Schema};
 
 use super::acquire::cannot_open;
+use super::image::Imager;
 use super::options::Options;
 use super::past::Past;
 use super::progress::{Watch, Watched};
@@ -226,6 +227,8 @@ pub(super) struct Replay {
     segment: u64,
     /// What was read of a transaction that only repeats the state.
     state: Repeated,
+    /// Where to write what is larger than memory; none if it has to be in memory.
+    imager: Option<Arc<Imager>>,
 }
 
 /// The schema that repeats itself, and where the blobs are by then.
@@ -239,7 +242,13 @@ impl Replay {
     /// Goes on from a store whose changes are all published, in a segment.
     pub(super) fn resume(store: Store, segment: u64) -> Self {
         let schema = Schema::clone(store.view().schema());
-        Self { store, schema, open: false, segment, state: Repeated::default() }
+        Self { store, schema, open: false, segment, state: Repeated::default(), imager: None }
+    }
+
+    /// Lets what is larger than memory be written to the image.
+    pub(super) fn spilling(self, imager: &Arc<Imager>) -> Self {
+        imager.forget_spilled();
+        Self { imager: Some(Arc::clone(imager)), ..self }
     }
 
     /// Notes that the frames of this segment come next.
@@ -257,8 +266,9 @@ impl Replay {
     /// Applies the events of one frame; gives how many those are. `end` is where the commits end that
     /// count by now.
     pub(super) fn frame(&mut self, frame: &Frame<'_>, end: u64, shown: &str) -> Result<u64> {
-        if end >= frame.header.position {
+        if end >= frame.header.position && self.open {
             self.open = false;
+            self.imager.iter().for_each(|imager| imager.commit_spilled());
         }
         let counts = end >= frame.end;
         if !counts && !self.open {
@@ -267,14 +277,18 @@ impl Replay {
             self.open = true;
         }
         let place = Place::new(self.segment, frame.payload_at());
-        let Self { store, schema, .. } = self;
+        let Self { store, schema, open, imager, .. } = self;
         let mut events = 0;
         if !frame.header.has_events() {
             return Ok(events);
         }
         event::decode(frame.payload, place.0, schema, &mut |_, event| {
             events += 1;
-            store.apply(event)
+            store.apply(event)?;
+            match imager {
+                Some(imager) => imager.make_room(store, (frame.header.txid, *open)),
+                None => Ok(()),
+            }
         })
         .map_err(|error| explain(error, shown, frame))?;
         if frame.header.is_commit() {
@@ -309,6 +323,7 @@ impl Replay {
     pub(super) fn finish(mut self) -> (Store, Arc<View>) {
         if self.open && !is_made(Mistake::UncommittedApplied) {
             self.store.rollback();
+            self.imager.iter().for_each(|imager| imager.roll_back_spilled());
         }
         self.store.end_delay();
         let view = self.store.commit();

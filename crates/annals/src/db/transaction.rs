@@ -66,8 +66,11 @@ impl Pending<'_> {
 /// A set of changes that applies wholly or not at all. Dropped without
 /// [`commit`](Transaction::commit), it is rolled back.
 ///
+/// It may be larger than memory: what it changes is written to free space of the image when it fills a
+/// half of [`Options::memory`](crate::Options::memory), where nobody sees it before it commits.
+///
 /// A statement that fails has changed nothing, and the transaction can go on; except after an error of
-/// kind `Io` or `Corrupt` (the journal can't be written, or a page not be loaded), or when a program's
+/// kind `Io` or `Corrupt` (the journal or the image can't be written, or a page not be loaded), or when a program's
 /// own code that makes the values of a run panics or makes others the second time: then all that is left
 /// is to roll back.
 #[derive(Debug)]
@@ -80,15 +83,32 @@ pub struct Transaction<'db> {
     /// back.
     pub(super) broken: bool,
     committed: bool,
+    /// How many bytes of changes were in memory alone when it began.
+    found: usize,
+    /// How many may be before room is made for more.
+    room: usize,
+    /// Whether a part of it lies in the image.
+    spilled: bool,
 }
 
 impl<'db> Transaction<'db> {
-    pub(super) const fn new(
+    pub(super) fn new(
         database: &'db Database,
         writing: MutexGuard<'db, Writing>,
         level: Level,
     ) -> Self {
-        Self { database, writing, level, time: None, broken: false, committed: false }
+        let found = writing.store.unsaved();
+        Self {
+            database,
+            writing,
+            level,
+            time: None,
+            broken: false,
+            committed: false,
+            found,
+            room: database.core().room(found),
+            spilled: false,
+        }
     }
 
     /// Gives what this transaction sees: the last commit and its own changes.
@@ -183,7 +203,8 @@ impl<'db> Transaction<'db> {
         if let Some(description) = store.view().schema().table(table) {
             let noted = writer.insert(description, id, values);
             self.broken = noted.is_err();
-            return noted;
+            noted?;
+            return self.make_room();
         }
         Ok(())
     }
@@ -318,7 +339,12 @@ impl<'db> Transaction<'db> {
         }
         database.group().add(written, view, this_thread());
         database.wake_keeper();
-        database.note_tail(&self.writing.file, point.position);
+        if std::mem::take(&mut self.spilled) {
+            database.core().commit_spilled();
+            database.want_backfill();
+        }
+        let Writing { file, store, .. } = &mut *self.writing;
+        database.note_tail(file, point.position, store);
         if database.sharing().is_some() {
             // The others build on it as soon as the turn ends.
             if is_made(Mistake::TurnEndedEarly) {
@@ -342,6 +368,9 @@ impl<'db> Transaction<'db> {
         self.committed = true;
         self.database.check_origin()?;
         self.writing.store.rollback();
+        if std::mem::take(&mut self.spilled) {
+            self.database.core().roll_back_spilled();
+        }
         self.writing.writer.rollback()
     }
 
@@ -356,7 +385,41 @@ impl<'db> Transaction<'db> {
         let Writing { writer, store, .. } = &mut *self.writing;
         let noted = writer.event(store.view().schema(), event);
         self.broken |= noted.is_err();
-        noted
+        noted?;
+        self.make_room()
+    }
+
+    /// Makes room where the changes fill the memory. Store and journal say the same here.
+    #[inline]
+    fn make_room(&mut self) -> Result<()> {
+        if self.writing.store.unsaved() <= self.room { Ok(()) } else { self.spill() }
+    }
+
+    #[cold]
+    fn spill(&mut self) -> Result<()> {
+        if !self.writing.store.has_unsaved(self.room) {
+            return Ok(());
+        }
+        let core = self.database.core();
+        let error = match core.spill(&mut self.writing) {
+            Ok(spilled) => {
+                self.spilled |= spilled;
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        if let Some(room) = core.room_without_spill(self.found, self.writing.store.unsaved()) {
+            self.room = room;
+            core.note_image_error(&error);
+            return Ok(());
+        }
+        self.broken = true;
+        Err(error
+            .within("the transaction is larger than memory, and can't be written to the image")
+            .advising(
+                "roll it back; free space on the disk, make it smaller, or open with more memory \
+                 (Options::memory)",
+            ))
     }
 
     pub(super) fn usable(&self) -> Result<()> {
@@ -365,8 +428,8 @@ impl<'db> Transaction<'db> {
             return Ok(());
         }
         Err(Error::invalid(
-            "a statement of this transaction stopped in the middle (the journal couldn't be written, \
-             a page couldn't be loaded, or making the values of a run failed): roll it back and start \
+            "a statement of this transaction stopped in the middle (the journal or the image couldn't be \
+             written, a page couldn't be loaded, or making the values of a run failed): roll it back and start \
              again",
         ))
     }

@@ -7,10 +7,11 @@
 //! In reading order: `stored`, `format`, `node` and `catalog` are the bytes; `roots` are the two slots;
 //! `walk` visits all that a root reaches, noting its `units`; `space` is what is free; `file` is an
 //! open image, which is made by `create` and found by `open`; `batch` writes objects and `publish` makes them
-//! a root; `check` looks at all of it. (`document`, `vectors`,
+//! a root, also of those that were put `aside` before; `check` looks at all of it. (`document`, `vectors`,
 //! `tests`, `miniature` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 
+mod aside;
 mod batch;
 mod catalog;
 mod check;
@@ -38,6 +39,7 @@ mod units;
 mod vectors;
 mod walk;
 
+pub(crate) use aside::{Mark, PutAside};
 pub(crate) use batch::Written;
 pub(crate) use catalog::{Array, Catalog, Kind};
 pub(crate) use check::{Report, check, slots};

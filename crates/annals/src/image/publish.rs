@@ -43,21 +43,38 @@ pub(crate) struct NewRoot {
 /// A backfill under way: the only one. Unless it is published it leaves nothing.
 #[derive(Debug)]
 pub(crate) struct Draft<'i> {
-    image: &'i Image,
-    working: MutexGuard<'i, Option<Space>>,
-    held: Held,
-    number: u64,
+    pub(super) image: &'i Image,
+    pub(super) working: MutexGuard<'i, Option<Space>>,
+    pub(super) held: Held,
+    pub(super) number: u64,
+    pub(super) otherwise: Otherwise,
+}
+
+/// What becomes of the space if a draft isn't published.
+#[derive(Debug)]
+pub(super) enum Otherwise {
+    /// What it was given is free again.
+    Abandon,
+    /// It is as it was when the draft was taken up again.
+    Restore(Box<Space>),
+    /// It stays as it is: the draft was put aside.
+    Keep,
 }
 
 impl Image {
     /// Begins a backfill. `pinned` are the numbers of all roots that anybody reads. Waits for another one of this handle. The first time it walks the directory, for what is free.
     ///
     /// # Errors
-    /// `Poisoned` if the image is stopped; `Busy` if another process has advanced it; `Io`; `Corrupt`.
+    /// `Poisoned` if the image is stopped; `Busy` if another process has advanced it, or if a draft of this
+    /// handle was put aside; `Io`; `Corrupt`.
     pub(crate) fn space(&self, pinned: impl IntoIterator<Item = u64>) -> Result<Draft<'_>> {
         let pinned: Vec<_> = pinned.into_iter().collect();
         let mut working = lock(&self.working);
         self.check_usable()?;
+        if working.as_ref().is_some_and(Space::is_put_aside) {
+            let what = "a transaction larger than memory has its pages in it: it has to end first";
+            return Err(Error::new(ErrorKind::Busy, format!("{}: {what}", self.path())));
+        }
         self.make_whole()?;
         let held = lock(&self.held).clone();
         let newest = held.newest.map(|newest| newest.root);
@@ -70,7 +87,7 @@ impl Image {
         space.begin(&on_disk, &pinned);
         *working = Some(space);
         let number = held.last_number + u64::from(!is_made(Mistake::RootNumberRepeated));
-        Ok(Draft { image: self, working, held, number })
+        Ok(Draft { image: self, working, held, number, otherwise: Otherwise::Abandon })
     }
 
     /// Makes a root whole that was found by its first copy alone, and the name durable of an image that was
@@ -192,6 +209,11 @@ impl Draft<'_> {
         }
     }
 
+    /// Gives where the last of the objects ends that the new root reaches as it is, in bytes.
+    pub(crate) fn end(&self) -> u64 {
+        self.space().map_or(0, Space::end)
+    }
+
     /// Gives the space as it is.
     pub(crate) fn space(&self) -> Option<&Space> {
         self.working.as_ref()
@@ -226,6 +248,7 @@ impl Draft<'_> {
         if let Some(space) = self.working.as_mut() {
             space.published(root.number);
         }
+        self.otherwise = Otherwise::Keep;
         *lock(&image.held) = Held {
             newest: Some(Chosen { root, slot, is_whole: true }),
             other: self.held.newest.map(|newest| newest.root),
@@ -242,7 +265,7 @@ impl Draft<'_> {
         let before = self.held.newest.map(|newest| newest.root);
         let back = before
             .is_some_and(|root| (root.segment, root.point.position, root.point.txid) > place(new));
-        let end = self.space().map_or(0, Space::end);
+        let end = self.end();
         let (bytes, objects) = self.space().map_or((0, 0), Space::asked);
         let number = self.number;
         let NewRoot { segment, point, time, catalog } = *new;
@@ -280,8 +303,10 @@ fn write_root(storage: &dyn Storage, slot: usize, root: &Root, header: u64) -> i
 
 impl Drop for Draft<'_> {
     fn drop(&mut self) {
-        if let Some(space) = self.working.as_mut() {
-            space.abandon();
+        match std::mem::replace(&mut self.otherwise, Otherwise::Keep) {
+            Otherwise::Abandon => self.working.iter_mut().for_each(Space::abandon),
+            Otherwise::Restore(before) => *self.working = Some(*before),
+            Otherwise::Keep => {}
         }
     }
 }

@@ -8,8 +8,14 @@
 //! 3. What a root no longer reaches waits with that root's number and the number of the root that had it
 //!    first, until no root on disk and none that is pinned lies between. So a root that is pinned for
 //!    ever keeps what it reaches, and nothing else.
-//! 4. Nobody knows here what a root that is older than `known_from` reaches, but that it lies before
-//!    `fence`. While one is pinned, space is only given out behind that.
+//! 4. Nobody knows here what a root that is older than `known_from` reaches, nor what another handle's
+//!    backfill has written that has no root (whose pin has a number above all roots'), but that it lies
+//!    before `fence`. While one of them is pinned, space is only given out behind that.
+//! 5. A backfill that was put aside may be seen before it has a root, by views that pin the root below it.
+//!    From the moment that anybody can have such a view, all that this backfill writes counts as first
+//!    reached through the root below, for as long as that is pinned. What nobody can have seen is free as
+//!    soon as the backfill's own view goes on without it. Other handles can't know any of this: for them
+//!    such a view has a pin of its own, by which 4 holds.
 
 use super::file::Image;
 use super::format::{OBJECTS_AT, Root, UNIT};
@@ -28,12 +34,22 @@ pub(crate) struct Space {
     known_from: u64,
     /// Where the file ended when the space was found, in units.
     fence: u64,
-    /// Where the search for space goes on.
+    /// Where the search for space begins in the backfill under way, and where it goes on.
+    first: u64,
     cursor: u64,
-    given: Vec<Extent>,
+    /// What the backfill under way was given, and hasn't thrown away itself.
+    given: Units,
+    /// Which part of that no view leads to that anybody can have.
+    unseen: Units,
+    /// What of the latter it has thrown away: free as soon as its own view goes on without it.
+    garbage: Vec<Extent>,
+    /// Which backfills were seen before they were published.
+    early: Vec<Early>,
     released: Vec<Released>,
     /// How many bytes and objects were asked for.
     asked: (u64, u64),
+    /// Whether the backfill under way was put aside, to go on later.
+    is_put_aside: bool,
 }
 
 /// Units that a root reached, and the number of the first root that did.
@@ -47,12 +63,13 @@ struct Waiting {
     units: Vec<Released>,
 }
 
-/// Adds units to a list, joined to the last ones if they follow them.
-fn push(list: &mut Vec<Extent>, extent: Extent) {
-    match list.last_mut() {
-        Some(last) if last.start + last.count == extent.start => last.count += extent.count,
-        _ => list.push(extent),
-    }
+/// A backfill of which others may have seen something before its root was published.
+#[derive(Clone, Copy, Debug)]
+struct Early {
+    /// The number of its root.
+    draft: u64,
+    /// The number of the root that is pinned by whoever has seen it; 0: there was none yet.
+    below: u64,
 }
 
 /// Gives the number of the root whose backfill wrote something. An entry has its lower half; a root
@@ -71,12 +88,17 @@ impl Space {
             live: used.clone(),
             used,
             waiting: Vec::new(),
-            known_from: 1,
+            known_from: 0,
             fence: 0,
+            first: 0,
             cursor: 0,
-            given: Vec::new(),
+            given: Units::default(),
+            unseen: Units::default(),
+            garbage: Vec::new(),
+            early: Vec::new(),
             released: Vec::new(),
             asked: (0, 0),
+            is_put_aside: false,
         }
     }
 
@@ -124,7 +146,7 @@ impl Space {
     /// Begins a backfill: what waited for none of these roots is free now. `on_disk` are those that an
     /// opening may take, the newest last, `pinned` those that somebody reads.
     pub(super) fn begin(&mut self, on_disk: &[u64], pinned: &[u64]) {
-        debug_assert!(self.given.is_empty() && self.released.is_empty());
+        debug_assert!(self.given.used() == 0 && self.released.is_empty());
         let last = on_disk.len().saturating_sub(1);
         let on_disk_before = match is_made(Mistake::OlderRootWrittenOver) {
             true => &[],
@@ -148,13 +170,15 @@ impl Space {
             });
         }
         waiting.retain(|waiting| !waiting.units.is_empty());
+        self.early.retain(|early| pinned.contains(&early.below));
         let newest = on_disk.last().copied();
-        self.cursor = if self.is_unknown(newest, pinned) { self.fence } else { 0 };
+        self.first = if self.is_unknown(newest, pinned) { self.fence } else { 0 };
+        self.cursor = self.first;
         self.asked = (0, 0);
     }
 
-    /// Tells whether a root is pinned of which nobody knows here what it reaches: an old one, or one that
-    /// an opening found and a later one didn't.
+    /// Tells whether something is pinned of which nobody knows here what it reaches: an old root, one that
+    /// an opening found and a later one didn't, or another handle's backfill that has no root.
     pub(super) fn is_unknown(&self, newest: Option<u64>, pinned: &[u64]) -> bool {
         let newest = newest.unwrap_or(u64::MAX);
         pinned.iter().any(|&pin| pin < self.known_from || pin > newest)
@@ -168,7 +192,8 @@ impl Space {
         let extent = Extent { start, count };
         self.used.take(extent);
         self.live.take(extent);
-        push(&mut self.given, extent);
+        self.given.take(extent);
+        self.unseen.take(extent);
         self.cursor = start + count;
         self.asked = (self.asked.0 + u64::from(len), self.asked.1 + 1);
         start * UNIT
@@ -179,9 +204,48 @@ impl Space {
         let extent = Extent::of(stored);
         let was_live = self.live.give_back(extent);
         debug_assert!(was_live, "{stored:?} isn't reached, or was released before");
-        if was_live {
-            self.released.push((extent, first_root(stored, number)));
+        if was_live && self.unseen.give_back(extent) {
+            self.given.give_back(extent);
+            self.garbage.push(extent);
+        } else if was_live {
+            self.released.push((extent, self.first_that_reached(stored, number)));
         }
+    }
+
+    /// Gives the number of the first pinned root that somebody may have reached something through.
+    fn first_that_reached(&self, stored: &Stored, number: u64) -> u64 {
+        let first = first_root(stored, number);
+        let early = self.early.iter().find(|early| early.draft == first);
+        early.map_or(first, |early| early.below)
+    }
+
+    /// Notes that the view of the backfill under way goes on from what was written so far: what it has
+    /// thrown away of that is free, and the search for space begins again.
+    pub(super) fn go_on(&mut self) {
+        for extent in std::mem::take(&mut self.garbage) {
+            self.used.give_back(extent);
+        }
+        self.cursor = self.first;
+    }
+
+    /// Notes that others may have a view that leads to what was written so far by the backfill of this
+    /// number; who has one pins the root `below` it.
+    pub(super) fn show(&mut self, draft: u64, below: u64) {
+        self.unseen = Units::default();
+        if self.early.iter().all(|early| early.draft != draft) {
+            self.early.push(Early { draft, below });
+        }
+    }
+
+    /// Notes that the backfill under way goes on later.
+    pub(super) fn put_aside(&mut self) {
+        self.go_on();
+        self.is_put_aside = true;
+    }
+
+    /// Tells whether a backfill was put aside: no other may begin.
+    pub(super) const fn is_put_aside(&self) -> bool {
+        self.is_put_aside
     }
 
     /// Gives how many bytes and objects the backfill under way asked for.
@@ -191,18 +255,24 @@ impl Space {
 
     /// Ends a backfill that is on disk now as the root of this number.
     pub(super) fn published(&mut self, number: u64) {
-        self.given.clear();
+        self.go_on();
+        self.unseen = Units::default();
+        self.given = Units::default();
+        self.is_put_aside = false;
         let units = std::mem::take(&mut self.released);
         self.waiting.push(Waiting { root: number, units });
     }
 
     /// Ends a backfill that failed: takes back what it was given.
     pub(super) fn abandon(&mut self) {
-        // What it was given and then released itself is in both lists, and no longer alive.
+        self.is_put_aside = false;
+        self.go_on();
+        self.unseen = Units::default();
+        // What it was given and then released itself is among both, and no longer alive.
         for (extent, _) in std::mem::take(&mut self.released) {
             self.live.take(extent);
         }
-        for extent in std::mem::take(&mut self.given) {
+        for extent in std::mem::take(&mut self.given).runs() {
             self.live.give_back(extent);
             self.used.give_back(extent);
         }

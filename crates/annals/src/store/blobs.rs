@@ -11,6 +11,7 @@ use annals_schema::{Blob, ValueRef};
 use crate::store::btree::Tree;
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
+use crate::store::pages::paged::Counted;
 use crate::store::pages::save::{Saved, Saver};
 use crate::store::{Store, View};
 use crate::{Error, Result};
@@ -107,8 +108,8 @@ impl Blobs {
     }
 
     /// Tells how much memory it takes, in bytes.
-    pub(super) fn memory(&self) -> usize {
-        self.pieces.memory()
+    pub(super) fn memory(&self, what: Counted) -> usize {
+        self.pieces.memory(what)
     }
 
     /// Executes the invariants; says what is wrong.

@@ -13,6 +13,7 @@ use crate::store::columns::fetched::Fetched;
 use crate::store::pages::cells::place;
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
+use crate::store::pages::paged::Counted;
 use crate::store::pages::save::{Saved, Saver};
 use crate::store::reference::{Referrer, target_of};
 use crate::store::rows::RowMap;
@@ -263,8 +264,8 @@ impl Table {
     }
 
     /// Tells how much memory it takes, in bytes.
-    pub(super) fn memory(&self) -> usize {
-        let columns: usize = self.columns.iter().map(Column::memory).sum();
-        size_of::<Self>() + self.rows.memory() + columns
+    pub(super) fn memory(&self, what: Counted) -> usize {
+        let columns: usize = self.columns.iter().map(|column| column.memory(what)).sum();
+        size_of::<Self>() + self.rows.memory(what) + columns
     }
 }

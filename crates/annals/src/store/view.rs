@@ -11,6 +11,7 @@ use crate::store::blobs::Blobs;
 use crate::store::index::lookup::IndexView;
 use crate::store::index::tree::IndexTree;
 use crate::store::pages::numbered::Numbered;
+use crate::store::pages::paged::Counted;
 use crate::store::pages::unique::NoWeak;
 use crate::store::row::{Row, Rows};
 use crate::store::table::Table;
@@ -60,6 +61,11 @@ impl View {
         Self { pin: Some(pin), ..self }
     }
 
+    /// Gives what keeps the space of the root over which the view lies.
+    pub(crate) const fn pin(&self) -> Option<&Arc<RootPin>> {
+        self.pin.as_ref()
+    }
+
     /// Gives the number of the root over which the view lies; 0 if there is none.
     #[inline]
     pub(crate) fn root(&self) -> u64 {
@@ -95,9 +101,18 @@ impl View {
     /// too. Walks over all pages.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let tables: usize = self.tables.iter().map(|table| table.memory()).sum();
-        let indexes: usize = self.indexes.iter().map(|index| index.memory()).sum();
-        size_of::<Self>() + tables + indexes + self.blobs.memory()
+        self.count(Counted::All)
+    }
+
+    /// Tells how much memory what no image has of the view takes, in bytes. Walks over those pages.
+    pub(crate) fn unsaved(&self) -> usize {
+        self.count(Counted::Changes)
+    }
+
+    fn count(&self, what: Counted) -> usize {
+        let tables: usize = self.tables.iter().map(|table| table.memory(what)).sum();
+        let indexes: usize = self.indexes.iter().map(|index| index.memory(what)).sum();
+        size_of::<Self>() + tables + indexes + self.blobs.memory(what)
     }
 
     pub(super) fn table_name(&self, number: TableNumber) -> &str {
@@ -210,7 +225,7 @@ impl<'a> TableView<'a> {
     /// Tells how much memory the table takes, in bytes, without its indexes. Walks over all pages.
     #[must_use]
     pub fn memory(&self) -> usize {
-        self.data.memory()
+        self.data.memory(Counted::All)
     }
 }
 

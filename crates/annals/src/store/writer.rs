@@ -47,6 +47,10 @@ pub struct Store {
     pub(super) open_blob: Option<(Blob, u64)>,
     /// Entries of indexes that are put off; none if they are made at once.
     pub(super) delaying: Option<Delaying>,
+    /// How many bytes of the working view no image had at the last count.
+    held: usize,
+    /// How many of those were left when all had been stored that can be.
+    rest: usize,
 }
 
 impl Default for Store {
@@ -71,6 +75,8 @@ impl Store {
             old_key: Vec::new(),
             open_blob: None,
             delaying: None,
+            held: 0,
+            rest: 0,
         }
     }
 
@@ -86,6 +92,37 @@ impl Store {
     /// that came or went since are left alone.
     pub(crate) fn rebase(&mut self, saved: &Saved) {
         self.working.rebase(saved);
+        self.count_unsaved();
+    }
+
+    /// Tells how many bytes of the working view could be stored and aren't: at most so many.
+    #[inline]
+    pub(crate) const fn unsaved(&self) -> usize {
+        self.held.saturating_sub(self.rest).saturating_add(self.epoch.made())
+    }
+
+    /// Tells whether more than `limit` bytes of the working view could be stored and aren't. Pages that
+    /// were made may be gone again, so that it counts those that are there, if many were made since it
+    /// last did.
+    pub(crate) fn has_unsaved(&mut self, limit: usize) -> bool {
+        if self.unsaved() <= limit {
+            return false;
+        }
+        if self.epoch.made() > limit / 8 {
+            self.count_unsaved();
+        }
+        self.held.saturating_sub(self.rest) > limit
+    }
+
+    /// Notes that all was stored of the working view that can be: pages to which something is still
+    /// appended are left.
+    pub(crate) const fn note_rest(&mut self) {
+        self.rest = self.held;
+    }
+
+    fn count_unsaved(&mut self) {
+        self.epoch.forget_made();
+        self.held = self.working.unsaved();
     }
 
     /// Publishes the working view once more, which no transaction has changed: it may lie over another base

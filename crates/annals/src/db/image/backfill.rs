@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 1. take the lock of backfills                     (rule 1: before the bound is sampled)
-//! 2. full: wait for the transaction that is open
+//! 2. full: when no transaction is open
 //! 3. sample the bound: what is published
 //! 4. make the journal hard up to it                 (rule 2: before the first page is written)
 //! 5. write what changed to free space               (rule 5: from the snapshot itself, which can't change)
@@ -16,125 +16,22 @@
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, TryLockError};
+use std::sync::{Arc, MutexGuard, TryLockError};
 use std::time::Duration;
 
-use super::imager::{Imager, Working};
+use super::drafting::{Counts, Drafting, write_all};
+use super::imager::{Imager, Working, cannot_look};
 #[cfg(feature = "testing")]
 use super::proof;
-use super::report::{
-    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, Watching,
-};
+use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, Watching};
+use super::spill::{Spill, saved_before};
+use crate::Result;
 use crate::db::core::{Core, Writing};
 use crate::db::snapshot::Published;
-use crate::image::{
-    Catalog, Draft, Image, NewRoot, Root, RootPin, Step, Stored, Written, read_catalog, walk_array,
-};
+use crate::image::{Catalog, NewRoot, RootPin};
 use crate::journal::lock;
 use crate::mistakes::{Mistake, is_made};
-use crate::store::{Keep, Piece, Saved};
-use crate::{Error, ErrorKind, Result};
-
-/// How much is collected before it is written.
-const BATCH: usize = 64 << 20;
-
-/// Takes what a view stores: gives it space, and writes it in large batches.
-struct Drafting<'d, 'i> {
-    draft: &'d mut Draft<'i>,
-    image: &'i Image,
-    txid: u64,
-    queue: Vec<(u64, Piece)>,
-    queued: usize,
-    written: Counts,
-    clock: &'d Imager,
-    /// How many pages there will be, and whom to tell.
-    pages: u64,
-    watch: Watching<'d>,
-}
-
-/// What was written.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    pages: u64,
-    from_memory: u64,
-    nodes: u64,
-    bytes: u64,
-    runs: u64,
-    took: Duration,
-}
-
-impl Drafting<'_, '_> {
-    /// Writes what is in the queue.
-    fn write(&mut self) -> Result<()> {
-        let begun = self.clock.clock().elapsed();
-        match write_all(self.image, &self.queue) {
-            Ok(written) => self.written.runs += written.runs,
-            Err(_) if is_made(Mistake::ImageErrorDropped) => {}
-            Err(error) => return Err(error),
-        }
-        self.queue.clear();
-        self.queued = 0;
-        self.written.took += self.clock.clock().elapsed().saturating_sub(begun);
-        self.tell()
-    }
-
-    /// Tells how many pages have been written. Where the program wants no more, nothing was changed: what
-    /// was written lies in free space, which no root leads to.
-    fn tell(&mut self) -> Result<()> {
-        let done = self.written.pages + self.written.from_memory;
-        let progress = BackfillProgress { done, total: self.pages, bytes: self.written.bytes };
-        match (self.watch)(progress) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(Error::new(
-                ErrorKind::Cancelled,
-                format!("{}: the program stopped the backfill; nothing is lost", self.image.path()),
-            )),
-        }
-    }
-}
-
-impl Drafting<'_, '_> {
-    /// Leaves what those arrays of the root before reach that the new one hasn't: of tables, fields and
-    /// indexes that were dropped.
-    fn leave_dropped(&mut self, before: &Root, saved: &Saved) -> Result<()> {
-        let image = self.image;
-        let catalog = read_catalog(image, before)?;
-        for array in catalog.arrays.iter().filter(|array| !saved.goes_on_from(array)) {
-            walk_array(image, array, before.end, |_, stored| {
-                self.leave(*stored);
-                Ok(Step::Enter)
-            })?;
-        }
-        Ok(())
-    }
-}
-
-impl Keep for Drafting<'_, '_> {
-    fn store(&mut self, piece: Piece) -> Result<Stored> {
-        let bytes = piece.as_ref();
-        let stored = self.draft.place(bytes, self.txid)?;
-        self.written.bytes += bytes.len() as u64;
-        self.queued += bytes.len();
-        match &piece {
-            Piece::Page(_) | Piece::Long(_) => self.written.from_memory += 1,
-            Piece::Part(_) => self.written.pages += 1,
-            Piece::Node(_) => self.written.nodes += 1,
-        }
-        self.queue.push((stored.place, piece));
-        if self.queued >= BATCH {
-            self.write()?;
-        }
-        Ok(stored)
-    }
-
-    fn expect(&mut self, items: u64) {
-        self.pages = items;
-    }
-
-    fn leave(&mut self, stored: Stored) {
-        self.draft.release(&stored);
-    }
-}
+use crate::store::{Keep as _, Piece};
 
 /// Takes the time from one step to the next.
 pub(super) struct Laps<'i>(&'i Imager, Duration);
@@ -166,12 +63,12 @@ impl Core {
         let imager = self.imager()?;
         let mut phases = BackfillPhases::default();
         let mut laps = Laps::begin(imager);
-        let mut working = lock(&imager.working);
-        if mode != BackfillMode::Passive {
-            self.wait_for_writer(imager)?;
-        }
+        let mut working = match mode {
+            BackfillMode::Passive => lock(&imager.working),
+            _ => self.wait_for_writer(imager)?,
+        };
         phases.wait = laps.next();
-        let Some(published) = self.sample(imager, mode)? else {
+        let Some(published) = self.sample(imager, &working)? else {
             return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
         };
         if working.stands_for(&published) {
@@ -192,10 +89,13 @@ impl Core {
         published: Arc<Published>,
         mut phases: BackfillPhases,
     ) -> Result<Backfilled> {
-        let written = self.advance(imager, working, &published, &mut phases, watch);
+        let spill = working.spill.take();
+        let of = (&*published, spill.as_ref());
+        let written = self.advance(imager, working, of, &mut phases, watch);
         let (counts, before) = match written {
             Ok(written) => written,
             Err(error) => {
+                working.spill = spill;
                 if is_made(Mistake::FailedBackfillPoisons) {
                     self.checkpoints().poison("a backfill failed");
                 }
@@ -226,7 +126,7 @@ impl Core {
         &self,
         imager: &Imager,
         working: &mut Working,
-        published: &Published,
+        (published, spill): (&Published, Option<&Spill>),
         phases: &mut BackfillPhases,
         watch: Watching<'_>,
     ) -> Result<(Counts, u64)> {
@@ -234,31 +134,24 @@ impl Core {
         let begun = clock.elapsed();
         let time = clock.now();
         let (image, pager) = imager.image(working)?;
-        let looking = |error| Error::io(format!("{}: can't see who reads it", image.path()), error);
-        let mut draft = image.space(working.pins.all(&image).map_err(looking)?)?;
+        imager.choose_what_stays(&pager, (working.root, spill), &published.view);
+        let mut draft = match spill {
+            Some(spill) => spill.draft.take_up(),
+            None => image.space(working.pinned(&image)?)?,
+        };
         let number = draft.number();
-        let pin = match image.pin(number, imager.clock()) {
+        let pin = match image.pin(number, &**clock) {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => RootPin::here(number),
-            pin => pin.map_err(looking)?,
+            pin => pin.map_err(|error| cannot_look(&image, error))?,
         };
-        let mut drafting = Drafting {
-            draft: &mut draft,
-            image: &image,
-            txid: published.point.txid,
-            queue: Vec::new(),
-            queued: 0,
-            written: Counts::default(),
-            clock: imager,
-            pages: 0,
-            watch,
-        };
+        let mut drafting =
+            Drafting::new(&mut draft, &image, published.point.txid, (&**clock, watch));
         drafting.tell()?;
         let mut saved = published.view.save(&pager, &mut drafting)?;
         let metadata = self.metadata(&saved.metadata);
         let catalog = Catalog { arrays: saved.arrays(), metadata }.encode();
+        drafting.leave_dropped(&saved_before(&image, (working.root, spill)), &saved);
         if let Some(root) = working.root {
-            // What can't be read stays taken until the database is opened anew: no root reaches it then.
-            let _ = drafting.leave_dropped(&root, &saved);
             drafting.leave(root.catalog);
         }
         let catalog = drafting.store(Piece::Node(catalog))?;
@@ -266,8 +159,7 @@ impl Core {
             true => Ok(()),
             false => drafting.write(),
         };
-        let counts = drafting.written;
-        let late = std::mem::take(&mut drafting.queue);
+        let (counts, late) = drafting.end();
         phases.write = counts.took;
         phases.collect = clock.elapsed().saturating_sub(begun).saturating_sub(counts.took);
         let begun = clock.elapsed();
@@ -289,6 +181,7 @@ impl Core {
         if is_made(Mistake::PublishedBeforeWritten) {
             write_all(&image, &late)?;
         }
+        let counts = spill.map_or(counts, |spill| spill.written.and(counts));
         phases.publish = clock.elapsed().saturating_sub(begun);
         working.root = Some(root);
         let before = std::mem::replace(&mut working.reached, published.file.reach(point.position));
@@ -302,24 +195,46 @@ impl Core {
         [&last.to_le_bytes()[..], of_store].concat()
     }
 
-    /// Waits until no transaction is open, and all that was written is acknowledged.
-    fn wait_for_writer(&self, imager: &Imager) -> Result<()> {
-        let mut writing = lock(&self.writing);
-        self.group.settle()?;
-        self.install_now(imager, &mut writing);
-        Ok(())
+    /// Takes the lock of backfills when no transaction is open, and all that was written is acknowledged.
+    ///
+    /// A transaction that spills waits for that lock while it is open: so whoever waits for a transaction
+    /// doesn't hold it.
+    fn wait_for_writer<'i>(&self, imager: &'i Imager) -> Result<MutexGuard<'i, Working>> {
+        loop {
+            let mut writing = lock(&self.writing);
+            let working = match imager.working.try_lock() {
+                Ok(working) => working,
+                Err(TryLockError::Poisoned(working)) => working.into_inner(),
+                Err(TryLockError::WouldBlock) => {
+                    drop(writing);
+                    drop(lock(&imager.working));
+                    continue;
+                }
+            };
+            self.group.settle()?;
+            self.install_now(imager, &mut writing);
+            return Ok(working);
+        }
     }
 
-    /// Gives what is published, if it lies over the newest root: only the difference to that is written.
-    fn sample(&self, imager: &Imager, mode: BackfillMode) -> Result<Option<Arc<Published>>> {
+    /// Gives what is published, if it lies over the newest root, and over what was spilled since: only the
+    /// difference to that is written.
+    fn sample(&self, imager: &Imager, working: &Working) -> Result<Option<Arc<Published>>> {
         let mut published = self.group.published();
         if published.view.root() != imager.newest() {
-            if mode != BackfillMode::Passive {
-                self.wait_for_writer(imager)?;
-            } else {
-                self.try_to_install(imager);
-            }
+            self.try_to_install(imager);
             published = self.group.published();
+        }
+        if let Some(spill) = &working.spill {
+            let Some(txid) = spill.due() else { return Ok(None) };
+            if published.point.txid < txid {
+                // The flush that it waits for comes now, or is under way.
+                self.group.settle()?;
+                published = self.group.published();
+            }
+            if published.point.txid < txid {
+                return Ok(None);
+            }
         }
         let is_newest = published.view.root() == imager.newest();
         Ok((is_newest || is_made(Mistake::OutdatedBoundTaken)).then_some(published))
@@ -343,13 +258,6 @@ impl Core {
         self.group.replace(writing.store.republish());
         imager.note_published(&self.group.published().view);
     }
-}
-
-/// Writes pieces to their places.
-fn write_all(image: &Image, queue: &[(u64, Piece)]) -> Result<Written> {
-    let parts: Vec<_> = queue.iter().map(|(place, piece)| (*place, [piece.as_ref()])).collect();
-    let objects: Vec<_> = parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
-    image.write(&objects)
 }
 
 pub(super) fn report(

@@ -2,10 +2,11 @@
 //!
 //! It is asked to look after each commit, and begins when the tail is long enough that a backfill is worth
 //! its writes: so long as a replay of it would take noticeably long, and at least a quarter of what the
-//! last backfill wrote. What goes wrong is told in the next report, and it is tried again when the tail
+//! last backfill wrote; or when the changes that are in memory alone are a large part of what may be kept
+//! there, or were written ahead by a transaction that is committed now. What goes wrong is told in the next report, and it is tried again when the tail
 //! has doubled: no commit knows of it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -25,6 +26,8 @@ struct Shared {
     core: Arc<Core>,
     /// The position of the journal at which the next backfill begins.
     due: AtomicU64,
+    /// How many bytes of changes in memory alone are worth one.
+    unsaved_due: AtomicUsize,
     state: Mutex<State>,
     signal: Condvar,
 }
@@ -41,8 +44,9 @@ impl Background {
     /// Begins; the image stands for the journal up to `position`.
     pub(in crate::db) fn new(core: Arc<Core>) -> Self {
         let due = AtomicU64::new(core.image_due());
+        let unsaved_due = AtomicUsize::new(core.unsaved_due());
         let (state, signal) = (Mutex::default(), Condvar::new());
-        let shared = Arc::new(Shared { core, due, state, signal });
+        let shared = Arc::new(Shared { core, due, unsaved_due, state, signal });
         Self { shared, thread: Mutex::default() }
     }
 
@@ -54,9 +58,17 @@ impl Background {
         }
     }
 
+    /// Tells at how many bytes of changes in memory alone a backfill is due.
+    #[inline]
+    pub(in crate::db) fn unsaved_due(&self) -> usize {
+        self.shared.unsaved_due.load(Ordering::Relaxed)
+    }
+
+    /// Asks for a backfill now.
     #[cold]
-    fn want(&self) {
+    pub(in crate::db) fn want(&self) {
         self.shared.due.store(u64::MAX, Ordering::Relaxed);
+        self.shared.unsaved_due.store(usize::MAX, Ordering::Relaxed);
         let mut state = lock(&self.shared.state);
         if *state == State::Idle {
             *state = State::Wanted;
@@ -86,22 +98,26 @@ impl Background {
 
 impl Shared {
     fn run(&self) {
+        let mut failed_at = self.core.unsaved_due();
         while self.wait() {
             let done = self.core.backfill(BackfillMode::Passive);
-            let due = match done {
+            let usual = self.core.unsaved_due();
+            let (due, unsaved_due) = match done {
                 Ok(done) if done.outcome == BackfillOutcome::Postponed => {
-                    self.core.image_due_later()
+                    (self.core.image_due_later(), usual)
                 }
                 Ok(_) => {
                     self.core.forget_image_error();
-                    self.core.image_due()
+                    (self.core.image_due(), usual)
                 }
                 Err(error) => {
                     self.core.note_image_error(&error);
-                    self.core.image_due_later()
+                    (self.core.image_due_later(), failed_at.saturating_mul(2))
                 }
             };
+            failed_at = unsaved_due;
             self.due.store(due, Ordering::Relaxed);
+            self.unsaved_due.store(unsaved_due, Ordering::Relaxed);
         }
     }
 

@@ -6,19 +6,21 @@
 //! 2. `newest` is the number of the root that was published last by this handle, or that it opened from;
 //!    `pending` has what a store needs to go on from it, until the published view does.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::opening::{Begun, Found};
 use super::pins::Pins;
 use super::report::OldestReader;
+use super::spill::Spill;
 use crate::db::database::Database;
 use crate::db::segment::JournalFile;
 use crate::db::snapshot::Published;
 use crate::image::{Identity, Image, Root, set_aside};
 use crate::journal::lock;
-use crate::storage::{Clock, Directory, Storage};
+use crate::storage::{Clock, Directory};
 use crate::store::{Pager, Saved, Store, View};
 use crate::{Error, ErrorKind, Result};
 
@@ -33,9 +35,13 @@ pub(in crate::db) struct Imager {
     clock: Arc<dyn Clock>,
     /// How much of the image may be kept in memory, in bytes.
     budget: u64,
+    /// Whether nobody else writes the image meanwhile, so that something may lie in it ahead.
+    spills: bool,
     pub(super) working: Mutex<Working>,
     pending: Mutex<Option<Arc<Saved>>>,
     newest: AtomicU64,
+    /// Whether what others committed fills the memory and can't be written.
+    pub(super) is_stuck: AtomicBool,
 }
 
 /// What a backfill works with.
@@ -51,6 +57,8 @@ pub(in crate::db) struct Working {
     pub(super) wrote: u64,
     /// Which roots of the image are read.
     pub(super) pins: Arc<Pins>,
+    /// What was written ahead of the next backfill.
+    pub(super) spill: Option<Spill>,
 }
 
 impl Working {
@@ -61,7 +69,8 @@ impl Working {
             None => Self { pins, ..Self::default() },
             Some(Begun { image, pager, root, .. }) => {
                 let image = Some((Arc::clone(image), Arc::clone(pager)));
-                Self { image, root: Some(*root), reached: reach(root), wrote: root.bytes, pins }
+                let (reached, wrote) = (reach(root), root.bytes);
+                Self { image, root: Some(*root), reached, wrote, pins, spill: None }
             }
         }
     }
@@ -71,25 +80,39 @@ impl Working {
         let stands = (published.file.segment, published.point);
         self.root.is_some_and(|root| (root.segment, root.point) == stands)
     }
+
+    /// Gives the numbers of all roots that anybody reads.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn pinned(&self, image: &Image) -> Result<Vec<u64>> {
+        self.pins.all(image).map_err(|error| cannot_look(image, error))
+    }
+}
+
+/// Gives the end of the image's file back to the file system, where nobody reads anything there any more and
+/// nothing was spilled that no root leads to; gives its length.
+pub(super) fn shrink_wholly(working: &Working) -> Result<u64> {
+    let Some((image, _)) = &working.image else { return Ok(0) };
+    if working.spill.is_none() {
+        image.shrink(working.pinned(image)?)?;
+    }
+    image.len()
+}
+
+/// Explains why it can't be told who reads an image.
+pub(super) fn cannot_look(image: &Image, error: io::Error) -> Error {
+    Error::io(format!("{}: can't see who reads it", image.path()), error)
 }
 
 impl Imager {
-    /// Begins with what opening found; none for a device, beside which there is no place for an image.
-    pub(in crate::db) fn of(
-        storage: &dyn Storage,
-        directory: &Arc<dyn Directory>,
-        found: &Found,
-        (clock, budget): (&Arc<dyn Clock>, u64),
-    ) -> Option<Self> {
-        let is_device = storage.has_fixed_len();
-        (!is_device).then(|| Self::new(directory, found, Arc::clone(clock), budget))
-    }
-
-    fn new(
+    /// Begins with what opening found. `budget` is how much of the image may be kept in memory, in bytes;
+    /// `spills` says that nobody else writes the image meanwhile.
+    pub(super) fn new(
         directory: &Arc<dyn Directory>,
         found: &Found,
         clock: Arc<dyn Clock>,
-        budget: u64,
+        (budget, spills): (u64, bool),
     ) -> Self {
         // The segment of the root is the first that was read, or there is none before.
         let working = Working::new(found, |root| root.point.position);
@@ -100,14 +123,16 @@ impl Imager {
             identity: found.identity,
             clock,
             budget,
+            spills,
             working: Mutex::new(working),
             pending: Mutex::default(),
             newest: AtomicU64::new(newest),
+            is_stuck: AtomicBool::new(false),
         }
     }
 
-    pub(super) fn clock(&self) -> &dyn Clock {
-        &*self.clock
+    pub(super) const fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
     }
 
     /// Waits so long until no thread runs a backfill; none begins as long as what this gives is held.
@@ -168,6 +193,7 @@ impl Imager {
         let mut pending = lock(&self.pending);
         *pending = Some(Arc::new(saved));
         self.newest.store(number, Ordering::Release);
+        self.is_stuck.store(false, Ordering::Relaxed);
     }
 
     /// Goes on with another image, or another root, that was found meanwhile. The caller holds the writer,
@@ -207,17 +233,7 @@ impl Imager {
         if len.saturating_sub(root.end) < WORTH.max(len / 4) {
             return Ok(());
         }
-        drop(working);
-        self.shrink_wholly(&lock(&self.working)).map(drop)
-    }
-
-    /// Gives the end of the image's file back to the file system, where nobody reads anything there any more;
-    /// gives its length.
-    pub(super) fn shrink_wholly(&self, working: &Working) -> Result<u64> {
-        let Some((image, _)) = &working.image else { return Ok(0) };
-        let looking = |error| Error::io(format!("{}: can't see who reads it", image.path()), error);
-        image.shrink(working.pins.all(image).map_err(looking)?)?;
-        image.len()
+        shrink_wholly(&working).map(drop)
     }
 
     /// Gives the image, or creates it. One that is there, and couldn't be read when the database was opened,
@@ -245,6 +261,32 @@ impl Imager {
     pub(in crate::db) fn state(&self) -> (u64, u64) {
         let working = lock(&self.working);
         (working.reached, working.wrote)
+    }
+
+    /// Gives how many bytes of changes may be in memory alone before a transaction spills them.
+    #[inline]
+    pub(in crate::db) fn spill_limit(&self) -> usize {
+        if self.spills {
+            usize::try_from(self.budget / 2).unwrap_or(usize::MAX)
+        } else {
+            usize::MAX
+        }
+    }
+
+    /// Gives how many bytes of changes in memory alone are worth a backfill.
+    pub(in crate::db) fn unsaved_due(&self) -> usize {
+        usize::try_from(self.budget / 4).unwrap_or(usize::MAX)
+    }
+
+    /// Decides whether what is loaded from the image stays, once it has a view's changes too.
+    pub(super) fn choose_what_stays(
+        &self,
+        pager: &Pager,
+        (root, spill): (Option<Root>, Option<&Spill>),
+        view: &View,
+    ) {
+        let end = root.map_or(0, |root| root.end).max(spill.map_or(0, |spill| spill.draft.end()));
+        pager.set_keeps(end.saturating_add(view.unsaved() as u64) <= self.budget);
     }
 
     /// Gives how much of the image may be kept in memory, in bytes.

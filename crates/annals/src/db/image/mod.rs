@@ -2,12 +2,16 @@
 //!
 //! In reading order: a [`report`] says what a backfill did; [`pins`] tell which roots are still read;
 //! [`opening`] finds the image, and whether the journal has its point; the [`imager`] knows what the image
-//! has, lets the store go on from it, and runs a [`backfill`]; the [`background`] thread asks for one when
-//! the tail has grown; in some modes the journal is [`restarted`](restarting) behind it. [`verify`] looks at an image from outside, and [`compare`]s views.
+//! has, lets the store go on from it, and runs a [`backfill`], which hands what changed over to
+//! [`drafting`]; a [`spill`] does the first half of that for a transaction that is larger than memory. The
+//! [`background`] thread asks for a backfill when the tail has grown, or what is in memory alone; in some
+//! modes the journal is [`restarted`](restarting) behind it. [`verify`] looks at an image from outside, and
+//! [`compare`]s views.
 
 mod backfill;
 mod background;
 mod compare;
+mod drafting;
 mod imager;
 mod inspection;
 mod opening;
@@ -18,6 +22,7 @@ mod reading;
 mod report;
 mod restarting;
 mod shared;
+mod spill;
 mod verify;
 
 pub(super) use background::Background;

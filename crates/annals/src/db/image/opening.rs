@@ -6,6 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
+use super::imager::Imager;
 use super::pins::Pins;
 use crate::db::past::{Past, Since};
 use crate::db::progress::Watched;
@@ -62,7 +63,7 @@ enum Looked {
 }
 
 /// What is looked for, and how.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(in crate::db) struct Looking<'a> {
     pub(in crate::db) directory: &'a Arc<dyn Directory>,
     /// The name of the journal.
@@ -70,9 +71,11 @@ pub(in crate::db) struct Looking<'a> {
     pub(in crate::db) storage: &'a dyn Storage,
     /// For writing only if no other process may write the image meanwhile.
     pub(in crate::db) access: Access,
-    pub(in crate::db) clock: &'a dyn Clock,
+    pub(in crate::db) clock: Arc<dyn Clock>,
     /// How much of the image may be kept in memory, in bytes.
     pub(in crate::db) budget: u64,
+    /// Whether nobody else writes the image meanwhile, so that what is larger than memory may go there.
+    pub(in crate::db) spills: bool,
 }
 
 impl Found {
@@ -155,7 +158,7 @@ impl Looking<'_> {
                     Opened::Usable(usable) => usable,
                 };
             let number = usable.root.number;
-            let pin = match usable.image.pin(number, self.clock) {
+            let pin = match usable.image.pin(number, &*self.clock) {
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => match self.access {
                     Access::Write => RootPin::here(number),
                     // Not a word: it is so for every opening on this system.
@@ -185,7 +188,7 @@ impl Looking<'_> {
         storage: &Watched<'_>,
         recovery: Recovery,
         looks_wrong: impl Fn(&Survey) -> bool,
-    ) -> Result<(Survey, Replay)> {
+    ) -> Result<(Survey, Replay, Option<Arc<Imager>>)> {
         if matches!(recovery, Recovery::ToHard | Recovery::ToSoft)
             && found.begun.as_ref().is_some_and(|begun| begun.past.point().is_some())
         {
@@ -193,11 +196,12 @@ impl Looking<'_> {
         }
         let mut reason = None;
         if let Some(begun) = &found.begun {
-            let begin = || begun.resume();
+            let imager = self.imager(found);
+            let begin = || over(begun.resume(), imager.as_ref());
             match self.survey_behind(&begun.past, begin, storage, recovery, &looks_wrong) {
                 Ok((survey, replay)) if survey.verdict() != Verdict::Damaged => {
                     found.before = begun.past.bytes();
-                    return Ok((survey, replay));
+                    return Ok((survey, replay, imager));
                 }
                 Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
                 // What it says would be wrong of a journal that is whole.
@@ -206,13 +210,24 @@ impl Looking<'_> {
             storage.read_again();
         }
         let past = Past::needed(&**self.directory, self.name, &found.head.header)?;
-        let all = self.survey_behind(&past, Replay::default, storage, recovery, &looks_wrong)?;
+        // What is spilled goes to a new image, in the place of one that may still be needed.
+        let imager = if reason.is_none() { self.imager(found) } else { None };
+        let begin = || over(Replay::default(), imager.as_ref());
+        let all = self.survey_behind(&past, begin, storage, recovery, &looks_wrong)?;
         found.before = past.bytes();
         // Whether that is the journal's fault or the image's, only all of the journal can tell.
         if let Some(reason) = reason.filter(|_| all.0.verdict() != Verdict::Damaged) {
             self.set_aside(found, reason);
         }
-        Ok(all)
+        let (survey, replay) = all;
+        Ok((survey, replay, imager.or_else(|| self.imager(found))))
+    }
+
+    /// Gives what knows of the image from now on; none if there can be none.
+    fn imager(&self, found: &Found) -> Option<Arc<Imager>> {
+        let how = (self.budget, self.spills);
+        let imager = || Imager::new(self.directory, found, Arc::clone(&self.clock), how);
+        (!self.storage.has_fixed_len()).then(|| Arc::new(imager()))
     }
 
     /// Surveys the journal's file, with what `begin` makes and the segments before it replayed.
@@ -325,6 +340,14 @@ impl Looking<'_> {
         let mut reader = FrameReader::new(self.storage, from, point.position);
         while reader.next().map_err(io)?.is_some() {}
         Ok(reader.point() == point)
+    }
+}
+
+/// Lets what is larger than memory go to the image, if there can be one.
+fn over(replay: Replay, imager: Option<&Arc<Imager>>) -> Replay {
+    match imager {
+        Some(imager) => replay.spilling(imager),
+        None => replay,
     }
 }
 

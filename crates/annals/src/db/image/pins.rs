@@ -35,6 +35,12 @@ impl Known {
     fn here(&self) -> impl Iterator<Item = u64> {
         self.pins.iter().filter(|(_, pin)| pin.strong_count() > 0).map(|(number, _)| *number)
     }
+
+    /// Gives the numbers by which backfills of this handle are pinned that have no root yet, or had none when
+    /// they were seen.
+    fn early(&self) -> impl Iterator<Item = u64> {
+        self.pins.iter().filter_map(|(_, pin)| pin.upgrade()?.early())
+    }
 }
 
 impl Pins {
@@ -53,13 +59,27 @@ impl Pins {
         pin
     }
 
-    /// Gives the numbers of all roots that anybody reads.
+    /// Adds the pin of a backfill of this handle that has no root yet.
+    pub(super) fn add_early(&self, pin: RootPin) -> Arc<RootPin> {
+        let pin = Arc::new(pin);
+        let mut known = lock(&self.known);
+        known.pins.retain(|(_, pin)| pin.strong_count() > 0);
+        known.pins.push((pin.number, Arc::downgrade(&pin)));
+        pin
+    }
+
+    /// Gives the numbers of all roots that anybody reads, and those of other handles' backfills without a
+    /// root.
     ///
     /// # Errors
     /// Those of looking at locks.
     pub(super) fn all(&self, image: &Image) -> io::Result<Vec<u64>> {
         let mut all = image.pinned(0..u64::MAX, usize::MAX)?;
-        all.extend(lock(&self.known).here());
+        let known = lock(&self.known);
+        let own: Vec<_> = known.early().collect();
+        all.retain(|number| !own.contains(number));
+        all.extend(known.here());
+        drop(known);
         all.sort_unstable();
         all.dedup();
         Ok(all)

@@ -55,14 +55,14 @@ impl Reading {
         watched: &Watched<'_>,
         (budget, hard_only): (u64, bool),
     ) -> Result<(Self, Beginning)> {
-        let clock = SystemClock;
         let looking = Looking {
             directory: &directory,
             name,
             storage: watched,
             access: Access::Read,
-            clock: &clock,
+            clock: Arc::new(SystemClock),
             budget,
+            spills: false,
         };
         let mut found = looking.find()?;
         let (survey, replayed) = match hard_only {
@@ -98,8 +98,9 @@ impl Reading {
             name,
             storage: &*file.storage,
             access: Access::Read,
-            clock: &SystemClock,
+            clock: Arc::new(SystemClock),
             budget: *budget,
+            spills: false,
         };
         let found = looking.find().ok()?;
         let begun = found.begun.as_ref()?;
@@ -122,7 +123,7 @@ fn all(
     found: &mut Found,
     watched: &Watched<'_>,
 ) -> Result<(Survey, Replayed)> {
-    let (survey, replay) = looking.survey(found, watched, Recovery::Checked, is_damaged)?;
+    let (survey, replay, _) = looking.survey(found, watched, Recovery::Checked, is_damaged)?;
     if is_damaged(&survey) {
         return Err(survey.damage(&looking.directory.display(looking.name)));
     }

@@ -12,11 +12,12 @@
 //! Whatever fails leaves the steps before it done, each of which is whole.
 
 use std::ops::ControlFlow;
+use std::sync::MutexGuard;
 use std::time::Duration;
 
-use super::imager::Imager;
+use super::imager::{Imager, Working, shrink_wholly};
 use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, Watching};
-use super::shared::Patience;
+use super::shared::{Claimed, Patience};
 use crate::db::database::Database;
 use crate::db::restart::{Forgotten, Older, Restarted};
 use crate::journal::Retention;
@@ -40,6 +41,9 @@ impl Default for Restarting {
         Self { timeout: Duration::from_secs(10), forget_history: false }
     }
 }
+
+/// The lock of backfills, if there can be an image, and what else it takes to change the files.
+pub(in crate::db) type ClaimedWholly<'d> = (Option<MutexGuard<'d, Working>>, Claimed<'d>);
 
 impl Database {
     /// Does what [`backfill_watched`](Self::backfill_watched) does, and says how the journal is restarted in
@@ -165,14 +169,26 @@ impl Database {
 
     /// Gives back the unused end of the image, if nobody reads what is there; gives its length.
     fn shrink_image(&self, timeout: Duration) -> Result<u64> {
-        let imager = self.core().imager()?;
-        let working = imager.wait(self, timeout)?;
-        let claimed = self.claim(Patience::AtMost(timeout))?;
-        let shrunk = imager.shrink_wholly(&working);
-        if claimed.is_some() {
-            self.end_turn();
-        }
+        let claimed = self.claim_wholly(timeout)?;
+        let shrunk = claimed.0.as_deref().map_or(Ok(0), shrink_wholly);
+        self.end_turn();
         shrunk
+    }
+
+    /// Takes the right to bring the image forward, the lock of backfills, the writer and the turn, in the
+    /// order that they have (see `db::core`). The caller ends the turn.
+    pub(in crate::db) fn claim_wholly(&self, timeout: Duration) -> Result<ClaimedWholly<'_>> {
+        let wait = || self.core().image().map(|imager| imager.wait(self, timeout)).transpose();
+        let mut working = wait()?;
+        if self.sharing().is_none() {
+            // It was for not letting the writer wait; it is taken behind the writer.
+            working = None;
+        }
+        let Some(claimed) = self.claim(Patience::AtMost(timeout))? else {
+            return Err(Error::new(ErrorKind::Busy, format!("{}: try again", self.file().name)));
+        };
+        let working = if working.is_none() { wait()? } else { working };
+        Ok((working, claimed))
     }
 }
 

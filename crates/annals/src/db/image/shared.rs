@@ -7,6 +7,9 @@
 //! 4. as ever: write what changed since that root, publish
 //! ```
 //!
+//! Nothing is spilled in shared mode. So the order of locks may be another one than that in exclusive mode; see
+//! `db::core`.
+//!
 //! Who opens only reads the image, for others may be writing it: what is wrong with it is left to whoever
 //! holds the lock of backfills. Commits of other processes go on from step 3 on, those of this one's other
 //! threads from step 4 on.
@@ -189,8 +192,9 @@ impl Database {
             name: &sharing.file,
             storage: &*file.storage,
             access,
-            clock: imager.clock(),
+            clock: Arc::clone(imager.clock()),
             budget: imager.budget(),
+            spills: false,
         };
         let mut found = looking.find()?;
         let end = writing.writer.committed();

@@ -146,7 +146,7 @@ impl Options {
         let image_txid = root.point.txid;
         let watched = Watched::new(&*storage, self.watch.as_ref());
         let surveyed = looking.survey(&mut found, &watched, Recovery::Checked, scan::is_damaged);
-        let (survey, replay) = surveyed.map_err(|error| watched.explain(error, &shown))?;
+        let (survey, replay, _) = surveyed.map_err(|error| watched.explain(error, &shown))?;
         if scan::is_damaged(&survey) {
             return Err(survey.damage(&shown));
         }
@@ -189,8 +189,8 @@ impl Options {
         name: &'a str,
         storage: &'a dyn Storage,
     ) -> Looking<'a> {
-        let budget = self.budget();
-        Looking { directory, name, storage, access: Access::Read, clock: &SystemClock, budget }
+        let (clock, budget, spills) = (Arc::new(SystemClock), self.budget(), false);
+        Looking { directory, name, storage, access: Access::Read, clock, budget, spills }
     }
 }
 

@@ -48,7 +48,7 @@ impl Tree {
         };
         self.len += 1;
         self.count_up(inner[..self.height].get(1..).unwrap_or_default(), epoch)?;
-        let (part, long) = self.keep(key)?;
+        let (part, long) = self.keep(key, epoch)?;
         let entry = Entry { part, long, value };
         if node::insert(self.nodes.get_mut(leaf, epoch)?, at, entry) {
             return Ok(());
@@ -107,7 +107,7 @@ impl Tree {
         let Some((parent, child)) = path.pop() else {
             return self.grow_root(number, right, &separator, epoch);
         };
-        let (part, long) = self.keep(&separator)?;
+        let (part, long) = self.keep(&separator, epoch)?;
         let value = right.to_le_bytes();
         let entry = Entry { part, long, value: &value };
         if node::insert(self.nodes.get_mut(parent, epoch)?, child + 1, entry) {
@@ -135,7 +135,7 @@ impl Tree {
         }
         let root = self.add_node(CHILD, epoch)?;
         for (at, child) in [left, right].into_iter().enumerate() {
-            let (part, long) = self.keep(separator)?;
+            let (part, long) = self.keep(separator, epoch)?;
             let entry = Entry { part, long, value: &child.to_le_bytes() };
             node::insert(self.nodes.get_mut(root, epoch)?, at, entry);
         }
@@ -264,7 +264,7 @@ impl Tree {
             if inner && i == 0 {
                 // The first key of an inner node means nothing; between the two it must part them.
                 self.forget(entry.long, epoch)?;
-                (entry.part, entry.long) = self.keep(&separator)?;
+                (entry.part, entry.long) = self.keep(&separator, epoch)?;
             }
             // Both together fit in one node.
             if !node::insert(self.nodes.get_mut(left, epoch)?, end + i, entry) {

@@ -33,6 +33,7 @@ use self::place::LEVELS;
 use crate::store::pages::cells::{Cells, FreeNumbers, Longs, NodePage, Nodes};
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
+use crate::store::pages::paged::Counted;
 use crate::store::pages::save::{Blanks, Saved, Saver};
 use crate::{Error, Result};
 
@@ -82,9 +83,9 @@ impl Tree {
     }
 
     /// Tells how much memory it takes, in bytes.
-    pub(super) fn memory(&self) -> usize {
-        let lists = self.free_nodes.memory() + self.free_long.memory();
-        self.nodes.memory() + self.long.memory() + self.counts.memory() + lists
+    pub(super) fn memory(&self, what: Counted) -> usize {
+        let lists = self.free_nodes.memory(what) + self.free_long.memory(what);
+        self.nodes.memory(what) + self.long.memory(what) + self.counts.memory(what) + lists
     }
 
     /// Hands the tree over to be saved.
@@ -172,12 +173,12 @@ impl Tree {
 
     /// Keeps a key: gives the part that goes into a node, and the number of the whole.
     #[inline]
-    fn keep<'k>(&mut self, key: &'k [u8]) -> Result<(&'k [u8], Option<u32>)> {
+    fn keep<'k>(&mut self, key: &'k [u8], epoch: &Epoch) -> Result<(&'k [u8], Option<u32>)> {
         if key.len() <= LIMIT {
             return Ok((key, None));
         }
         let number = self.free_long.take()?;
-        self.long.put(number, key);
+        self.long.put(number, key, epoch);
         Ok((&key[..LIMIT], Some(number)))
     }
 

@@ -13,6 +13,7 @@ use crate::store::columns::strings::Strings;
 use crate::store::pages::cells::{Bits, Cells};
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
+use crate::store::pages::paged::Counted;
 use crate::store::pages::save::{Blanks, Saved, Saver};
 
 /// A column: cells, and which of them are null.
@@ -408,16 +409,16 @@ impl Column {
     }
 
     /// Tells how much memory it takes, in bytes.
-    pub(in crate::store) fn memory(&self) -> usize {
+    pub(in crate::store) fn memory(&self, what: Counted) -> usize {
         let data = match &self.data {
-            Data::Bits(bits) => bits.memory(),
-            Data::One(cells) => cells.memory(),
-            Data::Two(cells) => cells.memory(),
-            Data::Four(cells) => cells.memory(),
-            Data::Eight(cells) => cells.memory(),
-            Data::Variable(strings) => strings.memory(),
+            Data::Bits(bits) => bits.memory(what),
+            Data::One(cells) => cells.memory(what),
+            Data::Two(cells) => cells.memory(what),
+            Data::Four(cells) => cells.memory(what),
+            Data::Eight(cells) => cells.memory(what),
+            Data::Variable(strings) => strings.memory(what),
         };
-        data + self.nulls.as_ref().map_or(0, Bits::memory) + size_of::<Self>()
+        data + self.nulls.as_ref().map_or(0, |nulls| nulls.memory(what)) + size_of::<Self>()
     }
 }
 

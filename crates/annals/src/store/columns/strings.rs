@@ -25,6 +25,7 @@ use crate::store::pages::cells::{Cells, FreeNumbers, Heap, Longs};
 use crate::store::pages::item::Held;
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::{Epoch, PAGE};
+use crate::store::pages::paged::Counted;
 use crate::store::pages::save::{Blanks, Saved, Saver};
 use crate::{Error, Result};
 
@@ -121,7 +122,7 @@ impl Strings {
         let cell = if value.len() <= INLINE {
             cell_of(value)
         } else {
-            large.put(0, value);
+            large.begin_with(0, value);
             cell_to(value, 0, PINNED)
         };
         let cells = if value.is_empty() { Cells::default() } else { Cells::filled(cell, len) };
@@ -298,7 +299,7 @@ impl Strings {
         let few = self.large_numbers.end() <= FEW && self.tail == NO_PAGE;
         if value.len() > LONGEST || few {
             let number = self.large_numbers.take()?;
-            self.large.put(number, value);
+            self.large.put(number, value, epoch);
             return Ok(cell_to(value, number, LARGE));
         }
         let size = HEAD + value.len();
@@ -411,10 +412,10 @@ impl Strings {
     }
 
     /// Tells how much memory it takes, in bytes.
-    pub(in crate::store) fn memory(&self) -> usize {
-        let numbers = self.pages.memory() + self.large_numbers.memory();
-        let outside = self.heap.memory() + self.large.memory() + self.dead.memory();
-        self.cells.memory() + outside + numbers
+    pub(in crate::store) fn memory(&self, what: Counted) -> usize {
+        let numbers = self.pages.memory(what) + self.large_numbers.memory(what);
+        let outside = self.heap.memory(what) + self.large.memory(what) + self.dead.memory(what);
+        self.cells.memory(what) + outside + numbers
     }
 }
 

@@ -192,3 +192,6 @@ impl Late {
         self.bytes.len() + size_of_val(&*self.all) + size_of::<Self>()
     }
 }
+
+#[cfg(test)]
+mod tests;

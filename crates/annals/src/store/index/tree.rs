@@ -14,6 +14,7 @@ use crate::store::index::key;
 use crate::store::index::late::{Delayed, Late};
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
+use crate::store::pages::paged::Counted;
 use crate::store::pages::save::{Saved, Saver};
 use crate::store::table::Table;
 use crate::{Error, Result};
@@ -113,9 +114,10 @@ impl IndexTree {
     }
 
     #[cold]
-    fn settle(&mut self, _epoch: &Epoch) -> Result<()> {
+    fn settle(&mut self, epoch: &Epoch) -> Result<()> {
         self.tree = self.tree()?.clone();
         self.late = None;
+        epoch.note_made(self.tree.memory(Counted::Changes));
         Ok(())
     }
 
@@ -126,9 +128,9 @@ impl IndexTree {
     }
 
     /// Tells how much memory it takes, in bytes.
-    pub(in crate::store) fn memory(&self) -> usize {
-        let late = |late: &Arc<Late>| late.memory() + late.made().map_or(0, Tree::memory);
-        self.tree.memory() + self.late.as_ref().map_or(0, late)
+    pub(in crate::store) fn memory(&self, what: Counted) -> usize {
+        let Some(late) = &self.late else { return self.tree.memory(what) };
+        late.memory() + late.made().unwrap_or(&self.tree).memory(what)
     }
 
     /// Notes that the column at a place, which isn't one of its own, is gone.

@@ -95,14 +95,14 @@ impl<T: Item> Base<T> {
         Self { root: root.stored.map(link), height: root.height, pager, check }
     }
 
+    /// Makes the same base, of which nothing is loaded.
+    pub(in crate::store) fn unloaded(&self) -> Self {
+        Self::new(self.root(), Arc::clone(&self.pager), self.check)
+    }
+
     /// Tells whether what is loaded of it stays.
     pub(in crate::store) fn keeps(&self) -> bool {
         self.pager.keeps()
-    }
-
-    /// Gives the same base with nothing loaded.
-    pub(super) fn unloaded(&self) -> Self {
-        Self::new(self.root(), Arc::clone(&self.pager), self.check)
     }
 
     /// Tells where the root is.

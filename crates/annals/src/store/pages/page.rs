@@ -17,7 +17,7 @@
     reason = "a page is shared with readers while the writer fills the cells that they can't see"
 )]
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::fmt;
 use std::ptr::{addr_of_mut, copy_nonoverlapping, write_bytes};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,28 +39,51 @@ const LOADED: u64 = 0;
 
 /// The right to write, and the tag of the pages that the current transaction makes (invariant 1).
 #[derive(Debug)]
-pub(in crate::store) struct Epoch(u64, Reserve);
+pub(in crate::store) struct Epoch {
+    number: u64,
+    reserve: Reserve,
+    /// How many bytes of pages and long values were made since this was last taken.
+    made: Cell<usize>,
+}
 
 impl Epoch {
     /// Makes the first epoch of a store.
     pub(in crate::store) fn first() -> Self {
-        Self(1, Reserve::default())
+        Self { number: 1, reserve: Reserve::default(), made: Cell::new(0) }
+    }
+
+    /// Notes that something of that many bytes was made.
+    #[inline]
+    pub(in crate::store) fn note_made(&self, bytes: usize) {
+        self.made.set(self.made.get().saturating_add(bytes));
+    }
+
+    /// Tells how many bytes were made since that was last forgotten.
+    #[inline]
+    pub(in crate::store) const fn made(&self) -> usize {
+        self.made.get()
+    }
+
+    /// Begins to count anew.
+    pub(in crate::store) fn forget_made(&self) {
+        self.made.set(0);
     }
 
     /// Makes an epoch that no store has: whoever goes on from pages that are made in it copies them first.
     pub(in crate::store) fn apart() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed), Reserve::default())
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self { number, reserve: Reserve::default(), made: Cell::new(0) }
     }
 
     /// Moves on: every page that there is now is no longer the transaction's own.
     pub(in crate::store) fn advance(&mut self) {
-        self.0 += 1;
+        self.number += 1;
     }
 
     /// Gives the number, for what remembers when it was last prepared.
     pub(in crate::store) const fn number(&self) -> u64 {
-        self.0
+        self.number
     }
 }
 
@@ -84,8 +107,10 @@ impl fmt::Debug for Page {
 impl Page {
     /// Makes a page of zeros that belongs to the current transaction.
     pub(in crate::store) fn zeroed(epoch: &Epoch) -> Arc<Self> {
-        let Some(mut page) = epoch.1.take() else { return Self::tagged(epoch.0) };
-        Arc::get_mut(&mut page).expect("nobody else has a page of the reserve").epoch = epoch.0;
+        epoch.note_made(size_of::<Self>());
+        let number = epoch.number;
+        let Some(mut page) = epoch.reserve.take() else { return Self::tagged(number) };
+        Arc::get_mut(&mut page).expect("nobody else has a page of the reserve").epoch = number;
         page
     }
 
@@ -141,7 +166,8 @@ impl Page {
 
     /// Copies the page into one that belongs to the current transaction.
     pub(in crate::store) fn copy(&self, epoch: &Epoch) -> Arc<Self> {
-        let mut copy = Self::tagged(epoch.0);
+        epoch.note_made(size_of::<Self>());
+        let mut copy = Self::tagged(epoch.number);
         let to = Arc::get_mut(&mut copy).expect("nobody else has the new page").bytes.get();
         // SAFETY: both sides are whole pages, and the copy is a new one. Only the writer, who is
         // running this (invariant 1), ever writes to the original.
@@ -152,7 +178,7 @@ impl Page {
     /// Tells whether the current transaction made the page.
     #[inline]
     pub(in crate::store) fn is_owned(&self, epoch: &Epoch) -> bool {
-        self.epoch == epoch.0
+        self.epoch == epoch.number
     }
 
     /// Tells whether the page stands in many places.

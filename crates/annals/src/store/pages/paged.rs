@@ -28,6 +28,15 @@ impl ArrayId {
     }
 }
 
+/// What of the memory counts that something takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) enum Counted {
+    /// All.
+    All,
+    /// What no image has: what is near is none of it.
+    Changes,
+}
+
 /// An array of items.
 #[derive(Debug)]
 pub(in crate::store) struct Paged<T> {
@@ -160,8 +169,13 @@ impl<T: Item> Paged<T> {
         });
     }
 
-    /// Tells how much memory what is in the overlay and near takes, in bytes. Walks over it.
-    pub(in crate::store) fn memory(&self) -> usize {
-        self.overlay.memory(Item::memory) + self.near.memory(Item::memory)
+    /// Tells how much memory what is in the overlay takes, and near if that counts, in bytes. Walks over
+    /// it.
+    pub(in crate::store) fn memory(&self, what: Counted) -> usize {
+        let near = match what {
+            Counted::All => self.near.memory(Item::memory),
+            Counted::Changes => 0,
+        };
+        self.overlay.memory(Item::memory) + near
     }
 }

@@ -363,7 +363,10 @@ impl<T: Item> Array<T> {
             Arc::new(Base::new(root, Arc::clone(pager), self.check))
         };
         let base = self.base.unwrap_or_else(empty);
-        let base = if changes.is_empty() { base } else { Arc::new(base.grow(changes, keep)?) };
+        let mut base = if changes.is_empty() { base } else { Arc::new(base.grow(changes, keep)?) };
+        if !pager.keeps() {
+            base = Arc::new(base.unloaded());
+        }
         Ok((self.id, Grown { base, has }))
     }
 }

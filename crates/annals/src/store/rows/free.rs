@@ -7,6 +7,7 @@ use super::BLOCK;
 use crate::store::pages::cells::{Cells, place};
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
+use crate::store::pages::paged::Counted;
 use crate::store::pages::save::{Blanks, Saved, Saver};
 use crate::{Error, Result};
 
@@ -171,7 +172,7 @@ impl FreeSlots {
     }
 
     /// Tells how much memory it takes, in bytes.
-    pub(super) fn memory(&self) -> usize {
-        self.blocks.cells.memory() + self.ranges.cells.memory()
+    pub(super) fn memory(&self, what: Counted) -> usize {
+        self.blocks.cells.memory(what) + self.ranges.cells.memory(what)
     }
 }

@@ -27,6 +27,7 @@ use crate::store::index::key::id_of;
 use crate::store::pages::cells::{Bits, place};
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
+use crate::store::pages::paged::Counted;
 use crate::store::pages::save::{Blanks, Saved, Saver};
 use crate::{Error, Result};
 
@@ -388,8 +389,8 @@ impl RowMap {
     }
 
     /// Tells how much memory it takes, in bytes.
-    pub(super) fn memory(&self) -> usize {
-        self.live.memory() + self.extents.memory() + self.free.memory()
+    pub(super) fn memory(&self, what: Counted) -> usize {
+        self.live.memory(what) + self.extents.memory(what) + self.free.memory(what)
     }
 
     /// Executes the invariants; says what is wrong.

@@ -13,6 +13,8 @@ mod full;
 mod killed;
 mod ledger;
 #[cfg(target_os = "linux")]
+mod limited;
+#[cfg(target_os = "linux")]
 mod mounted;
 #[cfg(unix)]
 mod names;

@@ -24,7 +24,7 @@ const ROWS: u64 = 3000;
 const SMALL: u64 = 64 << 10;
 
 fn create(path: &Path) -> Database {
-    let database = Options::new().memory(SMALL).open(path).unwrap();
+    let database = Options::new().memory(SMALL).background(false).open(path).unwrap();
     let field = |name: &str, ty| Command::AddField {
         table: TABLE,
         name: name.to_owned(),

@@ -1,6 +1,7 @@
 //! Strings of all lengths, against what was written.
 
 use super::*;
+use crate::store::pages::paged::Counted;
 use crate::store::pages::testing::{TestImage, load};
 
 fn value(slot: usize, round: usize) -> Vec<u8> {
@@ -41,9 +42,13 @@ fn values_of_all_lengths_survive_rewriting() {
             .for_each(|s| assert_eq!(kept.get(s).unwrap(), value(s, round), "{s} in {round}"));
     }
     let live: usize = (0..count).map(|slot| value(slot, 11).len() + HEAD).sum();
-    assert!(strings.memory() < live * 3 + 10 * PAGE, "{} for {live}", strings.memory());
+    assert!(
+        strings.memory(Counted::All) < live * 3 + 10 * PAGE,
+        "{} for {live}",
+        strings.memory(Counted::All)
+    );
     (0..count).for_each(|slot| strings.clear(slot, &epoch).unwrap());
-    assert!(strings.memory() < 10 * PAGE);
+    assert!(strings.memory(Counted::All) < 10 * PAGE);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::runs::parts;
 use crate::Result;
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::{Epoch, PAGE, Page};
+use crate::store::pages::paged::Counted;
 use crate::store::pages::save::{Blanks, Saved, Saver};
 
 /// The number of bits in a page.
@@ -239,7 +240,7 @@ impl Bits {
     }
 
     /// Tells how much memory it takes, in bytes.
-    pub(in crate::store) fn memory(&self) -> usize {
-        self.pages.memory()
+    pub(in crate::store) fn memory(&self, what: Counted) -> usize {
+        self.pages.memory(what)
     }
 }

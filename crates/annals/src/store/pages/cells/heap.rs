@@ -9,7 +9,7 @@ use crate::store::pages::base::Check;
 use crate::store::pages::item::Held;
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::{Epoch, PAGE, Page};
-use crate::store::pages::paged::Paged;
+use crate::store::pages::paged::{Counted, Paged};
 use crate::store::pages::save::{Blanks, Content, Saved, Saver, filled_parts};
 use crate::{Error, Result};
 
@@ -106,8 +106,8 @@ impl Heap {
     }
 
     /// Tells how much memory it takes, in bytes.
-    pub(in crate::store) fn memory(&self) -> usize {
-        self.pages.memory()
+    pub(in crate::store) fn memory(&self, what: Counted) -> usize {
+        self.pages.memory(what)
     }
 }
 
@@ -205,8 +205,8 @@ impl Nodes {
     }
 
     /// Tells how much memory it takes, in bytes.
-    pub(in crate::store) fn memory(&self) -> usize {
-        self.pages.memory()
+    pub(in crate::store) fn memory(&self, what: Counted) -> usize {
+        self.pages.memory(what)
     }
 }
 
@@ -234,7 +234,13 @@ impl Longs {
     }
 
     /// Puts a value at a number.
-    pub(in crate::store) fn put(&mut self, number: u32, value: &[u8]) {
+    pub(in crate::store) fn put(&mut self, number: u32, value: &[u8], epoch: &Epoch) {
+        epoch.note_made(value.len());
+        self.begin_with(number, value);
+    }
+
+    /// Puts a value at a number, before any transaction.
+    pub(in crate::store) fn begin_with(&mut self, number: u32, value: &[u8]) {
         debug_assert!(!value.is_empty(), "an empty value stands for one that is gone");
         self.values.put(number as usize, Arc::from(value));
     }
@@ -260,7 +266,7 @@ impl Longs {
     }
 
     /// Tells how much memory it takes, in bytes.
-    pub(in crate::store) fn memory(&self) -> usize {
-        self.values.memory()
+    pub(in crate::store) fn memory(&self, what: Counted) -> usize {
+        self.values.memory(what)
     }
 }

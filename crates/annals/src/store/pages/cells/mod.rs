@@ -25,7 +25,7 @@ use std::sync::Arc;
 use crate::store::pages::item::Held;
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::{Epoch, PAGE, Page};
-use crate::store::pages::paged::Paged;
+use crate::store::pages::paged::{Counted, Paged};
 use crate::store::pages::save::{Blanks, Saved, Saver, filled_parts};
 use crate::{Error, Result};
 
@@ -124,8 +124,8 @@ impl Pages {
         saved.rebase_pages(&mut self.all);
     }
 
-    fn memory(&self) -> usize {
-        self.all.memory()
+    fn memory(&self, what: Counted) -> usize {
+        self.all.memory(what)
     }
 }
 
@@ -314,9 +314,9 @@ impl<const W: usize> Cells<W> {
     }
 
     /// Tells how much memory it takes, in bytes.
-    pub(in crate::store) fn memory(&self) -> usize {
+    pub(in crate::store) fn memory(&self, what: Counted) -> usize {
         let small = self.small.as_ref().map_or(0, |small| small.capacity() + size_of::<Vec<u8>>());
-        self.pages.memory() + small
+        self.pages.memory(what) + small
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Cells;
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
+use crate::store::pages::paged::Counted;
 use crate::store::pages::save::{Blanks, Saved, Saver};
 use crate::{Error, Result};
 
@@ -72,8 +73,8 @@ impl FreeNumbers {
     }
 
     /// Tells how much memory it takes, in bytes.
-    pub(in crate::store) fn memory(&self) -> usize {
-        self.free.memory()
+    pub(in crate::store) fn memory(&self, what: Counted) -> usize {
+        self.free.memory(what)
     }
 }
 

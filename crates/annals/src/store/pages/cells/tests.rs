@@ -2,6 +2,7 @@
 
 use super::bits::PAGE_BITS;
 use super::*;
+use crate::store::pages::paged::Counted;
 use crate::store::pages::testing::TestImage;
 
 #[test]
@@ -13,7 +14,7 @@ fn published_cells_stay_and_fresh_ones_are_written_in_place() {
     epoch.advance();
     let published = cells.clone();
     cells.set(3000, [9; 8], true, &epoch).unwrap();
-    assert_eq!(published.memory(), cells.memory());
+    assert_eq!(published.memory(Counted::All), cells.memory(Counted::All));
     cells.set(5, [7; 8], false, &epoch).unwrap();
     assert_eq!((published.get(5).unwrap(), cells.get(5).unwrap()), (5_u64.to_le_bytes(), [7; 8]));
     assert_eq!(
@@ -33,8 +34,8 @@ fn a_few_cells_take_no_page_and_move_into_the_first() {
         epoch.advance();
         cells.set(slot, [u8::try_from(slot % 7).unwrap(); 4], true, &epoch).unwrap();
         bits.set(slot, slot % 7 == 1, true, &epoch).unwrap();
-        assert!(slot > 30 || cells.memory() + bits.memory() < 200);
-        assert!(slot > 250 || cells.memory() < 1200);
+        assert!(slot > 30 || cells.memory(Counted::All) + bits.memory(Counted::All) < 200);
+        assert!(slot > 250 || cells.memory(Counted::All) < 1200);
     }
     kept.push((cells.clone(), bits.clone()));
     // Miri takes minutes for all of them.
@@ -56,7 +57,7 @@ fn a_few_cells_take_no_page_and_move_into_the_first() {
         zeros.set(slot, [0; 16], true, &epoch).unwrap();
         unset.set(slot, false, true, &epoch).unwrap();
     }
-    assert_eq!(zeros.memory() + unset.memory(), 0);
+    assert_eq!(zeros.memory(Counted::All) + unset.memory(Counted::All), 0);
     zeros.set(5000, [1; 16], true, &epoch).unwrap();
     zeros.set(1, [2; 16], true, &epoch).unwrap();
     assert_eq!(
@@ -76,7 +77,7 @@ fn a_few_cells_take_no_page_and_move_into_the_first() {
 fn filled_cells_take_no_memory_until_they_differ() {
     let epoch = Epoch::first();
     let mut cells = Cells::filled([1, 2, 3, 4], 100_000);
-    assert!(cells.memory() < PAGE);
+    assert!(cells.memory(Counted::All) < PAGE);
     cells.set(99_999, [5; 4], true, &epoch).unwrap();
     assert_eq!((cells.get(99_998).unwrap(), cells.get(99_999).unwrap()), ([1, 2, 3, 4], [5; 4]));
     assert_eq!(cells.get(3).unwrap(), [1, 2, 3, 4]);

@@ -1,0 +1,151 @@
+//! What a view stores, on its way into a draft of the image.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use super::report::{BackfillProgress, Watching};
+use crate::image::{Array, Draft, Image, Step, Stored, Written, walk_array};
+use crate::mistakes::{Mistake, is_made};
+use crate::storage::Clock;
+use crate::store::{Keep, Piece, Saved};
+use crate::{Error, ErrorKind, Result};
+
+/// How much is collected before it is written.
+const BATCH: usize = 64 << 20;
+
+/// Takes what a view stores: gives it space, and writes it in large batches.
+pub(super) struct Drafting<'d, 'i> {
+    draft: &'d mut Draft<'i>,
+    image: &'d Image,
+    /// The last transaction of the backfill, as far as is known.
+    txid: u64,
+    queue: Vec<(u64, Piece)>,
+    queued: usize,
+    written: Counts,
+    clock: &'d dyn Clock,
+    /// How many pages there will be, and whom to tell.
+    pages: u64,
+    watch: Watching<'d>,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    /// Parts of pages, which were copied.
+    pub(super) pages: u64,
+    /// Whole pages and long values.
+    pub(super) from_memory: u64,
+    pub(super) nodes: u64,
+    pub(super) bytes: u64,
+    pub(super) runs: u64,
+    pub(super) took: Duration,
+}
+
+impl Counts {
+    /// Gives the sum of both.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            pages: self.pages + other.pages,
+            from_memory: self.from_memory + other.from_memory,
+            nodes: self.nodes + other.nodes,
+            bytes: self.bytes + other.bytes,
+            runs: self.runs + other.runs,
+            took: self.took + other.took,
+        }
+    }
+}
+
+impl<'d, 'i> Drafting<'d, 'i> {
+    /// Begins; `txid` is the last transaction of the backfill, as far as is known, and `watch` is told after
+    /// each write how far it has come.
+    pub(super) fn new(
+        draft: &'d mut Draft<'i>,
+        image: &'d Image,
+        txid: u64,
+        (clock, watch): (&'d dyn Clock, Watching<'d>),
+    ) -> Self {
+        let (queue, written) = (Vec::new(), Counts::default());
+        Self { draft, image, txid, queue, queued: 0, written, clock, pages: 0, watch }
+    }
+
+    /// Tells what was written, and gives what wasn't.
+    pub(super) fn end(self) -> (Counts, Vec<(u64, Piece)>) {
+        (self.written, self.queue)
+    }
+
+    /// Writes what is in the queue.
+    pub(super) fn write(&mut self) -> Result<()> {
+        let begun = self.clock.elapsed();
+        match write_all(self.image, &self.queue) {
+            Ok(written) => self.written.runs += written.runs,
+            Err(_) if is_made(Mistake::ImageErrorDropped) => {}
+            Err(error) => return Err(error),
+        }
+        self.queue.clear();
+        self.queued = 0;
+        self.written.took += self.clock.elapsed().saturating_sub(begun);
+        self.tell()
+    }
+
+    /// Leaves what those arrays that were saved `before` reach that a view hasn't any more: of tables, fields
+    /// and indexes that were dropped. What can't be read of them stays taken until the database is opened
+    /// anew: no root reaches it then.
+    pub(super) fn leave_dropped(&mut self, before: &[Array], saved: &Saved) {
+        let image = self.image;
+        let end = self.draft.end();
+        for array in before.iter().filter(|array| !saved.goes_on_from(array)) {
+            let _ = walk_array(image, array, end, |_, stored| {
+                self.leave(*stored);
+                Ok(Step::Enter)
+            });
+        }
+    }
+
+    /// Tells how many pages have been written. Where the program wants no more, nothing was changed: what
+    /// was written lies in free space, which no root leads to.
+    pub(super) fn tell(&mut self) -> Result<()> {
+        let done = self.written.pages + self.written.from_memory;
+        let progress = BackfillProgress { done, total: self.pages, bytes: self.written.bytes };
+        match (self.watch)(progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::new(
+                ErrorKind::Cancelled,
+                format!("{}: the program stopped the backfill; nothing is lost", self.image.path()),
+            )),
+        }
+    }
+}
+
+impl Keep for Drafting<'_, '_> {
+    fn store(&mut self, piece: Piece) -> Result<Stored> {
+        let bytes = piece.as_ref();
+        let stored = self.draft.place(bytes, self.txid)?;
+        self.written.bytes += bytes.len() as u64;
+        self.queued += bytes.len();
+        match &piece {
+            Piece::Page(_) | Piece::Long(_) => self.written.from_memory += 1,
+            Piece::Part(_) => self.written.pages += 1,
+            Piece::Node(_) => self.written.nodes += 1,
+        }
+        self.queue.push((stored.place, piece));
+        if self.queued >= BATCH {
+            self.write()?;
+        }
+        Ok(stored)
+    }
+
+    fn expect(&mut self, items: u64) {
+        self.pages = items;
+    }
+
+    fn leave(&mut self, stored: Stored) {
+        self.draft.release(&stored);
+    }
+}
+
+/// Writes pieces to their places.
+pub(super) fn write_all(image: &Image, queue: &[(u64, Piece)]) -> Result<Written> {
+    let parts: Vec<_> = queue.iter().map(|(place, piece)| (*place, [piece.as_ref()])).collect();
+    let objects: Vec<_> = parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
+    image.write(&objects)
+}
