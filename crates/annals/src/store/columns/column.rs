@@ -345,6 +345,7 @@ impl Column {
     ///
     /// # Errors
     /// As [`get`](Self::get).
+    #[inline]
     pub(in crate::store) fn stays(&self, slot: usize) -> Result<bool> {
         let nulls_stay = match &self.nulls {
             Some(nulls) => nulls.stays(slot)?,
@@ -357,9 +358,8 @@ impl Column {
                 Data::Two(cells) => cells.stays(slot)?,
                 Data::Four(cells) => cells.stays(slot)?,
                 Data::Eight(cells) => cells.stays(slot)?,
-                Data::Variable(strings) => {
-                    strings.cells_stay(slot)? && matches!(self.get(slot)?, Fetched::Here(_))
-                }
+                Data::Variable(_) if self.is_null(slot)? => true,
+                Data::Variable(strings) => strings.stays(slot, self.ty == Type::String)?,
             })
     }
 

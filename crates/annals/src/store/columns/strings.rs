@@ -31,6 +31,8 @@ use crate::{Error, Result};
 
 /// The longest value that fits in its cell.
 const INLINE: usize = 12;
+/// Up to so many bytes a string is looked at as ASCII first.
+const SHORT_TEXT: usize = 64;
 /// The head of an entry in a heap page.
 const HEAD: usize = 12;
 /// The longest value that goes into a heap page with others. A longer one has memory of its own, so
@@ -185,16 +187,25 @@ impl Strings {
                 // one came from an image.
                 Ok(Cow::Borrowed(unsafe { std::str::from_utf8_unchecked(bytes) }))
             }
-            Cow::Borrowed(bytes) => {
-                std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|_| no_text())
-            }
+            Cow::Borrowed(bytes) => text(bytes).map(Cow::Borrowed),
             Cow::Owned(bytes) => String::from_utf8(bytes).map(Cow::Owned).map_err(|_| no_text()),
         }
     }
 
-    /// Tells whether the cell of a slot can be read again without loading anything.
-    pub(in crate::store) fn cells_stay(&self, slot: usize) -> Result<bool> {
-        self.cells.stays(slot)
+    /// Tells whether the value of a slot can be read again without loading anything, and without an error;
+    /// `is_text`: by [`get_str`](Self::get_str), too. Loads it, if that wasn't done yet.
+    ///
+    /// # Errors
+    /// Those of reading it.
+    #[inline]
+    pub(in crate::store) fn stays(&self, slot: usize, is_text: bool) -> Result<bool> {
+        if !self.cells.stays(slot)? {
+            return Ok(false);
+        }
+        Ok(match is_text {
+            true => matches!(self.get_str(slot)?, Cow::Borrowed(_)),
+            false => matches!(self.get(slot)?, Cow::Borrowed(_)),
+        })
     }
 
     /// Writes the value of a slot that has none (what its cell holds means nothing).
@@ -417,6 +428,17 @@ impl Strings {
         let outside = self.heap.memory(what) + self.large.memory(what) + self.dead.memory(what);
         self.cells.memory(what) + outside + numbers
     }
+}
+
+/// Takes bytes as a string. Most strings are short and ASCII, for which the general check takes ten times as long.
+#[inline]
+#[allow(unsafe_code, reason = "ASCII is UTF-8")]
+fn text(bytes: &[u8]) -> Result<&str> {
+    if bytes.len() <= SHORT_TEXT && bytes.is_ascii() {
+        // SAFETY: all of it is ASCII, which is UTF-8.
+        return Ok(unsafe { std::str::from_utf8_unchecked(bytes) });
+    }
+    std::str::from_utf8(bytes).map_err(|_| no_text())
 }
 
 #[cold]

@@ -3,13 +3,13 @@
 //! Invariant: what is put off is of the open transaction of a replay, and of those before it that count. So a
 //! rollback forgets all of it, and before anything is published it is made, or handed to the index.
 
+use crate::Result;
 use crate::store::Store;
+use crate::store::index::key;
 use crate::store::index::late::Delayed;
 use crate::store::index::tree::{IndexTree, no_entry};
-use crate::store::index::key;
 use crate::store::pages::page::Epoch;
 use crate::store::pages::unique::NoWeak;
-use crate::Result;
 
 /// Changes of entries that are put off.
 #[derive(Debug)]
@@ -105,7 +105,8 @@ impl Store {
     pub(crate) fn end_delay(&mut self) {
         let Some(delaying) = self.delaying.take() else { return };
         for (number, delayed) in delaying.indexes.into_iter().enumerate() {
-            if let Some(index) = self.working.indexes.get_mut(number).filter(|_| delayed.len() > 0) {
+            if let Some(index) = self.working.indexes.get_mut(number).filter(|_| delayed.len() > 0)
+            {
                 index.make_mut().put_off(delayed);
             }
         }

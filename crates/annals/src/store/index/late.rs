@@ -15,11 +15,11 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::store::btree::Tree;
-use crate::store::index::tree::no_entry;
-use crate::store::index::key;
-use crate::store::pages::page::Epoch;
 use crate::Result;
+use crate::store::btree::Tree;
+use crate::store::index::key;
+use crate::store::index::tree::no_entry;
+use crate::store::pages::page::Epoch;
 
 /// So many trees with a few entries more are made, each for those who ask for the same keys.
 const PARTS: usize = 16;
@@ -155,9 +155,8 @@ impl Late {
         if let Some(settled) = self.made() {
             return Ok(settled);
         }
-        let entries = |bound: &[u8]| {
-            self.all.partition_point(|change| change.entry(&self.bytes) < bound)
-        };
+        let entries =
+            |bound: &[u8]| self.all.partition_point(|change| change.entry(&self.bytes) < bound);
         let from = entries(low);
         let to = high.map_or(self.all.len(), entries);
         if from >= to {

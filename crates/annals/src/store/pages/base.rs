@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use crate::image::{Array, Kind, NODE_MAX_LEN, Stored, decode_node};
+use crate::store::pages::flat::Flat;
 use crate::store::pages::item::{Held, Item};
 use crate::store::pages::pager::Pager;
 use crate::{Error, Result};
@@ -19,6 +20,10 @@ use crate::{Error, Result};
 pub(super) const BITS: u32 = 6;
 /// How many places a node has.
 pub(super) const FANOUT: usize = 1 << BITS;
+
+/// Arrays whose trees are higher than this, of 256 GiB, have no shorter way to their pages: it would take
+/// memory for each page that there could be.
+const FLAT: u8 = 3;
 
 /// Where the root of a base is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +57,8 @@ pub(in crate::store) struct Base<T> {
     pub(super) height: u8,
     pub(super) pager: Arc<Pager>,
     pub(super) check: Check<T>,
+    /// The items that were looked at and stay.
+    pub(super) flat: Flat<T>,
 }
 
 impl<T> fmt::Debug for Base<T> {
@@ -92,7 +99,13 @@ impl<T: Item> Base<T> {
     /// Begins with a root; nothing is loaded.
     pub(in crate::store) fn new(root: BaseRoot, pager: Arc<Pager>, check: Check<T>) -> Self {
         let link = |stored| Link { stored, node: OnceLock::new() };
-        Self { root: root.stored.map(link), height: root.height, pager, check }
+        Self {
+            root: root.stored.map(link),
+            height: root.height,
+            pager,
+            check,
+            flat: Flat::default(),
+        }
     }
 
     /// Makes the same base, of which nothing is loaded.
@@ -108,6 +121,12 @@ impl<T: Item> Base<T> {
     /// Tells where the root is.
     pub(in crate::store) fn root(&self) -> BaseRoot {
         BaseRoot { height: self.height, stored: self.root.as_ref().map(|link| link.stored) }
+    }
+
+    /// Gives what was looked at before, and stays.
+    #[inline]
+    pub(in crate::store) fn known(&self, index: usize) -> Option<&T> {
+        self.flat.get(index)
     }
 
     /// Gives what is at a place.
@@ -131,7 +150,14 @@ impl<T: Item> Base<T> {
                     let Some(Some((stored, item))) = items.get(index % FANOUT) else {
                         return Ok(None);
                     };
-                    return self.item(stored, item).map(Some);
+                    let item = self.item(stored, item)?;
+                    if let Held::Here(item) = &item
+                        && self.height <= FLAT
+                    {
+                        let places = FANOUT << (BITS * u32::from(self.height));
+                        self.flat.put(index, places, T::clone(item));
+                    }
+                    return Ok(Some(item));
                 }
             }
         }

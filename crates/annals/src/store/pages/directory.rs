@@ -49,10 +49,10 @@ impl<T: Clone> Directory<T> {
     /// Gives what is at a place.
     #[inline]
     pub(in crate::store) fn get(&self, index: usize) -> Option<&T> {
+        let mut node = self.root.as_ref()?;
         if !covers(self.height, index) {
             return None;
         }
-        let mut node = self.root.as_ref()?;
         let mut shift = BITS * self.height;
         loop {
             match &**node {

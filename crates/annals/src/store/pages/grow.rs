@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use crate::Result;
 use crate::image::{Stored, encode_node};
 use crate::store::pages::base::{BITS, Base, FANOUT, Kids, Leaf, Link, Node, covers};
+use crate::store::pages::flat::Flat;
 use crate::store::pages::item::Item;
 use crate::store::pages::save::{Keep, Piece};
 
@@ -55,7 +56,8 @@ impl<T: Item> Base<T> {
 
     fn with(&self, root: Option<Link<T>>, height: u8) -> Self {
         let height = if root.is_some() { height } else { 0 };
-        Self { root, height, pager: Arc::clone(&self.pager), check: self.check }
+        let (pager, flat) = (Arc::clone(&self.pager), Flat::default());
+        Self { root, height, pager, check: self.check, flat }
     }
 
     /// Changes what is below a link; none if nothing is left there.

@@ -2,7 +2,7 @@
 //!
 //! In reading order: a [`page`] is what is shared and copied (the [`reserve`] makes empty ones ahead),
 //! a [`directory`] finds pages by number. A [`base`] finds and loads those of an image, through the
-//! [`pager`]; a [`paged`] array is both, the directory over the base; an [`item`] is what it has in its
+//! [`pager`] (and has [`flat`] what it loaded); a [`paged`] array is both, the directory over the base; an [`item`] is what it has in its
 //! places. [`cells`] are arrays in pages. [`save`] and [`load`] are the two ways between a view and an
 //! image, and [`grow`] makes the next base. [`unique`] is how shared things are changed, [`numbered`]
 //! how tables and indexes are found by number.
@@ -10,6 +10,7 @@
 pub(super) mod base;
 pub(super) mod cells;
 pub(super) mod directory;
+mod flat;
 pub(super) mod grow;
 pub(super) mod item;
 pub(super) mod load;

@@ -116,6 +116,14 @@ impl<T: Item> Paged<T> {
     /// It can't be loaded.
     #[inline]
     pub(in crate::store) fn below(&self, index: usize) -> Result<Option<Held<'_, T>>> {
+        if let Some(item) = self.base.as_ref().and_then(|base| base.known(index)) {
+            return Ok(Some(Held::Here(item)));
+        }
+        self.find_below(index)
+    }
+
+    #[inline(never)] // so that reading what was looked at before stays short
+    fn find_below(&self, index: usize) -> Result<Option<Held<'_, T>>> {
         match (self.near.get(index), &self.base) {
             (Some(item), _) => Ok(Some(Held::Here(item))),
             (None, Some(base)) => base.get(index),

@@ -7,6 +7,9 @@ use annals_schema::{Command, FieldNumber, IndexNumber, RowId, TableNumber, Type,
 
 use crate::event::{Event, Vector};
 use crate::storage::simulated::Rng;
+use crate::store::index::delaying::EntryChange::Remove;
+use crate::store::index::delaying::change_entry;
+use crate::store::index::key::encode_id;
 use crate::store::{Pager, Row, Store, TestImage, View};
 use crate::{ErrorKind, Result};
 
@@ -41,7 +44,8 @@ fn store() -> Store {
 /// Applies something that a journal may have to each of the stores.
 fn apply(stores: &mut [&mut Store], random: &mut Rng) {
     let (table, next) = (TABLE, stores[0].view().table(TABLE).unwrap().next_id());
-    let (name, value) = (key(random), i64::from(random.percent(50)) * random.below(40).cast_signed());
+    let (name, value) =
+        (key(random), i64::from(random.percent(50)) * random.below(40).cast_signed());
     let value = if random.percent(10) { ValueRef::Null } else { ValueRef::Int64(value) };
     let names: Vec<_> = (0..3).map(|_| key(random)).collect();
     let names: Vec<_> = names.iter().map(|name| ValueRef::String(name)).collect();
@@ -97,10 +101,7 @@ fn compare(plain: &View, late: &View) {
         a.seek_last();
         b.seek_last();
         assert_eq!(a.rank().unwrap(), b.rank().unwrap());
-        assert_eq!(
-            a.prev().map(|row| row.unwrap().id()),
-            b.prev().map(|row| row.unwrap().id())
-        );
+        assert_eq!(a.prev().map(|row| row.unwrap().id()), b.prev().map(|row| row.unwrap().id()));
     }
     late.check().unwrap();
 }
@@ -197,13 +198,10 @@ fn an_entry_that_is_not_there_is_told_by_whoever_needs_the_tree() {
     plain.commit();
     let view = load(&plain, &image, &pager);
     let mut late = Store::resume(view).delaying(100);
-    let delaying = late.delaying.as_mut().unwrap();
     let index = late.working.indexes.get_mut(0).unwrap();
-    let epoch = &late.epoch;
-    let mut entry = vec![5];
-    crate::store::index::key::encode_id(&mut entry, RowId(9));
-    let change = (&entry[..], crate::store::index::delaying::EntryChange::Remove);
-    delaying.put_off((0, index), change, epoch).unwrap();
+    let mut entry = vec![b'b'];
+    encode_id(&mut entry, RowId(9));
+    change_entry(&mut late.delaying, (0, index), (&entry, Remove), &late.epoch).unwrap();
     late.end_delay();
     let view = late.view();
     assert_eq!(ids(view.index(INDEXES[0]).unwrap().equal(&[values[0]])), [0]);

@@ -71,6 +71,7 @@ impl Bits {
     ///
     /// # Errors
     /// Its page can't be loaded.
+    #[inline]
     pub(in crate::store) fn stays(&self, slot: usize) -> Result<bool> {
         self.pages.stays(slot / PAGE_BITS)
     }

@@ -68,6 +68,7 @@ impl Pages {
 
     /// Tells whether what is at a place can be read again without loading anything. Loads it, if that
     /// wasn't done yet.
+    #[inline]
     fn stays(&self, index: usize) -> Result<bool> {
         Ok(!matches!(self.get(index)?, Some(Held::Kept(_))))
     }
@@ -220,6 +221,7 @@ impl<const W: usize> Cells<W> {
     ///
     /// # Errors
     /// Its page can't be loaded.
+    #[inline]
     pub(in crate::store) fn stays(&self, slot: usize) -> Result<bool> {
         self.pages.stays(slot / Self::EACH)
     }

@@ -1,0 +1,82 @@
+//! What was loaded of an array, by its place alone.
+//!
+//! The tree of a base says where everything is, in nodes of 64 entries of some 50 bytes: a walk for each read would
+//! cost more than the read. So an item that stays where it was loaded to is found in two steps here,
+//! whatever the height of the tree.
+//!
+//! Invariant: a place that has an item keeps it as long as the array lives: it may be borrowed.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+/// How many places come to be at once: those of eight nodes of the tree.
+const CHUNK: usize = 512;
+
+/// Items by their places, each put there once.
+pub(super) struct Flat<T> {
+    chunks: OnceLock<Box<[OnceLock<Chunk<T>>]>>,
+}
+
+type Chunk<T> = Box<[OnceLock<T>]>;
+
+impl<T> Default for Flat<T> {
+    fn default() -> Self {
+        Self { chunks: OnceLock::new() }
+    }
+}
+
+impl<T> fmt::Debug for Flat<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Flat").finish_non_exhaustive()
+    }
+}
+
+impl<T> Flat<T> {
+    /// Gives what was put at a place.
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> Option<&T> {
+        self.chunks.get()?.get(index / CHUNK)?.get()?.get(index % CHUNK)?.get()
+    }
+
+    /// Puts an item at one of `places` places, unless there is one; gives the one that is there then.
+    #[cold]
+    pub(super) fn put(&self, index: usize, places: usize, item: T) -> &T {
+        let chunks = self.chunks.get_or_init(|| empty(places.div_ceil(CHUNK)));
+        let chunk = chunks[index / CHUNK].get_or_init(|| empty(CHUNK.min(places)));
+        chunk[index % CHUNK].get_or_init(|| item)
+    }
+}
+
+fn empty<T>(places: usize) -> Box<[OnceLock<T>]> {
+    std::iter::repeat_with(OnceLock::new).take(places).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_first_to_a_place_stays() {
+        for places in [64, 4096, 1 << 18] {
+            let flat = Flat::default();
+            for index in [0, 1, places / 2, places - 1] {
+                assert_eq!(flat.get(index), None);
+                assert_eq!(flat.put(index, places, index), &index);
+                assert_eq!(flat.put(index, places, 7), &index);
+                assert_eq!(flat.get(index), Some(&index));
+            }
+            assert_eq!((flat.get(places), flat.get(usize::MAX)), (None, None));
+        }
+    }
+
+    #[test]
+    fn threads_get_the_same_item() {
+        let flat = Flat::default();
+        let put = |number: usize| *flat.put(9, 64, number);
+        let got = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|number| scope.spawn(move || put(number))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert!(got.iter().all(|number| flat.get(9) == Some(number)), "{got:?}");
+    }
+}
