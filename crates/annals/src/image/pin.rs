@@ -94,7 +94,11 @@ impl Image {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => None,
             Err(error) => return Err(error),
         };
-        Ok(RootPin { number: below.as_ref().map_or(0, |below| below.number), locked, _below: below })
+        Ok(RootPin {
+            number: below.as_ref().map_or(0, |below| below.number),
+            locked,
+            _below: below,
+        })
     }
 
     /// Gives all of these roots that anybody has pinned, this handle too, oldest first: at most `most`.

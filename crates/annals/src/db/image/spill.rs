@@ -243,19 +243,13 @@ impl Imager {
             saved
         };
         saved.pin = Some(pin);
-        store.rebase(&saved);
-        store.note_rest();
+        store.go_on(&saved);
         self.is_stuck.store(false, Ordering::Relaxed);
         Ok(())
     }
     /// Gives what pins what is spilled: the same as long as it is one draft, over which a view lies from the
     /// first time on.
-    fn pin_spilled(
-        &self,
-        working: &Working,
-        image: &Image,
-        view: &View,
-    ) -> Result<Arc<RootPin>> {
+    fn pin_spilled(&self, working: &Working, image: &Image, view: &View) -> Result<Arc<RootPin>> {
         let below = view.pin().cloned();
         if let Some(pin) = below.as_ref().filter(|_| working.spill.is_some()) {
             return Ok(Arc::clone(pin));
