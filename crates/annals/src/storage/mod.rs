@@ -146,7 +146,7 @@ pub enum Lock {
     /// Held exclusively on the journal by whoever brings its image forward, makes one, or sets one aside.
     Backfill,
     /// Held shared on an image by whoever reads its root of this number: what that root reaches isn't
-    /// written over.
+    /// written over. From 2^61 on, what a backfill has written that has no root yet.
     Pin(u64),
 }
 

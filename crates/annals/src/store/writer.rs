@@ -114,10 +114,14 @@ impl Store {
         self.held.saturating_sub(self.rest) > limit
     }
 
-    /// Notes that all was stored of the working view that can be: pages to which something is still
-    /// appended are left.
-    pub(crate) const fn note_rest(&mut self) {
+    /// Lets the working view go on from what was stored of it within a transaction, ahead of its commit: all
+    /// that can be, for pages to which something is still appended are left. From then on the working view
+    /// is another one than what is published, whatever the transaction changes: a rollback must not stay with
+    /// what was stored, and a commit must.
+    pub(crate) fn go_on(&mut self, saved: &Saved) {
+        self.rebase(saved);
         self.rest = self.held;
+        self.changed = true;
     }
 
     fn count_unsaved(&mut self) {

@@ -35,5 +35,4 @@ pub use report::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, OldestReader,
 };
 pub use restarting::Restarting;
-pub(super) use shared::Patience;
 pub use verify::{ImageCheck, ImageComparison};

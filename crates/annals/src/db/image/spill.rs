@@ -136,7 +136,7 @@ impl Core {
 
     /// Notes that a transaction has committed that has spilled: anybody may see that from now on.
     pub(in crate::db) fn commit_spilled(&self) {
-        for imager in self.image() {
+        if let Some(imager) = self.image() {
             imager.commit_spilled();
             imager.show_spilled();
         }
@@ -243,8 +243,7 @@ impl Imager {
             saved
         };
         saved.pin = Some(pin);
-        store.rebase(&saved);
-        store.note_rest();
+        store.go_on(&saved);
         self.is_stuck.store(false, Ordering::Relaxed);
         Ok(())
     }

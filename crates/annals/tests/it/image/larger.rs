@@ -265,6 +265,90 @@ fn what_was_spilled_and_seen_stays_for_whoever_has_seen_it() {
     }
 }
 
+/// So it does for a snapshot that outlives its database, whoever opens that again: others can't know what such
+/// a snapshot reaches, with or without a root below it, and whatever became of the root that came of it.
+#[test]
+fn what_was_spilled_stays_for_a_snapshot_that_outlives_its_database() {
+    for (has_root, memory) in [(true, LITTLE), (true, MUCH), (false, LITTLE), (false, MUCH)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.annals");
+        let db = begin(&path, LITTLE);
+        if has_root {
+            db.backfill(BackfillMode::Full).unwrap();
+        }
+        db.write(|tx| insert(tx, 0..ROWS)).unwrap();
+        assert!(image_len(&path) > LITTLE, "it was spilled");
+        let (seen, expected) = (db.read(), digest(&db.read()));
+        update_some(&db, 1);
+        db.close().unwrap();
+        // The second one finds neither the root below nor that which came of it.
+        for session in 0..2 {
+            let db = options(memory).open(&path).unwrap();
+            assert_eq!(db.recovered().findings, Vec::<String>::new());
+            for round in 2..6 {
+                db.write(|tx| change(tx, session * 10 + round)).unwrap();
+                let done = db.backfill(BackfillMode::Full).unwrap();
+                assert_eq!(done.outcome, BackfillOutcome::Advanced);
+                let seen = digest(&seen);
+                assert_eq!(seen, expected, "{session}, {round}, root: {has_root}, {memory}");
+            }
+            db.close().unwrap();
+        }
+        let long = image_len(&path);
+        drop(seen);
+        let db = options(memory).open(&path).unwrap();
+        for round in 30..35 {
+            db.write(|tx| change(tx, round)).unwrap();
+            db.backfill(BackfillMode::Full).unwrap();
+        }
+        assert!(image_len(&path) <= long, "what nobody sees any more is used again");
+        let expected = digest(&db.read());
+        db.close().unwrap();
+        opens_as(&path, expected);
+    }
+}
+
+/// What was spilled of a table that is dropped in the same transaction, or before its root, is used again.
+#[test]
+fn the_space_of_what_was_spilled_and_dropped_is_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.annals");
+    let db = begin(&path, LITTLE);
+    db.write(|tx| insert(tx, 0..ROWS)).unwrap();
+    let expected = digest(&db.read());
+    let make = |tx: &mut Transaction<'_>, table: TableNumber| {
+        tx.apply_command(&Command::CreateTable { name: format!("t{}", table.0) })?;
+        let (name, ty) = ("x".to_owned(), Type::Int64);
+        let field = Command::AddField { table, name, ty, nullable: false, default: None };
+        tx.apply_command(&field)?;
+        (0..400_000).try_for_each(|x| tx.insert(table, &[ValueRef::Int64(x + 1)]).map(drop))
+    };
+    let mut first = 0;
+    for round in 0..8_u32 {
+        let (a, b) = (TableNumber(2 * round + 1), TableNumber(2 * round + 2));
+        db.write(|tx| {
+            make(tx, a)?;
+            tx.apply_command(&Command::DropTable { table: a })?;
+            make(tx, b)
+        })
+        .unwrap();
+        let mut lost = db.begin().unwrap();
+        lost.apply_command(&Command::DropTable { table: b }).unwrap();
+        insert(&mut lost, ROWS..2 * ROWS).unwrap();
+        lost.rollback().unwrap();
+        if round % 2 == 0 {
+            db.backfill(BackfillMode::Full).unwrap();
+        }
+        db.write(|tx| tx.apply_command(&Command::DropTable { table: b })).unwrap();
+        let bytes = db.backfill(BackfillMode::Full).unwrap().image_bytes;
+        first = if round == 1 { bytes } else { first };
+        assert!(round == 0 || bytes <= first + first / 4, "round {round}: {bytes}, {first} first");
+        assert_eq!(digest(&db.read()), expected);
+    }
+    db.close().unwrap();
+    opens_as(&path, expected);
+}
+
 /// Changes rows on many pages; too few to be spilled.
 fn update_some(db: &Database, round: i64) {
     let update = |tx: &mut Transaction<'_>| {
