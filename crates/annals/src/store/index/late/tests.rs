@@ -124,10 +124,12 @@ fn history(seed: u64) {
         (0..random.below(40)).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
         // As replay does where it comes to a transaction of which it doesn't know whether it counts.
         late.make_delayed().unwrap();
-        (plain.commit(), late.commit());
+        plain.commit();
+        late.commit();
         (0..random.below(40)).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
         if random.percent(50) {
-            (plain.rollback(), late.rollback());
+            plain.rollback();
+            late.rollback();
         }
     }
     late.end_delay();
@@ -146,7 +148,8 @@ fn history(seed: u64) {
     (0..20).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
     look(plain.view(), late.view(), &mut random);
     if random.percent(50) {
-        (plain.rollback(), late.rollback());
+        plain.rollback();
+        late.rollback();
         (0..20).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
     }
     compare(&plain.commit(), &late.commit());
