@@ -5,7 +5,9 @@ use std::fmt;
 use annals_schema::{Blob, FieldNumber, RowId, Timestamp, Type, Value, ValueRef};
 
 use crate::Result;
+use crate::store::columns::column::Column;
 use crate::store::columns::fetched::Fetched;
+use crate::store::columns::raw::ValueKind;
 use crate::store::rows::RowIter;
 use crate::store::view::TableView;
 
@@ -73,7 +75,7 @@ impl<'a> Row<'a> {
     /// fields can't fail.
     #[inline]
     pub(super) fn load(table: TableView<'a>, id: RowId, slot: usize) -> Result<Self> {
-        let held = if table.data.has_base() { held(&table, slot)? } else { None };
+        let held = if table.data.is_at_hand(slot) { None } else { held(&table, slot)? };
         Ok(Self { table, id, slot, held })
     }
 
@@ -106,6 +108,23 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// Reads a field, if that needs no looking for: null, or what `read` gives of its column.
+    #[inline]
+    fn quick<'r, T>(
+        &'r self,
+        field: FieldNumber,
+        read: impl FnOnce(&'r Column, usize) -> Option<T>,
+    ) -> Option<Option<T>> {
+        if self.held.is_some() {
+            return None;
+        }
+        let column = self.table.data.column(field)?;
+        match column.null_at_hand(self.slot)? {
+            true => Some(None),
+            false => read(column, self.slot).map(Some),
+        }
+    }
+
     /// Reads a field whose type is known when compiling.
     ///
     /// # Panics
@@ -118,16 +137,13 @@ impl<'a> Row<'a> {
 }
 
 /// Loads the values of a row, and gives them if they don't stay where they were loaded to.
-#[inline(never)] // so that a table without an image pays for a comparison alone
+#[inline(never)] // so that a row that was looked at before costs little
 fn held(table: &TableView<'_>, slot: usize) -> Result<Option<Box<[Value]>>> {
-    let columns = &table.data.columns;
-    for column in columns {
-        if !column.stays(slot)? {
-            let values = columns.iter().map(|column| Ok(column.get(slot)?.into_value()));
-            return values.collect::<Result<_>>().map(Some);
-        }
+    if table.data.values_stay(slot)? {
+        return Ok(None);
     }
-    Ok(None)
+    let values = table.data.columns.iter().map(|column| Ok(column.get(slot)?.into_value()));
+    values.collect::<Result<_>>().map(Some)
 }
 
 /// A Rust type that a field can be read as: `bool`, the integers and floats, `&str`, `&[u8]`,
@@ -149,10 +165,13 @@ fn wrong_type(row: &Row<'_>, field: FieldNumber, asked: &str) -> ! {
 }
 
 macro_rules! cell {
-    ($type:ty, $zero:expr, $($pattern:pat => $value:expr),+) => {
+    ($type:ty, $quick:expr, $zero:expr, $($pattern:pat => $value:expr),+) => {
         impl<'r> Cell<'r> for $type {
             #[inline]
             fn read(row: &'r Row<'_>, field: FieldNumber) -> Self {
+                if let Some(Some(value)) = row.quick(field, $quick) {
+                    return value;
+                }
                 match row.value(field) {
                     $($pattern => $value,)+
                     ValueRef::Null => $zero,
@@ -164,6 +183,9 @@ macro_rules! cell {
         impl<'r> Cell<'r> for Option<$type> {
             #[inline]
             fn read(row: &'r Row<'_>, field: FieldNumber) -> Self {
+                if let Some(value) = row.quick(field, $quick) {
+                    return value;
+                }
                 match row.value(field) {
                     $($pattern => Some($value),)+
                     ValueRef::Null => None,
@@ -174,22 +196,54 @@ macro_rules! cell {
     };
 }
 
-cell!(bool, false, ValueRef::Bool(v) => v);
-cell!(i8, 0, ValueRef::Int8(v) => v);
-cell!(i16, 0, ValueRef::Int16(v) => v);
-cell!(i32, 0, ValueRef::Int32(v) => v);
-cell!(i64, 0, ValueRef::Int64(v) => v, ValueRef::Timestamp(v) => v);
-cell!(u8, 0, ValueRef::UInt8(v) => v);
-cell!(u16, 0, ValueRef::UInt16(v) => v);
-cell!(u32, 0, ValueRef::UInt32(v) => v);
-cell!(u64, 0, ValueRef::UInt64(v) => v);
-cell!(f32, 0.0, ValueRef::Float32(v) => v);
-cell!(f64, 0.0, ValueRef::Float64(v) => v);
-cell!(&'r str, "", ValueRef::String(v) => v);
-cell!(&'r [u8], &[], ValueRef::Bytes(v) => v);
-cell!(Timestamp, Timestamp(0), ValueRef::Timestamp(v) => Timestamp(v));
-cell!(Blob, Blob(0), ValueRef::Blob(v) => v);
-cell!(RowId, RowId(0), ValueRef::Reference(v) => v);
+/// Reads a number, given the size of its cells and its type.
+macro_rules! number {
+    ($type:ty, $size:ident, $kind:ident) => {
+        cell!(
+            $type,
+            |column, slot| column.$size(slot, ValueKind::$kind).map(<$type>::from_le_bytes),
+            <$type>::default(),
+            ValueRef::$kind(v) => v
+        );
+    };
+}
+
+number!(i8, one, Int8);
+number!(i16, two, Int16);
+number!(i32, four, Int32);
+number!(u8, one, UInt8);
+number!(u16, two, UInt16);
+number!(u32, four, UInt32);
+number!(u64, eight, UInt64);
+number!(f32, four, Float32);
+number!(f64, eight, Float64);
+cell!(
+    i64,
+    |column, slot| column.eight(slot, ValueKind::Int64).map(i64::from_le_bytes),
+    0,
+    ValueRef::Int64(v) => v, ValueRef::Timestamp(v) => v
+);
+cell!(bool, Column::bit, false, ValueRef::Bool(v) => v);
+cell!(&'r str, |column, slot| column.text(slot, ValueKind::String), "", ValueRef::String(v) => v);
+cell!(&'r [u8], |column, slot| column.variable(slot, ValueKind::Bytes), &[], ValueRef::Bytes(v) => v);
+cell!(
+    Timestamp,
+    |column, slot| column.eight(slot, ValueKind::Timestamp).map(|v| Timestamp(i64::from_le_bytes(v))),
+    Timestamp(0),
+    ValueRef::Timestamp(v) => Timestamp(v)
+);
+cell!(
+    Blob,
+    |column, slot| column.eight(slot, ValueKind::Blob).map(|v| Blob(u64::from_le_bytes(v))),
+    Blob(0),
+    ValueRef::Blob(v) => v
+);
+cell!(
+    RowId,
+    |column, slot| column.eight(slot, ValueKind::Reference).map(|v| RowId(u64::from_le_bytes(v))),
+    RowId(0),
+    ValueRef::Reference(v) => v
+);
 
 /// Rows in order of their ids, from both ends.
 #[derive(Clone, Debug)]

@@ -4,6 +4,8 @@
 //! 1. Each live slot of the row map has a value in each column.
 //! 2. A slot that is not live holds nothing in a column's heap.
 
+use std::sync::Arc;
+
 use annals_schema::{Field, FieldNumber, RowId, ValueRef};
 
 use crate::Result;
@@ -14,6 +16,7 @@ use crate::store::pages::cells::place;
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
 use crate::store::pages::paged::Counted;
+use crate::store::pages::resident::Resident;
 use crate::store::pages::save::{Saved, Saver};
 use crate::store::reference::{Referrer, target_of};
 use crate::store::rows::RowMap;
@@ -33,6 +36,8 @@ pub(super) struct Table {
     pub(super) single: bool,
     /// The transaction that last changed it.
     epoch: u64,
+    /// Where all cells of the columns stay in memory, over the bases that it has.
+    resident: Arc<Resident>,
 }
 
 impl Table {
@@ -46,6 +51,7 @@ impl Table {
             refers: false,
             single: false,
             epoch: 0,
+            resident: Arc::default(),
         }
     }
 
@@ -234,10 +240,33 @@ impl Table {
         Ok(())
     }
 
-    /// Tells whether something of it may have to be loaded.
+    /// Tells whether the values of a slot can be read without loading anything, and without an error. It may
+    /// be so though this says that it isn't.
     #[inline]
-    pub(super) const fn has_base(&self) -> bool {
-        self.rows.has_base()
+    pub(super) fn is_at_hand(&self, slot: usize) -> bool {
+        !self.rows.has_base()
+            || (self.resident.has(slot)
+                && self.columns.iter().all(|column| column.text_is_at_hand(slot)))
+    }
+
+    /// Tells whether the values of a slot can be read again without loading anything, and without an error.
+    /// Loads them, if that wasn't done yet.
+    ///
+    /// # Errors
+    /// Those of reading them.
+    pub(super) fn values_stay(&self, slot: usize) -> Result<bool> {
+        for column in &self.columns {
+            if !column.cells_stay(slot)? {
+                return Ok(false);
+            }
+        }
+        self.resident.note(slot);
+        for column in &self.columns {
+            if !column.text_stays(slot)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Hands the table, of a published view, over to be saved.
@@ -261,6 +290,7 @@ impl Table {
     pub(super) fn rebase(&mut self, saved: &Saved) {
         self.rows.rebase(saved);
         self.columns.iter_mut().for_each(|column| column.rebase(saved));
+        self.resident = Arc::default();
     }
 
     /// Tells how much memory it takes, in bytes.

@@ -8,7 +8,7 @@ use crate::Result;
 use crate::event::width;
 use crate::store::blobs::Blobs;
 use crate::store::columns::fetched::Fetched;
-use crate::store::columns::raw::{NULL, Raw, code_of, code_of_type, zero_of};
+use crate::store::columns::raw::{Raw, ValueKind, kind_of, kind_of_type, zero_of};
 use crate::store::columns::strings::Strings;
 use crate::store::pages::cells::{Bits, Cells};
 use crate::store::pages::load::Loader;
@@ -16,13 +16,15 @@ use crate::store::pages::page::Epoch;
 use crate::store::pages::paged::Counted;
 use crate::store::pages::save::{Blanks, Saved, Saver};
 
+mod at_hand;
+
 /// A column: cells, and which of them are null.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Column {
     field: FieldNumber,
     ty: Type,
-    /// The code of the values that it holds.
-    code: u8,
+    /// The kind of the values that it holds.
+    kind: ValueKind,
     nulls: Option<Bits>,
     data: Data,
 }
@@ -57,7 +59,7 @@ impl Column {
         Self {
             field: field.number,
             ty: field.ty,
-            code: code_of_type(field.ty),
+            kind: kind_of_type(field.ty),
             nulls: field.nullable.then_some(nulls),
             data,
         }
@@ -84,8 +86,8 @@ impl Column {
     /// without a branch for each type.
     #[inline]
     pub(in crate::store) fn accepts(&self, value: &ValueRef<'_>) -> bool {
-        let code = code_of(value);
-        let fits = code == self.code || (code == NULL && self.nulls.is_some());
+        let kind = kind_of(value);
+        let fits = kind == self.kind || (kind == ValueKind::Null && self.nulls.is_some());
         // No row has a larger id, and the journal has no bytes for one.
         fits && !matches!(value, ValueRef::Reference(id) if *id > RowId::MAX)
             && !matches!(value, ValueRef::Blob(blob) if *blob > Blob::MAX)
@@ -124,7 +126,7 @@ impl Column {
                 Type::UInt32 => ValueRef::UInt32(u32::from_le_bytes(cells.get(slot)?)),
                 _ => ValueRef::Float32(f32::from_le_bytes(cells.get(slot)?)),
             },
-            Data::Eight(cells) => self.eight(cells.get(slot)?),
+            Data::Eight(cells) => self.of_eight(cells.get(slot)?),
             Data::Variable(strings) => match self.ty {
                 Type::String => return Ok(Fetched::text(strings.get_str(slot)?)),
                 _ => return Ok(Fetched::bytes(strings.get(slot)?)),
@@ -133,7 +135,7 @@ impl Column {
     }
 
     #[inline]
-    fn eight(&self, cell: [u8; 8]) -> ValueRef<'static> {
+    fn of_eight(&self, cell: [u8; 8]) -> ValueRef<'static> {
         match self.ty {
             Type::Int64 => ValueRef::Int64(i64::from_le_bytes(cell)),
             Type::UInt64 => ValueRef::UInt64(u64::from_le_bytes(cell)),
@@ -340,29 +342,6 @@ impl Column {
         }
     }
 
-    /// Tells whether the value of a slot can be read again without loading anything. Loads it, if that
-    /// wasn't done yet.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    #[inline]
-    pub(in crate::store) fn stays(&self, slot: usize) -> Result<bool> {
-        let nulls_stay = match &self.nulls {
-            Some(nulls) => nulls.stays(slot)?,
-            None => true,
-        };
-        Ok(nulls_stay
-            && match &self.data {
-                Data::Bits(bits) => bits.stays(slot)?,
-                Data::One(cells) => cells.stays(slot)?,
-                Data::Two(cells) => cells.stays(slot)?,
-                Data::Four(cells) => cells.stays(slot)?,
-                Data::Eight(cells) => cells.stays(slot)?,
-                Data::Variable(_) if self.is_null(slot)? => true,
-                Data::Variable(strings) => strings.stays(slot, self.ty == Type::String)?,
-            })
-    }
-
     /// Hands the column over to be saved.
     pub(in crate::store) fn save(&self, out: &mut Saver, blanks: &Blanks) {
         if let Some(nulls) = &self.nulls {
@@ -389,8 +368,8 @@ impl Column {
             Raw::Eight(_) => Data::Eight(Cells::load(input)?),
             Raw::Variable(_) => Data::Variable(Box::new(Strings::load(input)?)),
         };
-        let code = code_of_type(field.ty);
-        Ok(Self { field: field.number, ty: field.ty, code, nulls, data })
+        let kind = kind_of_type(field.ty);
+        Ok(Self { field: field.number, ty: field.ty, kind, nulls, data })
     }
 
     /// Goes on from the base that was stored.

@@ -7,7 +7,7 @@
 pub(super) mod column;
 pub(super) mod fetched;
 pub(super) mod primitive;
-mod raw;
+pub(super) mod raw;
 pub(super) mod strings;
 pub(super) mod values;
 pub(super) mod vector_view;

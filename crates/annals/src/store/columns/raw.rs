@@ -1,4 +1,4 @@
-//! Values as columns keep them: the kinds of cells, and the codes of types.
+//! Values as columns keep them: the kinds of cells, and of values.
 
 use annals_schema::{Blob, RowId, Type, ValueRef};
 
@@ -12,30 +12,50 @@ pub(super) enum Raw<'a> {
     Variable(&'a [u8]),
 }
 
-/// The code of null.
-pub(super) const NULL: u8 = 0;
+/// The kinds of values, in the order of [`ValueRef`]'s: so telling one costs a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "they are named like the values")]
+pub(in crate::store) enum ValueKind {
+    Null,
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    UInt8,
+    UInt16,
+    UInt32,
+    UInt64,
+    Float32,
+    Float64,
+    String,
+    Bytes,
+    Timestamp,
+    Blob,
+    Reference,
+}
 
-/// Gives each kind of value a number, in the order of its kinds: so it costs a load.
+/// Tells of which kind a value is.
 #[inline]
-pub(super) const fn code_of(value: &ValueRef<'_>) -> u8 {
+pub(super) const fn kind_of(value: &ValueRef<'_>) -> ValueKind {
     match value {
-        ValueRef::Null => NULL,
-        ValueRef::Bool(_) => 1,
-        ValueRef::Int8(_) => 2,
-        ValueRef::Int16(_) => 3,
-        ValueRef::Int32(_) => 4,
-        ValueRef::Int64(_) => 5,
-        ValueRef::UInt8(_) => 6,
-        ValueRef::UInt16(_) => 7,
-        ValueRef::UInt32(_) => 8,
-        ValueRef::UInt64(_) => 9,
-        ValueRef::Float32(_) => 10,
-        ValueRef::Float64(_) => 11,
-        ValueRef::String(_) => 12,
-        ValueRef::Bytes(_) => 13,
-        ValueRef::Timestamp(_) => 14,
-        ValueRef::Blob(_) => 15,
-        ValueRef::Reference(_) => 16,
+        ValueRef::Null => ValueKind::Null,
+        ValueRef::Bool(_) => ValueKind::Bool,
+        ValueRef::Int8(_) => ValueKind::Int8,
+        ValueRef::Int16(_) => ValueKind::Int16,
+        ValueRef::Int32(_) => ValueKind::Int32,
+        ValueRef::Int64(_) => ValueKind::Int64,
+        ValueRef::UInt8(_) => ValueKind::UInt8,
+        ValueRef::UInt16(_) => ValueKind::UInt16,
+        ValueRef::UInt32(_) => ValueKind::UInt32,
+        ValueRef::UInt64(_) => ValueKind::UInt64,
+        ValueRef::Float32(_) => ValueKind::Float32,
+        ValueRef::Float64(_) => ValueKind::Float64,
+        ValueRef::String(_) => ValueKind::String,
+        ValueRef::Bytes(_) => ValueKind::Bytes,
+        ValueRef::Timestamp(_) => ValueKind::Timestamp,
+        ValueRef::Blob(_) => ValueKind::Blob,
+        ValueRef::Reference(_) => ValueKind::Reference,
     }
 }
 
@@ -61,9 +81,9 @@ pub(super) const fn zero_of(ty: Type) -> ValueRef<'static> {
     }
 }
 
-/// Gives the code of a type's values.
-pub(super) const fn code_of_type(ty: Type) -> u8 {
-    code_of(&zero_of(ty))
+/// Tells of which kind a type's values are.
+pub(super) const fn kind_of_type(ty: Type) -> ValueKind {
+    kind_of(&zero_of(ty))
 }
 
 impl<'a> Raw<'a> {

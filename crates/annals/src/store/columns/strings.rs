@@ -58,6 +58,8 @@ const MOST: u32 = u32::MAX / 2;
 
 type Cell = [u8; 16];
 
+mod at_hand;
+
 /// A column of strings or bytes.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Strings {
@@ -76,6 +78,7 @@ const fn word(number: usize) -> u32 {
     number as u32
 }
 
+#[inline]
 fn word_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(<[u8]>::first_chunk).map_or(0, |four| u32::from_le_bytes(*four))
 }
@@ -192,16 +195,21 @@ impl Strings {
         }
     }
 
-    /// Tells whether the value of a slot can be read again without loading anything, and without an error;
-    /// `is_text`: by [`get_str`](Self::get_str), too. Loads it, if that wasn't done yet.
+    /// Tells whether the cell of a slot can be read again without loading anything. Loads it, if that wasn't
+    /// done yet.
+    ///
+    /// # Errors
+    /// Its page can't be loaded.
+    pub(in crate::store) fn cells_stay(&self, slot: usize) -> Result<bool> {
+        self.cells.stays(slot)
+    }
+
+    /// Tells whether the value of a slot, whose cell stays, can be read again without loading anything, and
+    /// without an error; `is_text`: by [`get_str`](Self::get_str), too. Loads it, if that wasn't done yet.
     ///
     /// # Errors
     /// Those of reading it.
-    #[inline]
     pub(in crate::store) fn stays(&self, slot: usize, is_text: bool) -> Result<bool> {
-        if !self.cells.stays(slot)? {
-            return Ok(false);
-        }
         Ok(match is_text {
             true => matches!(self.get_str(slot)?, Cow::Borrowed(_)),
             false => matches!(self.get(slot)?, Cow::Borrowed(_)),

@@ -129,6 +129,14 @@ impl<T: Item> Base<T> {
         self.flat.get(index)
     }
 
+    /// Notes what is at a place, and stays.
+    pub(in crate::store) fn remember(&self, index: usize, item: &T) {
+        if self.height <= FLAT && covers(self.height, index) {
+            let places = FANOUT << (BITS * u32::from(self.height));
+            self.flat.put(index, places, T::clone(item));
+        }
+    }
+
     /// Gives what is at a place.
     ///
     /// # Errors
@@ -151,11 +159,8 @@ impl<T: Item> Base<T> {
                         return Ok(None);
                     };
                     let item = self.item(stored, item)?;
-                    if let Held::Here(item) = &item
-                        && self.height <= FLAT
-                    {
-                        let places = FANOUT << (BITS * u32::from(self.height));
-                        self.flat.put(index, places, T::clone(item));
+                    if let Held::Here(item) = &item {
+                        self.remember(index, item);
                     }
                     return Ok(Some(item));
                 }

@@ -2,7 +2,8 @@
 //!
 //! In reading order: a [`page`] is what is shared and copied (the [`reserve`] makes empty ones ahead),
 //! a [`directory`] finds pages by number. A [`base`] finds and loads those of an image, through the
-//! [`pager`] (and has [`flat`] what it loaded); a [`paged`] array is both, the directory over the base; an [`item`] is what it has in its
+//! [`pager`] (what it loaded lies in a [`flat`] array, and [`resident`] says what
+//! is all there); a [`paged`] array is both, the directory over the base; an [`item`] is what it has in its
 //! places. [`cells`] are arrays in pages. [`save`] and [`load`] are the two ways between a view and an
 //! image, and [`grow`] makes the next base. [`unique`] is how shared things are changed, [`numbered`]
 //! how tables and indexes are found by number.
@@ -19,6 +20,7 @@ pub(super) mod page;
 pub(super) mod paged;
 pub(super) mod pager;
 mod reserve;
+pub(super) mod resident;
 pub(super) mod save;
 #[cfg(test)]
 pub(super) mod testing;

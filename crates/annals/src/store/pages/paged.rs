@@ -98,6 +98,13 @@ impl<T: Item> Paged<T> {
         self.overlay.get(index)
     }
 
+    /// Gives what is at a place, if that needs no looking for: it is a change, or was looked at before and
+    /// stays.
+    #[inline]
+    pub(in crate::store) fn at_hand(&self, index: usize) -> Option<&T> {
+        self.overlay.get(index).or_else(|| self.base.as_ref()?.known(index))
+    }
+
     /// Gives what is at a place.
     ///
     /// # Errors
@@ -125,7 +132,10 @@ impl<T: Item> Paged<T> {
     #[inline(never)] // so that reading what was looked at before stays short
     fn find_below(&self, index: usize) -> Result<Option<Held<'_, T>>> {
         match (self.near.get(index), &self.base) {
-            (Some(item), _) => Ok(Some(Held::Here(item))),
+            (Some(item), base) => {
+                base.iter().for_each(|base| base.remember(index, item));
+                Ok(Some(Held::Here(item)))
+            }
             (None, Some(base)) => base.get(index),
             (None, None) => Ok(None),
         }

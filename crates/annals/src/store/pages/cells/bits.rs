@@ -45,14 +45,21 @@ impl Bits {
     /// Their page can't be loaded.
     #[inline]
     pub(in crate::store) fn word(&self, index: usize) -> Result<u64> {
-        match self.pages.here(index / (PAGE / 8)) {
+        match self.pages.at_hand(index / (PAGE / 8)) {
             Some(page) => Ok(page.load(index % (PAGE / 8))),
             None => self.word_below(index),
         }
     }
 
-    /// Gives bits that aren't in a page in memory as a change.
-    #[inline(never)] // so that reading from such a page stays short
+    /// Reads a bit whose page needs no looking for.
+    #[inline]
+    pub(in crate::store) fn at_hand(&self, slot: usize) -> Option<bool> {
+        let page = self.pages.at_hand(slot / PAGE_BITS)?;
+        Some(page.load(slot / 64 % (PAGE / 8)) >> (slot % 64) & 1 != 0)
+    }
+
+    /// Gives bits whose page has to be looked for.
+    #[inline(never)] // so that reading from one at hand stays short
     fn word_below(&self, index: usize) -> Result<u64> {
         match self.pages.all.below(index / (PAGE / 8))? {
             Some(page) => Ok(page.load(index % (PAGE / 8))),

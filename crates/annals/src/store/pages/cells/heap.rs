@@ -53,6 +53,22 @@ impl Heap {
         }
     }
 
+    /// Borrows bytes whose page needs no looking for.
+    #[inline]
+    pub(in crate::store) fn slice_at_hand(
+        &self,
+        number: usize,
+        offset: usize,
+        len: usize,
+    ) -> Option<&[u8]> {
+        let page = self.pages.at_hand(number)?;
+        if len > PAGE || offset > PAGE - len {
+            return None;
+        }
+        // SAFETY: as for `slice`.
+        Some(unsafe { page.slice(offset, len) })
+    }
+
     /// Writes bytes that no view leads to yet, in this transaction's working view neither.
     ///
     /// # Errors

@@ -61,6 +61,12 @@ impl Pages {
         self.all.here(index)
     }
 
+    /// Gives a page that needs no looking for.
+    #[inline]
+    fn at_hand(&self, index: usize) -> Option<&Page> {
+        self.all.at_hand(index).map(|page| &**page)
+    }
+
     #[inline]
     fn get(&self, index: usize) -> Result<Option<Held<'_, Arc<Page>>>> {
         self.all.get(index)
@@ -170,15 +176,33 @@ impl<const W: usize> Cells<W> {
     /// Its page can't be loaded.
     #[inline]
     pub(in crate::store) fn get(&self, slot: usize) -> Result<[u8; W]> {
-        match self.pages.here(slot / Self::EACH) {
-            // SAFETY: the view leads to the cell (invariant 1).
-            Some(page) => Ok(unsafe { page.read(slot % Self::EACH * W) }),
-            None => self.get_below(slot),
-        }
+        self.at_hand(slot).map_or_else(|| self.get_below(slot), Ok)
     }
 
-    /// Reads a cell that isn't in a page in memory as a change.
-    #[inline(never)] // so that reading from such a page stays short
+    /// Reads a cell whose page needs no looking for.
+    #[inline]
+    pub(in crate::store) fn at_hand(&self, slot: usize) -> Option<[u8; W]> {
+        let page = self.pages.at_hand(slot / Self::EACH)?;
+        // SAFETY: the view leads to the cell (invariant 1).
+        Some(unsafe { page.read(slot % Self::EACH * W) })
+    }
+
+    /// Borrows a part of a cell whose page needs no looking for.
+    #[inline]
+    pub(in crate::store) fn slice_at_hand(
+        &self,
+        slot: usize,
+        offset: usize,
+        len: usize,
+    ) -> Option<&[u8]> {
+        let page = self.pages.at_hand(slot / Self::EACH)?;
+        // SAFETY: the view leads to the cell (invariant 1); to write to it needs a `&mut` of the array
+        // or, in a later transaction, a copy of the page.
+        Some(unsafe { page.slice(slot % Self::EACH * W + offset, len) })
+    }
+
+    /// Reads a cell whose page has to be looked for.
+    #[inline(never)] // so that reading from one at hand stays short
     fn get_below(&self, slot: usize) -> Result<[u8; W]> {
         match self.pages.all.below(slot / Self::EACH)? {
             // SAFETY: the view leads to the cell (invariant 1).

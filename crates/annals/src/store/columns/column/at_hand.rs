@@ -1,0 +1,112 @@
+//! Reading what needs no looking for: it is in memory as a change, or was looked at before and stays.
+//!
+//! Reading a value by [`Column::get`] asks at each step whether something has to be loaded, and can fail. Most
+//! reads find everything in its place. These give nothing where one doesn't, for whoever then takes the
+//! long way.
+
+use annals_schema::Type;
+
+use super::{Column, Data};
+use crate::Result;
+use crate::store::columns::raw::ValueKind;
+
+/// Makes the reading of cells of one size.
+macro_rules! fixed {
+    ($name:ident, $data:ident, $size:literal) => {
+        #[doc = concat!("Gives a value of ", $size, " bytes that isn't null, if it is of this kind.")]
+        #[inline]
+        pub(in crate::store) fn $name(&self, slot: usize, kind: ValueKind) -> Option<[u8; $size]> {
+            match &self.data {
+                Data::$data(cells) if self.kind == kind => cells.at_hand(slot),
+                _ => None,
+            }
+        }
+    };
+}
+
+impl Column {
+    fixed!(one, One, 1);
+    fixed!(two, Two, 2);
+    fixed!(four, Four, 4);
+    fixed!(eight, Eight, 8);
+
+    /// Gives a bool that isn't null, if it is one.
+    #[inline]
+    pub(in crate::store) fn bit(&self, slot: usize) -> Option<bool> {
+        match &self.data {
+            Data::Bits(bits) => bits.at_hand(slot),
+            _ => None,
+        }
+    }
+
+    /// Gives the bytes of a value of variable size that isn't null, if it is of this kind.
+    #[inline]
+    pub(in crate::store) fn variable(&self, slot: usize, kind: ValueKind) -> Option<&[u8]> {
+        match &self.data {
+            Data::Variable(strings) if self.kind == kind => strings.at_hand(slot),
+            _ => None,
+        }
+    }
+
+    /// Gives a string that isn't null, if it is one. The row was loaded: what is no UTF-8 is told then.
+    #[inline]
+    pub(in crate::store) fn text(&self, slot: usize, kind: ValueKind) -> Option<&str> {
+        match &self.data {
+            Data::Variable(strings) if self.kind == kind => strings.text_at_hand(slot),
+            _ => None,
+        }
+    }
+
+    /// Tells whether the value of a slot is null.
+    #[inline]
+    pub(in crate::store) fn null_at_hand(&self, slot: usize) -> Option<bool> {
+        self.nulls.as_ref().map_or(Some(false), |nulls| nulls.at_hand(slot))
+    }
+
+    /// Tells whether a string or bytes of a slot can be read like this, and without an error. What is of
+    /// fixed size can, if its cells stay.
+    #[inline]
+    pub(in crate::store) fn text_is_at_hand(&self, slot: usize) -> bool {
+        match &self.data {
+            Data::Variable(strings) => {
+                self.null_at_hand(slot) == Some(true)
+                    || strings.is_at_hand(slot, self.ty == Type::String)
+            }
+            _ => true,
+        }
+    }
+
+    /// Tells whether the cells of a slot can be read again without loading anything, the bytes of a long
+    /// value aside. Loads them, if that wasn't done yet.
+    ///
+    /// # Errors
+    /// Their page can't be loaded.
+    pub(in crate::store) fn cells_stay(&self, slot: usize) -> Result<bool> {
+        let nulls_stay = match &self.nulls {
+            Some(nulls) => nulls.stays(slot)?,
+            None => true,
+        };
+        Ok(nulls_stay
+            && match &self.data {
+                Data::Bits(bits) => bits.stays(slot)?,
+                Data::One(cells) => cells.stays(slot)?,
+                Data::Two(cells) => cells.stays(slot)?,
+                Data::Four(cells) => cells.stays(slot)?,
+                Data::Eight(cells) => cells.stays(slot)?,
+                Data::Variable(strings) => strings.cells_stay(slot)?,
+            })
+    }
+
+    /// Tells whether a value of variable size, whose cell stays, can be read again without loading anything,
+    /// and without an error; all others can. Loads it, if that wasn't done yet.
+    ///
+    /// # Errors
+    /// Those of reading it.
+    pub(in crate::store) fn text_stays(&self, slot: usize) -> Result<bool> {
+        match &self.data {
+            Data::Variable(_) if self.is_null(slot)? => Ok(true),
+            Data::Variable(strings) => strings.stays(slot, self.ty == Type::String),
+            _ => Ok(true),
+        }
+    }
+}
