@@ -237,7 +237,13 @@ impl History {
     /// history from now on, and it is durable.
     pub(super) fn opened(&mut self, database: &Database, at_least: usize) -> Checked {
         let snapshot = database.read();
-        snapshot.check().map_err(|error| format!("the store isn't consistent: {error}"))?;
+        match snapshot.check() {
+            // An opening doesn't fail with the image, so it may end when the power is off.
+            Err(error) if !is_power_off(&error) => {
+                return Err(format!("the store isn't consistent: {error}"));
+            }
+            _ => {}
+        }
         let txid = usize::try_from(snapshot.txid()).unwrap();
         self.states.extend(self.pending.drain(..).map(|(state, _)| state));
         if txid < at_least || txid > self.acknowledged() {

@@ -15,17 +15,17 @@ const NAME: FieldNumber = FieldNumber(0);
 const NUMBER: FieldNumber = FieldNumber(1);
 
 /// So little that a few hundred rows fill it.
-const LITTLE: u64 = 1 << 20;
+pub(super) const LITTLE: u64 = 1 << 20;
 /// More than anything here takes.
 const MUCH: u64 = 1 << 30;
 /// How many rows a transaction has that doesn't fit.
-const ROWS: i64 = 10_000;
+pub(super) const ROWS: i64 = 10_000;
 
 fn options(memory: u64) -> Options {
     Options::new().memory(memory).background(false)
 }
 
-fn begin(path: &Path, memory: u64) -> Database {
+pub(super) fn begin(path: &Path, memory: u64) -> Database {
     let db = options(memory).open(path).unwrap();
     db.write(define).unwrap();
     db
@@ -53,7 +53,7 @@ fn name(number: i64) -> String {
     }
 }
 
-fn insert(tx: &mut Transaction<'_>, rows: std::ops::Range<i64>) -> annals::Result<()> {
+pub(super) fn insert(tx: &mut Transaction<'_>, rows: std::ops::Range<i64>) -> annals::Result<()> {
     for number in rows {
         tx.insert(TABLE, &[ValueRef::String(&name(number)), ValueRef::Int64(number)])?;
     }
@@ -85,7 +85,7 @@ fn change(tx: &mut Transaction<'_>, round: i64) -> annals::Result<()> {
 }
 
 /// Gives all that there is, through rows and indexes, as one number.
-fn digest(view: &annals::View) -> u64 {
+pub(super) fn digest(view: &annals::View) -> u64 {
     use std::hash::{DefaultHasher, Hash as _, Hasher as _};
     view.check().unwrap();
     let mut digest = DefaultHasher::new();
@@ -117,7 +117,7 @@ fn image_len(path: &Path) -> u64 {
 
 /// Opens with little and with much memory, with the image and without; all of them are as `expected`.
 #[track_caller]
-fn opens_as(path: &Path, expected: u64) {
+pub(super) fn opens_as(path: &Path, expected: u64) {
     for memory in [LITTLE, MUCH] {
         let db = options(memory).open(path).unwrap();
         assert_eq!(db.recovered().findings, Vec::<String>::new());
@@ -306,47 +306,6 @@ fn what_was_spilled_stays_for_a_snapshot_that_outlives_its_database() {
         db.close().unwrap();
         opens_as(&path, expected);
     }
-}
-
-/// What was spilled of a table that is dropped in the same transaction, or before its root, is used again.
-#[test]
-fn the_space_of_what_was_spilled_and_dropped_is_used_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.annals");
-    let db = begin(&path, LITTLE);
-    db.write(|tx| insert(tx, 0..ROWS)).unwrap();
-    let expected = digest(&db.read());
-    let make = |tx: &mut Transaction<'_>, table: TableNumber| {
-        tx.apply_command(&Command::CreateTable { name: format!("t{}", table.0) })?;
-        let (name, ty) = ("x".to_owned(), Type::Int64);
-        let field = Command::AddField { table, name, ty, nullable: false, default: None };
-        tx.apply_command(&field)?;
-        (0..400_000).try_for_each(|x| tx.insert(table, &[ValueRef::Int64(x + 1)]).map(drop))
-    };
-    let mut first = 0;
-    for round in 0..8_u32 {
-        let (a, b) = (TableNumber(2 * round + 1), TableNumber(2 * round + 2));
-        db.write(|tx| {
-            make(tx, a)?;
-            tx.apply_command(&Command::DropTable { table: a })?;
-            make(tx, b)
-        })
-        .unwrap();
-        let mut lost = db.begin().unwrap();
-        lost.apply_command(&Command::DropTable { table: b }).unwrap();
-        insert(&mut lost, ROWS..2 * ROWS).unwrap();
-        lost.rollback().unwrap();
-        if round % 2 == 0 {
-            db.backfill(BackfillMode::Full).unwrap();
-        }
-        db.write(|tx| tx.apply_command(&Command::DropTable { table: b })).unwrap();
-        let bytes = db.backfill(BackfillMode::Full).unwrap().image_bytes;
-        first = if round == 1 { bytes } else { first };
-        assert!(round == 0 || bytes <= first + first / 4, "round {round}: {bytes}, {first} first");
-        assert_eq!(digest(&db.read()), expected);
-    }
-    db.close().unwrap();
-    opens_as(&path, expected);
 }
 
 /// Changes rows on many pages; too few to be spilled.

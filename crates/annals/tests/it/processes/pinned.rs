@@ -183,7 +183,7 @@ fn the_space_of_a_reader_that_is_killed_is_used_again() {
     database.close().unwrap();
     let mut child = let_it_read(&path);
     for _ in 0..5 {
-        let database = Options::new().memory(SMALL).open(&path).unwrap();
+        let database = Options::new().memory(SMALL).background(false).open(&path).unwrap();
         advance(&database, &mut rng, 20);
         database.close().unwrap();
     }
