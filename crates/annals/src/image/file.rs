@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::batch::{self, Written};
-use super::format::Root;
+use super::format::{OBJECTS_AT, Root, UNIT};
 use super::roots::Chosen;
 use super::space::Space;
 use super::stored::{Source, Stored};
+use super::walk::{Step, walk};
 use crate::journal::lock;
 use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Access, Directory, Storage};
@@ -88,6 +89,18 @@ impl Image {
     /// `Io`.
     pub(crate) fn len(&self) -> Result<u64> {
         self.storage.len().map_err(|error| self.io("can't tell its length", error))
+    }
+
+    /// Gives how many bytes the newest root reaches, in whole units; `root` is that one. Walks its directory
+    /// if no backfill has needed to yet.
+    ///
+    /// # Errors
+    /// `Io`; `Corrupt`.
+    pub(crate) fn reached(&self, root: &Root) -> Result<u64> {
+        if let Some(space) = lock(&self.working).as_ref() {
+            return Ok(space.live_bytes());
+        }
+        Ok(OBJECTS_AT + walk(self, root, |_, _| Ok(Step::Enter))?.used() * UNIT)
     }
 
     /// Writes objects to the space that a draft gave them, each as parts one behind the other, in the order

@@ -2,8 +2,8 @@
 //!
 //! It is asked to look after each commit, and begins when the tail is long enough that a backfill is worth
 //! its writes: so long as a replay of it would take noticeably long, and at least a quarter of what the
-//! last backfill wrote. What goes wrong is told in the next report, and it is tried again when the tail
-//! has doubled: no commit knows of it.
+//! last backfill wrote. Behind a backfill it keeps the rules of retention, if there are any. What goes wrong is
+//! told in the next report, and it is tried again when the tail has doubled: no commit knows of it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 
 use super::report::{BackfillMode, BackfillOutcome};
 use crate::db::core::Core;
+use crate::db::retain::PATIENCE;
 use crate::journal::lock;
 
 /// The handle of the thread, which starts at the first tail that is long enough.
@@ -94,6 +95,9 @@ impl Shared {
                 }
                 Ok(_) => {
                     self.core.forget_image_error();
+                    if let Err(error) = self.core.keep_the_rules(PATIENCE) {
+                        self.core.note_image_error(&error);
+                    }
                     self.core.image_due()
                 }
                 Err(error) => {

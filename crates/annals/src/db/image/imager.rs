@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::opening::{Begun, Found};
 use super::pins::Pins;
 use super::report::OldestReader;
-use crate::db::database::Database;
+use crate::db::core::Core;
 use crate::db::segment::JournalFile;
 use crate::db::snapshot::Published;
 use crate::image::{Identity, Image, Root, set_aside};
@@ -113,10 +113,10 @@ impl Imager {
     /// Waits so long until no thread runs a backfill; none begins as long as what this gives is held.
     pub(in crate::db) fn wait<'i>(
         &'i self,
-        database: &Database,
+        core: &Core,
         timeout: Duration,
     ) -> Result<MutexGuard<'i, Working>> {
-        database.wait_for(&self.working, timeout, "was bringing the image forward")
+        core.wait_for(&self.working, timeout, "was bringing the image forward")
     }
 
     /// Gives the number of the newest root.
@@ -245,6 +245,20 @@ impl Imager {
     pub(in crate::db) fn state(&self) -> (u64, u64) {
         let working = lock(&self.working);
         (working.reached, working.wrote)
+    }
+
+    /// Gives the segment that the newest root's point is in, if there is one.
+    pub(in crate::db) fn segment(&self) -> Option<u64> {
+        lock(&self.working).root.map(|root| root.segment)
+    }
+
+    /// Gives how many bytes the newest root reaches, in whole units, if there is one.
+    pub(in crate::db) fn reached(&self) -> Result<Option<u64>> {
+        let working = lock(&self.working);
+        let (Some((image, _)), Some(root)) = (&working.image, &working.root) else {
+            return Ok(None);
+        };
+        image.reached(root).map(Some)
     }
 
     /// Gives how much of the image may be kept in memory, in bytes.

@@ -18,8 +18,7 @@ use super::imager::Imager;
 use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, Watching};
 use super::shared::Patience;
 use crate::db::database::Database;
-use crate::db::restart::{Forgotten, Older, Restarted};
-use crate::journal::Retention;
+use crate::db::restart::{Older, Restarted};
 use crate::{BackfillProgress, Error, ErrorKind, Result};
 
 /// How long it waits before it looks again whether somebody reads.
@@ -83,28 +82,6 @@ impl Database {
         Ok(Backfilled { mode, restarted: Some(restarted), ..joined(first, second) })
     }
 
-    /// Forgets what rules of retention let go, and gives what that was. Brings the image forward first, and lets
-    /// the journal go on in a segment that begins with the state where the rules need one; so it costs nothing
-    /// but a backfill as long as less was written since the last one than the image is long. Waits for others
-    /// at most so long, for each.
-    ///
-    /// A program that keeps a database open for long calls it now and then.
-    ///
-    /// # Errors
-    /// As [`backfill`](Self::backfill), [`restart`](Self::restart) and
-    /// [`forget_before`](Self::forget_before). What was done before stays done.
-    pub fn retain(&self, rules: &Retention, timeout: Duration) -> Result<Option<Forgotten>> {
-        let live = self.backfill(BackfillMode::Full)?.image_bytes;
-        if self.plan_retention(live, rules)?.begin_with_state {
-            self.restart(Older::NotNeeded, timeout)?;
-            self.backfill(BackfillMode::Full)?;
-        }
-        match self.plan_retention(live, rules)?.forget_before {
-            Some(before) => self.forget_before(before).map(|(forgotten, _)| forgotten),
-            None => Ok(None),
-        }
-    }
-
     /// Brings the image into the new segment, and takes away what isn't needed any more.
     fn finish_restarting(
         &self,
@@ -136,7 +113,7 @@ impl Database {
     fn wait_for_readers(&self, imager: &Imager, timeout: Duration) -> Result<()> {
         let begun = self.clock.elapsed();
         loop {
-            let oldest = imager.oldest_reader(&*imager.wait(self, timeout)?);
+            let oldest = imager.oldest_reader(&*imager.wait(self.core(), timeout)?);
             let Some(oldest) = oldest else { return Ok(()) };
             if self.clock.elapsed().saturating_sub(begun) >= timeout {
                 let who = oldest.pid.map_or_else(
@@ -166,7 +143,7 @@ impl Database {
     /// Gives back the unused end of the image, if nobody reads what is there; gives its length.
     fn shrink_image(&self, timeout: Duration) -> Result<u64> {
         let imager = self.core().imager()?;
-        let working = imager.wait(self, timeout)?;
+        let working = imager.wait(self.core(), timeout)?;
         let claimed = self.claim(Patience::AtMost(timeout))?;
         let shrunk = imager.shrink_wholly(&working);
         if claimed.is_some() {

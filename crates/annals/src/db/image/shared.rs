@@ -238,9 +238,7 @@ impl Database {
                 Err(TryLockError::WouldBlock) => Ok(None),
             },
             Patience::AsEver => Ok(Some(lock(self.writing()))),
-            Patience::AtMost(timeout) => {
-                self.wait_for(self.writing(), timeout, "had a transaction open").map(Some)
-            }
+            Patience::AtMost(timeout) => self.core().writer_within(timeout).map(Some),
         }
     }
 }
