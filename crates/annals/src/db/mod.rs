@@ -46,8 +46,8 @@ pub use image::{
     ImageComparison, ImageInspection, ImageRoot, OldestReader, Restarting,
 };
 pub use inspect::{
-    Examination, HeadInspection, Inspection, examine, inspect, inspect_head, inspect_head_in,
-    inspect_in,
+    Examination, HeadInspection, Inspection, SegmentInspection, examine, inspect, inspect_head,
+    inspect_head_in, inspect_in,
 };
 pub use options::Options;
 pub use progress::{Phase, Progress};
