@@ -216,7 +216,7 @@ impl Database {
     ///
     /// # Errors
     /// `Unsupported` on a raw device, which has no image; `Invalid` in a thread that has a transaction
-    /// open, if the mode would wait for it; `Poisoned` after a failed flush, or in a forked child; `Io`;
+    /// open, if the mode would wait for it, or that is just being told how far a backfill is; `Poisoned` after a failed flush, or in a forked child; `Io`;
     /// in shared mode, unless it is passive, `Busy` if another process is at it for too long. Commits and
     /// readers are not concerned, and nothing is lost.
     pub fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
@@ -235,6 +235,7 @@ impl Database {
         watch: &mut dyn FnMut(BackfillProgress) -> ControlFlow<()>,
     ) -> Result<Backfilled> {
         self.check_origin()?;
+        self.refuse_nested_backfill()?;
         if mode != BackfillMode::Passive {
             self.refuse_nesting()?;
         }
@@ -245,6 +246,11 @@ impl Database {
             Some(sharing) => self.backfill_among_others(sharing, mode, watch),
             None => self.core.backfill_watched(mode, watch),
         }
+    }
+
+    /// Refuses what would wait for a backfill that this thread watches.
+    pub(super) fn refuse_nested_backfill(&self) -> Result<()> {
+        self.core.image().map_or(Ok(()), Imager::refuse_nesting)
     }
 
     /// Tells what went wrong with the image in the background since the last backfill; nothing is lost by

@@ -92,6 +92,7 @@ impl Database {
     pub fn restart(&self, older: Older, timeout: Duration) -> Result<Restarted> {
         self.check_origin()?;
         self.refuse_nesting()?;
+        self.refuse_nested_backfill()?;
         let file = self.file();
         if file.storage.has_fixed_len() {
             let message = format!(

@@ -38,6 +38,7 @@ impl Database {
     /// device; `Corrupt`; `Io`.
     pub fn live_bytes(&self) -> Result<u64> {
         self.check_origin()?;
+        self.refuse_nested_backfill()?;
         Ok(self.core().reached()?.saturating_add(self.core().blob_bytes()?))
     }
 

@@ -18,7 +18,7 @@ use super::stored::{Source, Stored};
 use super::walk::{Step, walk};
 use crate::journal::lock;
 use crate::mistakes::{Mistake, is_made};
-use crate::storage::{Access, Directory, Storage};
+use crate::storage::{Access, Directory, Origin, Storage};
 use crate::{Error, ErrorKind, Result};
 
 /// An image file, for as many readers as there are and one backfill.
@@ -34,6 +34,7 @@ pub(crate) struct Image {
     /// The space, once a backfill has needed it.
     pub(super) working: Mutex<Option<Space>>,
     stopped: OnceLock<String>,
+    origin: Origin,
 }
 
 /// What a handle knows of the roots.
@@ -67,6 +68,7 @@ impl Image {
             held: Mutex::default(),
             working: Mutex::default(),
             stopped: OnceLock::new(),
+            origin: Origin::here(),
         }
     }
 
@@ -142,13 +144,16 @@ impl Image {
         if read == out.len() {
             return Ok(());
         }
-        Err(Error::corrupt(format!(
-            "{}: damaged: the file ends at {}, within the {} bytes at {}",
+        Err(self.cut(stored, at.saturating_add(read as u64)))
+    }
+
+    fn cut(&self, stored: &Stored, end: u64) -> Error {
+        Error::corrupt(format!(
+            "{}: damaged: the file ends at {end}, within the {} bytes at {}",
             self.path(),
-            at.saturating_add(read as u64),
             stored.len,
             stored.place
-        )))
+        ))
     }
 
     fn compare(&self, stored: &Stored, found: u64) -> Result<()> {
@@ -192,6 +197,14 @@ impl Image {
 }
 
 impl Source for Image {
+    fn holds(&self, stored: &Stored) -> Result<()> {
+        let end = stored.place.saturating_add(u64::from(stored.len));
+        match self.len()? {
+            len if len >= end => Ok(()),
+            len => Err(self.cut(stored, len)),
+        }
+    }
+
     fn read(&self, stored: &Stored, out: &mut [u8]) -> Result<()> {
         debug_assert_eq!(out.len() as u64, u64::from(stored.len));
         self.read_exactly(stored, stored.place, out)?;
@@ -201,6 +214,10 @@ impl Source for Image {
 
 impl Drop for Image {
     fn drop(&mut self) {
+        // A forked child's copy is the parent's to remove, and its lock may be held for ever.
+        if self.origin.is_elsewhere() {
+            return;
+        }
         // A new image that never got a root is nothing.
         if let Some(temporary) = &lock(&self.held).temporary {
             let _ = self.directory.remove(temporary);

@@ -83,7 +83,7 @@ impl Drafting<'_, '_> {
     fn tell(&mut self) -> Result<()> {
         let done = self.written.pages + self.written.from_memory;
         let progress = BackfillProgress { done, total: self.pages, bytes: self.written.bytes };
-        match (self.watch)(progress) {
+        match self.clock.watched(|| (self.watch)(progress)) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(Error::new(
                 ErrorKind::Cancelled,
@@ -334,6 +334,18 @@ impl Core {
                 self.install_now(imager, &mut writing.into_inner())
             }
             Err(TryLockError::WouldBlock) => {}
+        }
+    }
+
+    /// Lets what is published go on from the newest root, too, if the transaction that ends, or was just
+    /// committed, was in the way when the backfill ended. Else a database that rests would keep the root before
+    /// and what the backfill stored. A load and a comparison, unless one has ended since.
+    #[inline]
+    pub(in crate::db) fn install_late(&self, writing: &mut Writing) {
+        if let Some(imager) = self.image()
+            && writing.store.published().root() != imager.newest()
+        {
+            self.install_now(imager, writing);
         }
     }
 

@@ -6,7 +6,7 @@
 //! 2. `newest` is the number of the root that was published last by this handle, or that it opened from;
 //!    `pending` has what a store needs to go on from it, until the published view does.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use super::opening::{Begun, Found};
 use super::pins::Pins;
 use super::report::OldestReader;
 use crate::db::core::Core;
+use crate::db::database::this_thread;
 use crate::db::segment::JournalFile;
 use crate::db::snapshot::Published;
 use crate::image::{Identity, Image, Root, set_aside};
@@ -36,6 +37,8 @@ pub(in crate::db) struct Imager {
     pub(super) working: Mutex<Working>,
     pending: Mutex<Option<Arc<Saved>>>,
     newest: AtomicU64,
+    /// The thread whose program is being told how far its backfill is; 0: none.
+    watching: AtomicUsize,
 }
 
 /// What a backfill works with.
@@ -103,6 +106,7 @@ impl Imager {
             working: Mutex::new(working),
             pending: Mutex::default(),
             newest: AtomicU64::new(newest),
+            watching: AtomicUsize::new(0),
         }
     }
 
@@ -117,6 +121,32 @@ impl Imager {
         timeout: Duration,
     ) -> Result<MutexGuard<'i, Working>> {
         core.wait_for(&self.working, timeout, "was bringing the image forward")
+    }
+
+    /// Lets a program say whether a backfill goes on. It can't begin another meanwhile, nor do anything else
+    /// that waits for this one.
+    pub(super) fn watched<T>(&self, watch: impl FnOnce() -> T) -> T {
+        struct Watching<'i>(&'i AtomicUsize);
+        impl Drop for Watching<'_> {
+            fn drop(&mut self) {
+                self.0.store(0, Ordering::Relaxed);
+            }
+        }
+        self.watching.store(this_thread(), Ordering::Relaxed);
+        let _watching = Watching(&self.watching);
+        watch()
+    }
+
+    /// Refuses to wait for a backfill of the same thread.
+    pub(in crate::db) fn refuse_nesting(&self) -> Result<()> {
+        if self.watching.load(Ordering::Relaxed) != this_thread() {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "{}: this thread is bringing the image forward, and is just being told how far: what watches a \
+             backfill can only let it go on or end it",
+            self.directory.display(&self.name)
+        )))
     }
 
     /// Gives the number of the newest root.

@@ -12,7 +12,7 @@ use crate::image::miniature::{Changes, content};
 use crate::image::open::Opened;
 use crate::image::roots::VERIFY_AT_MOST;
 use crate::storage::simulated::{Fault, Rng, SimulatedDisk};
-use crate::storage::{Access, Directory};
+use crate::storage::{Access, Directory, SystemClock};
 
 /// What is done, and what is there after each step; nothing at first.
 struct Script {
@@ -68,7 +68,7 @@ impl Script {
                 assert_eq!(usable.catalog.metadata, (txid as u64).to_le_bytes());
                 let held = content(&usable.image, &usable.catalog).unwrap();
                 assert_eq!(Some(&held), self.models[txid].as_ref(), "root {txid}");
-                assert_eq!(check(&directory, NAME).unwrap().problem, None);
+                assert_eq!(check(&directory, NAME, &SystemClock).unwrap().problem, None);
                 Some(txid)
             }
             Opened::SetAside(aside) => panic!("{aside:?}"),
