@@ -23,7 +23,8 @@ use crate::{Outcome, commands, language, progress};
 /// The mode `passive` waits for nobody; `full` waits for the transaction that is open, if this process has
 /// one. After `restart` the journal goes on in a new file; the old one is sealed, and kept as history beside it
 /// as FILE-segment-NUMBER. It waits for the readers of older states of the image, whose space can be used
-/// again then. `truncate` does the same, and gives the unused end of the image back.
+/// again then. `truncate` does the same, and gives the image's free space back: its unused end, and all of it if
+/// that is most of it.
 ///
 /// With --forget-history, and never else, `truncate` removes the history: the new file begins with all tables,
 /// rows and blobs as they are now, and older files go. What was forgotten is told, and can't be had back.

@@ -243,7 +243,7 @@ impl Database {
             return self.backfill_with(mode, Restarting::default(), watch);
         }
         match &self.sharing {
-            Some(sharing) => self.backfill_among_others(sharing, mode, watch),
+            Some(_) => self.backfill_among_others(mode, watch),
             None => self.core.backfill_watched(mode, watch),
         }
     }

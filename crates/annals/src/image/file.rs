@@ -46,10 +46,18 @@ pub(super) struct Held {
     pub(super) other: Option<Root>,
     /// The greatest number that a slot told.
     pub(super) last_number: u64,
-    /// The name of a file that has no root yet.
-    pub(super) temporary: Option<String>,
+    /// The file that it is as long as it has no root yet.
+    pub(super) temporary: Option<Temporary>,
     /// Whether the file's own name is known to be on permanent storage.
     pub(super) is_named: bool,
+}
+
+/// A file that isn't known by the image's name yet.
+#[derive(Clone, Debug)]
+pub(super) struct Temporary {
+    pub(super) name: String,
+    /// Whether it takes the place of the image that is there.
+    pub(super) replaces: bool,
 }
 
 impl Image {
@@ -220,7 +228,7 @@ impl Drop for Image {
         }
         // A new image that never got a root is nothing.
         if let Some(temporary) = &lock(&self.held).temporary {
-            let _ = self.directory.remove(temporary);
+            let _ = self.directory.remove(&temporary.name);
         }
     }
 }

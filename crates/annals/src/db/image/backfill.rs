@@ -167,6 +167,9 @@ impl Core {
         let mut phases = BackfillPhases::default();
         let mut laps = Laps::begin(imager);
         let mut working = lock(&imager.working);
+        if !self.keep_named(imager, &mut working, mode)? {
+            return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
+        }
         if mode != BackfillMode::Passive {
             self.wait_for_writer(imager)?;
         }

@@ -3,7 +3,8 @@
 //! In reading order: a [`report`] says what a backfill did; [`pins`] tell which roots are still read;
 //! [`opening`] finds the image, and whether the journal has its point; the [`imager`] knows what the image
 //! has, lets the store go on from it, and runs a [`backfill`]; the [`background`] thread asks for one when
-//! the tail has grown; in some modes the journal is [`restarted`](restarting) behind it. [`verify`] looks at an image from outside, and [`compare`]s views.
+//! the tail has grown; in some modes the journal is [`restarted`](restarting) behind it; the store goes on from another image if this one
+//! is [`renewed`](renewing). [`verify`] looks at an image from outside, and [`compare`]s views.
 
 mod backfill;
 mod background;
@@ -15,6 +16,7 @@ mod pins;
 #[cfg(feature = "testing")]
 mod proof;
 mod reading;
+mod renewing;
 mod report;
 mod restarting;
 mod shared;

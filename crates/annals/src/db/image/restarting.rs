@@ -5,7 +5,8 @@
 //! 2. wait for the readers of older roots                 (their space can be used again then)
 //! 3. restart the journal: the old segment is sealed      (with the state, if history is to be forgotten)
 //! 4. bring the image forward into the new segment        (it needs nothing of the old ones then)
-//! 5. remove the older segments, if that was said; give back the unused end of the image
+//! 5. remove the older segments, if that was said; give back the unused end of the image, or all that is free if
+//!    that is most of it
 //! ```
 //!
 //! Commits go on between the steps: what comes meanwhile is replayed behind the image like any other tail.
@@ -140,16 +141,17 @@ impl Database {
         }
     }
 
-    /// Gives back the unused end of the image, if nobody reads what is there; gives its length.
+    /// Gives back what is free of the image; gives its length.
     fn shrink_image(&self, timeout: Duration) -> Result<u64> {
         let imager = self.core().imager()?;
-        let working = imager.wait(self.core(), timeout)?;
-        let claimed = self.claim(Patience::AtMost(timeout))?;
-        let shrunk = imager.shrink_wholly(&working);
-        if claimed.is_some() {
+        let mut working = imager.wait(self.core(), timeout)?;
+        let _claim = self.claim(Patience::AtMost(timeout))?.map(|(claim, writing)| {
+            // Commits go on.
             self.end_turn();
-        }
-        shrunk
+            drop(writing);
+            claim
+        });
+        self.compact_image(imager, &mut working, timeout)
     }
 }
 

@@ -116,3 +116,35 @@ fn whoever_checks_pins_both_roots() {
     drop(pins);
     assert_eq!(world.image.pinned(0..u64::MAX, 9).unwrap(), []);
 }
+
+#[test]
+fn a_copy_has_no_gaps_and_no_damage() {
+    let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+    let mut world = World::create(directory, &HEIGHTS).unwrap();
+    for txid in 1..60 {
+        let gone = (txid > 9).then(|| (0, txid - 9, None));
+        let changes: Vec<_> =
+            gone.into_iter().chain([(0, txid, Some(object(9000, txid)))]).collect();
+        world.advance(txid, &change(&changes), []).unwrap();
+    }
+    let (before, old_root) = (world.image.len().unwrap(), world.root.unwrap());
+    let bytes = bytes_of(&*world.image.storage);
+    let len = world.image.compact(&SystemClock).unwrap();
+    assert!(len < before, "{len} of {before}");
+    assert_eq!(bytes_of(&*world.image.storage), bytes, "whoever has the old one reads on");
+    world.reopen();
+    let root = world.root.unwrap();
+    assert_eq!((root.point, root.number), (old_root.point, old_root.number + 1));
+    assert_eq!((root.end, world.image.len().unwrap()), (len, len));
+    world.check();
+    assert_eq!(check(&world.directory, NAME, &SystemClock).unwrap().free, 0);
+    world.advance(60, &change(&[(0, 60, Some(object(9000, 60)))]), []).unwrap();
+    world.check();
+
+    // A damaged page isn't copied, and what is there stays.
+    let stored = world.catalog.arrays[0].root.unwrap();
+    world.image.storage.write_at(stored.place, &[0xff; 8]).unwrap();
+    let error = world.image.compact(&SystemClock).unwrap_err();
+    assert_eq!(error.kind(), crate::ErrorKind::Corrupt);
+    assert_eq!(world.directory.list().unwrap(), [NAME]);
+}

@@ -1,6 +1,7 @@
 //! The image: opening from it gives what replay gives, whatever was done before and after.
 
 mod document;
+mod renewed;
 mod shared;
 mod users;
 

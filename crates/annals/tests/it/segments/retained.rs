@@ -171,10 +171,15 @@ fn asking_who_reads_keeps_nobody_from_reading() {
         renames(&database, number..number + 1);
         database.restart(annals::Older::Kept, NOW).unwrap();
     }
+    let kept = directory.open("db-segment-000002", Access::Write).unwrap();
     std::thread::scope(|scope| {
         let asking = scope.spawn(|| {
             for _ in 0..2000 {
-                database.segments().unwrap();
+                if kept.try_lock(Lock::History, Hold::Exclusive).unwrap() {
+                    std::thread::yield_now();
+                    kept.unlock(Lock::History).unwrap();
+                }
+                std::thread::yield_now();
             }
         });
         while !asking.is_finished() {
