@@ -62,8 +62,9 @@ pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
     Commit, Custom, Customs, Database, Examination, Fate, Forgotten, HeadInspection, ImageCheck,
     ImageComparison, ImageInspection, ImageRoot, Inspection, Older, OldestReader, Options, Pending,
-    Phase, Progress, Reader, Restarted, Restarting, Run, Salvaged, Sink, Snapshot, Transaction,
-    examine, inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
+    Phase, Progress, Reader, Restarted, Restarting, Run, Salvaged, SegmentInspection, Sink,
+    Snapshot, Transaction, examine, inspect, inspect_head, inspect_head_in, inspect_in, scan,
+    scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "testing")]

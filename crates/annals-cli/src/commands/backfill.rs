@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use annals::{
-    BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, OldestReader, Restarted, Restarting,
-    Result,
+    BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, Forgotten, OldestReader, Restarted,
+    Restarting, Result,
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -23,7 +23,8 @@ use crate::{Outcome, commands, language, progress};
 /// The mode `passive` waits for nobody; `full` waits for the transaction that is open, if this process has
 /// one. After `restart` the journal goes on in a new file; the old one is sealed, and kept as history beside it
 /// as FILE-segment-NUMBER. It waits for the readers of older states of the image, whose space can be used
-/// again then. `truncate` does the same, and gives the unused end of the image back.
+/// again then. `truncate` does the same, and gives the image's free space back: its unused end, and all of it if
+/// that is most of it.
 ///
 /// With --forget-history, and never else, `truncate` removes the history: the new file begins with all tables,
 /// rows and blobs as they are now, and older files go. What was forgotten is told, and can't be had back.
@@ -117,14 +118,8 @@ fn restarted(restarted: &Restarted) -> Vec<String> {
         ),
         false => format!("restarted: nothing was committed since segment {segment} was begun"),
     }];
-    if let Some(forgotten) = &restarted.forgotten {
-        let (first, last) = forgotten.transactions;
-        let (from, to) = forgotten.times;
-        lines.push(format!(
-            "forgotten: transactions {first} to {last}, {} in {}, from {from} to {to}",
-            count(forgotten.bytes, "byte"),
-            count(forgotten.segments, "segment")
-        ));
+    if let Some(gone) = &restarted.forgotten {
+        lines.push(format!("forgotten: {}", forgotten(gone)));
     }
     if let Some(pinned) = restarted.pinned {
         lines.push(format!(
@@ -132,6 +127,26 @@ fn restarted(restarted: &Restarted) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// Says what was forgotten.
+pub(super) fn forgotten(forgotten: &Forgotten) -> String {
+    let ((first, last), (from, to)) = (forgotten.transactions, forgotten.times);
+    format!(
+        "transactions {first} to {last}, {} in {}, from {from} to {to}",
+        count(forgotten.bytes, "byte"),
+        count(forgotten.segments, "segment")
+    )
+}
+
+/// Gives what was forgotten as an object.
+pub(super) fn forgotten_object(forgotten: &Forgotten) -> Value {
+    json!({
+        "segments": forgotten.segments,
+        "bytes": forgotten.bytes,
+        "transactions": [forgotten.transactions.0, forgotten.transactions.1],
+        "times": [forgotten.times.0.to_string(), forgotten.times.1.to_string()],
+    })
 }
 
 /// Says how many pages there were, and where they came from.
@@ -185,14 +200,7 @@ fn object(file: &str, done: &Backfilled) -> Value {
         json!({ "pid": reader.pid, "root": reader.root, "age": age })
     };
     let restart = |restarted: &Restarted| {
-        let forgotten = restarted.forgotten.as_ref().map(|forgotten| {
-            json!({
-                "segments": forgotten.segments,
-                "bytes": forgotten.bytes,
-                "transactions": [forgotten.transactions.0, forgotten.transactions.1],
-                "times": [forgotten.times.0.to_string(), forgotten.times.1.to_string()],
-            })
-        });
+        let forgotten = restarted.forgotten.as_ref().map(forgotten_object);
         json!({
             "segment": restarted.segment,
             "new": restarted.is_new,

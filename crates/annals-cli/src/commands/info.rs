@@ -89,16 +89,20 @@ fn print_segments(examination: &Examination, output: &mut Output) -> Result<()> 
     if examination.segments.len() < 2 {
         return Ok(());
     }
-    for facts in &examination.segments {
+    for segment in &examination.segments {
+        let facts = &segment.facts;
         let begun = annals::Timestamp(facts.begun);
         let transactions = match facts.last_txid.checked_sub(facts.first_txid) {
             None => "no transaction".to_owned(),
             Some(_) => format!("transactions {} to {}", facts.first_txid, facts.last_txid),
         };
         let state = if facts.begins_with_state { ", begins with the state" } else { "" };
+        let pinned = segment.pinned_by.map(|pid| format!(", read by process {pid}"));
         output.line(&format!(
-            "segment {}: {} bytes, {transactions}, begun {begun}{state}",
-            facts.number, facts.bytes
+            "segment {}: {} bytes, {transactions}, begun {begun}{state}{}",
+            facts.number,
+            facts.bytes,
+            pinned.unwrap_or_default()
         ))?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use annals::journal::format::{Header, Live, Slot};
-use annals::{Committed, Examination, Point, Timestamp, View};
+use annals::{Committed, Examination, Point, SegmentInspection, Timestamp, View};
 use serde_json::{Value, json};
 
 use super::info::Found;
@@ -88,6 +88,7 @@ fn rest(examination: &Examination) -> Value {
         "hard": inspection.hard,
         "verified_to": inspection.verified_to,
         "image": inspection.image.as_ref().map(info_image::object),
+        "segments": examination.segments.iter().map(segment).collect::<Vec<_>>(),
         "closed": inspection.closed,
         "process": inspection.holder,
         "process_lives": inspection.holder_lives,
@@ -102,6 +103,23 @@ fn rest(examination: &Examination) -> Value {
         "last": inspection.last.as_ref().map(commit),
         "tables": tables(&examination.snapshot),
         "indexes": indexes(&examination.snapshot),
+    })
+}
+
+fn segment(segment: &SegmentInspection) -> Value {
+    let SegmentInspection { path, facts, start, end, sealed, pinned_by } = segment;
+    let transactions = facts.last_txid.checked_sub(facts.first_txid);
+    json!({
+        "path": path,
+        "number": facts.number,
+        "size": facts.bytes,
+        "transactions": transactions.map(|_| [facts.first_txid, facts.last_txid]),
+        "start": point(*start),
+        "end": point(*end),
+        "begins_with_state": facts.begins_with_state,
+        "begun": Timestamp(facts.begun).to_string(),
+        "sealed": sealed.map(|time| time.to_string()),
+        "read_by": pinned_by,
     })
 }
 

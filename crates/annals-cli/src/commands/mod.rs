@@ -16,6 +16,7 @@ pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod recover;
 mod recover_text;
+pub(crate) mod retain;
 pub(crate) mod schema;
 pub(crate) mod shell;
 

@@ -175,6 +175,10 @@ fn stable(text: &str) -> String {
             "commit checksummed at ",
             "\"time\":\"",
             "commit: ",
+            "from ",
+            "\"begun\":\"",
+            "\"times\":[\"",
+            "\"times\":[\"_\",\"",
         ] {
             // The clock's times have microseconds; those that a transcript gives don't.
             let from_clock = |time: &str| {

@@ -11,12 +11,15 @@
 //! lock (closing the last handle has all to itself): there a backfill waits for other processes before it takes
 //! the writer's side, for the threads of this one would wait for them, too.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
+use std::time::Duration;
 
 use super::group::Group;
 use super::image::{BackfillMode, Imager};
-use super::segment::{Current, JournalFile};
-use crate::journal::{Checkpoints, Writer, lock};
+use super::restart::Forgotten;
+use super::segment::{Current, JournalFile, Segment};
+use crate::journal::{Checkpoints, Retention, Writer, lock};
+use crate::storage::Clock;
 use crate::store::Store;
 use crate::{Error, ErrorKind, Result};
 
@@ -27,6 +30,9 @@ const TAIL: u64 = 4 << 20;
 const TAIL_AT_CLOSE: u64 = 16 << 10;
 /// A journal that is shorter gets no image when it is closed: it would be several times as long.
 const FIRST_AT_CLOSE: u64 = 128 << 10;
+
+/// How long somebody waits before it looks again whether another thread is done.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// What only the writer touches.
 #[derive(Debug)]
@@ -48,6 +54,16 @@ pub(super) struct Core {
     imager: Option<Arc<Imager>>,
     /// What went wrong with the image in the background.
     image_error: Mutex<Option<String>>,
+    pub(super) clock: Arc<dyn Clock>,
+    /// The files of earlier segments, as long as snapshots have them.
+    pub(super) retired: Mutex<Vec<Weak<JournalFile>>>,
+    /// Held while something is done to the segment in the background, and while the journal goes on in
+    /// another one.
+    pub(super) keeping: Arc<Mutex<()>>,
+    /// What is kept of the history; all of it without a rule.
+    pub(super) retention: Retention,
+    /// What was forgotten by these rules.
+    pub(super) forgotten: Mutex<Option<Forgotten>>,
 }
 
 impl Core {
@@ -56,9 +72,68 @@ impl Core {
         writing: Writing,
         segment: Arc<Current>,
         imager: Option<Arc<Imager>>,
+        (clock, retention): (Arc<dyn Clock>, Retention),
     ) -> Self {
         let (writing, image_error) = (Mutex::new(writing), Mutex::default());
-        Self { group, writing, segment, imager, image_error }
+        Self {
+            group,
+            writing,
+            segment,
+            imager,
+            image_error,
+            clock,
+            retired: Mutex::default(),
+            keeping: Arc::default(),
+            retention,
+            forgotten: Mutex::default(),
+        }
+    }
+
+    /// Gives the file that is written now.
+    pub(super) fn file(&self) -> Arc<JournalFile> {
+        Arc::clone(&self.segment.load().file)
+    }
+
+    /// Lets everything go on in another segment.
+    pub(super) fn enter(&self, writing: &mut Writing, segment: Segment, writer: Writer) {
+        let old = std::mem::replace(&mut writing.file, Arc::clone(&segment.file));
+        let mut retired = lock(&self.retired);
+        retired.retain(|file| file.strong_count() > 0);
+        retired.push(Arc::downgrade(&old));
+        drop(retired);
+        writing.writer = writer;
+        self.segment.store(Arc::new(segment));
+    }
+
+    /// Waits so long until no thread has a transaction open.
+    pub(super) fn writer_within(&self, timeout: Duration) -> Result<MutexGuard<'_, Writing>> {
+        self.wait_for(&self.writing, timeout, "had a transaction open")
+    }
+
+    /// Waits so long for something that another thread has; `what` it does.
+    pub(super) fn wait_for<'m, T>(
+        &self,
+        mutex: &'m Mutex<T>,
+        timeout: Duration,
+        what: &str,
+    ) -> Result<MutexGuard<'m, T>> {
+        let begun = self.clock.elapsed();
+        loop {
+            match mutex.try_lock() {
+                Ok(writing) => return Ok(writing),
+                Err(TryLockError::Poisoned(panicked)) => {
+                    return Ok(panicked.into_inner());
+                }
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if self.clock.elapsed().saturating_sub(begun) >= timeout {
+                let name = &self.segment.load().file.name;
+                let message =
+                    format!("{name}: another thread {what} for all of {timeout:?}: try again");
+                return Err(Error::new(ErrorKind::Busy, message));
+            }
+            self.clock.pause(PAUSE);
+        }
     }
 
     /// Gives how far the segment is that is written now.
@@ -137,6 +212,8 @@ impl Core {
             true => self.backfill(BackfillMode::Passive)?,
             false => return Ok(()),
         };
+        // A transaction that was forgotten has the writer for ever.
+        self.keep_the_rules(Duration::ZERO)?;
         self.imager()?.shrink()
     }
 

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::core::{Core, Writing};
 use super::group::Group;
@@ -14,7 +14,7 @@ use super::segment::{Current, JournalFile, Segment};
 use super::shared::Sharing;
 use super::snapshot::Snapshot;
 use super::transaction::Transaction;
-use crate::journal::{Checkpoints, Level, Point, Recovered, Writer, lock};
+use crate::journal::{Checkpoints, Level, Point, Recovered, Retention, Writer, lock};
 use crate::storage::{Clock, Lock, Origin};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
@@ -35,8 +35,6 @@ pub struct Database {
     background: Option<Background>,
     /// The thread that has a transaction open, as [`this_thread`] names it; 0: none.
     owner: AtomicUsize,
-    /// The files of earlier segments, as long as snapshots have them.
-    retired: Mutex<Vec<Weak<JournalFile>>>,
     keeper: Option<Keeper>,
     recovered: Recovered,
     /// What was recovered since, because another process had been interrupted.
@@ -62,6 +60,8 @@ pub(super) struct Setup {
     pub(super) imager: Option<Arc<Imager>>,
     pub(super) level: Level,
     pub(super) background: bool,
+    /// What is kept of the history.
+    pub(super) retention: Retention,
     /// What it takes to share the file with other processes; none if it isn't.
     pub(super) sharing: Option<Sharing>,
 }
@@ -72,7 +72,6 @@ impl Database {
         let background = setup.background && setup.sharing.is_none();
         let segment = Arc::new(Current::from_pointee(setup.segment));
         let file = Arc::clone(&segment.load().file);
-        let keeper = background.then(|| Keeper::new(Arc::clone(&segment)));
         let group = Group::new(Arc::clone(&segment), Arc::clone(&setup.clock), setup.view);
         let group = match setup.sharing {
             // One turn, one commit: none can come while another is waited for.
@@ -80,14 +79,16 @@ impl Database {
             None => group,
         };
         let writing = Writing { writer: setup.writer, store: setup.store, file };
-        let core = Arc::new(Core::new(group, writing, segment, setup.imager));
+        let keeps = (Arc::clone(&setup.clock), setup.retention);
+        let core = Core::new(group, writing, Arc::clone(&segment), setup.imager, keeps);
+        let keeper = background.then(|| Keeper::new(segment, Arc::clone(&core.keeping)));
+        let core = Arc::new(core);
         // What goes wrong with the image is no reason not to open: it is tried again.
         core.publish_spilled();
         let background = background.then(|| Background::new(Arc::clone(&core)));
         Self {
             core,
             background,
-            retired: Mutex::default(),
             clock: setup.clock,
             owner: AtomicUsize::new(0),
             keeper,
@@ -217,7 +218,7 @@ impl Database {
     ///
     /// # Errors
     /// `Unsupported` on a raw device, which has no image; `Invalid` in a thread that has a transaction
-    /// open, if the mode would wait for it; `Poisoned` after a failed flush, or in a forked child; `Io`;
+    /// open, if the mode would wait for it, or that is just being told how far a backfill is; `Poisoned` after a failed flush, or in a forked child; `Io`;
     /// in shared mode, unless it is passive, `Busy` if another process is at it for too long. Commits and
     /// readers are not concerned, and nothing is lost.
     pub fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
@@ -236,6 +237,7 @@ impl Database {
         watch: &mut dyn FnMut(BackfillProgress) -> ControlFlow<()>,
     ) -> Result<Backfilled> {
         self.check_origin()?;
+        self.refuse_nested_backfill()?;
         if mode != BackfillMode::Passive {
             self.refuse_nesting()?;
         }
@@ -243,9 +245,14 @@ impl Database {
             return self.backfill_with(mode, Restarting::default(), watch);
         }
         match &self.sharing {
-            Some(sharing) => self.backfill_among_others(sharing, mode, watch),
+            Some(_) => self.backfill_among_others(mode, watch),
             None => self.core.backfill_watched(mode, watch),
         }
+    }
+
+    /// Refuses what would wait for a backfill that this thread watches.
+    pub(super) fn refuse_nested_backfill(&self) -> Result<()> {
+        self.core.image().map_or(Ok(()), Imager::refuse_nesting)
     }
 
     /// Tells what went wrong with the image in the background since the last backfill; nothing is lost by
@@ -294,7 +301,7 @@ impl Database {
     }
 
     pub(super) fn file(&self) -> Arc<JournalFile> {
-        Arc::clone(&self.segment().load().file)
+        self.core.file()
     }
 
     pub(super) const fn sharing(&self) -> Option<&Sharing> {
@@ -361,16 +368,6 @@ impl Database {
     /// Gives what the threads share.
     pub(super) fn core(&self) -> &Core {
         &self.core
-    }
-
-    /// Gives the files of earlier segments, as long as snapshots have them.
-    pub(super) const fn retired(&self) -> &Mutex<Vec<Weak<JournalFile>>> {
-        &self.retired
-    }
-
-    /// Keeps the background work from doing anything as long as what this gives is held.
-    pub(super) fn pause_keeper(&self) -> Option<MutexGuard<'_, ()>> {
-        self.keeper.as_ref().map(Keeper::pause)
     }
 
     /// Lets the background work know that something was committed.

@@ -14,7 +14,7 @@ use super::past::{Past, Since};
 use super::scan::Replay;
 use super::segment::{JournalFile, Segment};
 use super::shared::Sharing;
-use crate::journal::{self, Checkpoints, Head, Point, Survey, lock};
+use crate::journal::{self, Checkpoints, Head, Point, Survey};
 use crate::storage::{Access, Directory, Hold, Lock, Storage};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
@@ -161,23 +161,12 @@ impl Database {
         let turns = old.turns.as_ref().map(|turns| turns.next(storage));
         // Whoever made it may have ended before it was.
         let is_named = AtomicBool::new(false);
-        self.enter(writing, Segment { checkpoints, file, turns, is_named }, writer);
+        self.core().enter(writing, Segment { checkpoints, file, turns, is_named }, writer);
         // Nobody needs it any more: the segment is sealed.
         let _ = old.file.storage.unlock(Lock::Head);
         let is_changed = writing.store.view().schema().commands().len() != commands;
         sharing.note_schema(self.has_fixed_schema() && is_changed)?;
         self.group().begin_segment(view, ahead.end);
         Ok(())
-    }
-
-    /// Lets everything go on in another segment.
-    pub(super) fn enter(&self, writing: &mut Writing, segment: Segment, writer: journal::Writer) {
-        let old = std::mem::replace(&mut writing.file, Arc::clone(&segment.file));
-        let mut retired = lock(self.retired());
-        retired.retain(|file| file.strong_count() > 0);
-        retired.push(Arc::downgrade(&old));
-        drop(retired);
-        writing.writer = writer;
-        self.segment().store(Arc::new(segment));
     }
 }

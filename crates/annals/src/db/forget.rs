@@ -4,11 +4,12 @@ use std::sync::Weak;
 
 use annals_schema::Timestamp;
 
+use super::core::Core;
 use super::database::Database;
 use super::past::Past;
 use super::restart::Forgotten;
 use crate::journal::segments::{self, Kept};
-use crate::journal::{Head, Plan, Retention, SegmentFacts, lock};
+use crate::journal::{Head, SegmentFacts, lock};
 use crate::{Error, Result};
 
 impl Database {
@@ -21,6 +22,25 @@ impl Database {
     /// `Corrupt` if a segment that is needed to know the state is missing or damaged; `Io`.
     pub fn segments(&self) -> Result<Vec<SegmentFacts>> {
         self.check_origin()?;
+        self.core().segments()
+    }
+
+    /// Removes all segments with a lower number than `before`, which begins with the state itself. Gives
+    /// what was forgotten, and else the oldest one that somebody reads: then nothing was removed.
+    /// Snapshots of this handle stay what they are, with their blobs.
+    ///
+    /// # Errors
+    /// `Invalid` if that segment doesn't begin with the state; `Corrupt` if it is missing or damaged;
+    /// `Io`.
+    pub fn forget_before(&self, before: u64) -> Result<(Option<Forgotten>, Option<u64>)> {
+        self.check_origin()?;
+        self.core().forget_before(before)
+    }
+}
+
+impl Core {
+    /// Does what [`Database::segments`] does.
+    pub(super) fn segments(&self) -> Result<Vec<SegmentFacts>> {
         let file = self.file();
         let head = Head::read(&*file.storage, &file.name)?;
         let past = Past::whole(&*file.directory, &file.journal, &head.header)?;
@@ -38,23 +58,8 @@ impl Database {
         Ok(facts)
     }
 
-    /// Tells what may be done by rules of retention; `live` is the size of the live state in bytes.
-    ///
-    /// # Errors
-    /// As [`Self::segments`].
-    pub fn plan_retention(&self, live: u64, rules: &Retention) -> Result<Plan> {
-        Ok(rules.plan(&self.segments()?, live, self.clock.now()))
-    }
-
-    /// Removes all segments with a lower number than `before`, which begins with the state itself. Gives
-    /// what was forgotten, and else the oldest one that somebody reads: then nothing was removed.
-    /// Snapshots of this handle stay what they are, with their blobs.
-    ///
-    /// # Errors
-    /// `Invalid` if that segment doesn't begin with the state; `Corrupt` if it is missing or damaged;
-    /// `Io`.
-    pub fn forget_before(&self, before: u64) -> Result<(Option<Forgotten>, Option<u64>)> {
-        self.check_origin()?;
+    /// Does what [`Database::forget_before`] does.
+    pub(super) fn forget_before(&self, before: u64) -> Result<(Option<Forgotten>, Option<u64>)> {
         let file = self.file();
         let (directory, journal) = (&*file.directory, file.journal.as_str());
         let head = Head::read(&*file.storage, &file.name)?;
@@ -71,7 +76,7 @@ impl Database {
         };
         let oldest = past.segments().first().map_or(head.header, Kept::header);
         // Whoever has an older snapshot goes on reading its blobs.
-        for retired in lock(self.retired()).iter().filter_map(Weak::upgrade) {
+        for retired in lock(&self.retired).iter().filter_map(Weak::upgrade) {
             retired.hold(oldest.segment..before);
         }
         drop(past);

@@ -122,9 +122,27 @@ pub struct Examination {
     pub first: Option<Committed>,
     /// The segments that are left of the journal, the oldest first and this file last; empty if one of those
     /// before it isn't what it should be.
-    pub segments: Vec<SegmentFacts>,
+    pub segments: Vec<SegmentInspection>,
     /// Why the history can't be replayed, though every frame verifies: then the snapshot is empty.
     pub problem: Option<String>,
+}
+
+/// A segment of a journal, as it is beside the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentInspection {
+    /// Its path.
+    pub path: String,
+    /// Its number, length and transactions, and when it was begun. That somebody reads it is known here only
+    /// if `pinned_by` tells who.
+    pub facts: SegmentFacts,
+    /// Where its first frame begins.
+    pub start: Point,
+    /// The end of its last transaction; behind its seal, if the journal goes on in another.
+    pub end: Point,
+    /// When it was sealed, which is when the next one was begun.
+    pub sealed: Option<Timestamp>,
+    /// A process that reads its history, so that it can't be removed, where the system tells.
+    pub pinned_by: Option<u32>,
 }
 
 /// Reads only the first 16 KiB of a journal file. Takes no lock and writes nothing; damage is part of
@@ -215,7 +233,7 @@ pub(super) fn examine_storage(
     let problem = state.problem.filter(|(at, _)| *at < survey.end.position).map(|(_, why)| why);
     let replay = if problem.is_some() { Replay::default() } else { state.replay };
     let (_, view) = replay.finish();
-    let end = (survey.len, survey.end.txid);
+    let segments = past.as_ref().map_or_else(|_| Vec::new(), |past| segments(past, &survey, shown));
     let segment = survey.head.header.segment;
     let file = JournalFile::new(Arc::clone(storage), segment, directory.again(), name);
     let file = Arc::new(file);
@@ -225,9 +243,39 @@ pub(super) fn examine_storage(
         snapshot: Snapshot::new(Arc::new(published)),
         events: state.events,
         first: state.first_kept.or(first),
-        segments: past.as_ref().map_or_else(|_| Vec::new(), |past| past.facts(end)),
+        segments,
         problem,
     })
+}
+
+/// Tells of all segments, the newest one, which `shown` names, last.
+fn segments(past: &Past, survey: &Survey, shown: &str) -> Vec<SegmentInspection> {
+    // What was read pins nothing any more, so that only others are found.
+    past.let_go();
+    let kept = past.segments();
+    let next = kept.iter().skip(1).map(|next| &next.head).chain([&survey.head]);
+    let facts = past.facts((survey.len, survey.end.txid));
+    let newest = facts.last().map(|&facts| SegmentInspection {
+        path: shown.to_owned(),
+        facts,
+        start: survey.head.start(),
+        end: survey.end,
+        sealed: None,
+        pinned_by: None,
+    });
+    let older = kept.iter().zip(next).zip(&facts).map(|((kept, next), &facts)| {
+        let pinned_by = kept.storage.holder(storage::Lock::History);
+        let (txid, chain) = (facts.last_txid, next.header.previous_chain);
+        SegmentInspection {
+            path: kept.shown.clone(),
+            facts: SegmentFacts { is_pinned: pinned_by.is_some(), ..facts },
+            start: kept.head.start(),
+            end: Point { position: kept.len, txid, chain },
+            sealed: Some(Timestamp(next.header.created)),
+            pinned_by,
+        }
+    });
+    older.chain(newest).collect()
 }
 
 /// What is found frame by frame.

@@ -5,7 +5,7 @@
 //! next commit wakes it. It never fails a commit: its errors that matter are latched.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -27,17 +27,18 @@ pub(super) struct Keeper {
 struct Shared {
     segment: Arc<Current>,
     /// Held while it does something.
-    working: Mutex<()>,
+    working: Arc<Mutex<()>>,
     asleep: AtomicBool,
     stopping: Mutex<bool>,
     signal: Condvar,
 }
 
 impl Keeper {
-    pub(super) fn new(segment: Arc<Current>) -> Self {
+    /// Begins; whoever holds `working` keeps it from doing anything.
+    pub(super) fn new(segment: Arc<Current>, working: Arc<Mutex<()>>) -> Self {
         let shared = Shared {
             segment,
-            working: Mutex::default(),
+            working,
             asleep: AtomicBool::new(false),
             stopping: Mutex::new(false),
             signal: Condvar::new(),
@@ -56,11 +57,6 @@ impl Keeper {
             let _stopping = lock(&self.shared.stopping);
             self.shared.signal.notify_one();
         }
-    }
-
-    /// Lets it do nothing as long as what this gives is held.
-    pub(super) fn pause(&self) -> MutexGuard<'_, ()> {
-        lock(&self.shared.working)
     }
 
     /// Ends the thread, once it has finished what it does.
@@ -145,7 +141,7 @@ mod tests {
                 turns: None,
                 is_named: AtomicBool::new(true),
             })),
-            working: Mutex::default(),
+            working: Arc::default(),
             asleep: AtomicBool::new(false),
             stopping: Mutex::new(false),
             signal: Condvar::new(),

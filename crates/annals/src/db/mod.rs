@@ -5,7 +5,7 @@
 //! acknowledges, `vectors` are whole runs of rows, and `references` what follows from a change; `snapshot` is
 //! what was committed; `blobs` are written and read; `keeper` works in the background; `shared` and `turns` are
 //! for files that several processes write; `restart` lets the journal go on in a new `segment`, which may begin with
-//! the `state`, and others `follow`; `past` are the segments before, until we `forget` them; `scan`, `reader` and `inspect` read journals without writing;
+//! the `state`, and others `follow`; `past` are the segments before, until we `forget` them, which rules of retention do (`retain`); `scan`, `reader` and `inspect` read journals without writing;
 //! `salvage` writes another.
 
 mod acquire;
@@ -25,6 +25,7 @@ mod progress;
 mod reader;
 mod references;
 mod restart;
+mod retain;
 mod salvage;
 mod scan;
 mod segment;
@@ -45,8 +46,8 @@ pub use image::{
     ImageComparison, ImageInspection, ImageRoot, OldestReader, Restarting,
 };
 pub use inspect::{
-    Examination, HeadInspection, Inspection, examine, inspect, inspect_head, inspect_head_in,
-    inspect_in,
+    Examination, HeadInspection, Inspection, SegmentInspection, examine, inspect, inspect_head,
+    inspect_head_in, inspect_in,
 };
 pub use options::Options;
 pub use progress::{Phase, Progress};

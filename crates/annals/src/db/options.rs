@@ -19,7 +19,7 @@ use super::shared::Sharing;
 use super::turns::Turns;
 use super::upgrade::{self, Customs};
 use crate::journal::{
-    self, Checkpoints, Level, Mistake, Recovery, Survey, Verdict, is_made, segments,
+    self, Checkpoints, Level, Mistake, Recovery, Retention, Survey, Verdict, is_made, segments,
 };
 use crate::storage::{self, Access, Clock, Directory, FileDirectory, SystemClock};
 use crate::{Error, ErrorKind, Result};
@@ -41,6 +41,7 @@ pub struct Options {
     pub(super) hard_only: bool,
     /// How much of an image may be kept in memory, in bytes; 0: half of what the machine has.
     pub(super) memory: u64,
+    retention: Retention,
 }
 
 impl Default for Options {
@@ -73,6 +74,7 @@ impl Options {
             lock_timeout: LOCK_TIMEOUT,
             hard_only: false,
             memory: 0,
+            retention: Retention { bytes: None, time: None, transactions: None },
         }
     }
 
@@ -153,6 +155,25 @@ impl Options {
     #[must_use]
     pub const fn memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
+        self
+    }
+
+    /// Sets how much of the history is kept. Without a rule, which is the default, it is all kept.
+    ///
+    /// The rules are kept behind the backfills that happen by themselves, in the background and when the
+    /// database is closed, and only where what is forgotten is at least as large as the live state
+    /// ([`Database::live_bytes`]). So somewhat more is there than they ask for. Where somebody reads what could
+    /// go, it stays until the next time. [`Database::forgotten`] tells what went, and
+    /// [`Database::image_error`] what went wrong.
+    ///
+    /// They belong to the program, and aren't stored: whoever opens the database without them keeps all
+    /// that there is then.
+    ///
+    /// Costs, each time that as much was written as the live state has, that the state is written to the
+    /// journal once more; commits wait meanwhile, as for [`Database::restart`].
+    #[must_use]
+    pub const fn retention(mut self, rules: Retention) -> Self {
+        self.retention = rules;
         self
     }
 
@@ -300,6 +321,7 @@ impl Options {
             imager,
             level: self.level,
             background: self.background,
+            retention: self.retention,
             sharing,
         }))
     }
@@ -375,6 +397,12 @@ impl Options {
 
     /// Refuses settings that make no sense.
     fn check(&self) -> Result<()> {
+        if self.shared && self.retention != Retention::default() {
+            return Err(Error::invalid(
+                "retention in shared mode: nothing is done in the background there, so no rule would be kept: \
+                 let one of the programs call `Database::retain` now and then",
+            ));
+        }
         let is_sector = self.sector.is_power_of_two() && (512..=65_536).contains(&self.sector);
         if is_sector || self.sector == NO_PADDING {
             return Ok(());

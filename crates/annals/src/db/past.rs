@@ -7,7 +7,7 @@ use super::scan::{Replay, open_to_read};
 use crate::journal::format::Header;
 use crate::journal::segments::Kept;
 use crate::journal::{Frame, FrameReader, Head, Point, SegmentFacts};
-use crate::storage::{Directory, Storage};
+use crate::storage::{Directory, Lock, Storage};
 use crate::{Error, Result};
 
 /// How often a file is opened again that was replaced meanwhile.
@@ -153,6 +153,14 @@ impl Past {
     /// Gives the segments, the oldest first.
     pub(super) fn segments(&self) -> &[Kept] {
         &self.kept
+    }
+
+    /// Lets others remove the segments, which were read.
+    pub(super) fn let_go(&self) {
+        for kept in &self.kept {
+            // It could only fail if the file weren't open; and then the lock is gone too.
+            let _ = kept.storage.unlock(Lock::History);
+        }
     }
 
     /// Gives what is known of all segments without reading them; `end` is the end of the last one, and the

@@ -4,24 +4,22 @@
 //! end of the restart an error makes the handle unusable: opening the database again ends the restart.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use annals_schema::{Blob, Timestamp};
 
-use super::core::Writing;
+use super::core::{Core, Writing};
 use super::database::Database;
 use super::segment::Segment;
+use super::snapshot::Snapshot;
 use super::state;
 use crate::journal::segments::{self, Next, Sealing, kept_name};
-use crate::journal::{Checkpoints, Head, Level, Mistake, Point, Settled, Writer, is_made};
+use crate::journal::{Checkpoints, Head, Level, Mistake, Point, Settled, Writer, is_made, lock};
 use crate::storage::{Directory, Lock};
 use crate::store::BlobPiece;
 use crate::{Error, ErrorKind, Result};
-
-/// How long a restart waits before it looks again whether the writer is free.
-const PAUSE: Duration = Duration::from_millis(1);
 
 /// What becomes of the history before a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,6 +91,7 @@ impl Database {
     pub fn restart(&self, older: Older, timeout: Duration) -> Result<Restarted> {
         self.check_origin()?;
         self.refuse_nesting()?;
+        self.refuse_nested_backfill()?;
         let file = self.file();
         if file.storage.has_fixed_len() {
             let message = format!(
@@ -105,43 +104,31 @@ impl Database {
         // Whoever brings the image forward meanwhile, here or elsewhere, has its right to that from the old
         // segment.
         let (_working, (_claim, mut writing)) = self.claim_wholly(timeout)?;
-        let restarted = self.restart_in_turn(&mut writing, older);
+        let restarted = self.core().restart_in_turn(&mut writing, older);
         self.end_turn();
         restarted
     }
+}
 
-    /// Waits so long for something that another thread has; `what` it does.
-    pub(super) fn wait_for<'m, T>(
-        &self,
-        mutex: &'m Mutex<T>,
-        timeout: Duration,
-        what: &str,
-    ) -> Result<MutexGuard<'m, T>> {
-        let begun = self.clock.elapsed();
-        loop {
-            match mutex.try_lock() {
-                Ok(writing) => return Ok(writing),
-                Err(TryLockError::Poisoned(panicked)) => {
-                    return Ok(PoisonError::into_inner(panicked));
-                }
-                Err(TryLockError::WouldBlock) => {}
-            }
-            if self.clock.elapsed().saturating_sub(begun) >= timeout {
-                let name = &self.file().name;
-                let message =
-                    format!("{name}: another thread {what} for all of {timeout:?}: try again");
-                return Err(Error::new(ErrorKind::Busy, message));
-            }
-            self.clock.pause(PAUSE);
-        }
+impl Core {
+    /// Lets a journal go on in a new segment that no other process writes, once no thread brings the image
+    /// forward or has a transaction open. Waits at most so long for each.
+    pub(super) fn restart(&self, older: Older, timeout: Duration) -> Result<Restarted> {
+        let wait = || self.image().map(|imager| imager.wait(self, timeout)).transpose();
+        // First without the writer, which need not wait for a backfill; then in the order of the locks.
+        drop(wait()?);
+        let mut writing = self.writer_within(timeout)?;
+        let _working = wait()?;
+        self.restart_in_turn(&mut writing, older)
     }
 
+    /// As [`Self::restart`], for whoever has the writer, and in shared mode the right to restart and the turn.
     fn restart_in_turn(&self, writing: &mut Writing, older: Older) -> Result<Restarted> {
-        let old = self.segment().load_full();
+        let old = self.segment.load_full();
         let (storage, name) = (&*old.file.storage, &old.file.name);
         writing.writer.rollback()?;
-        self.group().settle()?;
-        let _paused = self.pause_keeper();
+        self.group.settle()?;
+        let _paused = lock(&self.keeping);
         let head = Head::read(storage, name)?;
         let end = writing.writer.committed();
         let has_state = head.header.begins_with_state() && end.txid == head.header.first_txid;
@@ -200,7 +187,7 @@ impl Database {
         let place = (header.hash(), std::process::id());
         let storage = Arc::clone(&next.storage);
         let mut checkpoints = Checkpoints::new(storage, &writing.file.name, place, start, &settled);
-        if self.sharing().is_some() {
+        if self.segment.load().turns.is_some() {
             checkpoints = checkpoints.share(start);
         }
         let checkpoints = Arc::new(checkpoints);
@@ -210,8 +197,9 @@ impl Database {
             return Ok((checkpoints, writer, start, None));
         }
         let last_blob = writing.store.next_blob().map_or(Blob::MAX.0, |next| next.0 - 1);
+        let snapshot = Snapshot::new(self.group.published());
         writer.begin(Level::Checksummed)?;
-        let moved = state::write(&mut writer, &self.read(), last_blob, header.segment)?;
+        let moved = state::write(&mut writer, &snapshot, last_blob, header.segment)?;
         let point = writer.commit(Level::Checksummed, None)?;
         if !is_made(Mistake::StateNotFlushed) {
             checkpoints.reach(Level::Checksummed, point, None)?;
@@ -236,7 +224,7 @@ impl Database {
             writing.store.move_blobs(moved.into_iter())?;
         }
         let view = writing.store.commit();
-        self.group().begin_segment(view, point);
+        self.group.begin_segment(view, point);
         // Nobody writes it any more.
         let _ = old.file.storage.unlock(Lock::Head);
         old.end_turn();
@@ -244,7 +232,7 @@ impl Database {
     }
 
     fn end_restart(&self, older: Older, is_new: bool) -> Result<Restarted> {
-        let now = self.segment().load_full();
+        let now = self.segment.load_full();
         let segment = now.file.segment;
         let bytes = now.checkpoints.acknowledged().position;
         let mut restarted = Restarted { segment, is_new, bytes, forgotten: None, pinned: None };

@@ -92,7 +92,7 @@ impl Database {
             let ahead = Survey::since_moving(&*file.storage, &file.name, from)?;
             self.bring_in(&mut writing, sharing, ahead.end, ahead.last_clock_time)?;
             self.checkpoints().adopt(ahead.end, &ahead.head, ahead.len);
-            self.follow_the_image(sharing, &mut writing);
+            self.follow_the_image(&mut writing);
         }
         Ok(self.read())
     }
@@ -148,7 +148,7 @@ impl Database {
             Ok(is_alone) if is_alone || is_made(Mistake::ClosedAmongOthers) => {
                 if is_alone {
                     // What goes wrong with it is no reason not to close: the next opening replays more.
-                    let _ = self.backfill_as_the_last(sharing, writing);
+                    let _ = self.backfill_as_the_last(writing);
                 }
                 self.checkpoints().close()
             }

@@ -105,7 +105,7 @@ impl State<'_> {
     }
 
     fn blobs(&mut self, last: u64, segment: u64) -> Result<Vec<(Blob, BlobPiece)>> {
-        let live = self.live_blobs()?;
+        let live = live_blobs(self.snapshot)?;
         let mut moved = Vec::new();
         let mut bytes = vec![0; MAX_PIECE];
         for blob in (1..=last).map(Blob) {
@@ -134,29 +134,6 @@ impl State<'_> {
         Ok(moved)
     }
 
-    /// Gives the blobs that a row leads to, sorted.
-    fn live_blobs(&self) -> Result<Vec<Blob>> {
-        let mut live = Vec::new();
-        for table in self.snapshot.schema().tables() {
-            let of_blobs = table.fields.iter().filter(|field| field.ty == Type::Blob);
-            let fields: Vec<FieldNumber> = of_blobs.map(|field| field.number).collect();
-            if fields.is_empty() {
-                continue;
-            }
-            for row in self.snapshot.table(table.number)?.rows() {
-                let row = row?;
-                for &field in &fields {
-                    if let ValueRef::Blob(blob) = row.value(field) {
-                        live.push(blob);
-                    }
-                }
-            }
-        }
-        live.sort_unstable();
-        live.dedup();
-        Ok(live)
-    }
-
     fn rows(&mut self) -> Result<()> {
         let snapshot = self.snapshot;
         let whole = std::sync::Arc::clone(snapshot.schema());
@@ -180,6 +157,29 @@ impl State<'_> {
         }
         Ok(())
     }
+}
+
+/// Gives the blobs that a row leads to, sorted.
+pub(super) fn live_blobs(snapshot: &Snapshot) -> Result<Vec<Blob>> {
+    let mut live = Vec::new();
+    for table in snapshot.schema().tables() {
+        let of_blobs = table.fields.iter().filter(|field| field.ty == Type::Blob);
+        let fields: Vec<FieldNumber> = of_blobs.map(|field| field.number).collect();
+        if fields.is_empty() {
+            continue;
+        }
+        for row in snapshot.table(table.number)?.rows() {
+            let row = row?;
+            for &field in &fields {
+                if let ValueRef::Blob(blob) = row.value(field) {
+                    live.push(blob);
+                }
+            }
+        }
+    }
+    live.sort_unstable();
+    live.dedup();
+    Ok(live)
 }
 
 /// Says that the new segment can't be made. The one that is written is as it was, whatever became of the

@@ -448,6 +448,9 @@ impl Drop for Transaction<'_> {
             // If the cut fails, the next transaction tries it again before it begins.
             let _ = self.undo();
         }
+        if self.database.check_origin().is_ok() {
+            self.database.core().install_late(&mut self.writing);
+        }
         self.database.disown();
     }
 }

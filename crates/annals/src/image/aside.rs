@@ -24,7 +24,7 @@ pub(crate) struct Mark(Box<Space>);
 
 impl Image {
     /// Makes the file as short as it was before a draft failed: on a full disk others need that space.
-    pub(crate) fn cut(&self, len: u64) {
+    pub(crate) fn shorten(&self, len: u64) {
         // What can't be cut is free space.
         let _ = self.storage.set_len(len);
     }

@@ -7,15 +7,17 @@
 //! 3. A root's used space ends where the last of its objects does, and what is reached of its own
 //!    backfill isn't more than it says that it wrote.
 
+use std::io;
 use std::sync::Arc;
 
 use super::file::Image;
 use super::format::{Identity, OBJECTS_AT, Root, UNIT};
 use super::open::read_header;
+use super::pin::RootPin;
 use super::roots::{Chosen, Roots, Slot};
 use super::units::{Extent, Units};
 use super::walk::{Step, walk};
-use crate::storage::{Access, Directory};
+use crate::storage::{Access, Clock, Directory};
 use crate::{Error, ErrorKind, Result};
 
 /// What was found in an image.
@@ -41,11 +43,15 @@ pub(crate) struct Report {
     pub(crate) problem: Option<String>,
 }
 
-/// Checks an image; reads all of it.
+/// Checks an image; reads all of it, with the roots pinned that it looks at.
 ///
 /// # Errors
 /// `NotFound` if there is none; `Io`. What is wrong with it is in the report.
-pub(crate) fn check(directory: &Arc<dyn Directory>, name: &str) -> Result<Report> {
+pub(crate) fn check(
+    directory: &Arc<dyn Directory>,
+    name: &str,
+    clock: &dyn Clock,
+) -> Result<Report> {
     let shown = directory.display(name);
     let storage = directory.open(name, Access::Read).map_err(|error| {
         let kind = match error.kind() {
@@ -58,7 +64,8 @@ pub(crate) fn check(directory: &Arc<dyn Directory>, name: &str) -> Result<Report
     let found = read_header(&*storage, &shown).and_then(|header| {
         report.identity = Some(header.identity);
         let image = Image::new(directory, storage, (name, Access::Read), header.hash());
-        look(&image, &mut report)
+        let (roots, _pins) = pin_roots(&image, clock)?;
+        look(&image, &roots, &mut report)
     });
     match found {
         Ok(()) => Ok(report),
@@ -74,9 +81,32 @@ pub(crate) fn slots(directory: &dyn Directory, name: &str) -> Option<[Slot; 2]> 
     Roots::read(&*storage, header.hash()).ok().map(|roots| roots.slots)
 }
 
-fn look(image: &Image, report: &mut Report) -> Result<()> {
+/// How often the roots are pinned anew that somebody replaces meanwhile.
+const TRIES: usize = 100;
+
+/// Reads the slots, and pins the roots that they tell: what those reach stays until the pins are dropped, if
+/// the slots are the same afterwards. Nothing is pinned where the system can't, and once too many tries were
+/// in vain.
+pub(super) fn pin_roots(image: &Image, clock: &dyn Clock) -> Result<(Roots, Vec<RootPin>)> {
+    let mut roots = image.roots()?;
+    for _ in 0..TRIES {
+        let told = roots.slots.iter().filter_map(Slot::root);
+        let pins = told.map(|root| image.pin(root.number, clock)).collect::<io::Result<_>>();
+        let pins = match pins {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => break,
+            pins => pins.map_err(|error| image.io("can't pin its roots", error))?,
+        };
+        let now = image.roots()?;
+        if now.slots == roots.slots {
+            return Ok((roots, pins));
+        }
+        roots = now;
+    }
+    Ok((roots, Vec::new()))
+}
+
+fn look(image: &Image, roots: &Roots, report: &mut Report) -> Result<()> {
     report.len = image.len()?;
-    let roots = image.roots()?;
     report.slots = Some(roots.slots);
     let chosen: Chosen =
         roots.choose(image.len()?, |root| super::open::verify_written(image, root))?;

@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use super::file::Image;
+use super::file::{Image, Temporary};
 use super::format::{IMAGE_VERSION, Identity, ImageHeader, OBJECTS_AT};
 use super::space::Space;
 use crate::journal::lock;
@@ -71,10 +71,20 @@ impl Image {
         identity: &Identity,
         clock: &dyn Clock,
     ) -> Result<Self> {
+        Self::begin(directory, name, (identity, false), clock)
+    }
+
+    /// As [`Self::create`]; if it `replaces` the image that is there, it takes the place of that one.
+    pub(super) fn begin(
+        directory: &Arc<dyn Directory>,
+        name: &str,
+        (identity, replaces): (&Identity, bool),
+        clock: &dyn Clock,
+    ) -> Result<Self> {
         let shown = directory.display(name);
         let io = |error| Error::io(format!("{shown}: can't create the image"), error);
         let names = directory.list().map_err(io)?;
-        if names.iter().any(|found| found == name) {
+        if !replaces && names.iter().any(|found| found == name) {
             return Err(taken(&shown));
         }
         remove_leftovers(&**directory, name, &names);
@@ -86,8 +96,8 @@ impl Image {
             identity: *identity,
             created: clock.now(),
         };
-        let temporary = format!("{name}.new-{:016x}", clock.random());
-        let storage = directory.create(&temporary).map_err(io)?;
+        let temporary = Temporary { name: format!("{name}.new-{:016x}", clock.random()), replaces };
+        let storage = directory.create(&temporary.name).map_err(io)?;
         let image = Self::new(directory, storage, (name, Access::Write), header.hash());
         lock(&image.held).temporary = Some(temporary);
         *lock(&image.working) = Some(Space::empty());
@@ -98,17 +108,28 @@ impl Image {
     }
 
     /// Gives an image its name, whose first root is on permanent storage.
-    pub(super) fn link(&self, temporary: &str) -> Result<()> {
-        self.directory.link(temporary, &self.name).map_err(|error| match error.kind() {
+    pub(super) fn link(&self, temporary: &Temporary) -> Result<()> {
+        let Temporary { name, replaces } = temporary;
+        let named = match replaces {
+            true => self.directory.rename(name, &self.name),
+            false => self.directory.link(name, &self.name),
+        };
+        named.map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => taken(&self.path()),
             _ => self.io("can't give the new image its name", error),
         })?;
+        self.storage.renamed(&self.name);
+        let unnamed = |error| self.io("can't make the new image's name durable", error);
+        if *replaces {
+            // Either of both is there after a power cut, and they say the same.
+            return self.directory.flush().map_err(unnamed);
+        }
         // Should it stay, it is in nobody's way.
-        let _ = self.directory.remove(temporary);
+        let _ = self.directory.remove(name);
         self.directory.flush().map_err(|error| {
             // A later flush would prove nothing.
             let _ = self.directory.remove(&self.name);
-            self.io("can't make the new image's name durable", error)
+            unnamed(error)
         })
     }
 }

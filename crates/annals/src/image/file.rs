@@ -11,13 +11,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::batch::{self, Written};
-use super::format::Root;
+use super::format::{OBJECTS_AT, Root, UNIT};
 use super::roots::Chosen;
 use super::space::Space;
 use super::stored::{Source, Stored};
+use super::walk::{Step, walk};
 use crate::journal::lock;
 use crate::mistakes::{Mistake, is_made};
-use crate::storage::{Access, Directory, Storage};
+use crate::storage::{Access, Directory, Origin, Storage};
 use crate::{Error, ErrorKind, Result};
 
 /// An image file, for as many readers as there are and one backfill.
@@ -33,6 +34,7 @@ pub(crate) struct Image {
     /// The space, once a backfill has needed it.
     pub(super) working: Mutex<Option<Space>>,
     stopped: OnceLock<String>,
+    origin: Origin,
 }
 
 /// What a handle knows of the roots.
@@ -44,10 +46,18 @@ pub(super) struct Held {
     pub(super) other: Option<Root>,
     /// The greatest number that a slot told.
     pub(super) last_number: u64,
-    /// The name of a file that has no root yet.
-    pub(super) temporary: Option<String>,
+    /// The file that it is as long as it has no root yet.
+    pub(super) temporary: Option<Temporary>,
     /// Whether the file's own name is known to be on permanent storage.
     pub(super) is_named: bool,
+}
+
+/// A file that isn't known by the image's name yet.
+#[derive(Clone, Debug)]
+pub(super) struct Temporary {
+    pub(super) name: String,
+    /// Whether it takes the place of the image that is there.
+    pub(super) replaces: bool,
 }
 
 impl Image {
@@ -66,6 +76,7 @@ impl Image {
             held: Mutex::default(),
             working: Mutex::default(),
             stopped: OnceLock::new(),
+            origin: Origin::here(),
         }
     }
 
@@ -88,6 +99,18 @@ impl Image {
     /// `Io`.
     pub(crate) fn len(&self) -> Result<u64> {
         self.storage.len().map_err(|error| self.io("can't tell its length", error))
+    }
+
+    /// Gives how many bytes the newest root reaches, in whole units; `root` is that one. Walks its directory
+    /// if no backfill has needed to yet.
+    ///
+    /// # Errors
+    /// `Io`; `Corrupt`.
+    pub(crate) fn reached(&self, root: &Root) -> Result<u64> {
+        if let Some(space) = lock(&self.working).as_ref() {
+            return Ok(space.live_bytes());
+        }
+        Ok(OBJECTS_AT + walk(self, root, |_, _| Ok(Step::Enter))?.used() * UNIT)
     }
 
     /// Writes objects to the space that a draft gave them, each as parts one behind the other, in the order
@@ -129,13 +152,16 @@ impl Image {
         if read == out.len() {
             return Ok(());
         }
-        Err(Error::corrupt(format!(
-            "{}: damaged: the file ends at {}, within the {} bytes at {}",
+        Err(self.cut(stored, at.saturating_add(read as u64)))
+    }
+
+    fn cut(&self, stored: &Stored, end: u64) -> Error {
+        Error::corrupt(format!(
+            "{}: damaged: the file ends at {end}, within the {} bytes at {}",
             self.path(),
-            at.saturating_add(read as u64),
             stored.len,
             stored.place
-        )))
+        ))
     }
 
     fn compare(&self, stored: &Stored, found: u64) -> Result<()> {
@@ -179,6 +205,14 @@ impl Image {
 }
 
 impl Source for Image {
+    fn holds(&self, stored: &Stored) -> Result<()> {
+        let end = stored.place.saturating_add(u64::from(stored.len));
+        match self.len()? {
+            len if len >= end => Ok(()),
+            len => Err(self.cut(stored, len)),
+        }
+    }
+
     fn read(&self, stored: &Stored, out: &mut [u8]) -> Result<()> {
         debug_assert_eq!(out.len() as u64, u64::from(stored.len));
         self.read_exactly(stored, stored.place, out)?;
@@ -188,9 +222,13 @@ impl Source for Image {
 
 impl Drop for Image {
     fn drop(&mut self) {
+        // A forked child's copy is the parent's to remove, and its lock may be held for ever.
+        if self.origin.is_elsewhere() {
+            return;
+        }
         // A new image that never got a root is nothing.
         if let Some(temporary) = &lock(&self.held).temporary {
-            let _ = self.directory.remove(temporary);
+            let _ = self.directory.remove(&temporary.name);
         }
     }
 }

@@ -7,7 +7,8 @@
 //! In reading order: `stored`, `format`, `node` and `catalog` are the bytes; `roots` are the two slots;
 //! `walk` visits all that a root reaches, noting its `units`; `space` is what is free; `file` is an
 //! open image, which is made by `create` and found by `open`; `batch` writes objects and `publish` makes them
-//! a root, also of those that were put `aside` before; `check` looks at all of it. (`document`, `vectors`,
+//! a root, also of those that were put `aside` before; `compact` copies what one reaches to another file;
+//! `check` looks at all of it. (`document`, `vectors`,
 //! `tests`, `miniature` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 
@@ -15,6 +16,7 @@ mod aside;
 mod batch;
 mod catalog;
 mod check;
+mod compact;
 mod create;
 #[cfg(test)]
 pub(crate) mod document;

@@ -128,7 +128,7 @@ impl Image {
     }
 
     /// Refuses to go on from a root that another process has replaced, or that is damaged.
-    fn check_newest(&self) -> Result<()> {
+    pub(super) fn check_newest(&self) -> Result<()> {
         let roots = self.roots()?;
         if self.holds_newest(&roots) {
             return Ok(());
@@ -150,7 +150,9 @@ impl Image {
     pub(super) fn holds_newest(&self, roots: &Roots) -> bool {
         let held = lock(&self.held);
         let told = held.newest.and_then(|newest| roots.slots.get(newest.slot)?.root().copied());
-        told == held.newest.map(|newest| newest.root) && roots.last_number() == held.last_number
+        // A new one tells none, whatever number its first root will have.
+        let last = if held.newest.is_some() { held.last_number } else { 0 };
+        told == held.newest.map(|newest| newest.root) && roots.last_number() == last
     }
 
     /// Gives the file's unused end back; gives its length in bytes, or `None` if somebody may reach

@@ -74,7 +74,7 @@ impl Slot {
 }
 
 impl Roots {
-    /// Reads both slots; again if one isn't whole, since another process may be writing them.
+    /// Reads both slots; again if one is neither whole nor blank, since another process may be writing it.
     pub(crate) fn read(storage: &dyn Storage, header: u64) -> io::Result<Self> {
         const TRIES: usize = 4;
         let mut roots = Self { slots: [Slot::Blank; 2] };
@@ -82,11 +82,16 @@ impl Roots {
             for (slot, block) in roots.slots.iter_mut().zip(ROOT_AT) {
                 *slot = Slot::read(storage, block, header)?;
             }
-            if roots.slots.iter().all(|slot| matches!(slot, Slot::Whole(_))) {
+            if roots.are_settled() {
                 break;
             }
         }
         Ok(roots)
+    }
+
+    /// Tells whether nobody is seen writing a slot.
+    fn are_settled(&self) -> bool {
+        self.slots.iter().all(|slot| matches!(slot, Slot::Whole(_) | Slot::Blank))
     }
 
     /// Gives the greatest number that a slot tells, whether its root can be used or not; 0 if none does.
@@ -221,6 +226,19 @@ mod tests {
         ];
         for (slots, good, expected, verified) in cases {
             assert_eq!(chosen(slots, good), (expected, verified.to_vec()), "{slots:?}");
+        }
+    }
+
+    #[test]
+    fn slots_are_read_again_only_while_one_may_be_being_written() {
+        let whole = Slot::Whole(root(4, false));
+        for (other, is_settled) in [
+            (whole, true),
+            (Slot::Blank, true),
+            (Slot::First(root(5, false)), false),
+            (Slot::Torn, false),
+        ] {
+            assert_eq!(Roots { slots: [whole, other] }.are_settled(), is_settled, "{other:?}");
         }
     }
 

@@ -288,6 +288,11 @@ impl Space {
         self.used.end() * UNIT
     }
 
+    /// Gives how much the newest root reaches, the head of the file included, in bytes.
+    pub(super) const fn live_bytes(&self) -> u64 {
+        self.live.used() * UNIT
+    }
+
     #[cfg(test)]
     /// Gives how much is used, the head of the file included, in bytes.
     pub(crate) const fn used_bytes(&self) -> u64 {

@@ -62,4 +62,10 @@ pub(crate) trait Source: Send + Sync + Debug {
     /// # Errors
     /// `Io`; `Corrupt` if the bytes aren't what was written.
     fn read(&self, stored: &Stored, out: &mut [u8]) -> Result<()>;
+
+    /// Sees that there are that many bytes at that place, whatever they are.
+    ///
+    /// # Errors
+    /// `Io`; `Corrupt` if there are fewer.
+    fn holds(&self, stored: &Stored) -> Result<()>;
 }

@@ -11,7 +11,7 @@ use super::stored::Stored;
 use super::{Identity, Image, check};
 use crate::journal::Point;
 use crate::journal::format::hash;
-use crate::storage::{Access, Clock, Directory};
+use crate::storage::{Access, Clock, Directory, SystemClock};
 use crate::{Error, Result};
 
 /// What an image holds: its arrays, and what it says of itself.
@@ -28,7 +28,7 @@ pub struct Held {
 /// # Errors
 /// `NotFound`, `Io`.
 pub fn problem(directory: &Arc<dyn Directory>, name: &str) -> Result<Option<String>> {
-    check::check(directory, name).map(|report| report.problem)
+    check::check(directory, name, &SystemClock).map(|report| report.problem)
 }
 
 /// Opens an image of whatever journal it says, for reading only; `false` if it can't be used.
@@ -161,7 +161,9 @@ fn repair_entry(bytes: &mut [u8], entry: &mut [u8], depth: usize, budget: &mut u
 }
 
 fn usable(directory: &Arc<dyn Directory>, name: &str, access: Access) -> Result<Option<Usable>> {
-    let Some(identity) = check::check(directory, name)?.identity else { return Ok(None) };
+    let Some(identity) = check::check(directory, name, &SystemClock)?.identity else {
+        return Ok(None);
+    };
     match Image::open(directory, name, &identity, access)? {
         Opened::Usable(usable) => Ok(Some(*usable)),
         Opened::SetAside(_) | Opened::Missing => Ok(None),

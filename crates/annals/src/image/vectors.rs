@@ -43,7 +43,7 @@ fn write_image() -> Vec<u8> {
 fn transcript(bytes: &[u8]) -> String {
     let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
     directory.create(NAME).unwrap().write_at(0, bytes).unwrap();
-    let report = check::check(&directory, NAME).unwrap();
+    let report = check::check(&directory, NAME, &crate::storage::SystemClock).unwrap();
     assert_eq!(report.problem, None);
     let Opened::Usable(usable) = Image::open(&directory, NAME, &IDENTITY, Access::Read).unwrap()
     else {

@@ -96,6 +96,7 @@ pub(crate) fn read_catalog(source: &dyn Source, root: &Root) -> Result<Catalog> 
 fn read(source: &dyn Source, stored: &Stored) -> Result<Vec<u8>> {
     let len = usize::try_from(stored.len)
         .map_err(|_| Error::corrupt(format!("{} bytes don't fit in memory", stored.len)))?;
+    source.holds(stored)?;
     let mut bytes = vec![0; len];
     source.read(stored, &mut bytes)?;
     Ok(bytes)

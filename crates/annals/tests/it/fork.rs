@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::ops::ControlFlow;
 use std::os::unix::process::ExitStatusExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use annals::storage::{Access, FileDirectory, Hold, Lock, Storage, join};
-use annals::{Database, Error, ErrorKind, Options, TableNumber, ValueRef};
+use annals::{BackfillMode, Database, Error, ErrorKind, Options, TableNumber, ValueRef};
 
 const SCENE: &str = "ANNALS_TEST_FORK";
 const PATH: &str = "ANNALS_TEST_FORK_PATH";
@@ -28,6 +29,7 @@ fn actor() {
         "child tries everything" => child_tries_everything(&path),
         "child outlives its parent" => child_outlives_its_parent(&path),
         "files are opened while others fork" => files_are_opened_while_others_fork(&path),
+        "a new image is made" => a_new_image_is_made(&path),
         "signals interrupt" => signals_interrupt(&path),
         "no program inherits" => no_program_inherits(&path),
         other => panic!("no such scene: {other}"),
@@ -133,6 +135,36 @@ fn is_close_on_exec(descriptor: libc::c_int) -> bool {
 #[test]
 fn a_child_gets_errors_and_changes_nothing() {
     play("child tries everything");
+}
+
+#[test]
+fn a_child_leaves_the_new_image_of_its_parent_alone() {
+    play("a new image is made");
+}
+
+fn a_new_image_is_made(path: &Path) {
+    let database = open(path, false).unwrap();
+    insert(&database, "before").unwrap();
+    let mut database = Some(database);
+    let (mut children, mut is_child) = (Vec::new(), false);
+    let made = database.as_ref().unwrap().backfill_watched(BackfillMode::Full, &mut |_| {
+        children.push(fork());
+        is_child = children.last() == Some(&0);
+        if is_child {
+            return ControlFlow::Break(());
+        }
+        wait(*children.last().unwrap());
+        ControlFlow::Continue(())
+    });
+    if is_child {
+        end_after(|| {
+            assert!(made.is_err());
+            drop(database.take());
+        });
+    }
+    assert!(!children.is_empty());
+    made.unwrap();
+    assert!(Options::new().check_image(path).unwrap().is_some_and(|it| it.problem.is_none()));
 }
 
 fn child_tries_everything(path: &Path) {

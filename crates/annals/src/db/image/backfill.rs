@@ -67,6 +67,9 @@ impl Core {
             BackfillMode::Passive => lock(&imager.working),
             _ => self.wait_for_writer(imager)?,
         };
+        if !self.keep_named_or_postpone(imager, &mut working)? {
+            return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
+        }
         phases.wait = laps.next();
         let Some(published) = self.sample(imager, &working)? else {
             return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
@@ -89,6 +92,7 @@ impl Core {
         published: Arc<Published>,
         mut phases: BackfillPhases,
     ) -> Result<Backfilled> {
+        let watch: Watching<'_> = &mut |progress| imager.watched(|| watch(progress));
         let spill = working.spill.take();
         let of = (&*published, spill.as_ref());
         let written = self.advance(imager, working, of, &mut phases, watch);
@@ -202,7 +206,7 @@ impl Core {
     fn wait_for_writer<'i>(&self, imager: &'i Imager) -> Result<MutexGuard<'i, Working>> {
         loop {
             let mut writing = lock(&self.writing);
-            let working = match imager.working.try_lock() {
+            let mut working = match imager.working.try_lock() {
                 Ok(working) => working,
                 Err(TryLockError::Poisoned(working)) => working.into_inner(),
                 Err(TryLockError::WouldBlock) => {
@@ -212,6 +216,7 @@ impl Core {
                 }
             };
             self.group.settle()?;
+            self.keep_named(imager, (&mut working, &mut writing))?;
             self.install_now(imager, &mut writing);
             return Ok(working);
         }
@@ -249,6 +254,18 @@ impl Core {
                 self.install_now(imager, &mut writing.into_inner())
             }
             Err(TryLockError::WouldBlock) => {}
+        }
+    }
+
+    /// Lets what is published go on from the newest root, too, if the transaction that ends, or was just
+    /// committed, was in the way when the backfill ended. Else a database that rests would keep the root before
+    /// and what the backfill stored. A load and a comparison, unless one has ended since.
+    #[inline]
+    pub(in crate::db) fn install_late(&self, writing: &mut Writing) {
+        if let Some(imager) = self.image()
+            && writing.store.published().root() != imager.newest()
+        {
+            self.install_now(imager, writing);
         }
     }
 

@@ -3,8 +3,9 @@
 //! It is asked to look after each commit, and begins when the tail is long enough that a backfill is worth
 //! its writes: so long as a replay of it would take noticeably long, and at least a quarter of what the
 //! last backfill wrote; or when the changes that are in memory alone are a large part of what may be kept
-//! there, or were written ahead by a transaction that is committed now. What goes wrong is told in the next report, and it is tried again when the tail
-//! has doubled: no commit knows of it.
+//! there, or were written ahead by a transaction that is committed now. Behind a backfill it keeps the rules of
+//! retention, if there are any. What goes wrong is told in the next report, and it is tried again when the
+//! tail has doubled: no commit knows of it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -12,6 +13,7 @@ use std::thread::JoinHandle;
 
 use super::report::{BackfillMode, BackfillOutcome};
 use crate::db::core::Core;
+use crate::db::retain::PATIENCE;
 use crate::journal::lock;
 
 /// The handle of the thread, which starts at the first tail that is long enough.
@@ -108,6 +110,9 @@ impl Shared {
                 }
                 Ok(_) => {
                     self.core.forget_image_error();
+                    if let Err(error) = self.core.keep_the_rules(PATIENCE) {
+                        self.core.note_image_error(&error);
+                    }
                     (self.core.image_due(), usual)
                 }
                 Err(error) => {

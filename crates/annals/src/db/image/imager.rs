@@ -7,7 +7,7 @@
 //!    `pending` has what a store needs to go on from it, until the published view does.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ use super::opening::{Begun, Found};
 use super::pins::Pins;
 use super::report::OldestReader;
 use super::spill::Spill;
-use crate::db::database::Database;
+use crate::db::core::Core;
+use crate::db::database::this_thread;
 use crate::db::segment::JournalFile;
 use crate::db::snapshot::Published;
 use crate::image::{Identity, Image, Root, set_aside};
@@ -42,6 +43,8 @@ pub(in crate::db) struct Imager {
     newest: AtomicU64,
     /// Whether what others committed fills the memory and can't be written.
     pub(super) is_stuck: AtomicBool,
+    /// The thread whose program is being told how far its backfill is; 0: none.
+    watching: AtomicUsize,
 }
 
 /// What a backfill works with.
@@ -128,6 +131,7 @@ impl Imager {
             pending: Mutex::default(),
             newest: AtomicU64::new(newest),
             is_stuck: AtomicBool::new(false),
+            watching: AtomicUsize::new(0),
         }
     }
 
@@ -138,10 +142,36 @@ impl Imager {
     /// Waits so long until no thread runs a backfill; none begins as long as what this gives is held.
     pub(in crate::db) fn wait<'i>(
         &'i self,
-        database: &Database,
+        core: &Core,
         timeout: Duration,
     ) -> Result<MutexGuard<'i, Working>> {
-        database.wait_for(&self.working, timeout, "was bringing the image forward")
+        core.wait_for(&self.working, timeout, "was bringing the image forward")
+    }
+
+    /// Lets a program say whether a backfill goes on. It can't begin another meanwhile, nor do anything else
+    /// that waits for this one.
+    pub(super) fn watched<T>(&self, watch: impl FnOnce() -> T) -> T {
+        struct Watching<'i>(&'i AtomicUsize);
+        impl Drop for Watching<'_> {
+            fn drop(&mut self) {
+                self.0.store(0, Ordering::Relaxed);
+            }
+        }
+        self.watching.store(this_thread(), Ordering::Relaxed);
+        let _watching = Watching(&self.watching);
+        watch()
+    }
+
+    /// Refuses to wait for a backfill of the same thread.
+    pub(in crate::db) fn refuse_nesting(&self) -> Result<()> {
+        if self.watching.load(Ordering::Relaxed) != this_thread() {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "{}: this thread is bringing the image forward, and is just being told how far: what watches a \
+             backfill can only let it go on or end it",
+            self.directory.display(&self.name)
+        )))
     }
 
     /// Gives the number of the newest root.
@@ -287,6 +317,20 @@ impl Imager {
     ) {
         let end = root.map_or(0, |root| root.end).max(spill.map_or(0, |spill| spill.draft.end()));
         pager.set_keeps(end.saturating_add(view.unsaved() as u64) <= self.budget);
+    }
+
+    /// Gives the segment that the newest root's point is in, if there is one.
+    pub(in crate::db) fn segment(&self) -> Option<u64> {
+        lock(&self.working).root.map(|root| root.segment)
+    }
+
+    /// Gives how many bytes the newest root reaches, in whole units, if there is one.
+    pub(in crate::db) fn reached(&self) -> Result<Option<u64>> {
+        let working = lock(&self.working);
+        let (Some((image, _)), Some(root)) = (&working.image, &working.root) else {
+            return Ok(None);
+        };
+        image.reached(root).map(Some)
     }
 
     /// Gives how much of the image may be kept in memory, in bytes.

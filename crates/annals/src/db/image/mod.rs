@@ -5,8 +5,8 @@
 //! has, lets the store go on from it, and runs a [`backfill`], which hands what changed over to
 //! [`drafting`]; a [`spill`] does the first half of that for a transaction that is larger than memory. The
 //! [`background`] thread asks for a backfill when the tail has grown, or what is in memory alone; in some
-//! modes the journal is [`restarted`](restarting) behind it. [`verify`] looks at an image from outside, and
-//! [`compare`]s views.
+//! modes the journal is [`restarted`](restarting) behind it. The store goes on from another image if this one
+//! is [`renewed`](renewing). [`verify`] looks at an image from outside, and [`compare`]s views.
 
 mod backfill;
 mod background;
@@ -19,6 +19,7 @@ mod pins;
 #[cfg(feature = "testing")]
 mod proof;
 mod reading;
+mod renewing;
 mod report;
 mod restarting;
 mod shared;

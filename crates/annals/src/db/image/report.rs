@@ -17,8 +17,9 @@ pub enum BackfillMode {
     /// As full; then waits for the readers of older roots and lets the journal go on in a new segment. The
     /// old one is sealed and kept as history. See [`Database::backfill_with`](crate::Database::backfill_with).
     Restart,
-    /// As restart; then gives back the unused end of the image, and removes older segments if, and only if,
-    /// the caller says that history may be forgotten.
+    /// As restart; then gives back the unused end of the image, or puts a copy without gaps in its place if more
+    /// than half of it is free; and removes older segments if, and only if, the caller says that history may be
+    /// forgotten.
     Truncate,
 }
 

@@ -5,7 +5,8 @@
 //! 2. wait for the readers of older roots                 (their space can be used again then)
 //! 3. restart the journal: the old segment is sealed      (with the state, if history is to be forgotten)
 //! 4. bring the image forward into the new segment        (it needs nothing of the old ones then)
-//! 5. remove the older segments, if that was said; give back the unused end of the image
+//! 5. remove the older segments, if that was said; give back the unused end of the image, or all that is free if
+//!    that is most of it
 //! ```
 //!
 //! Commits go on between the steps: what comes meanwhile is replayed behind the image like any other tail.
@@ -15,12 +16,11 @@ use std::ops::ControlFlow;
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-use super::imager::{Imager, Working, shrink_wholly};
+use super::imager::{Imager, Working};
 use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, Watching};
 use super::shared::{Claimed, Patience};
 use crate::db::database::Database;
-use crate::db::restart::{Forgotten, Older, Restarted};
-use crate::journal::Retention;
+use crate::db::restart::{Older, Restarted};
 use crate::{BackfillProgress, Error, ErrorKind, Result};
 
 /// How long it waits before it looks again whether somebody reads.
@@ -87,28 +87,6 @@ impl Database {
         Ok(Backfilled { mode, restarted: Some(restarted), ..joined(first, second) })
     }
 
-    /// Forgets what rules of retention let go, and gives what that was. Brings the image forward first, and lets
-    /// the journal go on in a segment that begins with the state where the rules need one; so it costs nothing
-    /// but a backfill as long as less was written since the last one than the image is long. Waits for others
-    /// at most so long, for each.
-    ///
-    /// A program that keeps a database open for long calls it now and then.
-    ///
-    /// # Errors
-    /// As [`backfill`](Self::backfill), [`restart`](Self::restart) and
-    /// [`forget_before`](Self::forget_before). What was done before stays done.
-    pub fn retain(&self, rules: &Retention, timeout: Duration) -> Result<Option<Forgotten>> {
-        let live = self.backfill(BackfillMode::Full)?.image_bytes;
-        if self.plan_retention(live, rules)?.begin_with_state {
-            self.restart(Older::NotNeeded, timeout)?;
-            self.backfill(BackfillMode::Full)?;
-        }
-        match self.plan_retention(live, rules)?.forget_before {
-            Some(before) => self.forget_before(before).map(|(forgotten, _)| forgotten),
-            None => Ok(None),
-        }
-    }
-
     /// Brings the image into the new segment, and takes away what isn't needed any more.
     fn finish_restarting(
         &self,
@@ -140,7 +118,7 @@ impl Database {
     fn wait_for_readers(&self, imager: &Imager, timeout: Duration) -> Result<()> {
         let begun = self.clock.elapsed();
         loop {
-            let oldest = imager.oldest_reader(&*imager.wait(self, timeout)?);
+            let oldest = imager.oldest_reader(&*imager.wait(self.core(), timeout)?);
             let Some(oldest) = oldest else { return Ok(()) };
             if self.clock.elapsed().saturating_sub(begun) >= timeout {
                 let who = oldest.pid.map_or_else(
@@ -167,18 +145,26 @@ impl Database {
         }
     }
 
-    /// Gives back the unused end of the image, if nobody reads what is there; gives its length.
+    /// Gives back what is free of the image; gives its length.
     fn shrink_image(&self, timeout: Duration) -> Result<u64> {
-        let claimed = self.claim_wholly(timeout)?;
-        let shrunk = claimed.0.as_deref().map_or(Ok(0), shrink_wholly);
+        let (working, (claim, writing)) = self.claim_wholly(timeout)?;
+        let (Some(mut working), Some(imager)) = (working, self.core().image()) else {
+            self.end_turn();
+            return Ok(0);
+        };
+        // Commits go on.
         self.end_turn();
+        drop(writing);
+        let shrunk = self.compact_image(imager, &mut working, timeout);
+        drop(claim);
         shrunk
     }
 
     /// Takes the right to bring the image forward, the lock of backfills, the writer and the turn, in the
     /// order that they have (see `db::core`). The caller ends the turn.
     pub(in crate::db) fn claim_wholly(&self, timeout: Duration) -> Result<ClaimedWholly<'_>> {
-        let wait = || self.core().image().map(|imager| imager.wait(self, timeout)).transpose();
+        let wait =
+            || self.core().image().map(|imager| imager.wait(self.core(), timeout)).transpose();
         let mut working = wait()?;
         if self.sharing().is_none() {
             // It was for not letting the writer wait; it is taken behind the writer.

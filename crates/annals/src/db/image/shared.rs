@@ -20,18 +20,14 @@ use std::time::Duration;
 
 use super::backfill::{Laps, report};
 use super::imager::{Imager, Working};
-use super::opening::{Found, Looking};
 use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, Watching};
+use crate::Result;
 use crate::db::core::Writing;
 use crate::db::database::Database;
-use crate::db::scan::Replay;
-use crate::db::shared::Sharing;
 use crate::db::turns::{Claim, Turns};
 use crate::image::Root;
 use crate::journal::{Point, lock};
 use crate::storage::Access;
-use crate::store::Store;
-use crate::{Error, Result};
 
 /// How far the image has to have come forward, in bytes of the journal, before whoever follows begins anew
 /// from its newest root: about a hundredth of a second of replay.
@@ -62,7 +58,6 @@ impl Database {
     /// Brings the image forward that other processes may be bringing forward, too.
     pub(in crate::db) fn backfill_among_others(
         &self,
-        sharing: &Sharing,
         mode: BackfillMode,
         watch: Watching<'_>,
     ) -> Result<Backfilled> {
@@ -82,7 +77,7 @@ impl Database {
         self.end_turn();
         hardened?;
         phases.harden = laps.next();
-        self.advance_among_others(sharing, (imager, mode, watch), &mut working, (writing, phases))
+        self.advance_among_others((imager, mode, watch), &mut working, (writing, phases))
     }
 
     /// Takes the right to bring the image forward, then the writer and the turn; nothing if it has no patience
@@ -118,7 +113,6 @@ impl Database {
     /// tail would make the next opening noticeably longer.
     pub(in crate::db) fn backfill_as_the_last(
         &self,
-        sharing: &Sharing,
         writing: MutexGuard<'_, Writing>,
     ) -> Result<()> {
         let Some(imager) = self.core().image() else { return Ok(()) };
@@ -134,13 +128,12 @@ impl Database {
         let watch: Watching<'_> = &mut |_| ControlFlow::Continue(());
         let how = (imager, BackfillMode::Passive, watch);
         let phases = BackfillPhases::default();
-        self.advance_among_others(sharing, how, &mut working, (writing, phases)).map(drop)
+        self.advance_among_others(how, &mut working, (writing, phases)).map(drop)
     }
 
     /// Writes a new root. The journal is hard up to the end of the store, in which nothing is pending.
     fn advance_among_others(
         &self,
-        sharing: &Sharing,
         (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
         working: &mut Working,
         (mut writing, phases): (MutexGuard<'_, Writing>, BackfillPhases),
@@ -149,7 +142,7 @@ impl Database {
         let image = working.image.as_ref().filter(|_| working.root.is_some());
         let is_newest = image.map_or(Ok(false), |(image, _)| image.is_writable_newest())?;
         if !is_newest {
-            self.begin_anew(sharing, imager, (working, &mut writing), Access::Write)?;
+            self.core().begin_anew(imager, (working, &mut writing), Access::Write)?;
         }
         let published = self.group().published();
         drop(writing);
@@ -162,7 +155,7 @@ impl Database {
     /// Begins anew from the newest root, if the image has come forward so much that it is worth it, so that
     /// the space of older roots isn't kept for this handle. What goes wrong is no reason to fail: the store
     /// stays as it is.
-    pub(in crate::db) fn follow_the_image(&self, sharing: &Sharing, writing: &mut Writing) {
+    pub(in crate::db) fn follow_the_image(&self, writing: &mut Writing) {
         let Some(imager) = self.core().image() else { return };
         let Ok(mut working) = imager.working.try_lock() else { return };
         let (file, from) = (Arc::clone(&writing.file), working.reached);
@@ -173,48 +166,8 @@ impl Database {
         let newest = imager.peek().filter(|root| root.segment == file.segment);
         let newest = newest.map_or(0, |root| file.reach(root.point.position));
         if is_worth_it(from, newest, end) {
-            let _ = self.begin_anew(sharing, imager, (&mut working, writing), Access::Read);
+            let _ = self.core().begin_anew(imager, (&mut working, writing), Access::Read);
         }
-    }
-
-    /// Lets the store begin anew from the newest root of the image, and replays what follows; without an
-    /// image, or with one that can't be used, it has all in memory afterwards.
-    fn begin_anew(
-        &self,
-        sharing: &Sharing,
-        imager: &Imager,
-        (working, writing): (&mut Working, &mut Writing),
-        access: Access,
-    ) -> Result<()> {
-        let file = self.file();
-        let looking = Looking {
-            directory: imager.directory(),
-            name: &sharing.file,
-            storage: &*file.storage,
-            access,
-            clock: Arc::clone(imager.clock()),
-            budget: imager.budget(),
-            spills: false,
-        };
-        let mut found = looking.find()?;
-        let end = writing.writer.committed();
-        let replayed = replay_from(&mut found, &looking, end);
-        for note in std::mem::take(&mut found.notes) {
-            self.core().note_image_error(&Error::corrupt(note));
-        }
-        let store = match replayed {
-            Some(store) => store,
-            None if access == Access::Read => return Ok(()),
-            None if writing.store.view().root() == 0 => {
-                imager.begin_anew(working, &found, &file);
-                return Ok(());
-            }
-            None => exactly(looking.replay_all(end.position)?, end)?,
-        };
-        writing.store = store;
-        imager.begin_anew(working, &found, &file);
-        self.group().replace(writing.store.republish());
-        Ok(())
     }
 
     /// Sees to it that nobody finds an image that is ahead of the journal, of which commits were taken back.
@@ -242,29 +195,7 @@ impl Database {
                 Err(TryLockError::WouldBlock) => Ok(None),
             },
             Patience::AsEver => Ok(Some(lock(self.writing()))),
-            Patience::AtMost(timeout) => {
-                self.wait_for(self.writing(), timeout, "had a transaction open").map(Some)
-            }
+            Patience::AtMost(timeout) => self.core().writer_within(timeout).map(Some),
         }
-    }
-}
-
-/// Replays from the root that was found, if there is one that can be used.
-fn replay_from(found: &mut Found, looking: &Looking<'_>, end: Point) -> Option<Store> {
-    let begun = found.begun.as_ref()?;
-    match looking.replay_to(begun, end.position).and_then(|replayed| exactly(replayed, end)) {
-        Ok(store) => Some(store),
-        Err(error) => {
-            looking.set_aside(found, error.to_string());
-            None
-        }
-    }
-}
-
-/// Gives the store, if it has just what a commit ends.
-fn exactly((replay, point): (Replay, Point), end: Point) -> Result<Store> {
-    match point == end {
-        true => Ok(replay.finish().0),
-        false => Err(Error::corrupt("the journal goes on otherwise from there")),
     }
 }

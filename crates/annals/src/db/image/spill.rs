@@ -205,7 +205,7 @@ impl Imager {
     fn spill(&self, working: &mut Working, store: &mut Store, of: (u64, bool)) -> Result<()> {
         let (image, _) = self.image(working)?;
         let len = image.len()?;
-        self.write_ahead(working, store, of).inspect_err(|_| image.cut(len))
+        self.write_ahead(working, store, of).inspect_err(|_| image.shorten(len))
     }
 
     fn write_ahead(&self, working: &mut Working, store: &mut Store, of: (u64, bool)) -> Result<()> {

@@ -62,8 +62,9 @@ const LOOKS: usize = 5;
 
 impl Options {
     /// Verifies all of the image beside a journal, and that it is that journal's; `None` if there is none.
-    /// Takes no lock and writes nothing; what is wrong is part of the answer. Nothing is lost by that:
-    /// the image holds only what the journal does.
+    /// Takes no lock but one on the roots that it reads, so that nobody writes over what they reach, and writes
+    /// nothing; what is wrong is part of the answer. Nothing is lost by that: the image holds only what the
+    /// journal does.
     ///
     /// Cost: reads all of the image once, and of the journal what lies behind the image's point.
     ///
@@ -91,7 +92,7 @@ impl Options {
         let image = image::image_name(name);
         let mut looks = 0;
         loop {
-            let report = match image::check(directory, &image) {
+            let report = match image::check(directory, &image, &SystemClock) {
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
                 report => report?,
             };

@@ -11,14 +11,16 @@ use crate::image::file::Image;
 use crate::image::miniature::{Changes, content};
 use crate::image::open::Opened;
 use crate::image::roots::VERIFY_AT_MOST;
-use crate::storage::simulated::{Fault, Rng, SimulatedDisk};
-use crate::storage::{Access, Directory};
+use crate::storage::simulated::{Fault, Rng, SimulatedClock, SimulatedDisk};
+use crate::storage::{Access, Directory, SystemClock};
 
 /// What is done, and what is there after each step; nothing at first.
 struct Script {
     heights: Vec<(u8, Kind)>,
     steps: Vec<BTreeMap<usize, Changes>>,
     models: Vec<Option<Held>>,
+    /// Whether the image is copied without gaps before every other step.
+    compacts: bool,
 }
 
 impl Script {
@@ -29,7 +31,7 @@ impl Script {
             model = after(&model, step);
             models.push(Some(model.clone()));
         }
-        Self { heights: heights.to_vec(), steps, models }
+        Self { heights: heights.to_vec(), steps, models, compacts: false }
     }
 
     /// Does the steps from what is on the disk on; gives how many were done in all.
@@ -50,6 +52,9 @@ impl Script {
             Opened::SetAside(aside) => panic!("{aside:?}"),
         };
         for (step, txid) in self.steps.iter().zip(1..).skip(done) {
+            if self.compacts && txid % 2 == 0 && !compact(&mut world) {
+                return usize::try_from(txid).unwrap() - 1;
+            }
             if world.advance(txid, step, None).is_err() {
                 return usize::try_from(txid).unwrap() - 1;
             }
@@ -68,7 +73,7 @@ impl Script {
                 assert_eq!(usable.catalog.metadata, (txid as u64).to_le_bytes());
                 let held = content(&usable.image, &usable.catalog).unwrap();
                 assert_eq!(Some(&held), self.models[txid].as_ref(), "root {txid}");
-                assert_eq!(check(&directory, NAME).unwrap().problem, None);
+                assert_eq!(check(&directory, NAME, &SystemClock).unwrap().problem, None);
                 Some(txid)
             }
             Opened::SetAside(aside) => panic!("{aside:?}"),
@@ -114,6 +119,18 @@ impl Script {
     }
 }
 
+/// Copies an image without gaps, and goes on with that; tells whether it could.
+fn compact(world: &mut World) -> bool {
+    if world.image.compact(&SimulatedClock::new(5)).is_err() {
+        return false;
+    }
+    let opened = Image::open(&world.directory, NAME, &IDENTITY, Access::Write);
+    let Ok(Opened::Usable(usable)) = opened else { return false };
+    assert_eq!(usable.root.point, world.root.unwrap().point);
+    (world.image, world.root, world.catalog) = (usable.image, Some(usable.root), usable.catalog);
+    true
+}
+
 /// Gives how much more is tried: `ANNALS_TEST_EFFORT=full`.
 fn effort() -> usize {
     let full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
@@ -122,6 +139,17 @@ fn effort() -> usize {
 
 fn new_disk() -> SimulatedDisk {
     SimulatedDisk::new(7)
+}
+
+#[test]
+fn a_crash_while_it_is_copied_leaves_either_image() {
+    let page = |number, seed| (0, number, Some(object(600, seed)));
+    let steps =
+        [vec![page(1, 1), page(2, 2)], vec![page(1, 3)], vec![(0, 2, None)], vec![page(3, 7)]];
+    let steps = steps.iter().map(|step| change(step)).collect();
+    let script = Script { compacts: true, ..Script::new(&HEIGHTS, steps) };
+    let judged = script.explore(&new_disk(), true);
+    assert!(judged > 1000, "{judged}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::image::publish::{Draft, NewRoot};
 use crate::image::roots::write_copy;
 use crate::image::stored::Stored;
 use crate::storage::simulated::SimulatedClock;
-use crate::storage::{Directory, MemoryDirectory};
+use crate::storage::{Directory, MemoryDirectory, SystemClock};
 
 /// Publishes whatever `make` writes and gives as a catalog; gives what a check says.
 fn problem(make: impl FnOnce(&Image, &mut Draft<'_>) -> Vec<u8>) -> String {
@@ -22,7 +22,7 @@ fn problem(make: impl FnOnce(&Image, &mut Draft<'_>) -> Vec<u8>) -> String {
     let catalog = make(&image, &mut draft);
     let catalog = put(&image, &mut draft, &catalog);
     draft.publish(&NewRoot { segment: 0, point: point(1), time: 0, catalog }).unwrap();
-    let report = check(&directory, NAME).unwrap();
+    let report = check(&directory, NAME, &SystemClock).unwrap();
     report.problem.unwrap_or_default()
 }
 
@@ -150,7 +150,7 @@ fn a_root_that_says_more_or_less_than_there_is_is_found() {
     put(&image, &mut draft, b"lost");
     let new = NewRoot { segment: 0, point: point(1), time: 0, catalog };
     let root = draft.publish(&new).unwrap();
-    let problem = || check(&directory, NAME).unwrap().problem.unwrap_or_default();
+    let problem = || check(&directory, NAME, &SystemClock).unwrap().problem.unwrap_or_default();
     assert!(problem().contains("its objects end at 16384, and it says 20480"), "{}", problem());
     let rewrite = |root: Root| {
         for copy in [0, 1] {

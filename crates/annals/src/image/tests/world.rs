@@ -12,7 +12,7 @@ use super::super::open::{Opened, Usable};
 use crate::Result;
 use crate::journal::Point;
 use crate::storage::simulated::{Rng, SimulatedClock};
-use crate::storage::{Access, Directory};
+use crate::storage::{Access, Directory, SystemClock};
 
 pub(super) const NAME: &str = "some.annals-image";
 
@@ -98,7 +98,7 @@ impl World {
         let usable = open(&self.directory);
         assert_eq!((Some(usable.root), &usable.catalog), (self.root, &self.catalog));
         assert_eq!(usable.catalog.metadata, usable.root.point.txid.to_le_bytes());
-        let report = check(&self.directory, NAME).unwrap();
+        let report = check(&self.directory, NAME, &SystemClock).unwrap();
         assert_eq!(report.problem, None);
         assert_eq!(report.root, self.root);
     }

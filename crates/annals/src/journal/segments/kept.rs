@@ -38,7 +38,7 @@ impl Kept {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened.map_err(io)?,
         };
-        if !hold(&*storage).map_err(io)? || !storage.is_linked().map_err(io)? {
+        if !hold(&*storage).map_err(io)? {
             return Ok(None); // it is being removed
         }
         let head = Head::read(&*storage, &shown)?;
@@ -128,11 +128,22 @@ impl Kept {
     }
 }
 
+/// How often a segment is tried that somebody has: to remove it, or just for a moment, to see who reads it.
+const TRIES: usize = 10_000;
+
 /// Keeps a segment from being removed as long as it is open; `false` if it is being removed. Where the
 /// system has no such locks an open file stays readable, removed or not.
 fn hold(storage: &dyn Storage) -> io::Result<bool> {
-    match storage.try_lock(Lock::History, Hold::Shared) {
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(true),
-        held => held,
+    for _ in 0..TRIES {
+        let is_held = match storage.try_lock(Lock::History, Hold::Shared) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => true,
+            held => held?,
+        };
+        let is_linked = storage.is_linked()?;
+        if is_held || !is_linked {
+            return Ok(is_held && is_linked);
+        }
+        std::thread::yield_now();
     }
+    Ok(false)
 }

@@ -16,6 +16,9 @@ pub struct Retention {
     pub transactions: Option<u64>,
 }
 
+/// In how many pieces what the rules ask for is let go.
+const PIECES: u32 = 4;
+
 /// What is known of a segment without reading it all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentFacts {
@@ -49,8 +52,9 @@ impl Retention {
     /// and whether the next segment should begin with the state.
     ///
     /// Both only where it pays: what is forgotten, or what lies before the state that is written, has at
-    /// least the size of the live state. `live` is that size in bytes, `now` the time in microseconds since
-    /// 1970.
+    /// least the size of the live state. And no state is written before a quarter of what each rule asks for
+    /// came since the last one: as many states are enough to let it go in pieces. `live` is that size in
+    /// bytes, `now` the time in microseconds since 1970.
     #[must_use]
     pub fn plan(&self, segments: &[SegmentFacts], live: u64, now: i64) -> Plan {
         if *self == Self::default() {
@@ -63,29 +67,53 @@ impl Retention {
         };
         let mut kept = 0;
         let mut forget_before = None;
-        let mut since_state = None;
+        let mut begin_with_state = None;
         for (place, base) in segments.iter().enumerate().rev() {
             kept += history(base);
-            if !base.begins_with_state {
+            if !base.begins_with_state && place > 0 {
                 continue;
             }
-            since_state.get_or_insert(kept);
+            let since = Since {
+                bytes: kept,
+                micros: now.saturating_sub(base.begun),
+                transactions: (last_txid + 1).saturating_sub(base.first_txid),
+            };
+            begin_with_state
+                .get_or_insert(kept > 0 && kept >= live && self.divided(PIECES).has_enough(&since));
             let older = segments.get(..place).unwrap_or_default();
             let forgotten: u64 = older.iter().map(|facts| facts.bytes).sum();
             let is_free = older.iter().all(|facts| !facts.is_pinned);
-            let is_asked_for = self.bytes.is_some_and(|bytes| kept < bytes)
-                || self.time.is_some_and(|time| base.begun > now.saturating_sub(micros(time)))
-                || self
-                    .transactions
-                    .is_some_and(|count| (last_txid + 1).saturating_sub(base.first_txid) < count);
-            if !older.is_empty() && is_free && !is_asked_for && forgotten >= live {
+            if !older.is_empty() && is_free && self.has_enough(&since) && forgotten >= live {
                 forget_before = Some(base.number);
                 break;
             }
         }
-        let since_state = since_state.unwrap_or(kept);
-        Plan { forget_before, begin_with_state: since_state > 0 && since_state >= live }
+        Plan { forget_before, begin_with_state: begin_with_state.unwrap_or(false) }
     }
+
+    /// Tells whether what came since is all that any of the rules asks for.
+    fn has_enough(&self, since: &Since) -> bool {
+        self.bytes.is_none_or(|bytes| since.bytes >= bytes)
+            && self.time.is_none_or(|time| since.micros >= micros(time))
+            && self.transactions.is_none_or(|count| since.transactions >= count)
+    }
+
+    /// Gives the rules that ask for such a part of it.
+    fn divided(&self, by: u32) -> Self {
+        Self {
+            bytes: self.bytes.map(|bytes| bytes / u64::from(by)),
+            time: self.time.map(|time| time / by),
+            transactions: self.transactions.map(|count| count / u64::from(by)),
+        }
+    }
+}
+
+/// What came since a segment was begun, that one included.
+struct Since {
+    /// Without the states that segments begin with.
+    bytes: u64,
+    micros: i64,
+    transactions: u64,
 }
 
 fn micros(time: Duration) -> i64 {
@@ -180,6 +208,24 @@ mod tests {
         assert!(
             begins(&[4], 100) && !begins(&[4], 101),
             "since segment 4, but for the state itself"
+        );
+    }
+
+    #[test]
+    fn a_state_is_written_for_each_quarter_of_what_a_rule_asks_for() {
+        let begins = |rules: Retention| rules.plan(&segments(&[4]), 10, NOW).begin_with_state;
+        // Since segment 4: 190 bytes without the state, 20 transactions, 2 seconds.
+        assert!(begins(keep_bytes(760)) && !begins(keep_bytes(764)));
+        let transactions = |count| Retention { transactions: Some(count), ..Retention::default() };
+        assert!(begins(transactions(80)) && !begins(transactions(84)));
+        let time = |seconds| Retention {
+            time: Some(Duration::from_secs(seconds)),
+            ..Retention::default()
+        };
+        assert!(begins(time(8)) && !begins(time(9)) && !begins(time(u64::MAX)));
+        assert!(
+            !begins(Retention { bytes: Some(0), ..transactions(84) }),
+            "what any rule asks for"
         );
     }
 }

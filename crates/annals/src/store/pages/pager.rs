@@ -21,6 +21,9 @@ const LATE: usize = 16 * 1024;
 /// How many parts the cache has, so that threads seldom meet in one.
 const SHARDS: usize = 16;
 
+/// What is no longer than this is read without asking first whether the image has it, in bytes.
+const SMALL: u32 = 1 << 20;
+
 /// Loads what is stored in an image.
 pub(crate) struct Pager {
     source: Arc<dyn Source>,
@@ -114,6 +117,10 @@ impl Pager {
     pub(in crate::store) fn load<T: Item>(&self, stored: &Stored) -> Result<T> {
         #[cfg(test)]
         self.loaded.fetch_add(u64::from(stored.len), Ordering::Relaxed);
+        // Not believed, though its checksum agreed: no more memory is taken than the image has bytes.
+        if stored.len > SMALL {
+            self.source.holds(stored)?;
+        }
         T::load(stored, self.source())
     }
 
@@ -151,6 +158,9 @@ impl Shard {
         if let Some(&at) = self.known.get(&stored.place) {
             self.drop_at(at);
         }
+        if cached.memory() > room {
+            return; // whoever looks at it has it as long as they do
+        }
         self.bytes += cached.memory();
         while self.bytes > room && !self.clock.is_empty() {
             self.hand %= self.clock.len();
@@ -173,5 +183,42 @@ impl Shard {
         if let Some((moved, ..)) = self.clock.get(at) {
             self.known.insert(moved.place, at);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+    use crate::store::pages::testing::TestImage;
+
+    const fn stored(place: u64, len: u32) -> Stored {
+        Stored { place, sum: 0, txid: 1, len, backfill: 1 }
+    }
+
+    #[test]
+    fn the_cache_has_no_more_than_its_room() {
+        let mut shard = Shard::default();
+        let value = |len: usize| Cached::Long(vec![0; len].into());
+        for place in 1..100 {
+            shard.keep(stored(place, 100), value(100), 1000);
+            assert!((100..=1000).contains(&shard.bytes), "{}", shard.bytes);
+        }
+        let before = shard.bytes;
+        // What would have the room to itself, and more, leaves the others alone.
+        shard.keep(stored(200, 2000), value(2000), 1000);
+        assert!(shard.find(&stored(200, 2000)).is_none() && shard.bytes == before);
+        assert!(shard.find(&stored(99, 100)).is_some());
+        // It replaces what was at its place, all the same.
+        shard.keep(stored(99, 2000), value(2000), 1000);
+        assert!(shard.find(&stored(99, 100)).is_none() && shard.bytes < before);
+    }
+
+    #[test]
+    fn a_value_that_claims_to_be_huge_takes_no_memory() {
+        let (_image, pager) = TestImage::new(u64::MAX, true);
+        let error = pager.load::<Arc<[u8]>>(&stored(12288, u32::MAX)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.to_string().contains("shorter"), "{error}");
     }
 }

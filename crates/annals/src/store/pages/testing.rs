@@ -96,6 +96,12 @@ pub(in crate::store) fn load<T>(
 }
 
 impl Source for TestImage {
+    fn holds(&self, stored: &Stored) -> Result<()> {
+        let end = usize::try_from(stored.place).unwrap() + stored.len as usize;
+        let holds = end <= self.bytes.lock().unwrap().len();
+        holds.then_some(()).ok_or_else(|| Error::corrupt("the test's image is shorter"))
+    }
+
     fn read(&self, stored: &Stored, out: &mut [u8]) -> Result<()> {
         if *self.broken.lock().unwrap() {
             return Err(Error::corrupt("the test broke it"));

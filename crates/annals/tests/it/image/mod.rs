@@ -3,6 +3,7 @@
 mod document;
 mod dropped;
 mod larger;
+mod renewed;
 mod shared;
 mod users;
 

@@ -51,6 +51,69 @@ fn a_backfill_is_watched_and_stopped() {
     assert_eq!(problem(&path), None);
 }
 
+#[test]
+fn what_watches_a_backfill_cannot_wait_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = create(&folder.path().join("a.annals"));
+    insert(&db, 0..100);
+    let mut refused = 0;
+    let done = db.backfill_watched(BackfillMode::Full, &mut |_| {
+        let restarted = db.restart(annals::Older::Kept, Duration::ZERO).map(drop);
+        let modes = BackfillMode::ALL.map(|mode| db.backfill(mode).map(drop));
+        for nested in modes.into_iter().chain([restarted, db.live_bytes().map(drop)]) {
+            let error = nested.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid);
+            assert!(error.to_string().contains("being told how far"), "{error}");
+            refused += 1;
+        }
+        // Writing is nobody's business.
+        insert(&db, 100..101);
+        ControlFlow::Continue(())
+    });
+    assert_eq!((done.unwrap().outcome, refused), (BackfillOutcome::Advanced, 12));
+    assert_eq!(db.backfill(BackfillMode::Full).unwrap().outcome, BackfillOutcome::Advanced);
+}
+
+/// A transaction that was open while a backfill ended is in the way of the new root only until it ends.
+#[test]
+fn a_database_that_rests_reads_no_older_root() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.annals");
+    let db = create(&path);
+    insert(&db, 0..100);
+    db.backfill(BackfillMode::Full).unwrap();
+    let readers = || Options::new().examine(&path).unwrap().inspection.image.unwrap().readers;
+    let endings: [fn(annals::Transaction<'_>); 4] = [
+        |tx| tx.rollback().unwrap(),
+        |tx| {
+            tx.commit().unwrap();
+        },
+        |mut tx| {
+            tx.comment("and nothing else").unwrap();
+            tx.commit().unwrap();
+        },
+        |mut tx| {
+            tx.delete(TABLE, RowId(7)).unwrap();
+            tx.commit().unwrap();
+        },
+    ];
+    for (number, end) in (200..).zip(endings) {
+        insert(&db, number..number + 1);
+        let tx = db.begin().unwrap();
+        let passive = || db.backfill(BackfillMode::Passive).unwrap().outcome;
+        let outcome = std::thread::scope(|scope| scope.spawn(passive).join().unwrap());
+        assert_eq!(outcome, BackfillOutcome::Advanced);
+        if cfg!(target_os = "linux") {
+            assert_eq!(readers().len(), 1, "the published view lies over the root before");
+        }
+        end(tx);
+        assert_eq!(readers(), [], "ending {}", number - 200);
+    }
+    assert_eq!(super::dump(&db).len(), 206);
+    db.close().unwrap();
+    assert_eq!(problem(&path), None);
+}
+
 /// Gives what a check of the image says, and sees that the comparison agrees.
 fn problem(path: &Path) -> Option<String> {
     let options = Options::new();

@@ -5,6 +5,7 @@ pub(crate) mod forget;
 mod imaged;
 pub(crate) mod opening;
 mod restart;
+mod retained;
 
 use std::sync::Arc;
 use std::time::Duration;
