@@ -312,7 +312,7 @@ impl Options {
         name: &str,
         clock: &Arc<dyn Clock>,
     ) -> Result<Newest> {
-        let shown = directory.display(name);
+        let (shown, damages) = (directory.display(name), Arc::default());
         for _ in 0..TRIES {
             let acquired = self.acquire(&**directory, name, clock)?;
             let Acquired { storage, others, .. } = &acquired;
@@ -327,6 +327,7 @@ impl Options {
                 access: if self.shared { Access::Read } else { Access::Write },
                 clock: &**clock,
                 budget: self.budget(),
+                damages: Some(&damages),
             };
             let mut found = looking.find()?;
             let (survey, replay) =

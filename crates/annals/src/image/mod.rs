@@ -7,7 +7,7 @@
 //! In reading order: `stored`, `format`, `node` and `catalog` are the bytes; `roots` are the two slots;
 //! `walk` visits all that a root reaches, noting its `units`; `space` is what is free; `file` is an
 //! open image, which is made by `create` and found by `open`; `batch` writes objects and `publish` makes them
-//! a root; `check` looks at all of it. (`document`, `vectors`,
+//! a root; `check` looks at all of it, and `damage` is what doesn't verify. (`document`, `vectors`,
 //! `tests`, `miniature` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 
@@ -15,6 +15,7 @@ mod batch;
 mod catalog;
 mod check;
 mod create;
+mod damage;
 #[cfg(test)]
 pub(crate) mod document;
 mod file;
@@ -43,7 +44,7 @@ pub(crate) use catalog::{Array, Catalog, Kind};
 pub(crate) use check::{Report, check, slots};
 pub(crate) use create::{SetAside, discard, image_name, set_aside};
 pub(crate) use file::Image;
-pub(crate) use format::{Identity, MAX_HEIGHT, NODE_MAX_LEN, Root};
+pub(crate) use format::{Identity, LONGEST_PAGE, MAX_HEIGHT, NODE_MAX_LEN, Root};
 pub(crate) use node::{decode as decode_node, encode as encode_node};
 pub(crate) use open::{Opened, Usable};
 pub(crate) use pin::RootPin;

@@ -164,24 +164,42 @@ impl Core {
         watch: Watching<'_>,
     ) -> Result<Backfilled> {
         let imager = self.imager()?;
+        let mut working = lock(&imager.working);
+        let waits = mode != BackfillMode::Passive;
+        if !self.leave_lost_image(imager, (&mut working, waits)) && !waits {
+            let phases = BackfillPhases::default();
+            return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
+        }
+        match self.backfill_once((imager, mode, &mut *watch), &mut working) {
+            Err(error) if self.get_over(&error, imager, (&mut working, waits)) => {
+                self.backfill_once((imager, mode, watch), &mut working)
+            }
+            done => done,
+        }
+    }
+
+    fn backfill_once(
+        &self,
+        (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
+        working: &mut Working,
+    ) -> Result<Backfilled> {
         let mut phases = BackfillPhases::default();
         let mut laps = Laps::begin(imager);
-        let mut working = lock(&imager.working);
         if mode != BackfillMode::Passive {
             self.wait_for_writer(imager)?;
         }
         phases.wait = laps.next();
         let Some(published) = self.sample(imager, mode)? else {
-            return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
+            return Ok(report(mode, BackfillOutcome::Postponed, working, (imager, phases)));
         };
         if working.stands_for(&published) {
-            return Ok(report(mode, BackfillOutcome::UpToDate, &working, (imager, phases)));
+            return Ok(report(mode, BackfillOutcome::UpToDate, working, (imager, phases)));
         }
         if !is_made(Mistake::ImageBeforeJournal) {
             self.checkpoints().harden_all()?;
         }
         phases.harden = laps.next();
-        self.carry_out((imager, mode, watch), &mut working, published, phases)
+        self.carry_out((imager, mode, watch), working, published, phases)
     }
 
     /// Writes what is published, which the journal is hard up to, and which lies over the newest root.

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use super::mended::{Damages, Mended};
 use super::opening::{Begun, Found};
 use super::pins::Pins;
 use super::report::OldestReader;
@@ -28,6 +29,8 @@ pub(in crate::db) struct Imager {
     directory: Arc<dyn Directory>,
     /// The name of the image.
     name: String,
+    /// The name of the journal.
+    journal: String,
     /// Which journal it is, and the segment that was written when the database was opened.
     identity: Identity,
     clock: Arc<dyn Clock>,
@@ -36,6 +39,8 @@ pub(in crate::db) struct Imager {
     pub(super) working: Mutex<Working>,
     pending: Mutex<Option<Arc<Saved>>>,
     newest: AtomicU64,
+    /// What of images was found damaged.
+    damages: Arc<Damages>,
 }
 
 /// What a backfill works with.
@@ -97,13 +102,20 @@ impl Imager {
         Self {
             directory: Arc::clone(directory),
             name: found.name.clone(),
+            journal: found.journal.clone(),
             identity: found.identity,
             clock,
             budget,
             working: Mutex::new(working),
             pending: Mutex::default(),
             newest: AtomicU64::new(newest),
+            damages: Arc::clone(&found.damages),
         }
+    }
+
+    /// Gives what of images was found damaged.
+    pub(in crate::db) const fn damages(&self) -> &Arc<Damages> {
+        &self.damages
     }
 
     pub(super) fn clock(&self) -> &dyn Clock {
@@ -179,6 +191,31 @@ impl Imager {
         self.newest.store(newest, Ordering::Release);
     }
 
+    /// Goes on without an image: the caller's store lies over none, and neither does what it publishes next.
+    pub(super) fn begin_without(&self, working: &mut Working) {
+        *working = Working::default();
+        self.forget_pending();
+        self.newest.store(0, Ordering::Release);
+    }
+
+    /// Notes that the image that is brought forward is damaged.
+    pub(super) fn lose(&self, working: &Working, error: &Error) {
+        if let Some((image, _)) =
+            working.image.as_ref().filter(|_| error.kind() == ErrorKind::Corrupt)
+        {
+            self.damages.lose(image, error.to_string());
+        }
+    }
+
+    /// Takes the image out of the way if it is one that has damage that can't be mended. The caller has the
+    /// right to bring it forward.
+    pub(super) fn set_lost_aside(&self) -> Result<()> {
+        match self.damages.lost() {
+            Some(lost) if lost.image.is_at_its_name() => self.set_aside(&lost.reason),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes the image out of the way. The caller has the right to bring it forward.
     pub(super) fn set_aside(&self, reason: &str) -> Result<()> {
         set_aside(&*self.directory, &self.name, reason.to_owned()).map(drop)
@@ -235,7 +272,9 @@ impl Imager {
             created => created?,
         };
         let image = Arc::new(image);
-        let pager = Arc::new(Pager::new(Arc::clone(&image) as _, self.budget, true));
+        let journal = (&self.directory, &*self.journal);
+        let source = Mended::new(&image, journal, self.budget, &self.damages);
+        let pager = Arc::new(Pager::new(Arc::new(source), self.budget, true));
         working.image = Some((Arc::clone(&image), Arc::clone(&pager)));
         Ok((image, pager))
     }

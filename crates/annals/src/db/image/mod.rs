@@ -10,15 +10,18 @@ mod background;
 mod compare;
 mod imager;
 mod inspection;
+mod mended;
 mod opening;
 mod pins;
 #[cfg(feature = "testing")]
 mod proof;
 mod reading;
+mod rebuild;
 mod report;
 mod restarting;
 mod shared;
 mod verify;
+mod without;
 
 pub(super) use background::Background;
 pub(super) use imager::Imager;

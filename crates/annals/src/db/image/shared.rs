@@ -144,8 +144,10 @@ impl Database {
     ) -> Result<Backfilled> {
         self.core().install_now(imager, &mut writing);
         let image = working.image.as_ref().filter(|_| working.root.is_some());
-        let is_newest = image.map_or(Ok(false), |(image, _)| image.is_writable_newest())?;
+        let is_newest = image.map_or(Ok(false), |(image, _)| image.is_writable_newest())?
+            && !imager.damages().is_lost();
         if !is_newest {
+            imager.set_lost_aside()?;
             self.begin_anew(sharing, imager, (working, &mut writing), Access::Write)?;
         }
         let published = self.group().published();
@@ -153,7 +155,9 @@ impl Database {
         if working.stands_for(&published) {
             return Ok(report(mode, BackfillOutcome::UpToDate, working, (imager, phases)));
         }
-        self.core().carry_out((imager, mode, watch), working, published, phases)
+        let done = self.core().carry_out((imager, mode, watch), working, published, phases);
+        // The next one begins anew, without it.
+        done.inspect_err(|error| imager.lose(working, error))
     }
 
     /// Begins anew from the newest root, if the image has come forward so much that it is worth it, so that
@@ -191,6 +195,7 @@ impl Database {
             access,
             clock: imager.clock(),
             budget: imager.budget(),
+            damages: Some(imager.damages()),
         };
         let mut found = looking.find()?;
         let end = writing.writer.committed();
@@ -258,7 +263,7 @@ fn replay_from(found: &mut Found, looking: &Looking<'_>, end: Point) -> Option<S
 }
 
 /// Gives the store, if it has just what a commit ends.
-fn exactly((replay, point): (Replay, Point), end: Point) -> Result<Store> {
+pub(super) fn exactly((replay, point): (Replay, Point), end: Point) -> Result<Store> {
     match point == end {
         true => Ok(replay.finish().0),
         false => Err(Error::corrupt("the journal goes on otherwise from there")),

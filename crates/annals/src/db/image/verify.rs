@@ -189,8 +189,15 @@ impl Options {
         name: &'a str,
         storage: &'a dyn Storage,
     ) -> Looking<'a> {
-        let budget = self.budget();
-        Looking { directory, name, storage, access: Access::Read, clock: &SystemClock, budget }
+        Looking {
+            directory,
+            name,
+            storage,
+            access: Access::Read,
+            clock: &SystemClock,
+            budget: self.budget(),
+            damages: None,
+        }
     }
 }
 
