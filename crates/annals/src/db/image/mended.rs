@@ -220,7 +220,9 @@ impl Mended {
             return error; // the disk may be read again later
         }
         self.damages.lose(&self.image, error.to_string());
-        error.advising("nothing is lost: read again from a new snapshot, a reader after a `pull`")
+        error.advising(
+            "nothing is lost: read again from a new snapshot (a reader pulls first), or delete the image",
+        )
     }
 }
 
