@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::mended::{Damages, Mended};
+use super::mended::{Damages, MOST, Mended};
 use super::opening::{Begun, Found};
 use super::pins::Pins;
 use super::report::OldestReader;
 use crate::db::database::Database;
 use crate::db::segment::JournalFile;
 use crate::db::snapshot::Published;
-use crate::image::{Identity, Image, Root, set_aside};
+use crate::image::{Identity, Image, Root, Stored, set_aside};
 use crate::journal::lock;
 use crate::storage::{Clock, Directory, Storage};
 use crate::store::{Pager, Saved, Store, View};
@@ -196,6 +196,20 @@ impl Imager {
         *working = Working::default();
         self.forget_pending();
         self.newest.store(0, Ordering::Release);
+    }
+
+    /// Makes anew what is damaged of the directory; tells whether something was, and now nothing is any more.
+    pub(super) fn mend(&self, working: &Working) -> bool {
+        let (Some((image, pager)), Some(root)) = (&working.image, &working.root) else {
+            return false;
+        };
+        let Ok(damage) = image.damage(root, MOST) else { return false };
+        let read = |node: &Stored| {
+            let mut bytes = vec![0; usize::try_from(node.len).unwrap_or(0)];
+            pager.source().read(node, &mut bytes)
+        };
+        let is_mended = !damage.nodes.is_empty() && damage.nodes.iter().all(|it| read(it).is_ok());
+        is_mended && image.damage(root, MOST).is_ok_and(|damage| damage.nodes.is_empty())
     }
 
     /// Notes that the image that is brought forward is damaged.

@@ -21,14 +21,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::rebuild::{Rebuilt, rebuild};
+use super::rebuild::{Rebuilt, Wanted, rebuild};
 use crate::image::{Image, LONGEST_PAGE, Source, Stored};
 use crate::journal::lock;
 use crate::storage::Directory;
 use crate::{Error, ErrorKind, Result};
 
 /// How many objects are made anew at most: an image that has more damage is replaced as a whole.
-const MOST: usize = 256;
+pub(super) const MOST: usize = 256;
 /// How many findings are kept for a person to read.
 const TOLD: usize = 100;
 
@@ -170,16 +170,18 @@ impl Mended {
     /// Makes anew what was asked for, and all else that is damaged of what the newest root reaches, as far as
     /// that can be done.
     fn rebuild(&self, asked: &Stored, known: &mut Known) -> Result<()> {
-        let mut wanted = vec![*asked];
+        let image = &*self.image;
+        let mut wanted = Wanted { image, objects: vec![*asked], nodes: (0, Vec::new()) };
         if let Some(root) = self.image.newest_root() {
             if root.end > self.budget {
                 return Err(self.too_large(root.end));
             }
-            let damage = self.image.damage(&root, MOST)?;
+            let damage = image.damage(&root, MOST)?;
+            wanted.objects.extend(damage.objects.into_iter().filter(|object| object != asked));
             if damage.nodes.contains(asked) {
-                return Err(Error::corrupt("it is a part of the image's directory"));
+                wanted.objects.retain(|object| object != asked);
             }
-            wanted.extend(damage.objects.into_iter().filter(|object| object != asked));
+            wanted.nodes = (root.point.txid, image.places_of(&root, &damage.nodes)?);
         }
         let rebuilt = rebuild(&*self.directory, &self.journal, wanted)?;
         for stored in rebuilt.values().map(|(stored, _)| stored) {

@@ -3,7 +3,8 @@
 //! In reading order: a [`report`] says what a backfill did; [`pins`] tell which roots are still read;
 //! [`opening`] finds the image, and whether the journal has its point; the [`imager`] knows what the image
 //! has, lets the store go on from it, and runs a [`backfill`]; the [`background`] thread asks for one when
-//! the tail has grown; in some modes the journal is [`restarted`](restarting) behind it. [`verify`] looks at an image from outside, and [`compare`]s views.
+//! the tail has grown; in some modes the journal is [`restarted`](restarting) behind it. What is damaged is [`mended`], by [`rebuild`]ing it
+//! from the journal, or the store goes on [`without`] the image. [`verify`] looks at an image from outside, and [`compare`]s views.
 
 mod backfill;
 mod background;

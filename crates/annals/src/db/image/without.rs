@@ -75,6 +75,9 @@ impl Core {
         if error.kind() != ErrorKind::Corrupt {
             return false;
         }
+        if imager.mend(working) {
+            return true;
+        }
         imager.lose(working, error);
         self.leave_lost_image(imager, (working, waits))
     }
