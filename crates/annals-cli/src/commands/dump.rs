@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use annals::{Result, Snapshot};
 use clap::{Args, ValueEnum};
 
-use crate::commands::export;
+use crate::commands::{self, export};
 use crate::output::Output;
 use crate::present::Present;
 use crate::{Outcome, dump, progress};

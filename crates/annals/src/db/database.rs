@@ -267,9 +267,8 @@ impl Database {
     /// became of it: a sentence for each thing, at most a hundred. Nothing is lost by that.
     ///
     /// What doesn't verify when it is read is made anew from the journal, which costs a replay of it once for all
-    /// that is damaged, and is written back. Where that can't be done (a node of the image's directory, or
-    /// history that was forgotten) the read is an error; the image is set aside, and the next snapshot or
-    /// transaction goes on from a replay of the journal.
+    /// that is damaged, and is written back. Where that can't be done (history was forgotten, say) the read is an
+    /// error; the image is set aside, and the next snapshot or transaction goes on from a replay of the journal.
     #[must_use]
     pub fn image_damage(&self) -> Vec<String> {
         self.core.image().map(|imager| imager.damages().told()).unwrap_or_default()

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use annals::storage::simulated::Rng;
+use annals::storage::{Access, Directory, FileDirectory};
 use annals::{
     BackfillMode, BackfillProgress, Command, Database, Error, ErrorKind, FieldNumber, Options,
     Restarting, Result, RowId, Snapshot, TableNumber, Transaction, Type, ValueRef,
@@ -229,11 +230,11 @@ fn who_only_reads_mends_for_itself() {
 
 /// Flips a bit of a file that others may have open.
 fn flip(path: &Path, at: usize) {
-    use std::os::unix::fs::FileExt;
-    let file = std::fs::File::options().read(true).write(true).open(path).unwrap();
+    let directory = FileDirectory::new(path.parent().unwrap());
+    let file = directory.open(path.file_name().unwrap().to_str().unwrap(), Access::Write).unwrap();
     let mut byte = [0];
-    file.read_exact_at(&mut byte, at as u64).unwrap();
-    file.write_all_at(&[byte[0] ^ 1], at as u64).unwrap();
+    file.read_at(at as u64, &mut byte).unwrap();
+    file.write_at(at as u64, &[byte[0] ^ 1]).unwrap();
 }
 
 /// Changes rows all over; what can't be mended fails at most the first try.
