@@ -11,13 +11,13 @@
 //!
 //! Invariants
 //! 1. What is given has the checksum that the image's directory says.
-//! 2. What is made anew is written back to its place, if this handle may write: whoever reads a place holds the
-//!    pin of its root, so nothing else can lie there by then.
+//! 2. What is made anew is written back to its place only if this handle may write, and if the newest root reaches it:
+//!    then nothing else can lie there, not even where nobody sees the pins of older roots.
 //! 3. At most `MOST` objects are made anew at once, and pages of them are kept. The store that they come from is
 //!    dropped before they are given.
 //! 4. For what can't be made anew no replay is tried again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -118,6 +118,8 @@ pub(super) struct Mended {
 #[derive(Debug, Default)]
 struct Known {
     rebuilt: Rebuilt,
+    /// What the newest root reached when it was looked at last.
+    reached: HashSet<u64>,
     /// Why something can't be made anew.
     hopeless: HashMap<u64, String>,
 }
@@ -177,11 +179,15 @@ impl Mended {
                 return Err(self.too_large(root.end));
             }
             let damage = image.damage(&root, MOST)?;
+            let all = damage.objects.iter().chain(&damage.nodes);
+            known.reached = all.map(|stored| stored.place).collect();
             wanted.objects.extend(damage.objects.into_iter().filter(|object| object != asked));
             if damage.nodes.contains(asked) {
                 wanted.objects.retain(|object| object != asked);
             }
-            wanted.nodes = (root.point.txid, image.places_of(&root, &damage.nodes)?);
+            // Without the catalog nobody knows where a node was.
+            let places = image.places_of(&root, &damage.nodes).unwrap_or_default();
+            wanted.nodes = (root.point.txid, places);
         }
         let rebuilt = rebuild(&*self.directory, &self.journal, wanted)?;
         for stored in rebuilt.values().map(|(stored, _)| stored) {
@@ -208,7 +214,14 @@ impl Mended {
     /// Writes what was made anew to its place, if this handle may. Pages are kept nevertheless: should the
     /// disk not keep them, they aren't made anew each time.
     fn write_back(&self, known: &mut Known) {
-        known.rebuilt.retain(|_, (stored, bytes)| {
+        if !self.image.is_newest().unwrap_or(false) {
+            return; // other roots have come since
+        }
+        let Known { rebuilt, reached, .. } = known;
+        rebuilt.retain(|place, (stored, bytes)| {
+            if !reached.contains(place) {
+                return true;
+            }
             let written = self.image.write_back(stored, bytes);
             written.is_err() || bytes.len() <= LONGEST_PAGE as usize
         });
