@@ -65,6 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         (Duration::from_secs(arguments.timeout), arguments.forget_history);
     let how = Restarting { timeout, forget_history };
     let done = database.backfill_with(arguments.mode, how, &mut progress::of_backfill());
+    commands::tell_damage(&database.image_damage());
     let closed = database.close();
     let done = done?;
     closed?;

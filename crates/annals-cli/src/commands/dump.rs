@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use annals::{Result, Snapshot};
 use clap::{Args, ValueEnum};
 
-use crate::commands::export;
+use crate::commands::{self, export};
 use crate::output::Output;
 use crate::present::Present;
 use crate::{Outcome, dump, progress};
@@ -56,14 +56,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             dir.display()
         )));
     }
-    let snapshot = progress::options().open_read_only(&arguments.file)?.read();
-    match (arguments.format, &arguments.dir) {
-        (Format::Csv, Some(dir)) => export::write_csv(&snapshot, dir)?,
-        (Format::Json, _) => print(snapshot, dump::json)?,
-        (Format::Sql, _) => print(snapshot, dump::sql)?,
-        _ => print(snapshot, dump::text)?,
-    }
-    Ok(Outcome::Done)
+    let reader = progress::options().open_read_only(&arguments.file)?;
+    let snapshot = reader.read();
+    let dumped = match (arguments.format, &arguments.dir) {
+        (Format::Csv, Some(dir)) => export::write_csv(&snapshot, dir),
+        (Format::Json, _) => print(snapshot, dump::json),
+        (Format::Sql, _) => print(snapshot, dump::sql),
+        _ => print(snapshot, dump::text),
+    };
+    commands::tell_damage(&reader.image_damage());
+    dumped.map(|()| Outcome::Done)
 }
 
 fn print(snapshot: Snapshot, how: fn(&Present<'_>, &mut Output) -> Result<()>) -> Result<()> {

@@ -60,6 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let database = progress::options().create(is_new).open(path)?;
     commands::tell_recovery(&database);
     let imported = import(&database, &schema, arguments.at, &mut sources);
+    commands::tell_damage(&database.image_damage());
     let closed = database.close();
     bar.finish_and_clear();
     if is_new && (imported.is_err() || closed.is_err()) {

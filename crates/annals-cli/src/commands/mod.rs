@@ -27,6 +27,13 @@ pub(crate) fn tell_recovery(database: &annals::Database) {
     }
 }
 
+/// Says on standard error what of the image was found damaged since it was opened, and what became of it.
+pub(crate) fn tell_damage(findings: &[String]) {
+    for finding in findings {
+        eprintln!("note: {finding}");
+    }
+}
+
 /// Says the same of what was recovered since, after another process that shares the file.
 pub(crate) fn tell_later_recoveries(database: &annals::Database) {
     for finding in database.recoveries().iter().flat_map(|recovered| &recovered.findings) {

@@ -67,7 +67,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let path = &arguments.file;
     if arguments.read_only {
         let reader = progress::options().open_read_only(path)?;
-        return run_lines(Base::ReadOnly(&reader), arguments).map(|()| Outcome::Done);
+        let ran = run_lines(Base::ReadOnly(&reader), arguments);
+        commands::tell_damage(&reader.image_damage());
+        return ran.map(|()| Outcome::Done);
     }
     let is_new = !path.try_exists().map_err(|error| files::cannot("look for", path, error))?;
     let options = progress::options().level(arguments.level).shared(arguments.shared);
@@ -75,6 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     commands::tell_recovery(&database);
     let ran = run_lines(Base::Database(&database), arguments);
     commands::tell_later_recoveries(&database);
+    commands::tell_damage(&database.image_damage());
     // A shared file may be another's by now.
     let is_unused = is_new && !arguments.shared && database.read().txid() == 0;
     let closed = database.close();

@@ -121,9 +121,16 @@ impl Database {
         self.has_fixed_schema
     }
 
-    /// Gives a snapshot of the last commit. Never waits; costs one reference count.
+    /// Gives a snapshot of the last commit. Never waits; costs one reference count. (But once the image was
+    /// found damaged beyond mending, somebody replays the journal here: see
+    /// [`image_damage`](Self::image_damage).)
     #[must_use]
     pub fn read(&self) -> Snapshot {
+        if self.core.image().is_some_and(|imager| imager.damages().is_lost())
+            && self.check_origin().is_ok()
+        {
+            self.core.try_to_go_on_without_image();
+        }
         Snapshot::new(self.core.group.published())
     }
 
@@ -139,6 +146,9 @@ impl Database {
         self.refuse_nesting()?;
         self.core.group.arrive();
         let mut writing = lock(&self.core.writing);
+        if self.core.image().is_some_and(|imager| imager.damages().is_lost()) {
+            self.core.begin_without_image(&mut writing);
+        }
         let begun = self
             .take_turn(&mut writing)
             .and_then(|()| writing.writer.begin(self.level).inspect_err(|_| self.end_turn()));
@@ -260,6 +270,17 @@ impl Database {
     #[must_use]
     pub fn image_error(&self) -> Option<String> {
         self.core.image_error()
+    }
+
+    /// Tells what of the image, the page file beside the journal, was found damaged since it was opened, and what
+    /// became of it: a sentence for each thing, at most a hundred. Nothing is lost by that.
+    ///
+    /// What doesn't verify when it is read is made anew from the journal, which costs a replay of it once for all
+    /// that is damaged, and is written back. Where that can't be done (history was forgotten, say) the read is an
+    /// error; the image is set aside, and the next snapshot or transaction goes on from a replay of the journal.
+    #[must_use]
+    pub fn image_damage(&self) -> Vec<String> {
+        self.core.image().map(|imager| imager.damages().told()).unwrap_or_default()
     }
 
     /// Makes a hard checkpoint, gives back the space that was filled ahead, and closes. The next

@@ -334,7 +334,7 @@ impl Options {
         name: &str,
         clock: &Arc<dyn Clock>,
     ) -> Result<Newest> {
-        let shown = directory.display(name);
+        let (shown, damages) = (directory.display(name), Arc::default());
         for _ in 0..TRIES {
             let acquired = self.acquire(&**directory, name, clock)?;
             let Acquired { storage, others, .. } = &acquired;
@@ -351,6 +351,7 @@ impl Options {
                 budget: self.budget(),
                 // Between the turns of one process others advance the image.
                 spills: !self.shared,
+                damages: Some(&damages),
             };
             let mut found = looking.find()?;
             let (survey, replay, imager) =

@@ -103,6 +103,14 @@ impl Reader {
         &self.findings
     }
 
+    /// Tells what of the image, the page file beside the journal, was found damaged since it was opened: a
+    /// sentence for each thing, at most a hundred. What can be is made anew from the journal when it is read;
+    /// where it can't, that read is an error, and the next [`pull`](Self::pull) replays the journal instead.
+    #[must_use]
+    pub fn image_damage(&self) -> Vec<String> {
+        self.reading.damages().told()
+    }
+
     /// Brings in what was committed since, and gives the state after it. Takes no lock of the file: what
     /// is being written at the moment is seen next time.
     ///
@@ -130,7 +138,8 @@ impl Reader {
         let to = if self.hard_only { hard_position(&survey) } else { survey.end.position };
         let to = to.max(from.position);
         let began = (following.began, following.identity);
-        let anew = self.reading.begin_anew(&file, began, (to, survey.end));
+        let anew = self.reading.begin_without(&file, to);
+        let anew = anew.or_else(|| self.reading.begin_anew(&file, began, (to, survey.end)));
         let (view, point) = match anew {
             Some(Replayed { store, view, point, began }) => {
                 (following.store, following.began) = (store, began);

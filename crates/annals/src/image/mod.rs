@@ -8,7 +8,8 @@
 //! `walk` visits all that a root reaches, noting its `units`; `space` is what is free; `file` is an
 //! open image, which is made by `create` and found by `open`; `batch` writes objects and `publish` makes them
 //! a root, also of those that were put `aside` before; `compact` copies what one reaches to another file;
-//! `check` looks at all of it. (`document`, `vectors`,
+//! `check` looks at all of it, and `damage` is what doesn't verify, of which `trace` finds what the rest of
+//! the file tells. (`document`, `vectors`,
 //! `tests`, `miniature` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 
@@ -18,6 +19,7 @@ mod catalog;
 mod check;
 mod compact;
 mod create;
+mod damage;
 #[cfg(test)]
 pub(crate) mod document;
 mod file;
@@ -36,6 +38,7 @@ mod stored;
 pub mod testing;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod units;
 #[cfg(test)]
 mod vectors;
@@ -47,11 +50,12 @@ pub(crate) use catalog::{Array, Catalog, Kind};
 pub(crate) use check::{Report, check, slots};
 pub(crate) use create::{SetAside, discard, image_name, set_aside};
 pub(crate) use file::Image;
-pub(crate) use format::{Identity, MAX_HEIGHT, NODE_MAX_LEN, Root};
+pub(crate) use format::{Identity, LONGEST_PAGE, MAX_HEIGHT, NODE_MAX_LEN, OBJECTS_AT, Root, UNIT};
 pub(crate) use node::{decode as decode_node, encode as encode_node};
 pub(crate) use open::{Opened, Usable};
 pub(crate) use pin::RootPin;
 pub(crate) use publish::{Draft, NewRoot};
 pub(crate) use roots::Slot;
 pub(crate) use stored::{Source, Stored};
+pub(crate) use trace::{NodePlace, Objects};
 pub(crate) use walk::{Step, read_catalog, walk_array};

@@ -61,27 +61,44 @@ impl Core {
         watch: Watching<'_>,
     ) -> Result<Backfilled> {
         let imager = self.imager()?;
-        let mut phases = BackfillPhases::default();
         let mut laps = Laps::begin(imager);
         let mut working = match mode {
             BackfillMode::Passive => lock(&imager.working),
             _ => self.wait_for_writer(imager)?,
         };
-        if !self.keep_named_or_postpone(imager, &mut working)? {
+        if !self.leave_lost_image(imager, &mut working) && mode == BackfillMode::Passive {
+            let phases = BackfillPhases::default();
             return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
         }
+        match self.backfill_once((imager, mode, &mut *watch), (&mut working, &mut laps)) {
+            Err(error) if self.get_over(&error, imager, &mut working) => {
+                self.backfill_once((imager, mode, watch), (&mut working, &mut laps))
+            }
+            done => done,
+        }
+    }
+
+    fn backfill_once(
+        &self,
+        (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
+        (working, laps): (&mut Working, &mut Laps<'_>),
+    ) -> Result<Backfilled> {
+        let mut phases = BackfillPhases::default();
         phases.wait = laps.next();
-        let Some(published) = self.sample(imager, &working)? else {
-            return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
+        if !self.keep_named_or_postpone(imager, working)? {
+            return Ok(report(mode, BackfillOutcome::Postponed, working, (imager, phases)));
+        }
+        let Some(published) = self.sample(imager, working)? else {
+            return Ok(report(mode, BackfillOutcome::Postponed, working, (imager, phases)));
         };
         if working.stands_for(&published) {
-            return Ok(report(mode, BackfillOutcome::UpToDate, &working, (imager, phases)));
+            return Ok(report(mode, BackfillOutcome::UpToDate, working, (imager, phases)));
         }
         if !is_made(Mistake::ImageBeforeJournal) {
             self.checkpoints().harden_all()?;
         }
         phases.harden = laps.next();
-        self.carry_out((imager, mode, watch), &mut working, published, phases)
+        self.carry_out((imager, mode, watch), working, published, phases)
     }
 
     /// Writes what is published, which the journal is hard up to, and which lies over the newest root.
@@ -216,6 +233,8 @@ impl Core {
                 }
             };
             self.group.settle()?;
+            // What can't be done now fails the backfill, if that needs it.
+            let _ = self.go_on_without_image(imager, (&mut working, &mut writing));
             self.keep_named(imager, (&mut working, &mut writing))?;
             self.install_now(imager, &mut writing);
             return Ok(working);

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use super::mended::{Damages, MOST, Mended};
 use super::opening::{Begun, Found};
 use super::pins::Pins;
 use super::report::OldestReader;
@@ -19,7 +20,7 @@ use crate::db::core::Core;
 use crate::db::database::this_thread;
 use crate::db::segment::JournalFile;
 use crate::db::snapshot::Published;
-use crate::image::{Identity, Image, Root, set_aside};
+use crate::image::{Identity, Image, Root, Stored, set_aside};
 use crate::journal::lock;
 use crate::storage::{Clock, Directory};
 use crate::store::{Pager, Saved, Store, View};
@@ -31,6 +32,8 @@ pub(in crate::db) struct Imager {
     directory: Arc<dyn Directory>,
     /// The name of the image.
     name: String,
+    /// The name of the journal.
+    journal: String,
     /// Which journal it is, and the segment that was written when the database was opened.
     identity: Identity,
     clock: Arc<dyn Clock>,
@@ -45,6 +48,8 @@ pub(in crate::db) struct Imager {
     pub(super) is_stuck: AtomicBool,
     /// The thread whose program is being told how far its backfill is; 0: none.
     watching: AtomicUsize,
+    /// What of images was found damaged.
+    damages: Arc<Damages>,
 }
 
 /// What a backfill works with.
@@ -123,6 +128,7 @@ impl Imager {
         Self {
             directory: Arc::clone(directory),
             name: found.name.clone(),
+            journal: found.journal.clone(),
             identity: found.identity,
             clock,
             budget,
@@ -132,7 +138,13 @@ impl Imager {
             newest: AtomicU64::new(newest),
             is_stuck: AtomicBool::new(false),
             watching: AtomicUsize::new(0),
+            damages: Arc::clone(&found.damages),
         }
+    }
+
+    /// Gives what of images was found damaged.
+    pub(in crate::db) const fn damages(&self) -> &Arc<Damages> {
+        &self.damages
     }
 
     pub(super) const fn clock(&self) -> &Arc<dyn Clock> {
@@ -235,6 +247,45 @@ impl Imager {
         self.newest.store(newest, Ordering::Release);
     }
 
+    /// Goes on without an image: the caller's store lies over none, and neither does what it publishes next.
+    pub(super) fn begin_without(&self, working: &mut Working) {
+        *working = Working::default();
+        self.forget_pending();
+        self.newest.store(0, Ordering::Release);
+    }
+
+    /// Makes anew what is damaged of the directory; tells whether something was, and now nothing is any more.
+    pub(super) fn mend(&self, working: &Working) -> bool {
+        let (Some((image, pager)), Some(root)) = (&working.image, &working.root) else {
+            return false;
+        };
+        let Ok(damage) = image.damage(root, MOST) else { return false };
+        let read = |node: &Stored| {
+            let mut bytes = vec![0; usize::try_from(node.len).unwrap_or(0)];
+            pager.source().read(node, &mut bytes)
+        };
+        let is_mended = !damage.nodes.is_empty() && damage.nodes.iter().all(|it| read(it).is_ok());
+        is_mended && image.damage(root, MOST).is_ok_and(|damage| damage.nodes.is_empty())
+    }
+
+    /// Notes that the image that is brought forward is damaged.
+    pub(super) fn lose(&self, working: &Working, error: &Error) {
+        if let Some((image, _)) =
+            working.image.as_ref().filter(|_| error.kind() == ErrorKind::Corrupt)
+        {
+            self.damages.lose(image, error.to_string());
+        }
+    }
+
+    /// Takes the image out of the way if it is one that has damage that can't be mended. The caller has the
+    /// right to bring it forward.
+    pub(super) fn set_lost_aside(&self) -> Result<()> {
+        match self.damages.lost() {
+            Some(lost) if lost.image.is_at_its_name() => self.set_aside(&lost.reason),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes the image out of the way. The caller has the right to bring it forward.
     pub(super) fn set_aside(&self, reason: &str) -> Result<()> {
         set_aside(&*self.directory, &self.name, reason.to_owned()).map(drop)
@@ -281,7 +332,9 @@ impl Imager {
             created => created?,
         };
         let image = Arc::new(image);
-        let pager = Arc::new(Pager::new(Arc::clone(&image) as _, self.budget, true));
+        let journal = (&self.directory, &*self.journal);
+        let source = Mended::new(&image, journal, self.budget, &self.damages);
+        let pager = Arc::new(Pager::new(Arc::new(source), self.budget, true));
         working.image = Some((Arc::clone(&image), Arc::clone(&pager)));
         Ok((image, pager))
     }

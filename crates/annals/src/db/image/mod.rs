@@ -6,7 +6,8 @@
 //! [`drafting`]; a [`spill`] does the first half of that for a transaction that is larger than memory. The
 //! [`background`] thread asks for a backfill when the tail has grown, or what is in memory alone; in some
 //! modes the journal is [`restarted`](restarting) behind it. The store goes on from another image if this one
-//! is [`renewed`](renewing). [`verify`] looks at an image from outside, and [`compare`]s views.
+//! is [`renewed`](renewing). What is damaged is [`mended`], by [`rebuild`]ing it from the journal, or the
+//! store goes on [`without`] the image. [`verify`] looks at an image from outside, and [`compare`]s views.
 
 mod backfill;
 mod background;
@@ -14,17 +15,20 @@ mod compare;
 mod drafting;
 mod imager;
 mod inspection;
+mod mended;
 mod opening;
 mod pins;
 #[cfg(feature = "testing")]
 mod proof;
 mod reading;
+mod rebuild;
 mod renewing;
 mod report;
 mod restarting;
 mod shared;
 mod spill;
 mod verify;
+mod without;
 
 pub(super) use background::Background;
 pub(super) use imager::Imager;

@@ -7,11 +7,14 @@ use std::io;
 use std::sync::Arc;
 
 use super::imager::Imager;
+use super::mended::{Damages, Mended};
 use super::pins::Pins;
 use crate::db::past::{Past, Since};
 use crate::db::progress::Watched;
 use crate::db::scan::{self, Replay};
-use crate::image::{self, Catalog, Identity, Image, Opened, Root, RootPin, SetAside, Usable};
+use crate::image::{
+    self, Catalog, Identity, Image, Opened, Root, RootPin, SetAside, Source, Usable,
+};
 use crate::journal::{FrameReader, Head, Point, Recovery, Rule, Survey, Verdict};
 use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Access, Clock, Directory, Storage};
@@ -21,6 +24,8 @@ use crate::{Error, ErrorKind, Result};
 /// What was found where the image would be.
 #[derive(Debug)]
 pub(in crate::db) struct Found {
+    /// The name of the journal.
+    pub(in crate::db) journal: String,
     /// The name of the image.
     pub(in crate::db) name: String,
     /// Which journal it would belong to.
@@ -33,6 +38,8 @@ pub(in crate::db) struct Found {
     pub(in crate::db) begun: Option<Begun>,
     /// The roots that views of this process read.
     pub(super) pins: Arc<Pins>,
+    /// What is found damaged of it later on.
+    pub(in crate::db) damages: Arc<Damages>,
     /// Why the image that is there isn't used.
     pub(in crate::db) reason: Option<String>,
     /// A sentence for each thing worth telling a person.
@@ -76,6 +83,8 @@ pub(in crate::db) struct Looking<'a> {
     pub(in crate::db) budget: u64,
     /// Whether nobody else writes the image meanwhile, so that what is larger than memory may go there.
     pub(in crate::db) spills: bool,
+    /// Who is told of damage, which is mended then; none: damage is an error of what reads it.
+    pub(in crate::db) damages: Option<&'a Arc<Damages>>,
 }
 
 impl Found {
@@ -112,12 +121,14 @@ impl Looking<'_> {
         let head = Head::read(self.storage, &shown)?;
         let has_none = self.storage.has_fixed_len();
         let mut found = Found {
+            journal: self.name.to_owned(),
             name: image::image_name(self.name),
             identity: identity(&head),
             head,
             before: 0,
             begun: None,
             pins: Arc::default(),
+            damages: self.damages.cloned().unwrap_or_default(),
             reason: None,
             notes: Vec::new(),
         };
@@ -194,6 +205,18 @@ impl Looking<'_> {
         {
             self.set_aside(found, "commits that it has may be taken back now".to_owned());
         }
+        let all = self.survey_found(found, storage, recovery, looks_wrong);
+        found.notes.append(&mut found.damages.take_told());
+        all
+    }
+
+    fn survey_found(
+        &self,
+        found: &mut Found,
+        storage: &Watched<'_>,
+        recovery: Recovery,
+        looks_wrong: impl Fn(&Survey) -> bool,
+    ) -> Result<(Survey, Replay, Option<Arc<Imager>>)> {
         let mut reason = None;
         if let Some(begun) = &found.begun {
             let imager = self.imager(found);
@@ -285,9 +308,15 @@ impl Looking<'_> {
         }
     }
 
-    /// Takes the image out of the way: the journal says something else.
+    /// Takes the image out of the way: the journal says something else, or it is damaged.
     pub(in crate::db) fn set_aside(&self, found: &mut Found, reason: String) {
         found.begun = None;
+        if found.damages.is_lost() {
+            // Whoever found that has seen to it.
+            found.damages.went_on();
+            found.reason = Some(found.damages.lost().map_or(reason, |lost| lost.reason));
+            return;
+        }
         let aside = match self.access {
             Access::Read => Ok(SetAside { reason, kept_as: None }),
             Access::Write => image::set_aside(&**self.directory, &found.name, reason),
@@ -318,7 +347,14 @@ impl Looking<'_> {
         let Some(past) = past else { return Ok(None) };
         let image = Arc::new(image);
         let keeps = root.end <= self.budget;
-        let pager = Arc::new(Pager::new(Arc::clone(&image) as _, self.budget, keeps));
+        let source: Arc<dyn Source> = match self.damages {
+            Some(damages) => {
+                let journal = (self.directory, self.name);
+                Arc::new(Mended::new(&image, journal, self.budget, damages))
+            }
+            None => Arc::clone(&image) as _,
+        };
+        let pager = Arc::new(Pager::new(source, self.budget, keeps));
         let (last_clock_time, view) =
             load(&catalog, &pager).map_err(|error| error.within(image.path()))?;
         let view = view.pinned(pin);

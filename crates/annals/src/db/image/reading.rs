@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::mended::Damages;
 use super::opening::{Begun, Found, Looking};
 use super::shared::is_worth_it;
 use crate::Result;
@@ -20,6 +21,8 @@ pub(in crate::db) struct Reading {
     /// The name of the journal.
     name: String,
     budget: u64,
+    /// What of images was found damaged.
+    damages: Arc<Damages>,
 }
 
 /// What a reader begins with.
@@ -55,6 +58,7 @@ impl Reading {
         watched: &Watched<'_>,
         (budget, hard_only): (u64, bool),
     ) -> Result<(Self, Beginning)> {
+        let damages = Arc::default();
         let looking = Looking {
             directory: &directory,
             name,
@@ -63,6 +67,7 @@ impl Reading {
             clock: Arc::new(SystemClock),
             budget,
             spills: false,
+            damages: Some(&damages),
         };
         let mut found = looking.find()?;
         let (survey, replayed) = match hard_only {
@@ -71,8 +76,34 @@ impl Reading {
         };
         let Found { identity, before, notes: findings, .. } = found;
         let name = name.to_owned();
-        let reading = Self { directory, name, budget };
+        let reading = Self { directory, name, budget, damages };
         Ok((reading, Beginning { survey, replayed, identity, before, findings }))
+    }
+
+    /// Gives what of the image was found damaged, and what became of it.
+    pub(in crate::db) const fn damages(&self) -> &Arc<Damages> {
+        &self.damages
+    }
+
+    /// Begins anew without the image, up to `to`, if it has damage that can't be mended. What goes wrong is no
+    /// error: the reader goes on as it is.
+    pub(in crate::db) fn begin_without(&self, file: &JournalFile, to: u64) -> Option<Replayed> {
+        if !self.damages.is_lost() {
+            return None;
+        }
+        let looking = Looking {
+            directory: &self.directory,
+            name: &self.name,
+            storage: &*file.storage,
+            access: Access::Read,
+            clock: Arc::new(SystemClock),
+            budget: self.budget,
+            spills: false,
+            damages: None,
+        };
+        let replayed = replayed(looking.replay_all(to).ok()?, 0);
+        self.damages.went_on();
+        Some(replayed)
     }
 
     /// Begins anew from the newest root of the image, up to `to`, if it has come forward so much since
@@ -87,7 +118,10 @@ impl Reading {
         if !is_worth_it(began, reached, reached) {
             return None; // and nothing is read
         }
-        let Self { directory, name, budget } = self;
+        let Self { directory, name, budget, damages } = self;
+        if damages.lost().is_some_and(|lost| lost.image.is_at_its_name()) {
+            return None; // it would be met again
+        }
         let worth = |root: &Root| {
             root.segment == file.segment
                 && is_worth_it(began, file.reach(root.point.position), reached)
@@ -101,6 +135,7 @@ impl Reading {
             clock: Arc::new(SystemClock),
             budget: *budget,
             spills: false,
+            damages: Some(damages),
         };
         let found = looking.find().ok()?;
         let begun = found.begun.as_ref()?;

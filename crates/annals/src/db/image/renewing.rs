@@ -84,6 +84,7 @@ impl Core {
             clock: Arc::clone(imager.clock()),
             budget: imager.budget(),
             spills: false,
+            damages: Some(imager.damages()),
         };
         let mut found = looking.find()?;
         let end = writing.writer.committed();
@@ -177,7 +178,7 @@ fn replay_from(found: &mut Found, looking: &Looking<'_>, end: Point) -> Option<S
 }
 
 /// Gives the store, if it has just what a commit ends.
-fn exactly((replay, point): (Replay, Point), end: Point) -> Result<Store> {
+pub(super) fn exactly((replay, point): (Replay, Point), end: Point) -> Result<Store> {
     match point == end {
         true => Ok(replay.finish().0),
         false => Err(Error::corrupt("the journal goes on otherwise from there")),

@@ -140,8 +140,10 @@ impl Database {
     ) -> Result<Backfilled> {
         self.core().install_now(imager, &mut writing);
         let image = working.image.as_ref().filter(|_| working.root.is_some());
-        let is_newest = image.map_or(Ok(false), |(image, _)| image.is_writable_newest())?;
+        let is_newest = image.map_or(Ok(false), |(image, _)| image.is_writable_newest())?
+            && !imager.damages().is_lost();
         if !is_newest {
+            imager.set_lost_aside()?;
             self.core().begin_anew(imager, (working, &mut writing), Access::Write)?;
         }
         let published = self.group().published();
@@ -149,7 +151,9 @@ impl Database {
         if working.stands_for(&published) {
             return Ok(report(mode, BackfillOutcome::UpToDate, working, (imager, phases)));
         }
-        self.core().carry_out((imager, mode, watch), working, published, phases)
+        let done = self.core().carry_out((imager, mode, watch), working, published, phases);
+        // The next one begins anew, without it.
+        done.inspect_err(|error| imager.lose(working, error))
     }
 
     /// Begins anew from the newest root, if the image has come forward so much that it is worth it, so that

@@ -190,8 +190,16 @@ impl Options {
         name: &'a str,
         storage: &'a dyn Storage,
     ) -> Looking<'a> {
-        let (clock, budget, spills) = (Arc::new(SystemClock), self.budget(), false);
-        Looking { directory, name, storage, access: Access::Read, clock, budget, spills }
+        Looking {
+            directory,
+            name,
+            storage,
+            access: Access::Read,
+            clock: Arc::new(SystemClock),
+            budget: self.budget(),
+            spills: false,
+            damages: None,
+        }
     }
 }
 

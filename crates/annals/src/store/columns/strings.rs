@@ -339,9 +339,10 @@ impl Strings {
 
     fn begin_page(&mut self, epoch: &Epoch) -> Result<()> {
         let (full, unused) = (self.tail, PAGE - self.tail_used);
-        if full != NO_PAGE && unused >= HEAD {
-            // What a rolled back transaction put here would else be taken for an entry.
-            self.heap.append(full as usize, self.tail_used, &[0; HEAD], epoch)?;
+        if full != NO_PAGE && unused > 0 {
+            // What a rolled back transaction put here would else be taken for an entry; and a replay, which
+            // knows of no such thing, makes the same page only if nothing is left of it.
+            self.heap.append(full as usize, self.tail_used, &[0; PAGE][..unused], epoch)?;
         }
         self.tail = self.pages.take()?;
         self.heap.add(self.tail as usize, epoch);

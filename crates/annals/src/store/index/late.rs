@@ -10,8 +10,10 @@
 //! Invariants
 //! 1. `Delayed` has the entries of the open transaction, and of those before that count; each was put
 //!    there after what is before it. No view has seen them.
-//! 2. `Late` has an entry at most once, sorted. What is added isn't in the tree, what is removed is.
-//! 3. The trees that are made here have pages that no writer takes for its own.
+//! 2. `net` has an entry at most once, sorted. What is added isn't in the tree, what is removed is.
+//! 3. A tree that has all of them was changed in the order of the journal: so it has the same pages as if they
+//!    had never waited, and a page that is damaged later can be made anew from the journal.
+//! 4. The trees that are made here have pages that no writer takes for its own.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -69,37 +71,32 @@ impl Delayed {
         self.all.push(Change { begin, end: self.bytes.len(), added });
     }
 
-    /// Makes all changes in a tree, in the order of the keys.
-    pub(in crate::store) fn make(mut self, tree: &mut Tree, epoch: &Epoch) -> Result<()> {
-        self.sum_up();
+    /// Makes all changes in a tree, one after another.
+    pub(in crate::store) fn make(&self, tree: &mut Tree, epoch: &Epoch) -> Result<()> {
         self.all.iter().try_for_each(|change| change.make(tree, &self.bytes, epoch))
     }
 
-    /// Sorts them, and leaves of each entry what it comes to.
-    fn sum_up(&mut self) {
+    /// Gives what each entry comes to, in the order of the keys.
+    fn net(&self) -> Vec<Change> {
         let Self { bytes, all } = self;
-        all.sort_by(|a, b| a.entry(bytes).cmp(b.entry(bytes))); // stable: one after another
-        let mut kept = 0;
-        let mut rest = 0;
-        while let Some(&first) = all.get(rest) {
-            let same = all[rest..].partition_point(|next| next.entry(bytes) == first.entry(bytes));
-            let last = all[rest + same - 1];
+        let mut sorted = all.clone();
+        sorted.sort_by(|a, b| a.entry(bytes).cmp(b.entry(bytes))); // stable: one after another
+        let same = |a: &Change, b: &Change| a.entry(bytes) == b.entry(bytes);
+        let net = sorted.chunk_by(same).filter_map(|changes| {
+            let (first, last) = (changes.first()?, changes.last()?);
             // What came and went, or went and came, is as it was.
-            if first.added == last.added {
-                all[kept] = last;
-                kept += 1;
-            }
-            rest += same;
-        }
-        all.truncate(kept);
+            (first.added == last.added).then_some(*last)
+        });
+        net.collect()
     }
 }
 
 /// The entries that an index has beside its tree.
 #[derive(Debug)]
 pub(in crate::store) struct Late {
-    bytes: Box<[u8]>,
-    all: Box<[Change]>,
+    changes: Delayed,
+    /// What they come to.
+    net: Box<[Change]>,
     /// The tree that has all of them.
     settled: OnceLock<Tree>,
     settling: Mutex<()>,
@@ -108,16 +105,15 @@ pub(in crate::store) struct Late {
 }
 
 impl Late {
-    /// Takes entries; `None` if they come to nothing.
-    pub(in crate::store) fn new(mut delayed: Delayed) -> Option<Self> {
-        delayed.sum_up();
-        (!delayed.all.is_empty()).then(|| Self {
-            bytes: delayed.bytes.into(),
-            all: delayed.all.into(),
+    /// Takes entries.
+    pub(in crate::store) fn new(changes: Delayed) -> Self {
+        Self {
+            net: changes.net().into(),
+            changes,
             settled: OnceLock::new(),
             settling: Mutex::new(()),
             parts: Default::default(),
-        })
+        }
     }
 
     /// Gives the tree that has all of them, if it was made.
@@ -137,7 +133,8 @@ impl Late {
         if let Some(settled) = self.made() {
             return Ok(settled);
         }
-        let made = self.with(tree, 0, self.all.len())?;
+        let mut made = tree.clone();
+        self.changes.make(&mut made, &Epoch::apart())?;
         Ok(self.settled.get_or_init(|| made))
     }
 
@@ -158,7 +155,7 @@ impl Late {
         let entries =
             |bound: &[u8]| self.all.partition_point(|change| change.entry(&self.bytes) < bound);
         let from = entries(low);
-        let to = high.map_or(self.all.len(), entries);
+        let to = high.map_or(self.net.len(), entries);
         if from >= to {
             return Ok(tree);
         }
@@ -177,18 +174,19 @@ impl Late {
         self.settled(tree)
     }
 
-    /// Makes a tree that has some of them.
+    /// Makes a tree that has some of what they come to.
     fn with(&self, tree: &Tree, from: usize, to: usize) -> Result<Tree> {
         let (mut tree, epoch) = (tree.clone(), Epoch::apart());
-        for change in self.all.get(from..to).unwrap_or_default() {
-            change.make(&mut tree, &self.bytes, &epoch)?;
+        for change in self.net.get(from..to).unwrap_or_default() {
+            change.make(&mut tree, &self.changes.bytes, &epoch)?;
         }
         Ok(tree)
     }
 
     /// Tells how much memory it takes beside the trees, in bytes.
     pub(in crate::store) fn memory(&self) -> usize {
-        self.bytes.len() + size_of_val(&*self.all) + size_of::<Self>()
+        let Delayed { bytes, all } = &self.changes;
+        bytes.len() + size_of_val(&**all) + size_of_val(&*self.net) + size_of::<Self>()
     }
 }
 

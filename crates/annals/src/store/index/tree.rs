@@ -124,7 +124,7 @@ impl IndexTree {
     /// Takes entries, each after all that are there: who needs them in the tree makes it.
     pub(in crate::store) fn put_off(&mut self, delayed: Delayed) {
         debug_assert!(self.late.is_none(), "a replay puts entries off once");
-        self.late = Late::new(delayed).map(Arc::new);
+        self.late = Some(Arc::new(Late::new(delayed)));
     }
 
     /// Tells how much memory it takes, in bytes.

@@ -109,7 +109,7 @@ impl Pager {
     }
 
     /// Gives where it reads from.
-    pub(in crate::store) fn source(&self) -> &dyn Source {
+    pub(crate) fn source(&self) -> &dyn Source {
         &*self.source
     }
 

@@ -1,5 +1,6 @@
 //! The image: opening from it gives what replay gives, whatever was done before and after.
 
+mod damage;
 mod document;
 mod dropped;
 mod larger;
