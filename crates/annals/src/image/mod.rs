@@ -38,7 +38,6 @@ mod units;
 mod vectors;
 mod walk;
 
-pub(crate) use batch::Written;
 pub(crate) use catalog::{Array, Catalog, Kind};
 pub(crate) use check::{Report, check, slots};
 pub(crate) use create::{SetAside, discard, image_name, set_aside};

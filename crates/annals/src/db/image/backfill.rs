@@ -17,9 +17,11 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
+use std::thread;
 use std::time::Duration;
 
 use super::imager::{Imager, Working};
+use super::pipeline::{self, Batch, Pipeline};
 #[cfg(feature = "testing")]
 use super::proof;
 use super::report::{
@@ -28,31 +30,42 @@ use super::report::{
 use crate::db::core::{Core, Writing};
 use crate::db::snapshot::Published;
 use crate::image::{
-    Catalog, Draft, Image, NewRoot, Root, RootPin, Step, Stored, Written, read_catalog, walk_array,
+    Catalog, Draft, NewRoot, Root, RootPin, Step, Stored, read_catalog, walk_array,
 };
 use crate::journal::lock;
 use crate::mistakes::{Mistake, is_made};
-use crate::store::{Keep, Piece, Saved};
+use crate::store::{Keep, Pager, Piece, Saved, View};
 use crate::{Error, ErrorKind, Result};
 
-/// How much is collected before it is written.
-const BATCH: usize = 64 << 20;
+/// How much is collected before it is written, in bytes.
+const BATCH: usize = 32 << 20;
+
+/// A backfill that wrote so many bytes replaced so much memory that freeing it takes a while.
+const FREED_SLOWLY: u64 = 16 << 20;
+
+/// How long, then, a backfill waits for a store to go on from the new root, to free that itself.
+const MOMENT: Duration = Duration::from_millis(20);
+
+/// How long it waits between two looks.
+const PAUSE: Duration = Duration::from_micros(500);
 
 /// Takes what a view stores: gives it space, and writes it in large batches.
-struct Drafting<'d, 'i> {
+struct Drafting<'d, 'i, 's> {
     draft: &'d mut Draft<'i>,
-    image: &'i Image,
+    pipeline: Pipeline<'s, 'i>,
     txid: u64,
-    queue: Vec<(u64, Piece)>,
+    queue: Batch,
     queued: usize,
-    written: Counts,
+    counts: Counts,
+    /// What was counted before the batch that is under way, and with it.
+    written: [Counts; 2],
     clock: &'d Imager,
     /// How many pages there will be, and whom to tell.
     pages: u64,
     watch: Watching<'d>,
 }
 
-/// What was written.
+/// What was stored.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     pages: u64,
@@ -60,44 +73,66 @@ struct Counts {
     nodes: u64,
     bytes: u64,
     runs: u64,
-    took: Duration,
+    waited: Duration,
 }
 
-impl Drafting<'_, '_> {
-    /// Writes what is in the queue.
+impl Drafting<'_, '_, '_> {
+    /// Begins to write what is in the queue.
     fn write(&mut self) -> Result<()> {
+        let batch = self.take_queue();
+        self.wait(|pipeline| pipeline.put(batch))?;
+        self.written = [self.written[1], self.counts];
+        self.tell()
+    }
+
+    /// Writes the rest, and waits until all is written.
+    fn finish(&mut self) -> Result<()> {
+        let batch = self.take_queue();
+        self.wait(|pipeline| Ok(pipeline.finish()? + pipeline.write(&batch)?))?;
+        self.written = [self.counts; 2];
+        self.tell()
+    }
+
+    fn take_queue(&mut self) -> Batch {
+        self.queued = 0;
+        std::mem::take(&mut self.queue)
+    }
+
+    /// Waits for writes, which tell how many runs there were.
+    fn wait(&mut self, write: impl FnOnce(&mut Pipeline<'_, '_>) -> Result<u64>) -> Result<()> {
         let begun = self.clock.clock().elapsed();
-        match write_all(self.image, &self.queue) {
-            Ok(written) => self.written.runs += written.runs,
+        match write(&mut self.pipeline) {
+            Ok(runs) => self.counts.runs += runs,
             Err(_) if is_made(Mistake::ImageErrorDropped) => {}
             Err(error) => return Err(error),
         }
-        self.queue.clear();
-        self.queued = 0;
-        self.written.took += self.clock.clock().elapsed().saturating_sub(begun);
-        self.tell()
+        self.counts.waited += self.clock.clock().elapsed().saturating_sub(begun);
+        Ok(())
     }
 
     /// Tells how many pages have been written. Where the program wants no more, nothing was changed: what
     /// was written lies in free space, which no root leads to.
     fn tell(&mut self) -> Result<()> {
-        let done = self.written.pages + self.written.from_memory;
-        let progress = BackfillProgress { done, total: self.pages, bytes: self.written.bytes };
+        let [Counts { pages, from_memory, bytes, .. }, _] = self.written;
+        let progress = BackfillProgress { done: pages + from_memory, total: self.pages, bytes };
         match (self.watch)(progress) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(Error::new(
                 ErrorKind::Cancelled,
-                format!("{}: the program stopped the backfill; nothing is lost", self.image.path()),
+                format!(
+                    "{}: the program stopped the backfill; nothing is lost",
+                    self.pipeline.image.path()
+                ),
             )),
         }
     }
 }
 
-impl Drafting<'_, '_> {
+impl Drafting<'_, '_, '_> {
     /// Leaves what those arrays of the root before reach that the new one hasn't: of tables, fields and
     /// indexes that were dropped.
     fn leave_dropped(&mut self, before: &Root, saved: &Saved) -> Result<()> {
-        let image = self.image;
+        let image = self.pipeline.image;
         let catalog = read_catalog(image, before)?;
         for array in catalog.arrays.iter().filter(|array| !saved.goes_on_from(array)) {
             walk_array(image, array, before.end, |_, stored| {
@@ -109,16 +144,16 @@ impl Drafting<'_, '_> {
     }
 }
 
-impl Keep for Drafting<'_, '_> {
+impl Keep for Drafting<'_, '_, '_> {
     fn store(&mut self, piece: Piece) -> Result<Stored> {
         let bytes = piece.as_ref();
         let stored = self.draft.place(bytes, self.txid)?;
-        self.written.bytes += bytes.len() as u64;
+        self.counts.bytes += bytes.len() as u64;
         self.queued += bytes.len();
         match &piece {
-            Piece::Page(_) | Piece::Long(_) => self.written.from_memory += 1,
-            Piece::Part(_) => self.written.pages += 1,
-            Piece::Node(_) => self.written.nodes += 1,
+            Piece::Page(_) | Piece::Long(_) => self.counts.from_memory += 1,
+            Piece::Part(_) => self.counts.pages += 1,
+            Piece::Node(_) => self.counts.nodes += 1,
         }
         self.queue.push((stored.place, piece));
         if self.queued >= BATCH {
@@ -134,6 +169,15 @@ impl Keep for Drafting<'_, '_> {
     fn leave(&mut self, stored: Stored) {
         self.draft.release(&stored);
     }
+}
+
+/// A root that is written but for the root itself.
+struct Drafted {
+    saved: Saved,
+    catalog: Stored,
+    counts: Counts,
+    /// What a mistake leaves unwritten.
+    late: Batch,
 }
 
 /// Takes the time from one step to the next.
@@ -192,6 +236,7 @@ impl Core {
         published: Arc<Published>,
         mut phases: BackfillPhases,
     ) -> Result<Backfilled> {
+        let retiring = imager.retire();
         let written = self.advance(imager, working, &published, &mut phases, watch);
         let (counts, before) = match written {
             Ok(written) => written,
@@ -204,9 +249,9 @@ impl Core {
         };
         #[cfg(feature = "testing")]
         proof::compare(working, &published.view);
-        drop(published); // no reader of the root before
         let begun = imager.clock().elapsed();
-        self.try_to_install(imager);
+        self.go_on(imager, counts.bytes);
+        drop((published, retiring)); // no reader of the root before
         phases.install = imager.clock().elapsed().saturating_sub(begun);
         let report = report(mode, BackfillOutcome::Advanced, working, (imager, phases));
         Ok(Backfilled {
@@ -241,39 +286,28 @@ impl Core {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => RootPin::here(number),
             pin => pin.map_err(looking)?,
         };
-        let mut drafting = Drafting {
-            draft: &mut draft,
-            image: &image,
-            txid: published.point.txid,
-            queue: Vec::new(),
-            queued: 0,
-            written: Counts::default(),
-            clock: imager,
-            pages: 0,
-            watch,
-        };
-        drafting.tell()?;
-        let mut saved = published.view.save(&pager, &mut drafting)?;
-        let metadata = self.metadata(&saved.metadata);
-        let catalog = Catalog { arrays: saved.arrays(), metadata }.encode();
-        if let Some(root) = working.root {
-            // What can't be read stays taken until the database is opened anew: no root reaches it then.
-            let _ = drafting.leave_dropped(&root, &saved);
-            drafting.leave(root.catalog);
-        }
-        let catalog = drafting.store(Piece::Node(catalog))?;
-        let written = match is_made(Mistake::PublishedBeforeWritten) {
-            true => Ok(()),
-            false => drafting.write(),
-        };
-        let counts = drafting.written;
-        let late = std::mem::take(&mut drafting.queue);
-        phases.write = counts.took;
-        phases.collect = clock.elapsed().saturating_sub(begun).saturating_sub(counts.took);
+        let drafted = thread::scope(|scope| {
+            let drafting = Drafting {
+                draft: &mut draft,
+                pipeline: Pipeline::new(scope, &image),
+                txid: published.point.txid,
+                queue: Vec::new(),
+                queued: 0,
+                counts: Counts::default(),
+                written: [Counts::default(); 2],
+                clock: imager,
+                pages: 0,
+                watch,
+            };
+            self.draft(drafting, &published.view, (working.root, &pager))
+        });
+        let Drafted { mut saved, catalog, counts, late } = drafted?;
+        phases.write = counts.waited;
+        phases.collect = clock.elapsed().saturating_sub(begun).saturating_sub(counts.waited);
         let begun = clock.elapsed();
         let (segment, point) = (published.file.segment, published.point);
         let new = NewRoot { segment, point, time, catalog };
-        let root = written.and_then(|()| draft.publish(&new));
+        let root = draft.publish(&new);
         if let Ok(root) = &root {
             let keeps = root.end <= imager.budget();
             if pager.keeps() && !keeps {
@@ -287,13 +321,36 @@ impl Core {
         }
         let root = root?;
         if is_made(Mistake::PublishedBeforeWritten) {
-            write_all(&image, &late)?;
+            pipeline::write(&image, &late)?;
         }
         phases.publish = clock.elapsed().saturating_sub(begun);
         working.root = Some(root);
         let before = std::mem::replace(&mut working.reached, published.file.reach(point.position));
         working.wrote = counts.bytes;
         Ok((counts, before))
+    }
+
+    /// Writes all that a new root reaches; `before` is the root that it replaces.
+    fn draft(
+        &self,
+        mut drafting: Drafting<'_, '_, '_>,
+        view: &View,
+        (before, pager): (Option<Root>, &Arc<Pager>),
+    ) -> Result<Drafted> {
+        drafting.tell()?;
+        let saved = view.save(pager, &mut drafting)?;
+        let metadata = self.metadata(&saved.metadata);
+        let catalog = Catalog { arrays: saved.arrays(), metadata }.encode();
+        if let Some(root) = before {
+            // What can't be read stays taken until the database is opened anew: no root reaches it then.
+            let _ = drafting.leave_dropped(&root, &saved);
+            drafting.leave(root.catalog);
+        }
+        let catalog = drafting.store(Piece::Node(catalog))?;
+        if !is_made(Mistake::PublishedBeforeWritten) {
+            drafting.finish()?;
+        }
+        Ok(Drafted { saved, catalog, counts: drafting.counts, late: drafting.queue })
     }
 
     /// Gives what a catalog says beside what the store does: how late the clock was.
@@ -325,6 +382,22 @@ impl Core {
         Ok((is_newest || is_made(Mistake::OutdatedBoundTaken)).then_some(published))
     }
 
+    /// Lets the store go on from the newest root, as [`Self::try_to_install`]. Where many bytes were written
+    /// it waits a moment for a transaction that has to do it: for what is replaced is best freed here,
+    /// where nobody waits.
+    fn go_on(&self, imager: &Imager, bytes: u64) {
+        let begun = imager.clock().elapsed();
+        loop {
+            self.try_to_install(imager);
+            let is_over = self.group.published().view.root() == imager.newest();
+            let is_late = imager.clock().elapsed().saturating_sub(begun) >= MOMENT;
+            if is_over || is_late || bytes < FREED_SLOWLY {
+                return;
+            }
+            imager.clock().pause(PAUSE);
+        }
+    }
+
     /// Lets the store go on from the newest root, if no transaction is open; else the next one does that
     /// when it begins or commits.
     fn try_to_install(&self, imager: &Imager) {
@@ -343,13 +416,6 @@ impl Core {
         self.group.replace(writing.store.republish());
         imager.note_published(&self.group.published().view);
     }
-}
-
-/// Writes pieces to their places.
-fn write_all(image: &Image, queue: &[(u64, Piece)]) -> Result<Written> {
-    let parts: Vec<_> = queue.iter().map(|(place, piece)| (*place, [piece.as_ref()])).collect();
-    let objects: Vec<_> = parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
-    image.write(&objects)
 }
 
 pub(super) fn report(

@@ -36,6 +36,19 @@ pub(in crate::db) struct Imager {
     pub(super) working: Mutex<Working>,
     pending: Mutex<Option<Arc<Saved>>>,
     newest: AtomicU64,
+    /// While a backfill ends: the views that stores went on from.
+    retired: Mutex<Option<Vec<Arc<View>>>>,
+}
+
+/// Keeps the views that stores go on from, and lets go of them at its end. What only they have is freed
+/// then, by whoever has this, and not under the writer's lock.
+pub(super) struct Retiring<'i>(&'i Imager);
+
+impl Drop for Retiring<'_> {
+    fn drop(&mut self) {
+        let retired = lock(&self.0.retired).take();
+        drop(retired); // with no lock held
+    }
 }
 
 /// What a backfill works with.
@@ -103,6 +116,7 @@ impl Imager {
             working: Mutex::new(working),
             pending: Mutex::default(),
             newest: AtomicU64::new(newest),
+            retired: Mutex::default(),
         }
     }
 
@@ -137,8 +151,17 @@ impl Imager {
     fn install_pending(&self, store: &mut Store) {
         let pending = lock(&self.pending).clone();
         if let Some(saved) = pending {
+            if let Some(retired) = &mut *lock(&self.retired) {
+                retired.push(Arc::clone(store.published()));
+            }
             store.rebase(&saved);
         }
+    }
+
+    /// Begins to keep the views that stores go on from.
+    pub(super) fn retire(&self) -> Retiring<'_> {
+        *lock(&self.retired) = Some(Vec::new());
+        Retiring(self)
     }
 
     /// Notes that a view was published.

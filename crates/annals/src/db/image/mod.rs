@@ -2,7 +2,7 @@
 //!
 //! In reading order: a [`report`] says what a backfill did; [`pins`] tell which roots are still read;
 //! [`opening`] finds the image, and whether the journal has its point; the [`imager`] knows what the image
-//! has, lets the store go on from it, and runs a [`backfill`]; the [`background`] thread asks for one when
+//! has, lets the store go on from it, and runs a [`backfill`], whose batches go through a [`pipeline`]; the [`background`] thread asks for one when
 //! the tail has grown; in some modes the journal is [`restarted`](restarting) behind it. [`verify`] looks at an image from outside, and [`compare`]s views.
 
 mod backfill;
@@ -12,6 +12,7 @@ mod imager;
 mod inspection;
 mod opening;
 mod pins;
+mod pipeline;
 #[cfg(feature = "testing")]
 mod proof;
 mod reading;
