@@ -250,9 +250,9 @@ impl Core {
         #[cfg(feature = "testing")]
         proof::compare(working, &published.view);
         let begun = imager.clock().elapsed();
-        self.go_on(imager, counts.bytes);
+        phases.install = self.go_on(imager, counts.bytes);
         drop((published, retiring)); // no reader of the root before
-        phases.install = imager.clock().elapsed().saturating_sub(begun);
+        phases.free = imager.clock().elapsed().saturating_sub(begun + phases.install);
         let report = report(mode, BackfillOutcome::Advanced, working, (imager, phases));
         Ok(Backfilled {
             journal_bytes: working.reached.saturating_sub(before),
@@ -384,15 +384,17 @@ impl Core {
 
     /// Lets the store go on from the newest root, as [`Self::try_to_install`]. Where many bytes were written
     /// it waits a moment for a transaction that has to do it: for what is replaced is best freed here,
-    /// where nobody waits.
-    fn go_on(&self, imager: &Imager, bytes: u64) {
+    /// where nobody waits. Gives how long it held the writer's lock.
+    fn go_on(&self, imager: &Imager, bytes: u64) -> Duration {
         let begun = imager.clock().elapsed();
         loop {
+            let tried = imager.clock().elapsed();
             self.try_to_install(imager);
+            let took = imager.clock().elapsed().saturating_sub(tried);
             let is_over = self.group.published().view.root() == imager.newest();
             let is_late = imager.clock().elapsed().saturating_sub(begun) >= MOMENT;
             if is_over || is_late || bytes < FREED_SLOWLY {
-                return;
+                return took;
             }
             imager.clock().pause(PAUSE);
         }

@@ -78,3 +78,56 @@ pub(super) fn write(image: &Image, batch: &[(u64, Piece)]) -> Result<u64> {
     let objects: Vec<_> = parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
     Ok(image.write(&objects)?.runs)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+    use crate::ErrorKind;
+    use crate::image::Identity;
+    use crate::storage::simulated::SimulatedClock;
+    use crate::storage::{Directory, MemoryDirectory};
+
+    const UNIT: u64 = 4096;
+    const FIRST: u64 = 3 * UNIT;
+
+    fn image() -> Image {
+        let directory: Arc<dyn Directory> = Arc::new(MemoryDirectory::new());
+        let identity = Identity { journal_id: [7; 16], segment: 0, segment_hash: 1 };
+        Image::create(&directory, "image", &identity, &SimulatedClock::new(1)).unwrap()
+    }
+
+    fn batch(place: u64) -> Batch {
+        (0..3).map(|at| (place + 2 * at * UNIT, Piece::Node(vec![1; 4096]))).collect()
+    }
+
+    #[test]
+    fn all_batches_are_written_once_it_has_finished() {
+        let image = image();
+        let runs = thread::scope(|scope| {
+            let mut pipeline = Pipeline::new(scope, &image);
+            let put: u64 =
+                (0..20).map(|at| pipeline.put(batch(FIRST + at * 6 * UNIT)).unwrap()).sum();
+            assert_eq!(put, 19 * 3, "each batch is told with the next one");
+            put + pipeline.finish().unwrap() + pipeline.finish().unwrap()
+        });
+        assert_eq!(runs, 20 * 3);
+        assert_eq!(image.len().unwrap(), FIRST + (20 * 6 - 1) * UNIT);
+    }
+
+    #[test]
+    fn an_error_of_a_batch_is_told_and_ends_it() {
+        let image = image();
+        let nowhere = u64::MAX - 20 * UNIT + 1;
+        thread::scope(|scope| {
+            let mut pipeline = Pipeline::new(scope, &image);
+            assert_eq!(pipeline.put(batch(nowhere)).unwrap(), 0);
+            let len = image.len().unwrap();
+            assert_eq!(pipeline.put(batch(FIRST)).unwrap_err().kind(), ErrorKind::Io);
+            assert_eq!((pipeline.finish().unwrap(), image.len().unwrap()), (0, len));
+            pipeline.put(batch(nowhere)).unwrap();
+            assert_eq!(pipeline.finish().unwrap_err().kind(), ErrorKind::Io);
+        });
+    }
+}
