@@ -61,7 +61,6 @@ pub(crate) fn run(mib: u64, turns: usize) -> Result<Vec<Line>, Failure> {
     let folder = tempfile::tempdir()?;
     let count = usize::try_from(mib << 20)? / PAGE;
     let pages = pages(count);
-    let pages: Vec<_> = pages.iter().map(|page| &**page).collect();
     let mut lines = Vec::new();
     for (number, (layout, stretch)) in LAYOUTS.into_iter().enumerate() {
         let places = places(count, stretch);
@@ -133,12 +132,11 @@ fn open(path: &Path) -> Result<File, Failure> {
 pub(crate) fn rate(
     writer: Writer,
     path: &Path,
-    pages: &[&[u8]],
+    pages: &[Box<[u8]>],
     places: &[u64],
 ) -> Result<f64, Failure> {
     settle();
     let (file, bytes) = (open(path)?, vec![0x55; RAW]);
-    let total: usize = pages.iter().map(|page| page.len()).sum();
     let storage = match writer {
         Writer::Batch(engine) => Some(storage(path, engine)?),
         Writer::Raw | Writer::Loop => None,
@@ -147,7 +145,7 @@ pub(crate) fn rate(
     let start = Instant::now();
     match (writer, storage) {
         (Writer::Batch(engine), Some(storage)) => {
-            let pieces = places.iter().zip(pages).map(|(place, page)| (*place, *page));
+            let pieces = places.iter().zip(pages).map(|(place, page)| (*place, &**page));
             let batched = storage.write_batch(&join(pieces))?;
             storage.flush()?;
             if engine.is_some_and(|engine| engine != batched.engine) {
@@ -155,8 +153,8 @@ pub(crate) fn rate(
             }
         }
         (Writer::Raw, _) => {
-            for begin in (0..total).step_by(RAW) {
-                let len = RAW.min(total - begin);
+            for begin in (0..pages.len() * PAGE).step_by(RAW) {
+                let len = RAW.min(pages.len() * PAGE - begin);
                 file.write_all_at(&bytes[..len], begin as u64)?;
             }
             file.sync_data()?;
@@ -170,7 +168,7 @@ pub(crate) fn rate(
     }
     let seconds = start.elapsed().as_secs_f64();
     #[allow(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
-    Ok(total as f64 / f64::from(1 << 20) / seconds)
+    Ok((pages.len() * PAGE) as f64 / f64::from(1 << 20) / seconds)
 }
 
 fn storage(path: &Path, engine: Option<Engine>) -> Result<Arc<dyn Storage>, Failure> {

@@ -2,12 +2,10 @@
 //!
 //! Three cases: all pages of a new image; every page again, into the space of an older root, which is one
 //! stretch; every second page by chance, into what as random choices before have left free. The floors write
-//! to files that are like the image: a new one, or one of its length in which all space is taken. There they
-//! write as many bytes as a backfill before, and the loop at the very places where that wrote.
+//! to files that are like the image: a new one, or one in which all space is taken.
 
 pub(crate) mod during;
 mod pages;
-mod places;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +16,6 @@ use crate::backfill_floor::{self as floor, PAGE, Writer};
 use crate::engine::Failure;
 use crate::workload::{Figure, Measured};
 use pages::Pages;
-use places::Units;
 
 /// What is brought to the image.
 #[derive(clap::Args)]
@@ -36,9 +33,9 @@ const LOOP: &str = "a sorted loop of pwrite";
 type Case = &'static str;
 const NEW: Case = "a new image";
 
-/// Backfills of pages that were chosen by chance, one of so many.
-const AGAIN: [(Case, u64); 2] =
-    [("every page again", 1), ("every second page, into fragmented space", 2)];
+/// Backfills of pages that were chosen by chance, one of so many, and how the floor's space lies.
+const AGAIN: [(Case, u64, Option<u64>); 2] =
+    [("every page again", 1, None), ("every second page, into fragmented space", 2, Some(1))];
 
 /// Backfills until the space that is free is what the case says: two roots are on disk, and what the one
 /// before them reached is what the next backfill gets.
@@ -47,7 +44,7 @@ const UNTIL_STEADY: usize = 3;
 /// What the floors of a case write, and where.
 struct Floor<'p> {
     path: PathBuf,
-    pages: &'p [&'p [u8]],
+    pages: &'p [Box<[u8]>],
     places: Vec<u64>,
 }
 
@@ -55,8 +52,7 @@ struct Floor<'p> {
 pub(crate) fn run(dirty: &Dirty, turns: usize) -> Result<Vec<Figure>, Failure> {
     let all = tempfile::tempdir()?;
     let mut measured = Measured::default();
-    let bytes = floor::pages(usize::try_from(dirty.mib << 20)? / PAGE);
-    let bytes: Vec<_> = bytes.iter().map(|page| &**page).collect();
+    let bytes: Vec<_> = floor::pages(usize::try_from(dirty.mib << 20)? / PAGE);
     let mut last = None;
     for number in 0..turns.max(1) {
         let folder = all.path().join(number.to_string());
@@ -75,41 +71,36 @@ pub(crate) fn run(dirty: &Dirty, turns: usize) -> Result<Vec<Figure>, Failure> {
         })?);
     }
     let Some(mut pages) = last else { return Ok(measured.medians()) };
-    for case in AGAIN {
-        again(case, (&mut pages, &bytes, all.path()), turns, &mut measured)?;
+    for (case, one_of, stretch) in AGAIN {
+        again((case, one_of, stretch), (&mut pages, &bytes, all.path()), turns, &mut measured)?;
     }
     Ok(measured.medians())
 }
 
 /// Dirties the pages of a database and brings them to its image, over and over.
 fn again(
-    (case, one_of): (Case, u64),
-    (pages, bytes, all): (&mut Pages, &[&[u8]], &Path),
+    (case, one_of, stretch): (Case, u64, Option<u64>),
+    (pages, bytes, all): (&mut Pages, &[Box<[u8]>], &Path),
     turns: usize,
     measured: &mut Measured,
 ) -> Result<(), Failure> {
-    let mut before = Units::default();
-    for _ in 0..UNTIL_STEADY {
+    let mut once = || {
         pages.touch(one_of)?;
-        before = Units::of(&pages.image)?;
-        pages.backfill(BackfillMode::Full)?;
+        let (report, took) = pages.backfill(BackfillMode::Full)?;
+        Ok::<_, Failure>((report, took, ()))
+    };
+    let mut count = 0;
+    for _ in 0..UNTIL_STEADY {
+        count = usize::try_from(once()?.0.bytes)? / PAGE;
     }
-    let after = Units::of(&pages.image)?;
-    let (places, bytes): (Vec<_>, Vec<_>) = after
-        .unlike(&before)
-        .zip(bytes.iter().cycle())
-        .map(|((place, len), bytes)| (place, &bytes[..len]))
-        .unzip();
+    let bytes = &bytes[..count.clamp(1, bytes.len())];
+    let places = floor::places(bytes.len(), stretch);
     let path = all.join(case);
-    floor::fill(&path, after.len())?;
+    floor::fill(&path, places.last().map_or(0, |place| place + PAGE as u64))?;
     let mut floors =
-        [(), ()].map(|()| Floor { path: path.clone(), pages: &bytes, places: places.clone() });
+        [(), ()].map(|()| Floor { path: path.clone(), pages: bytes, places: places.clone() });
     for number in 0..turns.max(1) {
-        turn((case, number), &mut floors, measured, || {
-            pages.touch(one_of)?;
-            let (report, took) = pages.backfill(BackfillMode::Full)?;
-            Ok((report, took, ()))
-        })?;
+        turn((case, number), &mut floors, measured, &mut once)?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! A database whose pages are made dirty in seconds.
 
 use std::ops::DerefMut as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use annals::{BackfillMode, BackfillOutcome, Backfilled, Level, Options};
@@ -27,8 +27,6 @@ const CELLS: u64 = 1024;
 /// A database of so many rows that they fill so many MiB.
 pub(super) struct Pages {
     database: benchmark::Database,
-    /// Where its image is.
-    pub(super) image: PathBuf,
     pub(super) rows: u64,
     random: Random,
 }
@@ -55,13 +53,12 @@ impl Pages {
     /// Opens the database in a folder, which has so many rows.
     pub(super) fn open(folder: &Path, rows: u64, options: &Options) -> Result<Self, Failure> {
         let database = benchmark::Database::open_with(folder.join("pages.annals"), options)?;
-        let image = folder.join("pages.annals-image");
-        Ok(Self { database, image, rows, random: Random::new(rows) })
+        Ok(Self { database, rows, random: Random::new(rows) })
     }
 
     /// Changes a row in one of so many pages of numbers and of cells, by chance, in one transaction.
     pub(super) fn touch(&mut self, one_of: u64) -> Result<(), Failure> {
-        let Self { database, rows, random, .. } = self;
+        let Self { database, rows, random } = self;
         Ok(database.write(|tx| {
             tx.set_level(Level::Soft);
             let mut chosen = |first: u64, each: u64| {

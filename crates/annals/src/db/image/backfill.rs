@@ -171,10 +171,12 @@ impl Keep for Drafting<'_, '_, '_> {
     }
 }
 
-/// A root that is written but for the root itself.
+/// What a new root reaches.
 struct Drafted {
     saved: Saved,
     catalog: Stored,
+    /// Whether all of it is written.
+    written: Result<()>,
     counts: Counts,
     /// What a mistake leaves unwritten.
     late: Batch,
@@ -301,13 +303,13 @@ impl Core {
             };
             self.draft(drafting, &published.view, (working.root, &pager))
         });
-        let Drafted { mut saved, catalog, counts, late } = drafted?;
+        let Drafted { mut saved, catalog, written, counts, late } = drafted?;
         phases.write = counts.waited;
         phases.collect = clock.elapsed().saturating_sub(begun).saturating_sub(counts.waited);
         let begun = clock.elapsed();
         let (segment, point) = (published.file.segment, published.point);
         let new = NewRoot { segment, point, time, catalog };
-        let root = draft.publish(&new);
+        let root = written.and_then(|()| draft.publish(&new));
         if let Ok(root) = &root {
             let keeps = root.end <= imager.budget();
             if pager.keeps() && !keeps {
@@ -347,10 +349,11 @@ impl Core {
             drafting.leave(root.catalog);
         }
         let catalog = drafting.store(Piece::Node(catalog))?;
-        if !is_made(Mistake::PublishedBeforeWritten) {
-            drafting.finish()?;
-        }
-        Ok(Drafted { saved, catalog, counts: drafting.counts, late: drafting.queue })
+        let written = match is_made(Mistake::PublishedBeforeWritten) {
+            true => Ok(()),
+            false => drafting.finish(),
+        };
+        Ok(Drafted { saved, catalog, written, counts: drafting.counts, late: drafting.queue })
     }
 
     /// Gives what a catalog says beside what the store does: how late the clock was.
