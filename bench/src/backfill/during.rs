@@ -197,6 +197,7 @@ fn tell(workload: &'static str, report: &Backfilled, measured: &mut Measured) {
     measured.add(DURING, (workload, "ms"), millis(phases.total()));
     measured.add(DURING, (workload, "ms, waiting"), millis(phases.wait));
     measured.add(DURING, (workload, "ms, installing"), millis(phases.install));
+    measured.add(DURING, (workload, "ms, freeing"), millis(phases.free));
 }
 
 #[cfg(test)]

@@ -147,6 +147,7 @@ fn tell(case: Case, report: &Backfilled, measured: &mut Measured) {
     add("ms, writing", millis(phases.write));
     add("ms, publishing", millis(phases.publish));
     add("ms, installing", millis(phases.install));
+    add("ms, freeing", millis(phases.free));
 }
 
 #[allow(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]

@@ -176,7 +176,7 @@ fn times(phases: &BackfillPhases) -> String {
 }
 
 /// Gives the phases in their order.
-const fn named(phases: &BackfillPhases) -> [(&'static str, Duration); 6] {
+const fn named(phases: &BackfillPhases) -> [(&'static str, Duration); 7] {
     [
         ("wait", phases.wait),
         ("harden", phases.harden),
@@ -184,6 +184,7 @@ const fn named(phases: &BackfillPhases) -> [(&'static str, Duration); 6] {
         ("write", phases.write),
         ("publish", phases.publish),
         ("install", phases.install),
+        ("free", phases.free),
     ]
 }
 

@@ -104,6 +104,10 @@ impl Image {
         self.check_newest()?;
         if !is_made(Mistake::FirstCopyNotRewritten) {
             self.write_again(&newest.root)?;
+            // The length, too: a flush that fails drops it, and it is only written once it has changed.
+            let longer = self.len()?.saturating_add(UNIT);
+            let grown = self.storage.set_len(longer);
+            grown.map_err(|error| self.io("can't make its length durable", error))?;
         }
         let written = write_copy(&*self.storage, (newest.slot, 0), &newest.root, self.header)
             .and_then(|()| self.storage.flush())

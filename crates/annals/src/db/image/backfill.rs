@@ -33,6 +33,15 @@ use crate::journal::lock;
 use crate::mistakes::{Mistake, is_made};
 use crate::store::{Keep as _, Piece};
 
+/// A backfill that wrote so many bytes replaced so much memory that freeing it takes a while.
+const FREED_SLOWLY: u64 = 16 << 20;
+
+/// How long, then, a backfill waits for a store to go on from the new root, to free that itself.
+const MOMENT: Duration = Duration::from_millis(20);
+
+/// How long it waits between two looks.
+const PAUSE: Duration = Duration::from_micros(500);
+
 /// Takes the time from one step to the next.
 pub(super) struct Laps<'i>(&'i Imager, Duration);
 
@@ -83,8 +92,7 @@ impl Core {
         (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
         (working, laps): (&mut Working, &mut Laps<'_>),
     ) -> Result<Backfilled> {
-        let mut phases = BackfillPhases::default();
-        phases.wait = laps.next();
+        let mut phases = BackfillPhases { wait: laps.next(), ..BackfillPhases::default() };
         if !self.keep_named_or_postpone(imager, working)? {
             return Ok(report(mode, BackfillOutcome::Postponed, working, (imager, phases)));
         }
@@ -112,6 +120,7 @@ impl Core {
         let watch: Watching<'_> = &mut |progress| imager.watched(|| watch(progress));
         let spill = working.spill.take();
         let of = (&*published, spill.as_ref());
+        let retiring = imager.retire();
         let written = self.advance(imager, working, of, &mut phases, watch);
         let (counts, before) = match written {
             Ok(written) => written,
@@ -125,10 +134,10 @@ impl Core {
         };
         #[cfg(feature = "testing")]
         proof::compare(working, &published.view);
-        drop(published); // no reader of the root before
         let begun = imager.clock().elapsed();
-        self.try_to_install(imager);
-        phases.install = imager.clock().elapsed().saturating_sub(begun);
+        phases.install = self.let_go_on(imager, counts.bytes);
+        drop((published, retiring)); // no reader of the root before
+        phases.free = imager.clock().elapsed().saturating_sub(begun + phases.install);
         let report = report(mode, BackfillOutcome::Advanced, working, (imager, phases));
         Ok(Backfilled {
             journal_bytes: working.reached.saturating_sub(before),
@@ -262,6 +271,24 @@ impl Core {
         }
         let is_newest = published.view.root() == imager.newest();
         Ok((is_newest || is_made(Mistake::OutdatedBoundTaken)).then_some(published))
+    }
+
+    /// Lets the store go on from the newest root, as [`Self::try_to_install`]. Where many bytes were written
+    /// it waits a moment for a transaction that has to do it: for what is replaced is best freed here,
+    /// where nobody waits. Gives how long it held the writer's lock.
+    fn let_go_on(&self, imager: &Imager, bytes: u64) -> Duration {
+        let begun = imager.clock().elapsed();
+        loop {
+            let tried = imager.clock().elapsed();
+            self.try_to_install(imager);
+            let took = imager.clock().elapsed().saturating_sub(tried);
+            let is_over = self.group.published().view.root() == imager.newest();
+            let is_late = imager.clock().elapsed().saturating_sub(begun) >= MOMENT;
+            if is_over || is_late || bytes < FREED_SLOWLY {
+                return took;
+            }
+            imager.clock().pause(PAUSE);
+        }
     }
 
     /// Lets the store go on from the newest root, if no transaction is open; else the next one does that

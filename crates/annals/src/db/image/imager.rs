@@ -50,6 +50,19 @@ pub(in crate::db) struct Imager {
     watching: AtomicUsize,
     /// What of images was found damaged.
     damages: Arc<Damages>,
+    /// While a backfill ends: the views that stores went on from.
+    retired: Mutex<Option<Vec<Arc<View>>>>,
+}
+
+/// Keeps the views that stores go on from, and lets go of them at its end. What only they have is freed
+/// then, by whoever has this, and not under the writer's lock.
+pub(super) struct Retiring<'i>(&'i Imager);
+
+impl Drop for Retiring<'_> {
+    fn drop(&mut self) {
+        let retired = lock(&self.0.retired).take();
+        drop(retired); // with no lock held
+    }
 }
 
 /// What a backfill works with.
@@ -139,6 +152,7 @@ impl Imager {
             is_stuck: AtomicBool::new(false),
             watching: AtomicUsize::new(0),
             damages: Arc::clone(&found.damages),
+            retired: Mutex::default(),
         }
     }
 
@@ -204,8 +218,17 @@ impl Imager {
     fn install_pending(&self, store: &mut Store) {
         let pending = lock(&self.pending).clone();
         if let Some(saved) = pending {
+            if let Some(retired) = &mut *lock(&self.retired) {
+                retired.push(Arc::clone(store.published()));
+            }
             store.rebase(&saved);
         }
+    }
+
+    /// Begins to keep the views that stores go on from.
+    pub(super) fn retire(&self) -> Retiring<'_> {
+        *lock(&self.retired) = Some(Vec::new());
+        Retiring(self)
     }
 
     /// Notes that a view was published.

@@ -135,20 +135,26 @@ pub struct BackfillPhases {
     pub wait: Duration,
     /// Making the journal hard up to the bound.
     pub harden: Duration,
-    /// Finding free space, where it wasn't known; finding what changed; checksums.
+    /// Finding free space, where it wasn't known; finding what changed; checksums. What is ready is written
+    /// meanwhile.
     pub collect: Duration,
-    /// Writing to the image.
+    /// Waiting for writes to the image.
     pub write: Duration,
     /// Publishing the root: a flush.
     pub publish: Duration,
-    /// Letting the store go on from the new root.
+    /// Letting the store go on from the new root, while no transaction can begin; nothing if one had to do
+    /// that itself.
     pub install: Duration,
+    /// Freeing what the store had besides, while transactions go on; where much was written, also waiting
+    /// a moment for one that has to go on from the new root before.
+    pub free: Duration,
 }
 
 impl BackfillPhases {
     /// Gives the sum.
     #[must_use]
     pub fn total(&self) -> Duration {
-        self.wait + self.harden + self.collect + self.write + self.publish + self.install
+        let written = self.wait + self.harden + self.collect + self.write + self.publish;
+        written + self.install + self.free
     }
 }

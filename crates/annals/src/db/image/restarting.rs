@@ -201,6 +201,7 @@ fn joined(first: Backfilled, second: Backfilled) -> Backfilled {
             write: a.write + b.write,
             publish: a.publish + b.publish,
             install: a.install + b.install,
+            free: a.free + b.free,
         },
         ..second
     }

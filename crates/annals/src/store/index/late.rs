@@ -152,8 +152,9 @@ impl Late {
         if let Some(settled) = self.made() {
             return Ok(settled);
         }
-        let entries =
-            |bound: &[u8]| self.all.partition_point(|change| change.entry(&self.bytes) < bound);
+        let entries = |bound: &[u8]| {
+            self.net.partition_point(|change| change.entry(&self.changes.bytes) < bound)
+        };
         let from = entries(low);
         let to = high.map_or(self.net.len(), entries);
         if from >= to {

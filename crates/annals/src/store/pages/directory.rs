@@ -7,22 +7,23 @@
 //! 1. All leaves are at the same depth, `height` steps below the root.
 //! 2. A node that anybody else can reach is never changed: `Arc::make_mut` copies it first.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 /// How many bits of the number each level takes.
 const BITS: u32 = 6;
-const FANOUT: usize = 1 << BITS;
+pub(super) const FANOUT: usize = 1 << BITS;
 
 /// A persistent array with holes.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Directory<T> {
-    root: Option<Arc<Node<T>>>,
-    height: u32,
+    pub(super) root: Option<Arc<Node<T>>>,
+    pub(super) height: u32,
 }
 
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "for pages, both variants are of the same size")]
-enum Node<T> {
+pub(super) enum Node<T> {
     Inner([Option<Arc<Self>>; FANOUT]),
     Leaf([Option<T>; FANOUT]),
 }
@@ -101,10 +102,10 @@ impl<T: Clone> Directory<T> {
         }
     }
 
-    /// Keeps what `keep` wants, and takes away the rest. Copies no node of which all is kept.
-    pub(in crate::store) fn retain(&mut self, keep: impl Fn(usize, &T) -> bool) {
+    /// Takes away what is in some places. Copies at most the nodes at the two ends of them.
+    pub(in crate::store) fn clear(&mut self, places: Range<usize>) {
         let height = self.height;
-        if self.root.as_mut().is_some_and(|root| Node::retain(root, height, 0, &keep)) {
+        if Node::clear(&mut self.root, height, 0, &places) {
             *self = Self::default();
         }
     }
@@ -140,35 +141,37 @@ impl<T: Clone> Node<T> {
         }
     }
 
-    /// Keeps some of what is below a node; tells whether nothing is left.
-    fn retain(
-        node: &mut Arc<Self>,
+    /// Clears places below a node, the first of which is `base`; tells whether nothing is left.
+    fn clear(
+        link: &mut Option<Arc<Self>>,
         height: u32,
         base: usize,
-        keep: &impl Fn(usize, &T) -> bool,
+        places: &Range<usize>,
     ) -> bool {
-        let mut goes = false;
-        node.each(height, base, &mut |at, item| goes |= !keep(at, item));
-        if !goes {
+        let Some(node) = link else { return true };
+        let bits = BITS * (height + 1);
+        let last = base | 1_usize.checked_shl(bits).map_or(usize::MAX, |places| places - 1);
+        if last < places.start || places.end <= base {
             return false;
         }
-        match Arc::make_mut(node) {
-            Self::Leaf(items) => {
-                for (at, item) in (base..).zip(items.iter_mut()) {
-                    *item = item.take().filter(|item| keep(at, item));
+        let is_empty = places.start <= base && last < places.end
+            || match Arc::make_mut(node) {
+                Self::Leaf(items) => {
+                    let inside = (base..).zip(&mut *items).filter(|(at, _)| places.contains(at));
+                    inside.for_each(|(_, item)| *item = None);
+                    items.iter().all(Option::is_none)
                 }
-                items.iter().all(Option::is_none)
-            }
-            Self::Inner(children) => {
-                for (place, child) in children.iter_mut().enumerate() {
-                    let base = base | place << (BITS * height);
-                    if child.as_mut().is_some_and(|c| Self::retain(c, height - 1, base, keep)) {
-                        *child = None;
+                Self::Inner(children) => {
+                    for (place, child) in children.iter_mut().enumerate() {
+                        Self::clear(child, height - 1, base | place << (BITS * height), places);
                     }
+                    children.iter().all(Option::is_none)
                 }
-                children.iter().all(Option::is_none)
-            }
+            };
+        if is_empty {
+            *link = None;
         }
+        is_empty
     }
 
     fn memory(&self, size: &impl Fn(&T) -> usize) -> usize {
@@ -209,6 +212,28 @@ mod tests {
                 assert_eq!(clone.get(place), (value < count).then_some(&value), "place {place}");
             }
         }
+    }
+
+    #[test]
+    fn places_are_cleared() {
+        let mut directory = Directory::default();
+        (0..5000).chain(300_000..300_100).for_each(|place| directory.set(place, Some(place)));
+        let mut clear = |places: Range<usize>, there: &dyn Fn(usize) -> bool| {
+            let before = directory.clone();
+            directory.clear(places.clone());
+            for place in (0..5100).chain(299_900..300_200).chain([usize::MAX]) {
+                let expected = before.get(place).filter(|_| !places.contains(&place));
+                assert_eq!(directory.get(place), expected, "{place} of {places:?}");
+                assert_eq!(directory.get(place).is_some(), there(place), "{place} of {places:?}");
+            }
+        };
+        let far = |place: usize| (300_000..300_100).contains(&place);
+        clear(7..7, &|place| place < 5000 || far(place));
+        clear(64..128, &|place| place < 64 || (128..5000).contains(&place) || far(place));
+        clear(100..4100, &|place| place < 64 || (4100..5000).contains(&place) || far(place));
+        clear(4999..usize::MAX, &|place| place < 64 || (4100..4999).contains(&place));
+        clear(0..4999, &|_| false);
+        assert!(directory.root.is_none() && directory.height == 0);
     }
 
     #[test]

@@ -18,6 +18,9 @@ pub(in crate::store) trait Item: Clone + Send + Sync + 'static {
     /// Tells whether it is that.
     fn is_gone(&self) -> bool;
 
+    /// Tells whether it is the very item, which can't have changed then, or both are gone.
+    fn is_same(&self, other: &Self) -> bool;
+
     /// Turns it into what a cache of loaded things has.
     fn into_cached(self) -> Cached;
 
@@ -60,6 +63,11 @@ impl Item for Arc<Page> {
         Page::is_gone(self)
     }
 
+    #[inline]
+    fn is_same(&self, other: &Self) -> bool {
+        Self::ptr_eq(self, other) // there is one page that is gone
+    }
+
     fn into_cached(self) -> Cached {
         Cached::Page(self)
     }
@@ -94,6 +102,11 @@ impl Item for Arc<[u8]> {
 
     fn is_gone(&self) -> bool {
         self.is_empty()
+    }
+
+    #[inline]
+    fn is_same(&self, other: &Self) -> bool {
+        Self::ptr_eq(self, other) || (self.is_empty() && other.is_empty())
     }
 
     fn into_cached(self) -> Cached {

@@ -16,6 +16,7 @@ use crate::Result;
 use crate::store::pages::base::Base;
 use crate::store::pages::directory::Directory;
 use crate::store::pages::item::{Held, Item};
+use crate::store::pages::rebase::Rebase;
 
 /// Tells arrays of this process apart, whichever view has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -151,40 +152,20 @@ impl<T: Item> Paged<T> {
         self.overlay.set(index, self.base.is_some().then(T::gone));
     }
 
-    /// Goes on with a newer base: takes out of the overlay what `is_stored` says that the base has.
-    /// `new` has the places at which this base got something.
-    pub(in crate::store) fn rebase(
-        &mut self,
-        base: &Arc<Base<T>>,
-        new: impl Iterator<Item = usize>,
-        is_stored: impl Fn(usize, &T) -> bool,
-    ) {
-        if self.base.is_none() {
-            // What was taken away since left nothing, as there was nothing to cover.
-            for index in new {
-                if self.overlay.get(index).is_none() {
-                    self.overlay.set(index, Some(T::gone()));
-                }
-            }
-        }
-        self.base = Some(Arc::clone(base));
-        self.bring_near(base.keeps(), &is_stored);
-        self.overlay.retain(|index, item| !is_stored(index, item));
+    /// Gives what is near.
+    pub(super) const fn near(&self) -> &Directory<T> {
+        &self.near
     }
 
-    /// Keeps near what the overlay is about to lose, if the base keeps it, too.
-    fn bring_near(&mut self, keeps: bool, is_stored: &impl Fn(usize, &T) -> bool) {
-        if !keeps {
-            self.near = Directory::default();
+    /// Goes on with a newer base of the same array: what that has leaves the overlay. Costs what changed
+    /// since it was saved.
+    pub(super) fn rebase(&mut self, rebase: &Rebase<T>) {
+        if self.base.as_ref().is_some_and(|base| Arc::ptr_eq(base, &rebase.base)) {
             return;
         }
-        let Self { overlay, near, .. } = self;
-        overlay.each(&mut |index, item| {
-            let is_there = !item.is_gone();
-            if is_stored(index, item) && (is_there || near.get(index).is_some()) {
-                near.set(index, is_there.then(|| item.clone()));
-            }
-        });
+        self.overlay = rebase.left_of(&self.overlay);
+        self.near = rebase.near();
+        self.base = Some(Arc::clone(&rebase.base));
     }
 
     /// Tells how much memory what is in the overlay takes, and near if that counts, in bytes. Walks over

@@ -5,6 +5,7 @@
 //! to the image while this is done: that comes after, array by array.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::Result;
@@ -17,6 +18,7 @@ use crate::store::pages::item::Item;
 use crate::store::pages::page::{Frozen, PAGE, Page};
 use crate::store::pages::paged::{ArrayId, Paged};
 use crate::store::pages::pager::Pager;
+use crate::store::pages::rebase::{Exceptions, Rebase};
 
 /// Takes what a backfill writes, and learns what it leaves behind.
 pub(crate) trait Keep {
@@ -94,10 +96,11 @@ pub(super) enum Content<T> {
 
 /// An array whose changes are to be stored.
 struct Array<T> {
-    id: ArrayId,
-    base: Option<Arc<Base<T>>>,
+    array: Paged<T>,
     check: Check<T>,
     changes: Vec<(usize, Content<T>)>,
+    /// Which places are blank.
+    blanks: Vec<Range<usize>>,
 }
 
 /// The arrays of a view, each of one kind of item.
@@ -118,8 +121,8 @@ impl AnyArray {
     /// Gives where the root is from which it goes on.
     fn from(&self) -> Option<Stored> {
         match self {
-            Self::Pages(array) => array.base.as_ref()?.root().stored,
-            Self::Longs(array) => array.base.as_ref()?.root().stored,
+            Self::Pages(array) => array.array.base()?.root().stored,
+            Self::Longs(array) => array.array.base()?.root().stored,
         }
     }
 }
@@ -137,23 +140,6 @@ impl std::fmt::Debug for Saver {
     }
 }
 
-/// The base that an array got, and what of the overlay it has.
-struct Grown<T> {
-    base: Arc<Base<T>>,
-    /// In the order of the places.
-    has: Vec<(usize, Has<T>)>,
-}
-
-/// What a base got at a place.
-enum Has<T> {
-    /// An item.
-    Whole(T),
-    /// A copy of a part of an item that may have been written on since.
-    Part,
-    /// Nothing: it was taken away.
-    Nothing,
-}
-
 /// What was stored of a view.
 pub(crate) struct Saved {
     /// The roots of all arrays, in their order.
@@ -165,8 +151,8 @@ pub(crate) struct Saved {
     pub(crate) pin: Option<Arc<RootPin>>,
     /// What else there is to know of the view.
     pub(crate) metadata: Vec<u8>,
-    pages: HashMap<ArrayId, Grown<Arc<Page>>>,
-    longs: HashMap<ArrayId, Grown<Arc<[u8]>>>,
+    pages: HashMap<ArrayId, Rebase<Arc<Page>>>,
+    longs: HashMap<ArrayId, Rebase<Arc<[u8]>>>,
 }
 
 impl std::fmt::Debug for Saved {
@@ -231,16 +217,16 @@ impl Saver {
         for array in self.arrays {
             match array {
                 AnyArray::Pages(array) => {
-                    let (id, grown) = array.store(pager, keep, |p| Piece::Page(Frozen::new(p)))?;
-                    saved.roots.push(grown.base.root());
+                    let (id, rebase) = array.store(pager, keep, |p| Piece::Page(Frozen::new(p)))?;
+                    saved.roots.push(rebase.base.root());
                     saved.kinds.push(Kind::Pages);
-                    saved.pages.insert(id, grown);
+                    saved.pages.insert(id, rebase);
                 }
                 AnyArray::Longs(array) => {
-                    let (id, grown) = array.store(pager, keep, Piece::Long)?;
-                    saved.roots.push(grown.base.root());
+                    let (id, rebase) = array.store(pager, keep, Piece::Long)?;
+                    saved.roots.push(rebase.base.root());
                     saved.kinds.push(Kind::Bytes);
-                    saved.longs.insert(id, grown);
+                    saved.longs.insert(id, rebase);
                 }
             }
         }
@@ -266,43 +252,21 @@ impl Saved {
 
     /// Lets go of what is in memory: it comes through the cache from now on.
     pub(crate) fn unload(&mut self) {
-        self.pages.values_mut().for_each(|grown| grown.base = Arc::new(grown.base.unloaded()));
-        self.longs.values_mut().for_each(|grown| grown.base = Arc::new(grown.base.unloaded()));
+        self.pages.values_mut().for_each(Rebase::unload);
+        self.longs.values_mut().for_each(Rebase::unload);
     }
 
     /// Lets an array of pages go on from the base that it got, if it was there.
     pub(super) fn rebase_pages(&self, pages: &mut Paged<Arc<Page>>) {
-        if let Some(grown) = self.pages.get(&pages.id()) {
-            let is_stored = |index, page: &_| grown.has(index, page, Arc::ptr_eq);
-            pages.rebase(&grown.base, grown.places(), is_stored);
+        if let Some(rebase) = self.pages.get(&pages.id()) {
+            pages.rebase(rebase);
         }
     }
 
     /// Lets an array of long values go on from the base that it got, if it was there.
     pub(super) fn rebase_longs(&self, longs: &mut Paged<Arc<[u8]>>) {
-        if let Some(grown) = self.longs.get(&longs.id()) {
-            let is_stored = |index, value: &_| grown.has(index, value, Arc::ptr_eq);
-            longs.rebase(&grown.base, grown.places(), is_stored);
-        }
-    }
-}
-
-impl<T: Item> Grown<T> {
-    /// Gives the places at which the base got something.
-    fn places(&self) -> impl Iterator<Item = usize> {
-        let new = self.has.iter().filter(|(_, has)| !matches!(has, Has::Nothing));
-        new.map(|(index, _)| *index)
-    }
-
-    /// Tells whether the base has just this item at a place.
-    fn has(&self, index: usize, item: &T, is_same: impl Fn(&T, &T) -> bool) -> bool {
-        let found = self.has.binary_search_by_key(&index, |(at, _)| *at).ok();
-        match found.and_then(|at| self.has.get(at)) {
-            Some((_, Has::Whole(stored))) => {
-                is_same(stored, item) || is_made(Mistake::ChangedPageDropped)
-            }
-            Some((_, Has::Nothing)) => item.is_gone(),
-            Some((_, Has::Part)) | None => false,
+        if let Some(rebase) = self.longs.get(&longs.id()) {
+            longs.rebase(rebase);
         }
     }
 }
@@ -312,13 +276,16 @@ fn collect<T: Item>(
     check: Check<T>,
     content: impl Fn(usize, &T) -> Content<T>,
 ) -> Array<T> {
-    let mut changes = Vec::new();
+    let (mut changes, mut blanks) = (Vec::new(), Vec::<Range<usize>>::new());
     array.overlay().each(&mut |index, item: &T| match content(index, item) {
         _ if item.is_gone() => changes.push((index, Content::Whole(item.clone()))),
-        Content::Blank => {}
+        Content::Blank => match blanks.last_mut().filter(|last| last.end == index) {
+            Some(last) => last.end += 1,
+            None => blanks.push(index..index + 1),
+        },
         content => changes.push((index, content)),
     });
-    Array { id: array.id(), base: array.base().cloned(), check, changes }
+    Array { array: array.clone(), check, changes, blanks }
 }
 
 impl<T: Item> Array<T> {
@@ -337,23 +304,22 @@ impl<T: Item> Array<T> {
         pager: &Arc<Pager>,
         keep: &mut dyn Keep,
         whole: impl Fn(T) -> Piece,
-    ) -> Result<(ArrayId, Grown<T>)> {
-        let mut has = Vec::new();
+    ) -> Result<(ArrayId, Rebase<T>)> {
+        let mut but = Exceptions { blanks: self.blanks, ..Exceptions::default() };
         let mut changes: Vec<Change<T>> = Vec::with_capacity(self.changes.len());
         for (index, content) in self.changes {
             match content {
                 Content::Whole(item) if item.is_gone() => {
-                    has.push((index, Has::Nothing));
+                    but.gone.push(index);
                     changes.push((index, None));
                 }
                 Content::Whole(item) => {
                     let stored = keep.store(whole(item.clone()))?;
-                    changes.push((index, Some((stored, pager.keeps().then(|| item.clone())))));
-                    has.push((index, Has::Whole(item)));
+                    changes.push((index, Some((stored, pager.keeps().then_some(item)))));
                 }
                 Content::Part(bytes) => {
+                    but.parts.push(index);
                     changes.push((index, Some((keep.store(Piece::Part(bytes))?, None))));
-                    has.push((index, Has::Part));
                 }
                 Content::Blank => {}
             }
@@ -362,12 +328,12 @@ impl<T: Item> Array<T> {
             let root = BaseRoot { height: 0, stored: None };
             Arc::new(Base::new(root, Arc::clone(pager), self.check))
         };
-        let base = self.base.unwrap_or_else(empty);
+        let base = self.array.base().cloned().unwrap_or_else(empty);
         let mut base = if changes.is_empty() { base } else { Arc::new(base.grow(changes, keep)?) };
         if !pager.keeps() {
             base = Arc::new(base.unloaded());
         }
-        Ok((self.id, Grown { base, has }))
+        Ok((self.array.id(), Rebase::new(&self.array, base, but)))
     }
 }
 
