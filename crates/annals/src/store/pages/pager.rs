@@ -15,6 +15,9 @@ use crate::image::{Source, Stored};
 use crate::store::pages::item::{Cached, Item};
 use crate::store::pages::page::PAGE;
 
+/// What a part of the cache has at least, in bytes: a page, else each step of a walk would load one anew.
+const LEAST: usize = PAGE + 256;
+
 /// How many entries of indexes are left at most: 10,000 pages are loaded and copied in 0.1 s.
 const LATE: usize = 16 * 1024;
 
@@ -78,7 +81,7 @@ impl Pager {
             source,
             keeps: AtomicBool::new(keeps),
             shards: std::array::from_fn(|_| Mutex::default()),
-            room: usize::try_from(budget / SHARDS as u64).unwrap_or(usize::MAX),
+            room: usize::try_from(budget / SHARDS as u64).unwrap_or(usize::MAX).max(LEAST),
             #[cfg(test)]
             loaded: std::sync::atomic::AtomicU64::new(0),
         }
