@@ -23,10 +23,21 @@ pub(super) struct Session {
 
 /// What is measured of a session.
 pub(super) struct Workloads {
-    /// The openings after it, by the index and by id: one for each time that it runs in a turn.
-    pub(super) openings: &'static [&'static str],
+    /// The openings after it: one for each time that it runs in a turn.
+    pub(super) openings: &'static [(First, &'static str)],
     /// What the journal has behind the image then.
     pub(super) tail: &'static str,
+}
+
+/// What is read first after an opening.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum First {
+    /// Any row, by the index.
+    ByIndex,
+    /// Any row, by its id.
+    ById,
+    /// A row that the last commit changed, by the index.
+    OfTheTail,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,7 +68,11 @@ impl Session {
 
     /// Gives how many sessions an engine has in a turn: one for each opening after it.
     const fn a_turn(&self) -> u32 {
-        if self.idle.is_zero() { 2 } else { 1 }
+        match (self.kind, self.idle.is_zero()) {
+            (Kind::Append, true) => 3,
+            (Kind::Update, true) => 2,
+            (_, false) => 1,
+        }
     }
 
     /// Begins the next turn.
@@ -69,19 +84,26 @@ impl Session {
     pub(super) const fn workloads(&self) -> Workloads {
         let (openings, tail): (&[_], _) = match (self.kind, self.idle.is_zero()) {
             (Kind::Append, true) => (
-                &["killed, rows appended, by the index", "killed, rows appended, by id"],
+                &[
+                    (First::ByIndex, "killed, rows appended, by the index"),
+                    (First::ById, "killed, rows appended, by id"),
+                    (First::OfTheTail, "killed, rows appended, one of them by the index"),
+                ],
                 "tail after rows were appended",
             ),
             (Kind::Update, true) => (
-                &["killed, rows updated, by the index", "killed, rows updated, by id"],
+                &[
+                    (First::ByIndex, "killed, rows updated, by the index"),
+                    (First::ById, "killed, rows updated, by id"),
+                ],
                 "tail after rows were updated",
             ),
             (Kind::Append, false) => (
-                &["killed when idle for 1 s, rows appended, by the index"],
+                &[(First::ByIndex, "killed when idle for 1 s, rows appended, by the index")],
                 "tail 1 s after rows were appended",
             ),
             (Kind::Update, false) => (
-                &["killed when idle for 1 s, rows updated, by the index"],
+                &[(First::ByIndex, "killed when idle for 1 s, rows updated, by the index")],
                 "tail 1 s after rows were updated",
             ),
         };

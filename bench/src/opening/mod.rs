@@ -16,7 +16,7 @@ use crate::floor::Floor;
 use crate::peers::{self, Peer};
 use crate::random::Random;
 use crate::workload::{Figure, Measured, nanoseconds, settle};
-use kill::Session;
+use kill::{First, Session};
 use step::By;
 pub(crate) use step::Step;
 
@@ -186,17 +186,20 @@ fn killed(
     let name = peer.name();
     let clean = contestant.open((By::Index, row), None)?;
     let workloads = session.workloads();
-    for (place, (by, workload)) in
-        [By::Index, By::Id].into_iter().zip(workloads.openings).enumerate()
-    {
+    for (place, (first, workload)) in workloads.openings.iter().enumerate() {
         let before = peer.tail(folder)?;
         let last = session.run((&contestant.key, folder), place)?;
         let tail = peer.tail(folder)?;
-        let micros = contestant.open((by, row), Some(last))?;
+        let asked = match first {
+            First::ByIndex => (By::Index, row),
+            First::ById => (By::Id, row),
+            First::OfTheTail => (By::Index, last.0),
+        };
+        let micros = contestant.open(asked, Some(last))?;
         measured.add(name, (*workload, "us"), micros);
         let Some((before, tail)) = before.zip(tail) else { continue };
         measured.add(name, (workloads.tail, "bytes"), tail.bytes as f64);
-        if let (By::Index, Some(changes)) = (by, session.replayed()) {
+        if let (First::ByIndex, Some(changes)) = (first, session.replayed()) {
             // The background may have brought some of them to the image.
             let share = tail.bytes as f64 / (tail.end - before.end) as f64;
             // Without a difference there is nothing to count with.
