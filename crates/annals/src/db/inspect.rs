@@ -171,7 +171,8 @@ pub fn inspect_head_in(directory: &dyn Directory, name: &str) -> Result<HeadInsp
     Ok(HeadInspection { len: storage.len().map_err(io)?, copies })
 }
 
-/// Looks at a journal file. Takes no lock and writes nothing; damage is part of the answer.
+/// Looks at a journal file. Writes nothing, and takes no lock but one, for a moment, that keeps older segments
+/// from being removed while they are looked at; damage is part of the answer.
 ///
 /// Cost: reads the file once, and what is behind its end again if something there seems wrong.
 ///
@@ -196,7 +197,7 @@ pub fn inspect_in(directory: &dyn Directory, name: &str) -> Result<Inspection> {
     Ok(inspection(&survey, &shown).with_image(directory, name, &survey))
 }
 
-/// Looks at a journal file and builds the state that it holds. Takes no lock and writes nothing; damage
+/// Looks at a journal file, as [`inspect`], and builds the state that it holds. Writes nothing; damage
 /// is part of the answer.
 ///
 /// Cost: reads the file once, and what is behind its end again if something there seems wrong; memory
