@@ -129,6 +129,28 @@ impl<T: Item> Base<T> {
         self.flat.get(index)
     }
 
+    /// Tells where something is stored that wasn't looked at yet; none if it was, or isn't there.
+    ///
+    /// # Errors
+    /// A node that leads to it can't be loaded.
+    pub(in crate::store) fn unseen(&self, index: usize) -> Result<Option<&Stored>> {
+        let leaf = if self.known(index).is_some() { None } else { self.leaf(index)? };
+        Ok(leaf.filter(|(_, item)| item.get().is_none()).map(|(stored, _)| stored))
+    }
+
+    /// Gives where it reads from.
+    pub(in crate::store) const fn pager(&self) -> &Arc<Pager> {
+        &self.pager
+    }
+
+    /// Tells whether something that was loaded is well formed.
+    ///
+    /// # Errors
+    /// It isn't.
+    pub(in crate::store) fn check(&self, stored: &Stored, item: &T) -> Result<()> {
+        (self.check)(item).then_some(()).ok_or_else(|| ill_formed(stored))
+    }
+
     /// Notes what is at a place, and stays.
     pub(in crate::store) fn remember(&self, index: usize, item: &T) {
         if self.height <= FLAT && covers(self.height, index) {
@@ -142,6 +164,16 @@ impl<T: Item> Base<T> {
     /// # Errors
     /// It can't be loaded, or isn't what was written.
     pub(in crate::store) fn get(&self, index: usize) -> Result<Option<Held<'_, T>>> {
+        let Some((stored, item)) = self.leaf(index)? else { return Ok(None) };
+        let item = self.item(stored, item)?;
+        if let Held::Here(item) = &item {
+            self.remember(index, item);
+        }
+        Ok(Some(item))
+    }
+
+    /// Finds the entry of a place.
+    fn leaf(&self, index: usize) -> Result<Option<&Leaf<T>>> {
         if !covers(self.height, index) {
             return Ok(None);
         }
@@ -154,16 +186,7 @@ impl<T: Item> Base<T> {
                     let Some(Some(next)) = links.get(place) else { return Ok(None) };
                     (link, height) = (next, height - 1);
                 }
-                Kids::Leaf(items) => {
-                    let Some(Some((stored, item))) = items.get(index % FANOUT) else {
-                        return Ok(None);
-                    };
-                    let item = self.item(stored, item)?;
-                    if let Held::Here(item) = &item {
-                        self.remember(index, item);
-                    }
-                    return Ok(Some(item));
-                }
+                Kids::Leaf(items) => return Ok(items.get(index % FANOUT).and_then(Option::as_ref)),
             }
         }
     }
@@ -172,12 +195,12 @@ impl<T: Item> Base<T> {
         if let Some(item) = item.get() {
             return Ok(Held::Here(item));
         }
-        let check = |item: &T| (self.check)(item).then_some(()).ok_or_else(|| ill_formed(stored));
         if !self.pager.keeps() {
+            let check = |item: &T| self.check(stored, item);
             return self.pager.through_cache(stored, check).map(Held::Kept);
         }
         let loaded = self.pager.load(stored)?;
-        check(&loaded)?;
+        self.check(stored, &loaded)?;
         Ok(Held::Here(item.get_or_init(|| loaded)))
     }
 }

@@ -167,12 +167,28 @@ impl Page {
     /// Copies the page into one that belongs to the current transaction.
     pub(in crate::store) fn copy(&self, epoch: &Epoch) -> Arc<Self> {
         epoch.note_made(size_of::<Self>());
-        let mut copy = Self::tagged(epoch.number);
-        let to = Arc::get_mut(&mut copy).expect("nobody else has the new page").bytes.get();
-        // SAFETY: both sides are whole pages, and the copy is a new one. Only the writer, who is
+        let mut copy = Arc::<Self>::new_uninit();
+        let to = Arc::get_mut(&mut copy).expect("nobody else has the new page").as_mut_ptr();
+        // SAFETY: `to` is valid for writing a whole `Page`, and the bytes and the tag make every field of it
+        // initialised; both sides are whole pages, and the copy is a new one. Only the writer, who is
         // running this (invariant 1), ever writes to the original.
-        unsafe { copy_nonoverlapping(self.bytes.get(), to, 1) };
-        copy
+        unsafe {
+            copy_nonoverlapping(self.bytes.get().cast_const(), addr_of_mut!((*to).bytes).cast(), 1);
+            addr_of_mut!((*to).epoch).write(epoch.number);
+            copy.assume_init()
+        }
+    }
+
+    /// Loads a page from an image into one that belongs to the current transaction.
+    pub(in crate::store) fn stored_as_own(
+        stored: &Stored,
+        source: &dyn Source,
+        epoch: &Epoch,
+    ) -> Result<Arc<Self>> {
+        epoch.note_made(size_of::<Self>());
+        let mut page = Self::stored(stored, source)?;
+        Arc::get_mut(&mut page).expect("nobody else has the new page").epoch = epoch.number;
+        Ok(page)
     }
 
     /// Tells whether the current transaction made the page.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Result;
+use crate::image::Stored;
 use crate::store::pages::base::Base;
 use crate::store::pages::directory::Directory;
 use crate::store::pages::item::{Held, Item};
@@ -139,6 +140,18 @@ impl<T: Item> Paged<T> {
             }
             (None, Some(base)) => base.get(index),
             (None, None) => Ok(None),
+        }
+    }
+
+    /// Tells where something is stored that is nowhere in memory, and gives the base that has it.
+    ///
+    /// # Errors
+    /// What leads to it can't be loaded.
+    pub(in crate::store) fn unseen(&self, index: usize) -> Result<Option<(&Base<T>, &Stored)>> {
+        let is_near = self.overlay.get(index).is_some() || self.near.get(index).is_some();
+        match self.base.as_ref().filter(|base| !is_near && base.keeps()) {
+            Some(base) => Ok(base.unseen(index)?.map(|stored| (&**base, stored))),
+            None => Ok(None),
         }
     }
 

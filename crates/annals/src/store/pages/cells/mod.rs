@@ -139,9 +139,17 @@ impl Pages {
 /// Makes page `index` one that the current transaction owns.
 #[cold]
 fn own<'d>(pages: &'d mut Paged<Arc<Page>>, index: usize, epoch: &Epoch) -> Result<&'d Arc<Page>> {
-    let page = match pages.get(index)? {
-        Some(page) => page.copy(epoch),
-        None => Page::zeroed(epoch),
+    let page = match pages.unseen(index)? {
+        // What would be copied is loaded as the copy.
+        Some((base, stored)) => {
+            let page = base.pager().load_own(stored, epoch)?;
+            base.check(stored, &page)?;
+            page
+        }
+        None => match pages.get(index)? {
+            Some(page) => page.copy(epoch),
+            None => Page::zeroed(epoch),
+        },
     };
     pages.put(index, page);
     Ok(pages.here(index).expect("it was just put there"))
