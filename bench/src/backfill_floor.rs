@@ -11,6 +11,7 @@ use annals::storage::{Access, Directory as _, Engine, FileDirectory, Storage, jo
 
 use crate::engine::Failure;
 use crate::race::Spread;
+use crate::random::Random;
 use crate::workload::settle;
 
 /// The bytes of a page.
@@ -111,6 +112,19 @@ pub(crate) fn places(count: usize, stretch: Option<u64>) -> Vec<u64> {
     let length = stretch.unwrap_or(1);
     let units = stretches.flat_map(|number| number * length..(number + 1) * length);
     units.take(count).map(|unit| unit * PAGE as u64).collect()
+}
+
+/// Gives that many places for pages, in order: runs and gaps of so many bytes on average, as they come by
+/// chance.
+pub(crate) fn scattered(count: usize, run: u64) -> Vec<u64> {
+    let mut random = Random::new(run);
+    let (mut is_free, page) = (true, PAGE as u64);
+    let is_free_now = move |_: &u64| {
+        // A run ends at each of its pages with the same probability.
+        is_free ^= random.below(run.max(page)) < page;
+        is_free
+    };
+    (0..).filter(is_free_now).take(count).map(|unit| unit * page).collect()
 }
 
 /// Makes a file, on the disk, in which all space is taken.

@@ -33,9 +33,10 @@ const LOOP: &str = "a sorted loop of pwrite";
 type Case = &'static str;
 const NEW: Case = "a new image";
 
-/// Backfills of pages that were chosen by chance, one of so many, and how the floor's space lies.
-const AGAIN: [(Case, u64, Option<u64>); 2] =
-    [("every page again", 1, None), ("every second page, into fragmented space", 2, Some(1))];
+/// Backfills of pages that were chosen by chance, one of so many, and whether the space lies scattered: in runs
+/// that are as long on average as the backfill's.
+const AGAIN: [(Case, u64, bool); 2] =
+    [("every page again", 1, false), ("every second page, into fragmented space", 2, true)];
 
 /// Backfills until the space that is free is what the case says: two roots are on disk, and what the one
 /// before them reached is what the next backfill gets.
@@ -71,15 +72,20 @@ pub(crate) fn run(dirty: &Dirty, turns: usize) -> Result<Vec<Figure>, Failure> {
         })?);
     }
     let Some(mut pages) = last else { return Ok(measured.medians()) };
-    for (case, one_of, stretch) in AGAIN {
-        again((case, one_of, stretch), (&mut pages, &bytes, all.path()), turns, &mut measured)?;
+    for (case, one_of, is_scattered) in AGAIN {
+        again(
+            (case, one_of, is_scattered),
+            (&mut pages, &bytes, all.path()),
+            turns,
+            &mut measured,
+        )?;
     }
     Ok(measured.medians())
 }
 
 /// Dirties the pages of a database and brings them to its image, over and over.
 fn again(
-    (case, one_of, stretch): (Case, u64, Option<u64>),
+    (case, one_of, is_scattered): (Case, u64, bool),
     (pages, bytes, all): (&mut Pages, &[Box<[u8]>], &Path),
     turns: usize,
     measured: &mut Measured,
@@ -89,12 +95,17 @@ fn again(
         let (report, took) = pages.backfill(BackfillMode::Full)?;
         Ok::<_, Failure>((report, took, ()))
     };
-    let mut count = 0;
+    let (mut count, mut run) = (0, 0);
     for _ in 0..UNTIL_STEADY {
-        count = usize::try_from(once()?.0.bytes)? / PAGE;
+        let (report, ..) = once()?;
+        count = usize::try_from(report.bytes)? / PAGE;
+        run = report.bytes / report.runs.max(1);
     }
     let bytes = &bytes[..count.clamp(1, bytes.len())];
-    let places = floor::places(bytes.len(), stretch);
+    let places = match is_scattered {
+        true => floor::scattered(bytes.len(), run),
+        false => floor::places(bytes.len(), None),
+    };
     let path = all.join(case);
     floor::fill(&path, places.last().map_or(0, |place| place + PAGE as u64))?;
     let mut floors =

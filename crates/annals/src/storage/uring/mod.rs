@@ -40,6 +40,10 @@ const _: () = assert!(DEPTH + pump::MOST_WRITEBACKS <= ENTRIES as usize);
 /// A batch of fewer bytes takes no ring: nothing of it would be written back before the flush.
 const SMALLEST: usize = pump::STEP;
 
+/// Runs that are shorter on average are written without a ring: the kernel hands each to a worker, which takes
+/// longer than to write it.
+const SHORT_RUNS: usize = 64 << 10;
+
 /// Stands for a part that is brought to the disk, where else the number of a write is.
 const WRITEBACK: u64 = u64::MAX;
 
@@ -57,7 +61,8 @@ impl Uring {
         runs: &[Run<'_>],
         forced: bool,
     ) -> Option<io::Result<Batched>> {
-        let is_small = runs.iter().map(Run::len).sum::<usize>() < SMALLEST;
+        let bytes = runs.iter().map(Run::len).sum::<usize>();
+        let is_small = bytes < SMALLEST || bytes < SHORT_RUNS * runs.len();
         if (is_small && !forced) || self.is_missing.load(Ordering::Relaxed) {
             return None;
         }
