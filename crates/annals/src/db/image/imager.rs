@@ -300,6 +300,19 @@ impl Imager {
         }
     }
 
+    /// Tells whether the image that is lost is another file than the one that is brought forward: one that only
+    /// snapshots still read, since a copy has taken its place.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn has_left_the_lost(&self, working: &Working) -> Result<bool> {
+        let (Some((image, _)), Some(lost)) = (&working.image, self.damages.lost()) else {
+            return Ok(false);
+        };
+        let is_other = !Arc::ptr_eq(image, &lost.image) && !lost.image.is_at_its_name();
+        Ok(is_other && image.is_linked()?)
+    }
+
     /// Takes the image out of the way if it is one that has damage that can't be mended. The caller has the
     /// right to bring it forward.
     pub(super) fn set_lost_aside(&self) -> Result<()> {

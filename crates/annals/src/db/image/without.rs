@@ -43,6 +43,10 @@ impl Core {
         if !imager.damages().is_lost() {
             return Ok(()); // somebody was faster
         }
+        if imager.has_left_the_lost(working)? {
+            imager.damages().went_on();
+            return Ok(());
+        }
         self.group.settle()?;
         let file = Arc::clone(&writing.file);
         let end = writing.writer.committed();
