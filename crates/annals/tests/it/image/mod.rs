@@ -6,6 +6,7 @@ mod dropped;
 mod larger;
 mod renewed;
 mod shared;
+mod together;
 mod users;
 
 use std::path::Path;
