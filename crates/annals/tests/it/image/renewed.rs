@@ -9,7 +9,7 @@ use annals::{
     RowId, ValueRef,
 };
 
-use super::{TABLE, create, dump, image_of, insert};
+use super::{TABLE, create, dump, image_of, insert, wipe};
 
 fn truncate(db: &Database) -> Result<annals::Backfilled> {
     let how = Restarting { timeout: Duration::ZERO, forget_history: false };
@@ -182,10 +182,7 @@ fn damage_of_the_file_before_is_no_reason_to_leave_the_copy() {
     };
     let before = newest();
     // The snapshot finds that nothing is left of what it reads, and that it can't be mended.
-    let len = std::fs::metadata(&elsewhere).unwrap().len();
-    let file = std::fs::OpenOptions::new().write(true).open(&elsewhere).unwrap();
-    file.set_len(3 * 4096).unwrap();
-    file.set_len(len).unwrap();
+    wipe(&elsewhere);
     assert!(old.table(TABLE).unwrap().rows().any(|row| row.is_err()));
     assert!(!db.image_damage().is_empty());
     insert(&db, 20_001..20_002);

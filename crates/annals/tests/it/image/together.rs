@@ -8,8 +8,8 @@ use annals::{
     RowId, TableNumber, Transaction, ValueRef,
 };
 
-use super::image_of;
 use super::larger::{LITTLE, ROWS, begin, digest, insert, opens_as};
+use super::{image_of, wipe};
 
 const TABLE: TableNumber = TableNumber(0);
 const UNIT: usize = 4096;
@@ -110,10 +110,7 @@ fn what_was_spilled_to_an_image_that_is_lost_is_replayed() {
     let mut tx = db.begin().unwrap();
     large(&mut tx).unwrap();
     // All that was stored is gone: what isn't loaded yet of it can't be made anew.
-    let file = std::fs::OpenOptions::new().write(true).open(image_of(&path)).unwrap();
-    let len = file.metadata().unwrap().len();
-    file.set_len(3 * UNIT as u64).unwrap();
-    file.set_len(len).unwrap();
+    wipe(&image_of(&path));
     let is_met = old.table(TABLE).unwrap().rows().any(|row| row.is_err());
     // Either it can be committed, or it can't be read any more.
     let committed = tx.commit().is_ok();
