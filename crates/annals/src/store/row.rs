@@ -282,3 +282,6 @@ impl DoubleEndedIterator for Rows<'_> {
         Some(found.and_then(|(id, slot)| Row::load(self.table, id, slot)))
     }
 }
+
+#[cfg(test)]
+mod tests;

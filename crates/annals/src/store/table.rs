@@ -81,6 +81,8 @@ impl Table {
     /// Drops a column.
     pub(super) fn drop_field(&mut self, place: usize) {
         self.columns.remove(place);
+        // Whoever still has the column must not believe what is noted without it.
+        self.resident = Arc::default();
         self.note_refers();
     }
 
@@ -260,7 +262,11 @@ impl Table {
                 return Ok(false);
             }
         }
-        self.resident.note(slot);
+        // What a change covers may still have to be loaded for whoever hasn't got that change.
+        let is_known = self.resident.has(slot);
+        if !is_known && self.columns.iter().all(|column| column.cells_stay_below(slot)) {
+            self.resident.note(slot);
+        }
         for column in &self.columns {
             if !column.text_stays(slot)? {
                 return Ok(false);

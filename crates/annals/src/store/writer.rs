@@ -51,6 +51,8 @@ pub struct Store {
     held: usize,
     /// How many of those were left when all had been stored that can be.
     rest: usize,
+    /// How many were left before the current transaction, if a part of it was stored.
+    rest_before: Option<usize>,
 }
 
 impl Default for Store {
@@ -77,6 +79,7 @@ impl Store {
             delaying: None,
             held: 0,
             rest: 0,
+            rest_before: None,
         }
     }
 
@@ -120,6 +123,7 @@ impl Store {
     /// what was stored, and a commit must.
     pub(crate) fn go_on(&mut self, saved: &Saved) {
         self.rebase(saved);
+        self.rest_before.get_or_insert(self.rest);
         self.rest = self.held;
         self.changed = true;
     }
@@ -184,6 +188,7 @@ impl Store {
         self.end_blob();
         if self.changed {
             self.changed = false;
+            self.rest_before = None;
             self.published = Arc::new(self.working.share());
             self.epoch.advance();
         }
@@ -205,6 +210,11 @@ impl Store {
             self.changed = false;
             self.working = self.published.share();
             self.epoch.advance();
+            if let Some(rest) = self.rest_before.take() {
+                // What was stored with the transaction is in memory alone again.
+                self.rest = rest;
+                self.count_unsaved();
+            }
         }
     }
 }
@@ -212,6 +222,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::TestImage;
     use annals_schema::{Command, FieldNumber, IndexNumber, RowId, TableNumber, Type, ValueRef};
 
     const TABLE: TableNumber = TableNumber(0);
@@ -230,6 +241,33 @@ mod tests {
         }
         let index = view.index(IndexNumber(0)).unwrap();
         assert_eq!(index.rows().map(Result::unwrap).count() as u64, rows);
+    }
+
+    #[test]
+    fn a_rollback_counts_again_what_was_stored_with_the_transaction() {
+        let (image, pager) = TestImage::new(u64::MAX, true);
+        let mut store = Store::new();
+        store.apply_command(&Command::CreateTable { name: "t".to_owned() }).unwrap();
+        let (name, ty, table) = ("a".to_owned(), Type::Int64, TABLE);
+        let field = Command::AddField { table, name, ty, nullable: false, default: None };
+        store.apply_command(&field).unwrap();
+        let insert = |store: &mut Store, ids: std::ops::Range<u64>| {
+            for id in ids {
+                let values = [ValueRef::Int64(id.cast_signed())];
+                store.insert(TABLE, RowId(id), &values, Uniqueness::AtOnce).unwrap();
+            }
+        };
+        insert(&mut store, 0..40_000);
+        store.commit();
+        let before = store.published().unsaved();
+        for _ in 0..2 {
+            insert(&mut store, 40_000..80_000);
+            let saved = store.view().save(&pager, &mut image.keeper(false)).unwrap();
+            store.go_on(&saved);
+            assert_eq!(store.unsaved(), 0, "all is stored that can be");
+            store.rollback();
+            assert_eq!(store.unsaved(), before);
+        }
     }
 
     /// Small enough for Miri, which looks for races between the writer and the readers.

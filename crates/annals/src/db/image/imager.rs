@@ -300,6 +300,26 @@ impl Imager {
         }
     }
 
+    /// Tells whether the image that is brought forward is lost. If the one that was found to be is another file,
+    /// which only snapshots still read since a copy has taken its place, that is forgotten.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn is_lost(&self, working: &Working) -> Result<bool> {
+        if !self.damages.is_lost() {
+            return Ok(false);
+        }
+        let (Some((image, _)), Some(lost)) = (&working.image, self.damages.lost()) else {
+            return Ok(true);
+        };
+        let is_other = !Arc::ptr_eq(image, &lost.image) && !lost.image.is_at_its_name();
+        if !is_other || !image.is_linked()? {
+            return Ok(true);
+        }
+        self.damages.went_on();
+        Ok(false)
+    }
+
     /// Takes the image out of the way if it is one that has damage that can't be mended. The caller has the
     /// right to bring it forward.
     pub(super) fn set_lost_aside(&self) -> Result<()> {

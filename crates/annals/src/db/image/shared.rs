@@ -141,7 +141,7 @@ impl Database {
         self.core().install_now(imager, &mut writing);
         let image = working.image.as_ref().filter(|_| working.root.is_some());
         let is_newest = image.map_or(Ok(false), |(image, _)| image.is_writable_newest())?
-            && !imager.damages().is_lost();
+            && !imager.is_lost(working)?;
         if !is_newest {
             imager.set_lost_aside()?;
             self.core().begin_anew(imager, (working, &mut writing), Access::Write)?;

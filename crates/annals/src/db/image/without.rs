@@ -40,8 +40,8 @@ impl Core {
         imager: &Imager,
         (working, writing): (&mut Working, &mut Writing),
     ) -> Result<()> {
-        if !imager.damages().is_lost() {
-            return Ok(()); // somebody was faster
+        if !imager.is_lost(working)? {
+            return Ok(()); // somebody was faster, or it is no longer this one
         }
         self.group.settle()?;
         let file = Arc::clone(&writing.file);

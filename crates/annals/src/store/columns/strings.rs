@@ -204,6 +204,11 @@ impl Strings {
         self.cells.stays(slot)
     }
 
+    /// Tells whether a cell that stays does so for all views over the same base.
+    pub(in crate::store) fn cells_stay_below(&self, slot: usize) -> bool {
+        self.cells.stays_below(slot)
+    }
+
     /// Tells whether the value of a slot, whose cell stays, can be read again without loading anything, and
     /// without an error; `is_text`: by [`get_str`](Self::get_str), too. Loads it, if that wasn't done yet.
     ///

@@ -159,6 +159,29 @@ impl<T: Item> Base<T> {
         }
     }
 
+    /// Tells whether what is at a place was loaded to stay, or is known to be nothing. Loads nothing.
+    pub(super) fn has_loaded(&self, index: usize) -> bool {
+        if self.known(index).is_some() || !covers(self.height, index) {
+            return true;
+        }
+        let Some(mut link) = self.root.as_ref() else { return true };
+        let mut height = self.height;
+        loop {
+            let Some(node) = link.node.get() else { return false };
+            match &node.kids {
+                Kids::Inner(links) => {
+                    let place = (index >> (BITS * u32::from(height))) % FANOUT;
+                    let Some(Some(next)) = links.get(place) else { return true };
+                    (link, height) = (next, height - 1);
+                }
+                Kids::Leaf(items) => {
+                    let item = items.get(index % FANOUT).and_then(Option::as_ref);
+                    return item.is_none_or(|(_, item)| item.get().is_some());
+                }
+            }
+        }
+    }
+
     /// Gives what is at a place.
     ///
     /// # Errors

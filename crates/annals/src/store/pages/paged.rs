@@ -155,6 +155,15 @@ impl<T: Item> Paged<T> {
         }
     }
 
+    /// Tells whether what is at a place, which stays in memory, does so for all views over the same base,
+    /// whatever those have changed: then what lies below a change does, too.
+    pub(in crate::store) fn stays_below(&self, index: usize) -> bool {
+        let Some(base) = &self.base else { return true };
+        self.overlay.get(index).is_none()
+            || self.near.get(index).is_some()
+            || base.has_loaded(index)
+    }
+
     /// Puts something at a place.
     pub(in crate::store) fn put(&mut self, index: usize, item: T) {
         self.overlay.set(index, Some(item));

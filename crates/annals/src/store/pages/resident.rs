@@ -3,8 +3,12 @@
 //! A row is given only when all its values can be read without an error. To ask each column for that costs more
 //! than to read one of them; so it is noted here for the rows around, which lie in the same pages.
 //!
-//! Invariant: what stays in memory does so as long as the bases of the table are the same: who takes others
-//! begins anew. A page that is changed, or comes to be, is in memory anyway.
+//! Invariants
+//! 1. Views share what is noted as long as the bases of the table are the same: who takes others begins anew.
+//!    So what is noted holds for all of them, with the changes of each or without: of what one view has changed
+//!    it says nothing, unless what lies below in the base stays, too.
+//! 2. A column that comes to be is in memory for whoever has it. Who drops one begins anew, for others still
+//!    have it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

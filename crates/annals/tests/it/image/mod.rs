@@ -6,10 +6,12 @@ mod dropped;
 mod larger;
 mod renewed;
 mod shared;
+mod together;
 mod users;
 
 use std::path::Path;
 
+use annals::storage::{Access, Directory as _, FileDirectory};
 use annals::{BackfillMode, BackfillOutcome, Database, FieldNumber, Options, RowId, TableNumber};
 use annals::{Command, IndexNumber, Result, Type, ValueRef};
 
@@ -53,6 +55,16 @@ fn dump(db: &Database) -> Vec<String> {
 
 fn image_of(path: &Path) -> std::path::PathBuf {
     path.with_file_name(format!("{}-image", path.file_name().unwrap().to_str().unwrap()))
+}
+
+/// Makes zeros of all objects of an image that others may have open.
+fn wipe(image: &Path) {
+    let directory = FileDirectory::new(image.parent().unwrap());
+    let name = image.file_name().unwrap().to_str().unwrap();
+    let file = directory.open(name, Access::Write).unwrap();
+    let len = file.len().unwrap();
+    file.set_len(3 * 4096).unwrap();
+    file.set_len(len).unwrap();
 }
 
 #[test]

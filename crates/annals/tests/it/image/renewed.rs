@@ -9,7 +9,7 @@ use annals::{
     RowId, ValueRef,
 };
 
-use super::{TABLE, create, dump, image_of, insert};
+use super::{TABLE, create, dump, image_of, insert, wipe};
 
 fn truncate(db: &Database) -> Result<annals::Backfilled> {
     let how = Restarting { timeout: Duration::ZERO, forget_history: false };
@@ -160,4 +160,33 @@ fn several_processes_go_on_from_the_copy() {
     one.pull().unwrap();
     assert_eq!(dump(&one), dump(&two));
     assert_eq!((one.image_error(), two.image_error()), (None, None));
+}
+
+#[test]
+fn damage_of_the_file_before_is_no_reason_to_leave_the_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.annals");
+    let db = create(&path);
+    insert(&db, 0..20_000);
+    db.backfill(BackfillMode::Full).unwrap();
+    db.close().unwrap();
+    let db = Options::new().background(false).open(&path).unwrap();
+    let old = db.read();
+    let (image, elsewhere) = (image_of(&path), image_of(&path).with_extension("elsewhere"));
+    std::fs::rename(&image, &elsewhere).unwrap();
+    insert(&db, 20_000..20_001);
+    db.backfill(BackfillMode::Full).unwrap();
+    let newest = || {
+        let inspection = Options::new().examine(&path).unwrap().inspection.image.unwrap();
+        inspection.newest.unwrap().number
+    };
+    let before = newest();
+    // The snapshot finds that nothing is left of what it reads, and that it can't be mended.
+    wipe(&elsewhere);
+    assert!(old.table(TABLE).unwrap().rows().any(|row| row.is_err()));
+    assert!(!db.image_damage().is_empty());
+    insert(&db, 20_001..20_002);
+    db.backfill(BackfillMode::Full).unwrap();
+    assert_eq!(newest(), before + 1, "it is the same image");
+    assert_eq!(imaged(&path), db.read().txid());
 }

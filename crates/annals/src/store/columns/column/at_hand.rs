@@ -97,6 +97,20 @@ impl Column {
             })
     }
 
+    /// Tells whether the cells of a slot, which stay, do so for all views over the same bases, whatever those
+    /// have changed.
+    pub(in crate::store) fn cells_stay_below(&self, slot: usize) -> bool {
+        self.nulls.as_ref().is_none_or(|nulls| nulls.stays_below(slot))
+            && match &self.data {
+                Data::Bits(bits) => bits.stays_below(slot),
+                Data::One(cells) => cells.stays_below(slot),
+                Data::Two(cells) => cells.stays_below(slot),
+                Data::Four(cells) => cells.stays_below(slot),
+                Data::Eight(cells) => cells.stays_below(slot),
+                Data::Variable(strings) => strings.cells_stay_below(slot),
+            }
+    }
+
     /// Tells whether a value of variable size, whose cell stays, can be read again without loading anything,
     /// and without an error; all others can. Loads it, if that wasn't done yet.
     ///

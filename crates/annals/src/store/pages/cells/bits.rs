@@ -83,6 +83,11 @@ impl Bits {
         self.pages.stays(slot / PAGE_BITS)
     }
 
+    /// Tells whether a bit that stays does so for all views over the same base.
+    pub(in crate::store) fn stays_below(&self, slot: usize) -> bool {
+        self.pages.stays_below(slot / PAGE_BITS)
+    }
+
     /// Tells whether something came from an image.
     pub(in crate::store) const fn has_base(&self) -> bool {
         self.pages.all.base().is_some()

@@ -79,6 +79,11 @@ impl Pages {
         Ok(!matches!(self.get(index)?, Some(Held::Kept(_))))
     }
 
+    /// Tells whether what is at a place, which stays, does so for all views over the same base.
+    fn stays_below(&self, index: usize) -> bool {
+        self.all.stays_below(index)
+    }
+
     /// Tells whether there is no page.
     fn is_missing(&self, index: usize) -> Result<bool> {
         Ok(self.get(index)?.is_none())
@@ -256,6 +261,11 @@ impl<const W: usize> Cells<W> {
     #[inline]
     pub(in crate::store) fn stays(&self, slot: usize) -> Result<bool> {
         self.pages.stays(slot / Self::EACH)
+    }
+
+    /// Tells whether a cell that stays does so for all views over the same base.
+    pub(in crate::store) fn stays_below(&self, slot: usize) -> bool {
+        self.pages.stays_below(slot / Self::EACH)
     }
 
     /// Writes a cell; copies its page first unless it is owned, or the cell is `fresh`.

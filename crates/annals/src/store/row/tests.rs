@@ -1,0 +1,100 @@
+//! Rows in hand, of which nothing has to be loaded any more, whatever other views have looked at.
+
+use std::sync::Arc;
+
+use annals_schema::{Command, FieldNumber, RowId, TableNumber, Type, ValueRef};
+
+use crate::event::{Event, Vector};
+use crate::store::{Pager, Store, TestImage, Uniqueness, View};
+
+const TABLE: TableNumber = TableNumber(0);
+const FIELDS: [FieldNumber; 2] = [FieldNumber(0), FieldNumber(1)];
+/// Rows for many pages of each column.
+const ROWS: u64 = 60_000;
+
+/// Makes a store over an image that has rows of two numbers, of which nothing is loaded.
+fn loaded(keeps: bool) -> (Arc<TestImage>, Arc<Pager>, Store) {
+    let (image, pager) = TestImage::new(0, keeps);
+    let mut store = Store::new();
+    store.apply_command(&Command::CreateTable { name: "t".to_owned() }).unwrap();
+    for name in ["a", "b"] {
+        let (name, ty, table) = (name.to_owned(), Type::Int64, TABLE);
+        let command = Command::AddField { table, name, ty, nullable: false, default: None };
+        store.apply_command(&command).unwrap();
+    }
+    for id in 0..ROWS {
+        let number = ValueRef::Int64(id.cast_signed());
+        store.insert(TABLE, RowId(id), &[number, number], Uniqueness::AtOnce).unwrap();
+    }
+    let saved = store.commit().save(&pager, &mut image.keeper(true)).unwrap();
+    let view = View::load(&saved.metadata, &saved.roots, &pager).unwrap();
+    (image, pager, Store::resume(view))
+}
+
+/// Reads a row's neighbour in the working view; then the row in the published one, once nothing can be loaded
+/// any more.
+fn look((image, store): (&Arc<TestImage>, &Store), id: u64, changed: Option<i64>) {
+    let neighbour = store.view().table(TABLE).unwrap().get(RowId(id + 1)).unwrap();
+    let neighbour: i64 = neighbour.read(FIELDS[0]);
+    assert_eq!(neighbour, changed.unwrap_or((id + 1).cast_signed()));
+    let table = store.published().table(TABLE).unwrap();
+    let row = table.get(RowId(id)).unwrap();
+    // A cache keeps nothing of it.
+    assert!(table.rows().all(|row| row.is_ok()));
+    image.set_broken(true);
+    assert_eq!(FIELDS.map(|field| row.read::<i64>(field)), [id.cast_signed(); 2]);
+    assert_eq!(row.value(FIELDS[0]), ValueRef::Int64(id.cast_signed()));
+    image.set_broken(false);
+}
+
+#[test]
+fn a_row_is_in_hand_where_another_view_has_changed_it() {
+    let (image, _pager, mut store) = loaded(false);
+    for field in FIELDS {
+        store.update(TABLE, RowId(11), field, ValueRef::Int64(-1)).unwrap();
+    }
+    look((&image, &store), 10, Some(-1));
+    store.rollback();
+    look((&image, &store), 10, None);
+}
+
+#[test]
+fn a_row_is_in_hand_where_another_view_has_written_over_its_page() {
+    let (image, _pager, mut store) = loaded(true);
+    let cells = [7_i64; 20_000].map(i64::to_le_bytes);
+    for field in FIELDS {
+        let values = Vector::Cells(cells.as_flattened());
+        store.apply(&Event::UpdateVector { table: TABLE, id: RowId(0), field, values }).unwrap();
+    }
+    let neighbour = store.view().table(TABLE).unwrap().get(RowId(5)).unwrap();
+    assert_eq!(neighbour.read::<i64>(FIELDS[0]), 7);
+    let row = store.published().table(TABLE).unwrap().get(RowId(4)).unwrap();
+    image.set_broken(true);
+    assert_eq!(FIELDS.map(|field| row.read::<i64>(field)), [4; 2]);
+}
+
+#[test]
+fn a_row_is_in_hand_where_another_view_has_dropped_a_column() {
+    let (image, _pager, mut store) = loaded(true);
+    store.apply_command(&Command::DropField { table: TABLE, field: FIELDS[1] }).unwrap();
+    assert!(store.view().table(TABLE).unwrap().get(RowId(5)).is_ok());
+    let row = store.published().table(TABLE).unwrap().get(RowId(4)).unwrap();
+    image.set_broken(true);
+    assert_eq!(FIELDS.map(|field| row.read::<i64>(field)), [4; 2]);
+}
+
+#[test]
+fn what_was_looked_at_is_at_hand_for_every_view_of_it() {
+    let (_image, pager, mut store) = loaded(true);
+    store.update(TABLE, RowId(3), FIELDS[0], ValueRef::Int64(-1)).unwrap();
+    for view in [store.view(), store.published()] {
+        assert!(view.table(TABLE).unwrap().get(RowId(4)).is_ok());
+    }
+    let before = pager.loaded();
+    let is_at_hand = |view: &View| {
+        let table = view.table(TABLE).unwrap();
+        table.data.is_at_hand(table.data.rows.find(9).unwrap().unwrap())
+    };
+    assert!(is_at_hand(store.view()) && is_at_hand(store.published()));
+    assert_eq!(pager.loaded(), before);
+}

@@ -1,0 +1,225 @@
+//! What is spilled, comes late, is mended and is made anew, together.
+
+use std::path::{Path, PathBuf};
+
+use annals::storage::simulated::Rng;
+use annals::{
+    BackfillMode, BackfillOutcome, Command, Database, FieldNumber, IndexNumber, Older, Options,
+    RowId, TableNumber, Transaction, ValueRef,
+};
+
+use super::larger::{LITTLE, ROWS, begin, digest, insert, opens_as};
+use super::{image_of, wipe};
+
+const TABLE: TableNumber = TableNumber(0);
+const UNIT: usize = 4096;
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+
+fn rename(path: &Path) {
+    std::fs::rename(image_of(path), image_of(path).with_extension("elsewhere")).unwrap();
+}
+
+/// Makes a database with an image, and a second one in which all is as it should be.
+fn pair(folder: &Path) -> (PathBuf, Database, Database) {
+    let path = folder.join("a.annals");
+    let (db, oracle) = (begin(&path, LITTLE), begin(&folder.join("b.annals"), 1 << 30));
+    for db in [&db, &oracle] {
+        db.write(|tx| insert(tx, -2000..0)).unwrap();
+    }
+    db.backfill(BackfillMode::Full).unwrap();
+    (path, db, oracle)
+}
+
+fn backfill(db: &Database) {
+    let done = db.backfill(BackfillMode::Passive).unwrap();
+    assert_eq!((done.outcome, done.txid), (BackfillOutcome::Advanced, db.read().txid()));
+}
+
+#[test]
+fn what_was_spilled_survives_the_loss_of_the_name_of_its_image() {
+    for is_lost_before_commit in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, db, oracle) = pair(folder.path());
+        let before = digest(&db.read());
+        let old = db.read();
+        let large = |tx: &mut Transaction<'_>| insert(tx, 0..ROWS);
+        oracle.write(large).unwrap();
+        let mut tx = db.begin().unwrap();
+        large(&mut tx).unwrap();
+        if is_lost_before_commit {
+            rename(&path);
+        }
+        tx.commit().unwrap();
+        if !is_lost_before_commit {
+            rename(&path);
+        }
+        let spilled = db.read();
+        assert_eq!(digest(&spilled), digest(&oracle.read()));
+        // One that is rolled back leaves what was spilled before it.
+        let mut tx = db.begin().unwrap();
+        insert(&mut tx, ROWS..2 * ROWS).unwrap();
+        tx.rollback().unwrap();
+        assert_eq!(digest(&db.read()), digest(&oracle.read()));
+        backfill(&db);
+        let more = |tx: &mut Transaction<'_>| insert(tx, 2 * ROWS..3 * ROWS);
+        oracle.write(more).unwrap();
+        db.write(more).unwrap();
+        backfill(&db);
+        assert_eq!(digest(&db.read()), digest(&oracle.read()));
+        assert_eq!(digest(&old), before);
+        assert_eq!(spilled.table(TABLE).unwrap().len() as i64, ROWS + 2000);
+        spilled.check().unwrap();
+        db.close().unwrap();
+        opens_as(&path, digest(&oracle.read()));
+    }
+}
+
+#[test]
+fn what_was_spilled_is_published_in_the_next_segment() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, db, oracle) = pair(folder.path());
+    for (round, older) in (0..).zip([Older::Kept, Older::NotNeeded, Older::Forgotten]) {
+        let large = |tx: &mut Transaction<'_>| insert(tx, round * ROWS..(round + 1) * ROWS);
+        oracle.write(large).unwrap();
+        db.write(large).unwrap();
+        let spilled = db.read();
+        db.restart(older, PATIENCE).unwrap();
+        let small = |tx: &mut Transaction<'_>| {
+            tx.update(TABLE, RowId(7), FieldNumber(1), ValueRef::Int64(-10_000 - round))
+        };
+        let before = digest(&spilled);
+        oracle.write(small).unwrap();
+        db.write(small).unwrap();
+        backfill(&db);
+        assert_eq!(digest(&spilled), before);
+        assert_eq!(digest(&db.read()), digest(&oracle.read()));
+    }
+    db.close().unwrap();
+    opens_as(&path, digest(&oracle.read()));
+}
+
+#[test]
+fn what_was_spilled_to_an_image_that_is_lost_is_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, db, oracle) = pair(folder.path());
+    db.close().unwrap();
+    let db = Options::new().memory(LITTLE).background(false).open(&path).unwrap();
+    let old = db.read();
+    let large = |tx: &mut Transaction<'_>| insert(tx, 0..ROWS);
+    oracle.write(large).unwrap();
+    let mut tx = db.begin().unwrap();
+    large(&mut tx).unwrap();
+    // All that was stored is gone: what isn't loaded yet of it can't be made anew.
+    wipe(&image_of(&path));
+    let is_met = old.table(TABLE).unwrap().rows().any(|row| row.is_err());
+    // Either it can be committed, or it can't be read any more.
+    let committed = tx.commit().is_ok();
+    if !committed {
+        db.write(large).unwrap();
+    }
+    assert!(is_met);
+    for _ in 0..3 {
+        let now = db.read();
+        let _ = now.check();
+    }
+    let _ = db.backfill(BackfillMode::Full);
+    db.backfill(BackfillMode::Full).unwrap();
+    assert_eq!(digest(&db.read()), digest(&oracle.read()));
+    db.close().unwrap();
+    opens_as(&path, digest(&oracle.read()));
+}
+
+/// Changes rows in no order, and the schema, as what a journal has behind an image.
+fn tail(db: &Database) {
+    let mut rng = Rng::new(5);
+    for round in 0..8_u32 {
+        let mut tx = db.begin().unwrap();
+        for _ in 0..120 {
+            let (id, number) = (RowId(rng.below(1900)), rng.number().cast_signed());
+            let name = format!("a name {}", number % 1000);
+            if !tx.view().table(TABLE).unwrap().contains(id).unwrap() {
+                continue;
+            }
+            match rng.below(5) {
+                0 => tx.delete(TABLE, id).unwrap(),
+                1 | 2 => tx.update(TABLE, id, FieldNumber(1), ValueRef::Int64(number)).unwrap(),
+                _ => tx.update(TABLE, id, FieldNumber(0), ValueRef::String(&name)).unwrap(),
+            }
+        }
+        if round == 3 {
+            tx.apply_command(&Command::DropIndex { index: IndexNumber(0) }).unwrap();
+            let (name, fields) = ("again".to_owned(), vec![FieldNumber(0), FieldNumber(1)]);
+            let command = Command::CreateIndex { name, table: TABLE, fields, unique: false };
+            tx.apply_command(&command).unwrap();
+        }
+        match round % 3 {
+            1 => tx.rollback().unwrap(),
+            _ => assert!(tx.commit().is_ok()),
+        }
+    }
+}
+
+/// Gives all that there is, through rows and indexes.
+fn content(view: &annals::View) -> Vec<String> {
+    view.check().unwrap();
+    let mut all = Vec::new();
+    for row in view.table(TABLE).unwrap().rows() {
+        all.push(format!("{:?}", row.unwrap()));
+    }
+    for index in view.schema().indexes() {
+        let rows = view.index(index.number).unwrap().rows();
+        all.extend(rows.map(|row| format!("{} {:?}", index.name, row.unwrap().id())));
+    }
+    all
+}
+
+/// What a replay has put off is in the pages that are stored later, just as if it had been done at once: so what is
+/// damaged of them is made anew, bit by bit.
+#[test]
+fn what_came_late_or_was_spilled_in_a_replay_is_mended() {
+    for memory in [1 << 30, 3 << 19] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.annals");
+        let db = begin(&path, 1 << 30);
+        db.write(|tx| insert(tx, 0..2000)).unwrap();
+        db.backfill(BackfillMode::Full).unwrap();
+        tail(&db);
+        // As after a crash: the image has nothing of the tail.
+        let copied = folder.path().join("copied.annals");
+        std::fs::copy(&path, &copied).unwrap();
+        std::fs::copy(image_of(&path), image_of(&copied)).unwrap();
+        let expected = content(&db.read());
+        drop(db);
+        let options = |memory| Options::new().memory(memory).background(false);
+        let db = options(memory).open(&copied).unwrap();
+        assert_eq!(db.recovered().findings, Vec::<String>::new());
+        db.backfill(BackfillMode::Full).unwrap();
+        assert!(content(&db.read()) == expected);
+        db.close().unwrap();
+        let sound = std::fs::read(image_of(&copied)).unwrap();
+        let (mut mended, mut lost) = (0, Vec::new());
+        for at in (3 * UNIT..sound.len()).step_by(3 * UNIT) {
+            let catalog = [at - UNIT, at].iter().any(|&at| sound[at..].starts_with(b"CATL"));
+            if catalog {
+                continue;
+            }
+            let mut image = sound.clone();
+            image[at + 1] ^= 1;
+            std::fs::write(image_of(&copied), image).unwrap();
+            let db = options(1 << 30).open(&copied).unwrap();
+            let now = db.read();
+            let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| content(&now)));
+            let told = [db.image_damage(), db.recovered().findings.clone()].concat();
+            mended += usize::from(told.iter().any(|told| told.contains("made anew")));
+            match read {
+                Ok(read) if told.iter().all(|told| told.contains("made anew")) => {
+                    assert!(read == expected, "{at}");
+                }
+                _ => lost.push((at, told)),
+            }
+            drop((now, db));
+        }
+        assert_eq!(lost, [], "of {mended} with {memory} bytes");
+        assert!(mended > 20, "{mended}");
+    }
+}
