@@ -1,6 +1,7 @@
 //! Several processes with one file: one of them is killed at each operation and the others go on, or
 //! the power goes off, or an operation fails.
 
+use annals::BackfillMode;
 use annals::journal::format::hash;
 use annals::storage::simulated::{Fault, Rng, SimulatedDisk};
 
@@ -50,6 +51,14 @@ fn step(rng: &mut Rng, workload: &str) -> Step {
     let level = level(rng, 40);
     if workload.starts_with("sharedrestart") && rng.percent(30) {
         return Step::Restart(older(rng));
+    }
+    if workload.starts_with("sharedimage") && rng.percent(45) {
+        return match rng.below(10) {
+            0..4 => Step::Backfill(BackfillMode::Full),
+            4..6 => Step::Backfill(BackfillMode::Passive),
+            6..9 => Step::RestartBehind { forget: false },
+            _ => Step::RestartBehind { forget: true },
+        };
     }
     match rng.below(16) {
         0 => Step::Empty(level),
