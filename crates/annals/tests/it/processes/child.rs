@@ -8,13 +8,17 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use super::effort;
+
 const JOB: &str = "ANNALS_TEST_JOB";
 
 /// What a line that is said begins with; what is in front of it is somebody else's line without an end.
 const MARK: &str = "the child says: ";
 
-/// So long may a child take for anything, on any machine.
-const DEADLINE: Duration = Duration::from_secs(120);
+/// Gives how long a child may take for anything, on any machine.
+fn deadline() -> Duration {
+    Duration::from_secs(effort(120, 1200))
+}
 
 /// Gives the words of this process's job; none if it is no child, and the test has nothing to do.
 pub(super) fn job() -> Option<Vec<String>> {
@@ -81,7 +85,7 @@ impl Child {
 
     /// Gives the next line; none if there will be none.
     pub(super) fn next_line(&self) -> Option<String> {
-        match self.lines.recv_timeout(DEADLINE) {
+        match self.lines.recv_timeout(deadline()) {
             Ok(line) => Some(line),
             Err(RecvTimeoutError::Disconnected) => None,
             Err(RecvTimeoutError::Timeout) => panic!("a child says nothing"),
