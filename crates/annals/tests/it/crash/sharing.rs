@@ -181,3 +181,20 @@ impl Explorer {
         explored().map_err(|text| format!("{text}\nafter\n{}", disk.transcript()))
     }
 }
+
+/// What is to be crashed happens: others who read what is older could always be in the way.
+#[test]
+fn several_bring_the_image_forward_and_restart_the_journal_behind_it() {
+    let (mut images, mut kept, mut forgotten) = (0, 0, 0);
+    for seed in 0..12 {
+        let (crew, end) = run(&format!("sharedimage-{seed}"), Errors::Fatal, |_| ()).unwrap();
+        assert_eq!(end, End::Finished);
+        let done = crew.disk.transcript();
+        let count = |what: &str| done.lines().filter(|line| line.starts_with(what)).count();
+        // First copies of roots.
+        images += count("write journal-image 4608") + count("write journal-image 8704");
+        kept += count("link journal journal-segment");
+        forgotten += count("remove journal-segment");
+    }
+    assert!(images > 10 && kept > 5 && forgotten > 0, "{images}, {kept}, {forgotten}");
+}
