@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::file::Image;
+use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Clock, Hold, Lock, Storage};
 
 /// How often a pin is tried that somebody is in the way of, who just asks who pins what; and the pause
@@ -90,6 +91,7 @@ impl Image {
     ) -> io::Result<RootPin> {
         let last = self.pinned(EARLY..u64::MAX, usize::MAX)?.last().copied();
         let locked = match self.pin(last.map_or(EARLY, |last| last + 1), clock) {
+            Ok(_) if is_made(Mistake::SpillNotPinned) => None,
             Ok(mut pin) => pin.locked.take(),
             Err(error) if error.kind() == io::ErrorKind::Unsupported => None,
             Err(error) => return Err(error),

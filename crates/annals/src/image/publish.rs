@@ -104,6 +104,8 @@ impl Image {
         self.check_newest()?;
         if !is_made(Mistake::FirstCopyNotRewritten) {
             self.write_again(&newest.root)?;
+        }
+        if !is_made(Mistake::FirstCopyNotRewritten) && !is_made(Mistake::LengthNotRewritten) {
             // The length, too: a flush that fails drops it, and it is only written once it has changed.
             let longer = self.len()?.saturating_add(UNIT);
             let grown = self.storage.set_len(longer);

@@ -135,13 +135,21 @@ pub enum Mistake {
     FirstCopyTrusted,
     /// A root that was found by its first copy is made whole without writing again what it reaches.
     FirstCopyNotRewritten,
+    /// What a transaction spilled isn't kept for views of what it committed.
+    SpillNotShown,
+    /// A view over what was spilled pins only the root below.
+    SpillNotPinned,
+    /// What is made anew from the journal is taken for what is damaged without its checksum.
+    RebuiltNotVerified,
+    /// A root that was found by its first copy is made whole without the file's length.
+    LengthNotRewritten,
     /// An image counts whose point the journal doesn't have.
     OtherHistoryTrusted,
 }
 
 impl Mistake {
     /// All mistakes.
-    pub const ALL: [Self; 65] = [
+    pub const ALL: [Self; 69] = [
         Self::CommitNotFlushed,
         Self::SlotBeforeFlush,
         Self::UnflushedClaimed,
@@ -206,6 +214,10 @@ impl Mistake {
         Self::FreedSpaceForgotten,
         Self::FirstCopyTrusted,
         Self::FirstCopyNotRewritten,
+        Self::SpillNotShown,
+        Self::SpillNotPinned,
+        Self::RebuiltNotVerified,
+        Self::LengthNotRewritten,
         Self::OtherHistoryTrusted,
     ];
 }

@@ -26,6 +26,7 @@ use super::report::BackfillMode;
 use crate::db::core::{Core, Writing};
 use crate::image::{Array, Draft, Image, Mark, PutAside, Root, RootPin, read_catalog};
 use crate::journal::lock;
+use crate::mistakes::{Mistake, is_made};
 use crate::store::{Store, View};
 use crate::{Error, Result};
 
@@ -138,7 +139,9 @@ impl Core {
     pub(in crate::db) fn commit_spilled(&self) {
         if let Some(imager) = self.image() {
             imager.commit_spilled();
-            imager.show_spilled();
+            if !is_made(Mistake::SpillNotShown) {
+                imager.show_spilled();
+            }
         }
     }
 

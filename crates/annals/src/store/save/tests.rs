@@ -10,6 +10,7 @@ use annals_schema::{
 };
 
 use crate::event::Vector;
+use crate::image::RootPin;
 use crate::storage::simulated::Rng;
 use crate::store::{Pager, Saved, Store, TableView, TestImage, Uniqueness, View};
 use crate::{Error, Result};
@@ -462,4 +463,31 @@ fn use_all(mut store: Store) {
     }
     let _: Vec<_> = view.schema().indexes().iter().map(|i| view.index(i.number)).collect();
     store.rollback();
+}
+
+/// Even before the transaction has changed anything.
+#[test]
+fn what_is_stored_ahead_stays_with_a_commit_and_not_with_a_rollback() {
+    let (image, pager) = TestImage::new(u64::MAX, true);
+    let mut store = Store::new();
+    store.apply_command(&Command::CreateTable { name: "t".to_owned() }).unwrap();
+    (0..100)
+        .for_each(|id| store.insert(TableNumber(0), RowId(id), &[], Uniqueness::AtOnce).unwrap());
+    store.commit();
+    let pinned = |view: &View| view.pin().map(|pin| pin.number);
+    for commits in [false, true] {
+        let mut saved = store.view().save(&pager, &mut image.keeper(true)).unwrap();
+        saved.pin = Some(Arc::new(RootPin::here(7)));
+        store.go_on(&saved);
+        assert_eq!(pinned(store.view()), Some(7));
+        assert_eq!(pinned(store.published()), None, "nobody sees it before the commit");
+        match commits {
+            true => drop(store.commit()),
+            false => store.rollback(),
+        }
+        let stays = commits.then_some(7);
+        assert_eq!((pinned(store.view()), pinned(store.published())), (stays, stays));
+        assert_eq!(store.view().table(TableNumber(0)).unwrap().len(), 100);
+        store.view().check().unwrap();
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use annals::storage::Directory;
 use annals::storage::simulated::{SimulatedDisk, is_power_off};
-use annals::{Database, ErrorKind, Options, Reader, Snapshot, inspect_in};
+use annals::{BackfillMode, Database, ErrorKind, Options, Reader, Snapshot, inspect_in};
 
 use super::history::{Checked, History, State};
 use super::judge;
@@ -235,6 +235,14 @@ impl Crew {
             // Whoever opens has the turn, so what isn't there now will never be.
         }
         match act {
+            Act::Step(step @ Step::RestartBehind { .. }) => {
+                // Nobody reads what is older then, but for those who are killed, or killed on the way.
+                self.world.step(Step::Backfill(BackfillMode::Full))?;
+                if let Some(broken) = lock(&self.others).look(&self.disk, true).err() {
+                    return Err(Stop::Broken(broken));
+                }
+                self.world.step(step)
+            }
             Act::Step(step) => {
                 lock(&self.others).is_taken = takes_the_turn(step);
                 self.world.step(step)

@@ -220,24 +220,36 @@ fn a_flush_of_the_image_that_failed_is_never_relied_on() {
 /// Lets each operation of a backfill fail so that what it should have flushed is lost, opens the database
 /// again in the same machine, advances the image, and then the power goes off.
 pub(super) fn failed_flush() -> Checked {
+    (0..12).try_for_each(|operation| {
+        failed_flush_at(operation, false)?;
+        failed_flush_at(operation, true)
+    })
+}
+
+/// Lets one operation fail; `grows`: the backfill makes the file longer, and those behind it don't.
+fn failed_flush_at(operation: u64, grows: bool) -> Checked {
     let broken = |stop| match stop {
         Stop::Broken(text) => text,
         Stop::Died => "died, though the power is on".to_owned(),
     };
-    for operation in 0..12 {
-        let mut world = world(6);
-        world.errors = Errors::Faults;
+    let mut world = world(6);
+    world.errors = Errors::Faults;
+    let write = Step::Write { rows: 1, level: Level::Checksummed };
+    if grows {
+        // There is free space for small changes, and a long value goes behind it.
+        (0..6).for_each(|_| [write, FULL].into_iter().for_each(|next| step(&mut world, next)));
+        step(&mut world, Step::Sized { bytes: 200_000, level: Level::Checksummed });
+    } else {
         step(&mut world, Step::Write { rows: 3, level: Level::Checksummed });
-        world.disk.fail_at(world.disk.operations() + operation, Fault::FlushLoses);
-        let write = Step::Write { rows: 1, level: Level::Checksummed };
-        for next in [FULL, Step::Reopen, write, FULL, write, FULL] {
-            world.step(next).map_err(|stop| format!("{next:?}: {}", broken(stop)))?;
-            let place = format!("imaged-failed/fault@{operation}");
-            let explorer = Explorer::new(DEFAULT);
-            explorer
-                .every_state(&place, &world.disk.crash_states(), &world.history, 1)
-                .map_err(|text| format!("{next:?}: {text}\nafter\n{}", world.disk.transcript()))?;
-        }
+    }
+    world.disk.fail_at(world.disk.operations() + operation, Fault::FlushLoses);
+    for next in [FULL, Step::Reopen, write, FULL, write, FULL] {
+        world.step(next).map_err(|stop| format!("{next:?}: {}", broken(stop)))?;
+        let place = format!("imaged-failed/fault@{operation}");
+        let explorer = Explorer::new(DEFAULT);
+        explorer
+            .every_state(&place, &world.disk.crash_states(), &world.history, 1)
+            .map_err(|text| format!("{next:?}: {text}\nafter\n{}", world.disk.transcript()))?;
     }
     Ok(())
 }

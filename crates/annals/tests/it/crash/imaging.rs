@@ -28,7 +28,8 @@ impl Imaging {
     /// Gives what there is to know of the image of a new handle, if the workload of this place has one.
     pub(super) fn of(place: &str) -> Option<Self> {
         let memory = [0, 1, 64 << 10][usize::try_from(hash(place.as_bytes()) % 3).unwrap()];
-        let has_one = place.starts_with("imaged-") || place.starts_with("truncating-");
+        let has_one =
+            ["imaged-", "truncating-", "sharedimage-"].iter().any(|of| place.starts_with(of));
         has_one.then_some(Self { memory, txid: 0, kept: Vec::new() })
     }
 

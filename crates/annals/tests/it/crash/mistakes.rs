@@ -12,13 +12,15 @@ use super::explore::{Effort, Explorer};
 use super::history::Checked;
 use super::images::{apart, failed_flush, growth, older_root, postponed};
 use super::recovery::doubt;
+use crate::image::damage::mended_by_readers;
+use crate::image::seen::{outlived, seen};
 use crate::segments::forget::pinned;
 use crate::segments::opening::border;
 
 /// How one kind of test explores one workload.
 type Test = (&'static str, &'static str, fn(&Explorer, &str) -> Checked);
 
-const TESTS: [Test; 26] = [
+const TESTS: [Test; 29] = [
     ("a_doubtful_commit_counts_by_its_slot", "levels", |_, _| doubt()),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::power),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::kill),
@@ -49,6 +51,13 @@ const TESTS: [Test; 26] = [
     ("a_backfill_waits_for_the_transaction_that_began_before_the_last_one", "once", |_, _| {
         panics(postponed)
     }),
+    ("what_was_spilled_and_seen_stays_for_whoever_has_seen_it", "once", |_, _| {
+        panics(|| seen(true))
+    }),
+    ("what_was_spilled_stays_for_a_snapshot_that_outlives_its_database", "once", |_, _| {
+        panics(|| outlived(true, 1 << 20))
+    }),
+    ("who_only_reads_mends_for_itself", "once", |_, _| panics(mended_by_readers)),
 ];
 
 /// Says whether a test fails by a panic.

@@ -179,6 +179,12 @@ fn process_killed_while_several_restart_the_journal() {
 }
 
 #[test]
+fn process_killed_while_several_bring_the_image_forward() {
+    let kind = Kind { workloads: "sharedimage", count: [3, 40], effort: SHORT };
+    explore("several processes, images", &kind, Explorer::shared);
+}
+
+#[test]
 fn power_cut_while_slots_advance() {
     let kind = Kind { workloads: "slots", count: [3, 6], effort: LONG };
     explore("slots", &kind, all);

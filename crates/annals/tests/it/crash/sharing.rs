@@ -1,6 +1,7 @@
 //! Several processes with one file: one of them is killed at each operation and the others go on, or
 //! the power goes off, or an operation fails.
 
+use annals::BackfillMode;
 use annals::journal::format::hash;
 use annals::storage::simulated::{Fault, Rng, SimulatedDisk};
 
@@ -50,6 +51,14 @@ fn step(rng: &mut Rng, workload: &str) -> Step {
     let level = level(rng, 40);
     if workload.starts_with("sharedrestart") && rng.percent(30) {
         return Step::Restart(older(rng));
+    }
+    if workload.starts_with("sharedimage") && rng.percent(45) {
+        return match rng.below(10) {
+            0..4 => Step::Backfill(BackfillMode::Full),
+            4..6 => Step::Backfill(BackfillMode::Passive),
+            6..9 => Step::RestartBehind { forget: false },
+            _ => Step::RestartBehind { forget: true },
+        };
     }
     match rng.below(16) {
         0 => Step::Empty(level),
@@ -171,4 +180,21 @@ impl Explorer {
         };
         explored().map_err(|text| format!("{text}\nafter\n{}", disk.transcript()))
     }
+}
+
+/// What is to be crashed happens: others who read what is older could always be in the way.
+#[test]
+fn several_bring_the_image_forward_and_restart_the_journal_behind_it() {
+    let (mut images, mut kept, mut forgotten) = (0, 0, 0);
+    for seed in 0..12 {
+        let (crew, end) = run(&format!("sharedimage-{seed}"), Errors::Fatal, |_| ()).unwrap();
+        assert_eq!(end, End::Finished);
+        let done = crew.disk.transcript();
+        let count = |what: &str| done.lines().filter(|line| line.starts_with(what)).count();
+        // First copies of roots.
+        images += count("write journal-image 4608") + count("write journal-image 8704");
+        kept += count("link journal journal-segment");
+        forgotten += count("remove journal-segment");
+    }
+    assert!(images > 10 && kept > 5 && forgotten > 0, "{images}, {kept}, {forgotten}");
 }

@@ -215,6 +215,11 @@ fn whatever_is_damaged_is_read_as_it_was() {
 
 #[test]
 fn who_only_reads_mends_for_itself() {
+    mended_by_readers();
+}
+
+/// Lets readers make anew whatever is damaged of an image.
+pub(crate) fn mended_by_readers() {
     let folder = tempfile::tempdir().unwrap();
     let path = make(folder.path(), 40);
     let expected = expected(&path);

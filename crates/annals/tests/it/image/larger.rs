@@ -10,18 +10,18 @@ use annals::{
     Options, RowId, TableNumber, Transaction, Type, ValueRef,
 };
 
-const TABLE: TableNumber = TableNumber(0);
+pub(super) const TABLE: TableNumber = TableNumber(0);
 const NAME: FieldNumber = FieldNumber(0);
-const NUMBER: FieldNumber = FieldNumber(1);
+pub(super) const NUMBER: FieldNumber = FieldNumber(1);
 
 /// So little that a few hundred rows fill it.
 pub(super) const LITTLE: u64 = 1 << 20;
 /// More than anything here takes.
-const MUCH: u64 = 1 << 30;
+pub(super) const MUCH: u64 = 1 << 30;
 /// How many rows a transaction has that doesn't fit.
 pub(super) const ROWS: i64 = 10_000;
 
-fn options(memory: u64) -> Options {
+pub(super) fn options(memory: u64) -> Options {
     Options::new().memory(memory).background(false)
 }
 
@@ -61,7 +61,7 @@ pub(super) fn insert(tx: &mut Transaction<'_>, rows: std::ops::Range<i64>) -> an
 }
 
 /// Changes rows all over the table, and takes some away.
-fn change(tx: &mut Transaction<'_>, round: i64) -> annals::Result<()> {
+pub(super) fn change(tx: &mut Transaction<'_>, round: i64) -> annals::Result<()> {
     let ids: Vec<_> = tx
         .view()
         .table(TABLE)?
@@ -105,7 +105,7 @@ fn image_of(path: &Path) -> std::path::PathBuf {
 }
 
 /// Gives how long the image is, which has another name as long as it has no root.
-fn image_len(path: &Path) -> u64 {
+pub(super) fn image_len(path: &Path) -> u64 {
     let files = std::fs::read_dir(path.parent().unwrap()).unwrap().map(Result::unwrap);
     let stem = path.file_name().unwrap().to_str().unwrap();
     let images = files.filter(|file| {
@@ -226,98 +226,6 @@ fn transactions_spill_one_upon_the_other() {
     drop(held);
     db.close().unwrap();
     opens_as(&path, expected);
-}
-
-/// What a transaction has spilled is used for nothing else as long as somebody has a view that leads to it,
-/// however often it is replaced later: by the backfill that takes it up, and by those behind it.
-#[test]
-fn what_was_spilled_and_seen_stays_for_whoever_has_seen_it() {
-    for has_root in [true, false] {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.annals");
-        let db = begin(&path, LITTLE);
-        if has_root {
-            db.backfill(BackfillMode::Full).unwrap();
-        }
-        db.write(|tx| insert(tx, 0..ROWS)).unwrap();
-        assert!(image_len(&path) > LITTLE, "it was spilled");
-        let (seen, expected) = (db.read(), digest(&db.read()));
-        // What lies in the backfill's own space is replaced before its root is published, some of it.
-        update_some(&db, 1);
-        let taken_up = db.backfill(BackfillMode::Full).unwrap();
-        assert_eq!(taken_up.outcome, BackfillOutcome::Advanced);
-        for round in 2..6 {
-            update_some(&db, round);
-            assert_eq!(digest(&seen), expected, "before round {round}, with a root: {has_root}");
-            assert_eq!(db.backfill(BackfillMode::Full).unwrap().outcome, BackfillOutcome::Advanced);
-        }
-        assert_eq!(digest(&seen), expected, "with a root below: {has_root}");
-        let long = image_len(&path);
-        drop(seen);
-        for round in 6..12 {
-            update_some(&db, round);
-            db.backfill(BackfillMode::Full).unwrap();
-        }
-        assert!(image_len(&path) <= long, "what nobody sees any more is used again");
-        let expected = digest(&db.read());
-        db.close().unwrap();
-        assert_eq!(digest(&options(MUCH).open(&path).unwrap().read()), expected);
-    }
-}
-
-/// So it does for a snapshot that outlives its database, whoever opens that again: others can't know what such
-/// a snapshot reaches, with or without a root below it, and whatever became of the root that came of it.
-#[test]
-fn what_was_spilled_stays_for_a_snapshot_that_outlives_its_database() {
-    for (has_root, memory) in [(true, LITTLE), (true, MUCH), (false, LITTLE), (false, MUCH)] {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.annals");
-        let db = begin(&path, LITTLE);
-        if has_root {
-            db.backfill(BackfillMode::Full).unwrap();
-        }
-        db.write(|tx| insert(tx, 0..ROWS)).unwrap();
-        assert!(image_len(&path) > LITTLE, "it was spilled");
-        let (seen, expected) = (db.read(), digest(&db.read()));
-        update_some(&db, 1);
-        db.close().unwrap();
-        // The second one finds neither the root below nor that which came of it.
-        for session in 0..2 {
-            let db = options(memory).open(&path).unwrap();
-            assert_eq!(db.recovered().findings, Vec::<String>::new());
-            for round in 2..6 {
-                db.write(|tx| change(tx, session * 10 + round)).unwrap();
-                let done = db.backfill(BackfillMode::Full).unwrap();
-                assert_eq!(done.outcome, BackfillOutcome::Advanced);
-                let seen = digest(&seen);
-                assert_eq!(seen, expected, "{session}, {round}, root: {has_root}, {memory}");
-            }
-            db.close().unwrap();
-        }
-        let long = image_len(&path);
-        drop(seen);
-        let db = options(memory).open(&path).unwrap();
-        for round in 30..35 {
-            db.write(|tx| change(tx, round)).unwrap();
-            db.backfill(BackfillMode::Full).unwrap();
-        }
-        assert!(image_len(&path) <= long, "what nobody sees any more is used again");
-        let expected = digest(&db.read());
-        db.close().unwrap();
-        opens_as(&path, expected);
-    }
-}
-
-/// Changes rows on many pages; too few to be spilled.
-fn update_some(db: &Database, round: i64) {
-    let update = |tx: &mut Transaction<'_>| {
-        for id in (round.unsigned_abs() % 7..ROWS as u64).step_by(400) {
-            let new = ValueRef::Int64(-(round * ROWS + id as i64) - 1);
-            tx.update(TABLE, RowId(id), NUMBER, new)?;
-        }
-        Ok(())
-    };
-    db.write(update).unwrap();
 }
 
 /// A backfill that waits for the transaction, one that doesn't, and a transaction that spills meanwhile.

@@ -1,10 +1,11 @@
 //! The image: opening from it gives what replay gives, whatever was done before and after.
 
-mod damage;
+pub(crate) mod damage;
 mod document;
 mod dropped;
 mod larger;
 mod renewed;
+pub(crate) mod seen;
 mod shared;
 mod together;
 mod users;
