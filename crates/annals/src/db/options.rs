@@ -272,7 +272,7 @@ impl Options {
             false => careful.settle(self, &*storage, is_new)?,
         };
         if !is_new && !survey.has_fixed_len {
-            keep_name(&*directory, name, &survey, others)?;
+            keep_name(&*directory, name, &survey, (others, found.is_in(&survey)))?;
         }
         let (store, view) = replay.finish();
         let mut checkpoints = Checkpoints::new(
@@ -430,13 +430,18 @@ struct Newest {
 }
 
 /// Makes the name of a segment durable in which nothing was committed yet: whoever gave it that may have
-/// ended before it was.
-fn keep_name(directory: &dyn Directory, name: &str, survey: &Survey, others: bool) -> Result<()> {
+/// ended before it was. An image that stands for the segment was made by somebody who knew that it was.
+fn keep_name(
+    directory: &dyn Directory,
+    name: &str,
+    survey: &Survey,
+    (others, is_imaged): (bool, bool),
+) -> Result<()> {
     let header = &survey.head.header;
     let is_empty = survey.end == survey.head.start() && !others;
     let flushed = match header.segment {
         0 if is_empty => journal::keep_name(directory, name),
-        1.. if survey.is_empty() && !is_made(Mistake::RestartNotFlushed) => {
+        1.. if survey.is_empty() && !is_imaged && !is_made(Mistake::RestartNotFlushed) => {
             segments::keep_path(directory, name, header)
         }
         _ => Ok(()),

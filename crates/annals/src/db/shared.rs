@@ -280,7 +280,10 @@ impl Database {
             return Ok(());
         }
         let ahead = self.look(self.read_head()?, writing)?;
-        if ahead.is_empty() {
+        // Whoever made an image of it knew that the path is durable.
+        let newest = self.core().image().and_then(|imager| imager.peek());
+        let is_imaged = newest.is_some_and(|root| root.segment == segment.file.segment);
+        if ahead.is_empty() && !is_imaged {
             segments::keep_path(&*sharing.directory, &sharing.file, &ahead.head.header)
                 .map_err(|error| self.unreadable(error))?;
         }

@@ -15,8 +15,9 @@ use annals::storage::{Batched, Directory as _, Engine, FileDirectory, Storage, j
 
 const SCENE: &str = "ANNALS_TEST_BATCH";
 const PATH: &str = "ANNALS_TEST_BATCH_PATH";
-const PAGE: usize = 10_000;
-const PAGES: usize = 900;
+/// Long enough for a ring, each by itself and all together.
+const PAGE: usize = 80_000;
+const PAGES: usize = 120;
 
 /// The other half of the tests below: plays the scene that the environment names.
 #[test]

@@ -340,7 +340,7 @@ impl Imager {
     }
 
     /// Tells what the newest root of the image is by now, whoever published it.
-    pub(super) fn peek(&self) -> Option<Root> {
+    pub(in crate::db) fn peek(&self) -> Option<Root> {
         // Whoever made another image meanwhile, may have made it for a later segment.
         let identity = Identity { segment: u64::MAX, ..self.identity };
         Image::peek(&*self.directory, &self.name, &identity)

@@ -88,6 +88,12 @@ pub(in crate::db) struct Looking<'a> {
 }
 
 impl Found {
+    /// Tells whether the image that was found stands for the segment that was surveyed.
+    pub(in crate::db) fn is_in(&self, survey: &Survey) -> bool {
+        let segment = survey.head.header.segment;
+        self.begun.as_ref().is_some_and(|begun| begun.root.segment == segment)
+    }
+
     /// Gives the time of the last commit that the image has, if it came from a clock.
     pub(in crate::db) fn last_clock_time(&self) -> i64 {
         self.begun.as_ref().map_or(i64::MIN, |begun| begun.last_clock_time)

@@ -259,7 +259,7 @@ impl Crew {
     fn close(&mut self) -> Result<(), Stop> {
         let Some(database) = self.world.database.take() else { return Ok(()) };
         let closed = database.close();
-        if closed.is_ok() {
+        if closed.is_ok() && !self.disk.is_off() {
             let inspection = inspect_in(&self.disk, NAME)
                 .map_err(|error| format!("inspecting what was closed: {error:?}"))?;
             self.world.history.settled(inspection.end.txid)?;

@@ -71,7 +71,8 @@ impl World {
             }
         };
         let newest = database.read().txid();
-        let rests = newest == self.history.submitted() as u64;
+        // Another process may have the turn, for which a passive one doesn't wait.
+        let rests = newest == self.history.submitted() as u64 && self.sharing.is_none();
         let is_behind = done.txid != newest || done.outcome == BackfillOutcome::Postponed;
         if is_behind && (mode == BackfillMode::Full || rests) {
             return Err(Stop::Broken(format!("transaction {newest} is published: {done:?}")));
