@@ -79,13 +79,14 @@ pub(super) fn catch_up(
         Ok(past) => past,
         Err(error) => return (store, Err(error)),
     };
+    let rebuild = || -> Result<_> {
+        let past = Past::needed(directory, journal, header)?;
+        let mut replay = Replay::default();
+        let end = past.replay_to(&mut replay, file, to, &shown)?;
+        Ok((replay.finish(), end))
+    };
     let Some(past) = past else {
-        let rebuilt = Past::needed(directory, journal, header).and_then(|past| {
-            let mut replay = Replay::default();
-            let end = past.replay_to(&mut replay, file, to, &shown)?;
-            Ok((replay.finish(), end))
-        });
-        return match rebuilt {
+        return match rebuild() {
             Ok(((rebuilt, view), end)) => (rebuilt, Ok((view, end))),
             Err(error) => (store, Err(error)),
         };
@@ -95,6 +96,13 @@ pub(super) fn catch_up(
         Ok(end) => {
             let (store, view) = replay.finish();
             (store, Ok((view, end)))
+        }
+        // The commit may have been taken back, in a recovery, before the old segment was sealed.
+        Err(error) if since.segment != header.segment && error.kind() == ErrorKind::Corrupt => {
+            match rebuild() {
+                Ok(((rebuilt, view), end)) => (rebuilt, Ok((view, end))),
+                Err(_) => (replay.give_up(), Err(error)),
+            }
         }
         Err(error) => (replay.give_up(), Err(error)),
     }
