@@ -53,7 +53,10 @@ impl World {
         mode: BackfillMode,
     ) -> Result<annals::Result<()>, Stop> {
         let told = database.backfill(mode);
-        self.history.see(database)?;
+        // Among others, one that fails may be so early that nothing was brought in of what they committed.
+        if told.is_ok() || self.sharing.is_none() {
+            self.history.see(database)?;
+        }
         let done = match told {
             Ok(done) => done,
             Err(error) if self.errors == Errors::Fatal || !is_of_image(&error) => {
