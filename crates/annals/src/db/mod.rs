@@ -5,8 +5,9 @@
 //! acknowledges, `vectors` are whole runs of rows, and `references` what follows from a change; `snapshot` is
 //! what was committed; `blobs` are written and read; `keeper` works in the background; `shared` and `turns` are
 //! for files that several processes write; `restart` lets the journal go on in a new `segment`, which may begin with
-//! the `state`, and others `follow`; `past` are the segments before, until we `forget` them, which rules of retention do (`retain`); `scan`, `reader` and `inspect` read journals without writing;
-//! `salvage` writes another.
+//! the `state`, and others `follow`; `past` are the segments before, until we `forget` them, which rules of
+//! retention do (`retain`); `scan`, `reader` and `inspect` read journals without writing; `salvage` writes
+//! another.
 
 mod acquire;
 mod blobs;

@@ -62,7 +62,8 @@ pub(super) enum Otherwise {
 }
 
 impl Image {
-    /// Begins a backfill. `pinned` are the numbers of all roots that anybody reads. Waits for another one of this handle. The first time it walks the directory, for what is free.
+    /// Begins a backfill. `pinned` are the numbers of all roots that anybody reads. Waits for another one of this
+    /// handle. The first time it walks the directory, for what is free.
     ///
     /// # Errors
     /// `Poisoned` if the image is stopped; `Busy` if another process has advanced it, or if a draft of this
