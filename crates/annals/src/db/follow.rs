@@ -7,6 +7,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use super::core::Writing;
 use super::database::Database;
@@ -14,6 +15,7 @@ use super::past::{Past, Since};
 use super::scan::Replay;
 use super::segment::{JournalFile, Segment};
 use super::shared::Sharing;
+use super::turns::Turns;
 use crate::journal::{self, Checkpoints, Head, Point, Survey};
 use crate::storage::{Access, Directory, Hold, Lock, Storage};
 use crate::store::{Store, View};
@@ -21,6 +23,9 @@ use crate::{Error, ErrorKind, Result};
 
 /// How often the new segment is looked for when it changes meanwhile.
 pub(super) const TRIES: usize = 100;
+
+/// How long somebody is waited for who looks whether it is alone, before the next look.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The file that the path leads to by now.
 pub(super) struct Found {
@@ -117,14 +122,7 @@ impl Database {
             let known = (id, writing.writer.committed().txid);
             let Some(found) = find(&old.file, known, Access::Write)? else { return Ok(()) };
             let io = |error| Error::io(format!("{}: can't lock it", old.file.name), error);
-            if !found.storage.try_lock(Lock::Head, Hold::Shared).map_err(io)? {
-                let message = format!(
-                    "{}: another process has it open alone by now: end it, or try again later",
-                    old.file.name
-                );
-                return Err(Error::new(ErrorKind::Busy, message));
-            }
-            if !found.storage.is_linked().map_err(io)? {
+            if !self.join_again(&*found.storage, &old)? {
                 continue;
             }
             match self.go_on_in(&found, &old, writing, sharing) {
@@ -134,6 +132,30 @@ impl Database {
             }
         }
         Err(gone(&old.file.name))
+    }
+
+    /// Takes the head lock of a segment with others; tells whether the path still leads there.
+    fn join_again(&self, storage: &dyn Storage, old: &Segment) -> Result<bool> {
+        let io = |error| Error::io(format!("{}: can't lock it", old.file.name), error);
+        let clock = &self.core().clock;
+        let timeout = old.turns.as_ref().map_or(Duration::ZERO, Turns::timeout);
+        let begun = clock.elapsed();
+        while !storage.try_lock(Lock::Head, Hold::Shared).map_err(io)? {
+            if !storage.is_linked().map_err(io)? {
+                return Ok(false);
+            }
+            // Whoever opens or closes it looks for a moment whether it is alone. The live block may still
+            // name one who was killed.
+            if clock.elapsed().saturating_sub(begun) >= timeout {
+                let message = format!(
+                    "{}: another process has it open alone by now: end it, or try again later",
+                    old.file.name
+                );
+                return Err(Error::new(ErrorKind::Busy, message));
+            }
+            clock.pause(PAUSE);
+        }
+        storage.is_linked().map_err(io)
     }
 
     fn go_on_in(

@@ -3,9 +3,11 @@
 
 use std::path::Path;
 use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
 use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
-use annals::{Database, ErrorKind, Level, Options, Result, Transaction, ValueRef};
+use annals::storage::{Access, Directory, FileDirectory, Hold, Lock};
+use annals::{Database, ErrorKind, Level, Older, Options, Result, Transaction, ValueRef};
 
 use crate::shared::{TABLE, define, open, options};
 
@@ -214,4 +216,48 @@ fn all_open(path: &Path) {
             });
         }
     });
+}
+
+#[test]
+fn who_follows_waits_for_one_who_looks_whether_it_is_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.annals");
+    let patient = Options::new().shared(true).lock_timeout(Duration::from_secs(100));
+    let first = patient.open(&path).unwrap();
+    first.write(define).unwrap();
+    let follower = patient.open(&path).unwrap();
+    first.restart(Older::Kept, Duration::ZERO).unwrap();
+    first.close().unwrap();
+    let directory = FileDirectory::new(folder.path());
+    let looks = directory.open("journal.annals", Access::Write).unwrap();
+    assert!(
+        looks.try_lock(Lock::Head, Hold::Exclusive).unwrap(),
+        "nobody else has the new segment"
+    );
+    std::thread::scope(|scope| {
+        let follows =
+            scope.spawn(|| follower.write(|tx| tx.insert(TABLE, &[ValueRef::Int64(1)]).map(drop)));
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!follows.is_finished());
+        looks.unlock(Lock::Head).unwrap();
+        follows.join().unwrap().unwrap();
+    });
+    assert_eq!(follower.read().table(TABLE).unwrap().len(), 1);
+}
+
+#[test]
+fn who_follows_is_told_if_another_stays_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.annals");
+    let first = options().open(&path).unwrap();
+    first.write(define).unwrap();
+    let follower = options().open(&path).unwrap();
+    first.restart(Older::Kept, Duration::ZERO).unwrap();
+    first.close().unwrap();
+    let alone = Database::open(&path).unwrap();
+    let refused =
+        follower.write(|tx| tx.insert(TABLE, &[ValueRef::Int64(1)]).map(drop)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
+    alone.close().unwrap();
+    follower.write(|tx| tx.insert(TABLE, &[ValueRef::Int64(1)]).map(drop)).unwrap();
 }
