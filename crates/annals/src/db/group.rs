@@ -146,8 +146,9 @@ impl Group {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Takes a written commit over. The caller holds the writer's lock.
-    pub(super) fn add(&self, written: Written, view: Arc<View>, thread: usize) {
+    /// Takes a written commit over; tells whether that acknowledges it already. The caller holds the writer's
+    /// lock.
+    pub(super) fn add(&self, written: Written, view: Arc<View>, thread: usize) -> bool {
         let Written { point, level, claimed } = written;
         let mut queue = lock(&self.queue);
         if is_made(Mistake::FailedFlushForgotten) {
@@ -158,6 +159,7 @@ impl Group {
         let unproven = doubtful.filter(|&end| end > claimed);
         queue.waiting.push_back(Waiting { point, level, view, thread, unproven });
         self.publish(&mut queue, Point { position: 0, ..point });
+        queue.waiting.is_empty()
     }
 
     /// Returns when a commit is acknowledged; does what it takes if nobody does.

@@ -34,6 +34,8 @@ pub struct Pending<'db> {
     point: Point,
     level: Level,
     is_empty: bool,
+    /// Whether nothing is missing any more.
+    is_acknowledged: bool,
 }
 
 impl Pending<'_> {
@@ -47,7 +49,9 @@ impl Pending<'_> {
     pub fn wait(self) -> Result<Commit> {
         let Self { database, level, .. } = self;
         database.check_origin()?;
-        if !self.is_empty {
+        if self.is_acknowledged {
+            // Done by `submit`.
+        } else if !self.is_empty {
             database.group().wait(self.point)?;
             // It may have fallen asleep in the meantime.
             database.wake_keeper();
@@ -321,7 +325,7 @@ impl<'db> Transaction<'db> {
                 database.harden()?;
             }
             let point = self.writing.writer.committed();
-            return Ok(Pending { database, point, level, is_empty: true });
+            return Ok(Pending { database, point, level, is_empty: true, is_acknowledged: false });
         }
         self.writing.store.check_unique()?;
         self.writing.store.check_references()?;
@@ -337,7 +341,7 @@ impl<'db> Transaction<'db> {
         if let Some(imager) = imager {
             imager.note_published(&view);
         }
-        database.group().add(written, view, this_thread());
+        let mut is_acknowledged = database.group().add(written, view, this_thread());
         database.wake_keeper();
         if std::mem::take(&mut self.spilled) {
             database.core().commit_spilled();
@@ -351,8 +355,9 @@ impl<'db> Transaction<'db> {
                 database.end_turn();
             }
             database.group().wait(point)?;
+            is_acknowledged = true;
         }
-        Ok(Pending { database, point, level, is_empty: false })
+        Ok(Pending { database, point, level, is_empty: false, is_acknowledged })
     }
 
     /// Rolls back: nothing of the transaction remains.

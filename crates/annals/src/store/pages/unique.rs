@@ -106,12 +106,14 @@ mod tests {
 
     #[test]
     fn an_old_copy_is_used_again() {
-        let mut ours = NoWeak::new(vec![Some(1), None]);
-        let old = NoWeak::new(vec![None, Some(2)]);
+        let [a, b, c] = [1, 2, 3].map(Arc::new);
+        let mut ours = NoWeak::new(vec![Some(Arc::clone(&a)), None]);
+        let old = NoWeak::new(vec![None, Some(b)]);
         let (place, theirs) = (std::ptr::from_ref(&*old), ours.share());
-        ours.make_mut_of(|| Some(old)).push(Some(3));
+        ours.make_mut_of(|| Some(old)).push(Some(Arc::clone(&c)));
         assert_eq!(place, std::ptr::from_ref(&*ours));
-        assert_eq!((&**ours, &**theirs), (&[Some(1), None, Some(3)][..], &[Some(1), None][..]));
+        assert_eq!(**ours, [Some(Arc::clone(&a)), None, Some(c)]);
+        assert_eq!(**theirs, [Some(a), None]);
         let (theirs, held) = (ours.share(), NoWeak::new(Vec::new()));
         let reader = held.share();
         ours.make_mut_of(|| Some(held)).pop();
