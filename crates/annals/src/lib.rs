@@ -42,6 +42,7 @@
     reason = "the text above a folder's code is for those who work there, and names its private parts"
 )]
 
+mod arena;
 mod db;
 mod error;
 pub mod event;

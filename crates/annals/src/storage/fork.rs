@@ -52,6 +52,12 @@ impl Origin {
         self.0 != system::generation()
     }
 
+    /// Gives a number that no process has that this one was forked from, nor one that is forked from it.
+    #[inline]
+    pub(crate) const fn generation(self) -> u32 {
+        self.0
+    }
+
     /// Fails in a forked child.
     #[inline]
     pub(crate) fn check(self) -> io::Result<()> {

@@ -5,6 +5,7 @@
 
 mod batch;
 mod capacity;
+mod chunk;
 mod clock;
 #[cfg(unix)]
 mod device;
@@ -36,6 +37,7 @@ use std::time::Duration;
 
 pub use batch::{Batched, Engine, LONGEST_RUN, MOST_PARTS, Run, join};
 pub(crate) use capacity::memory;
+pub(crate) use chunk::{CHUNK, Chunk};
 pub use clock::SystemClock;
 pub use file::FileDirectory;
 pub(crate) use fork::Origin;

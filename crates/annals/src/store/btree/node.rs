@@ -27,7 +27,7 @@ use super::NONE;
 use crate::Result;
 use crate::store::pages::cells::{Longs, NodePage};
 use crate::store::pages::item::Held;
-use crate::store::pages::page::{PAGE, Page};
+use crate::store::pages::page::{PAGE, PageRef};
 
 /// The longest key that is kept in a node, in bytes.
 pub(super) const LIMIT: usize = 1024;
@@ -95,7 +95,7 @@ fn get32(bytes: &[u8; PAGE], at: usize) -> u32 {
 }
 
 /// Tells whether a page that was loaded is a node: whether everything in it lies within it.
-pub(super) fn is_node(page: &Arc<Page>) -> bool {
+pub(super) fn is_node(page: &PageRef) -> bool {
     Node::new(&NodePage::loaded(page)).is_well_formed()
 }
 

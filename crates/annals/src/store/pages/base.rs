@@ -270,14 +270,14 @@ pub(super) const fn covers(height: u8, index: usize) -> bool {
 mod tests {
     use super::*;
     use crate::ErrorKind;
-    use crate::store::pages::page::Page;
+    use crate::store::pages::page::PageRef;
     use crate::store::pages::testing::TestImage;
 
     #[test]
     fn a_node_that_claims_to_be_huge_takes_no_memory() {
         let (_image, pager) = TestImage::new(u64::MAX, true);
         let stored = Some(Stored { place: 12288, len: u32::MAX, ..Stored::default() });
-        let base: Base<Arc<Page>> = Base::new(BaseRoot { height: 0, stored }, pager, |_| true);
+        let base: Base<PageRef> = Base::new(BaseRoot { height: 0, stored }, pager, |_| true);
         let error = base.get(0).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);
         assert!(error.to_string().contains("mean nothing"), "{error}");

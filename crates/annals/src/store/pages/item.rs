@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::image::{Source, Stored};
-use crate::store::pages::page::Page;
+use crate::store::pages::page::PageRef;
 use crate::{Error, Result};
 
 /// Something that is kept in memory, and that can be loaded from an image.
@@ -35,7 +35,7 @@ pub(in crate::store) trait Item: Clone + Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub(in crate::store) enum Cached {
     /// A page.
-    Page(Arc<Page>),
+    Page(PageRef),
     /// A long value.
     Long(Arc<[u8]>),
 }
@@ -50,22 +50,22 @@ impl Cached {
     }
 }
 
-impl Item for Arc<Page> {
+impl Item for PageRef {
     fn load(stored: &Stored, source: &dyn Source) -> Result<Self> {
-        Page::stored(stored, source)
+        PageRef::stored(stored, source)
     }
 
     fn gone() -> Self {
-        Page::gone()
+        PageRef::gone()
     }
 
     fn is_gone(&self) -> bool {
-        Page::is_gone(self)
+        PageRef::is_gone(self)
     }
 
     #[inline]
     fn is_same(&self, other: &Self) -> bool {
-        Self::ptr_eq(self, other) // there is one page that is gone
+        self.is(other) // there is one page that is gone
     }
 
     fn into_cached(self) -> Cached {
@@ -80,7 +80,7 @@ impl Item for Arc<Page> {
     }
 
     fn memory(&self) -> usize {
-        if self.is_shared() { 0 } else { size_of::<Page>() + 2 * size_of::<usize>() }
+        Self::memory(self)
     }
 }
 

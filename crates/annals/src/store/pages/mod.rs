@@ -1,6 +1,6 @@
 //! Pages: the memory of the store, shared between views and copied when it is changed.
 //!
-//! In reading order: a [`page`] is what is shared and copied (the [`reserve`] makes empty ones ahead),
+//! In reading order: a [`page`] is what is shared and copied, and lies in the [arena](crate::arena);
 //! a [`directory`] finds pages by number, and two of them [`merge`](mod@merge). A [`base`] finds and loads
 //! those of an image, through the [`pager`] (what it loaded lies in a [`flat`] array, and [`resident`] says
 //! what is all there); a [`paged`] array is both, the directory over the base; an [`item`] is what it has in its
@@ -22,7 +22,6 @@ pub(super) mod paged;
 pub(super) mod pager;
 mod rebase;
 pub(super) mod refresh;
-mod reserve;
 pub(super) mod resident;
 pub(super) mod save;
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! A page: 16 KiB of cells, shared by reference count, written by at most one writer.
 //!
-//! This file and [`crate::store::pages::cells`], which wraps it, are the only ones in the store with `unsafe`
-//! code (and one line in [`crate::store::columns::strings`] that trusts checked UTF-8).
+//! Pages lie in the [arena](crate::arena). This file and [`crate::store::pages::cells`], which wraps it, are
+//! the only ones in the store with `unsafe` code (and one line in [`crate::store::columns::strings`] that trusts
+//! checked UTF-8).
 //!
 //! Invariants
 //! 1. There is one writer: who holds the store's [`Epoch`]. It moves on at each commit and rollback.
@@ -17,18 +18,16 @@
     reason = "a page is shared with readers while the writer fills the cells that they can't see"
 )]
 
-use std::cell::{Cell, UnsafeCell};
-use std::fmt;
-use std::ptr::{addr_of_mut, copy_nonoverlapping, write_bytes};
+use std::cell::Cell;
+use std::ptr::{copy_nonoverlapping, write_bytes};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
+use crate::arena::{PAGE_MEMORY, Taken};
 use crate::image::{Source, Stored};
-use crate::store::pages::reserve::Reserve;
 use crate::{Error, Result};
 
-/// The size of a page, in bytes.
-pub(in crate::store) const PAGE: usize = 16 * 1024;
+pub(in crate::store) use crate::arena::{PAGE, PageRef};
 
 /// The tag of pages that stand in many places at once and are never written.
 const SHARED: u64 = u64::MAX;
@@ -41,7 +40,6 @@ const LOADED: u64 = 0;
 #[derive(Debug)]
 pub(in crate::store) struct Epoch {
     number: u64,
-    reserve: Reserve,
     /// How many bytes of pages and long values were made since this was last taken.
     made: Cell<usize>,
 }
@@ -49,7 +47,7 @@ pub(in crate::store) struct Epoch {
 impl Epoch {
     /// Makes the first epoch of a store.
     pub(in crate::store) fn first() -> Self {
-        Self { number: 1, reserve: Reserve::default(), made: Cell::new(0) }
+        Self { number: 1, made: Cell::new(0) }
     }
 
     /// Notes that something of that many bytes was made.
@@ -73,7 +71,7 @@ impl Epoch {
     pub(in crate::store) fn apart() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { number, reserve: Reserve::default(), made: Cell::new(0) }
+        Self { number, made: Cell::new(0) }
     }
 
     /// Moves on: every page that there is now is no longer the transaction's own.
@@ -87,96 +85,68 @@ impl Epoch {
     }
 }
 
-/// A page. Its bytes are reached through raw pointers only, a cell at a time.
-#[repr(C, align(64))]
-pub(in crate::store) struct Page {
-    bytes: UnsafeCell<[u8; PAGE]>,
-    epoch: u64,
-}
-
-// SAFETY: invariants 3 and 4: no cell is written while another thread may read it, and words that
-// are shared between both sides are atomics.
-unsafe impl Sync for Page {}
-
-impl fmt::Debug for Page {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Page").field("epoch", &self.epoch).finish_non_exhaustive()
-    }
-}
-
-impl Page {
+/// A page's bytes are reached through raw pointers only, a cell at a time.
+impl PageRef {
     /// Makes a page of zeros that belongs to the current transaction.
-    pub(in crate::store) fn zeroed(epoch: &Epoch) -> Arc<Self> {
-        epoch.note_made(size_of::<Self>());
-        let number = epoch.number;
-        let Some(mut page) = epoch.reserve.take() else { return Self::tagged(number) };
-        Arc::get_mut(&mut page).expect("nobody else has a page of the reserve").epoch = number;
-        page
-    }
-
-    /// Makes a page of zeros for the reserve: it belongs to no transaction yet.
-    pub(in crate::store) fn blank() -> Arc<Self> {
-        Self::tagged(0)
+    pub(in crate::store) fn zeroed(epoch: &Epoch) -> Self {
+        epoch.note_made(PAGE_MEMORY);
+        Self::tagged(epoch.number)
     }
 
     /// Makes a page that repeats a cell and is never written: it may stand in many places.
-    pub(in crate::store) fn filled<const W: usize>(cell: [u8; W]) -> Arc<Self> {
-        let mut page = Self::tagged(SHARED);
-        let bytes = Arc::get_mut(&mut page).expect("nobody else has the new page").bytes.get_mut();
-        for place in bytes.chunks_exact_mut(W) {
+    pub(in crate::store) fn filled<const W: usize>(cell: [u8; W]) -> Self {
+        let mut page = Self::take(SHARED).page;
+        for place in page.new_bytes().chunks_exact_mut(W) {
             place.copy_from_slice(&cell);
         }
         page
     }
 
     /// Loads a page from an image; behind what is stored of it are zeros.
-    pub(in crate::store) fn stored(stored: &Stored, source: &dyn Source) -> Result<Arc<Self>> {
-        let mut page = Self::tagged(LOADED);
-        let bytes = Arc::get_mut(&mut page).expect("nobody else has the new page").bytes.get_mut();
-        let len = usize::try_from(stored.len).unwrap_or(usize::MAX);
-        let bytes = bytes.get_mut(..len).ok_or_else(|| {
+    pub(in crate::store) fn stored(stored: &Stored, source: &dyn Source) -> Result<Self> {
+        let len = usize::try_from(stored.len).ok().filter(|&len| len <= PAGE).ok_or_else(|| {
             Error::corrupt(format!("a page of {} bytes in the image is too long", stored.len))
         })?;
-        source.read(stored, bytes)?;
+        let mut page = Self::tagged(LOADED);
+        source.read(stored, &mut page.new_bytes()[..len])?;
         Ok(page)
     }
 
     /// Gives the page that stands where one of an image was taken away.
-    pub(in crate::store) fn gone() -> Arc<Self> {
-        static PAGE: OnceLock<Arc<Page>> = OnceLock::new();
-        Arc::clone(PAGE.get_or_init(|| Self::tagged(GONE)))
+    pub(in crate::store) fn gone() -> Self {
+        static PAGE: OnceLock<PageRef> = OnceLock::new();
+        PAGE.get_or_init(|| Self::tagged(GONE)).clone()
     }
 
     /// Tells whether it is that page.
-    pub(in crate::store) const fn is_gone(&self) -> bool {
-        self.epoch == GONE
+    pub(in crate::store) fn is_gone(&self) -> bool {
+        self.tag() == GONE
     }
 
-    fn tagged(epoch: u64) -> Arc<Self> {
-        let mut page = Arc::<Self>::new_uninit();
-        let place = Arc::get_mut(&mut page).expect("nobody else has the new page").as_mut_ptr();
-        // SAFETY: `place` is valid for writing a whole `Page`; zeros and the tag make every field
-        // of it initialised, and zeros are valid bytes.
-        unsafe {
-            write_bytes(place.cast::<u8>(), 0, size_of::<Self>());
-            addr_of_mut!((*place).epoch).write(epoch);
-            page.assume_init()
+    /// Makes a page of zeros.
+    fn tagged(tag: u64) -> Self {
+        let Taken { page, is_zeros } = Self::take(tag);
+        if !is_zeros {
+            // SAFETY: the page is new, and nobody else has it.
+            unsafe { write_bytes(page.place(0), 0, PAGE) };
         }
+        page
+    }
+
+    /// Borrows all of a page that was just made, and that nobody else has.
+    fn new_bytes(&mut self) -> &mut [u8; PAGE] {
+        // SAFETY: nobody else has the page, and this borrow of the only reference is the unique one.
+        unsafe { &mut *self.place(0).cast() }
     }
 
     /// Copies the page into one that belongs to the current transaction.
-    pub(in crate::store) fn copy(&self, epoch: &Epoch) -> Arc<Self> {
-        epoch.note_made(size_of::<Self>());
-        let mut copy = Arc::<Self>::new_uninit();
-        let to = Arc::get_mut(&mut copy).expect("nobody else has the new page").as_mut_ptr();
-        // SAFETY: `to` is valid for writing a whole `Page`, and the bytes and the tag make every field of it
-        // initialised; both sides are whole pages, and the copy is a new one. Only the writer, who is
-        // running this (invariant 1), ever writes to the original.
-        unsafe {
-            copy_nonoverlapping(self.bytes.get().cast_const(), addr_of_mut!((*to).bytes).cast(), 1);
-            addr_of_mut!((*to).epoch).write(epoch.number);
-            copy.assume_init()
-        }
+    pub(in crate::store) fn copy(&self, epoch: &Epoch) -> Self {
+        epoch.note_made(PAGE_MEMORY);
+        let copy = Self::take(epoch.number).page;
+        // SAFETY: both sides are whole pages, and the copy is a new one. Only the writer, who is running this
+        // (invariant 1), ever writes to the original.
+        unsafe { copy_nonoverlapping(self.place(0).cast_const(), copy.place(0), PAGE) };
+        copy
     }
 
     /// Loads a page from an image into one that belongs to the current transaction.
@@ -184,23 +154,36 @@ impl Page {
         stored: &Stored,
         source: &dyn Source,
         epoch: &Epoch,
-    ) -> Result<Arc<Self>> {
-        epoch.note_made(size_of::<Self>());
+    ) -> Result<Self> {
+        epoch.note_made(PAGE_MEMORY);
         let mut page = Self::stored(stored, source)?;
-        Arc::get_mut(&mut page).expect("nobody else has the new page").epoch = epoch.number;
+        page.set_tag(epoch.number);
         Ok(page)
+    }
+
+    /// Tells how much memory it takes, in bytes: nothing if it stands in many places.
+    pub(in crate::store) fn memory(&self) -> usize {
+        if self.is_shared() { 0 } else { PAGE_MEMORY }
+    }
+
+    /// Gives the place of a byte, which lies within the page or at its end.
+    #[inline]
+    const fn place(&self, offset: usize) -> *mut u8 {
+        debug_assert!(offset <= PAGE, "a cell lies within its page");
+        // SAFETY: within the page, or at its end, as all callers see to.
+        unsafe { self.bytes().as_ptr().add(offset) }
     }
 
     /// Tells whether the current transaction made the page.
     #[inline]
     pub(in crate::store) fn is_owned(&self, epoch: &Epoch) -> bool {
-        self.epoch == epoch.number
+        self.tag() == epoch.number
     }
 
     /// Tells whether the page stands in many places.
     #[inline]
     pub(in crate::store) fn is_shared(&self) -> bool {
-        self.epoch >= GONE
+        self.tag() >= GONE
     }
 
     /// Tells whether the writer may write a cell where the page is: in a page of its own, or a cell
@@ -218,7 +201,7 @@ impl Page {
     pub(in crate::store) unsafe fn read<const W: usize>(&self, offset: usize) -> [u8; W] {
         assert!(offset <= PAGE - W, "a cell lies within its page");
         // SAFETY: within the page, by the assertion; nobody writes to it meanwhile (invariant 4).
-        unsafe { self.bytes.get().cast::<u8>().add(offset).cast::<[u8; W]>().read_unaligned() }
+        unsafe { self.place(offset).cast::<[u8; W]>().read_unaligned() }
     }
 
     /// Borrows a range of bytes.
@@ -230,7 +213,7 @@ impl Page {
     pub(in crate::store) unsafe fn slice(&self, offset: usize, len: usize) -> &[u8] {
         assert!(offset <= PAGE && len <= PAGE - offset, "a cell lies within its page");
         // SAFETY: within the page, by the assertion; not written meanwhile, by the contract.
-        unsafe { std::slice::from_raw_parts(self.bytes.get().cast::<u8>().add(offset), len) }
+        unsafe { std::slice::from_raw_parts(self.place(offset), len) }
     }
 
     /// Writes a cell.
@@ -241,7 +224,7 @@ impl Page {
     pub(in crate::store) unsafe fn put<const W: usize>(&self, offset: usize, cell: [u8; W]) {
         assert!(offset <= PAGE - W, "a cell lies within its page");
         // SAFETY: within the page, by the assertion; nobody looks at it meanwhile, by the contract.
-        unsafe { self.bytes.get().cast::<u8>().add(offset).cast::<[u8; W]>().write_unaligned(cell) }
+        unsafe { self.place(offset).cast::<[u8; W]>().write_unaligned(cell) }
     }
 
     /// Writes a range of bytes.
@@ -253,10 +236,7 @@ impl Page {
     pub(in crate::store) unsafe fn write(&self, offset: usize, bytes: &[u8]) {
         assert!(offset <= PAGE && bytes.len() <= PAGE - offset, "a cell lies within its page");
         // SAFETY: within the page, by the assertion; nobody looks at it meanwhile, by the contract.
-        unsafe {
-            let place = self.bytes.get().cast::<u8>().add(offset);
-            copy_nonoverlapping(bytes.as_ptr(), place, bytes.len());
-        }
+        unsafe { copy_nonoverlapping(bytes.as_ptr(), self.place(offset), bytes.len()) };
     }
 
     /// Borrows the whole page.
@@ -267,7 +247,7 @@ impl Page {
     #[inline]
     pub(in crate::store) unsafe fn whole(&self) -> &[u8; PAGE] {
         // SAFETY: by the contract nobody writes to the page meanwhile.
-        unsafe { &*self.bytes.get() }
+        unsafe { &*self.place(0).cast() }
     }
 
     /// Borrows the whole page for writing.
@@ -282,7 +262,7 @@ impl Page {
     )]
     pub(in crate::store) unsafe fn whole_mut(&self) -> &mut [u8; PAGE] {
         // SAFETY: by the contract nobody else looks at the page meanwhile.
-        unsafe { &mut *self.bytes.get() }
+        unsafe { &mut *self.place(0).cast() }
     }
 
     /// Gives a word of a bitmap.
@@ -291,7 +271,7 @@ impl Page {
         assert!(index < PAGE / 8, "a word lies within its page");
         // SAFETY: within the page, by the assertion, and aligned, as a page is. Bitmap pages are
         // touched by atomics alone, but for copies that the writer itself makes (invariant 4).
-        unsafe { AtomicU64::from_ptr(self.bytes.get().cast::<u64>().add(index)) }
+        unsafe { AtomicU64::from_ptr(self.place(index * 8).cast()) }
     }
 
     /// Loads a word of a bitmap.
@@ -310,7 +290,7 @@ impl Page {
 /// A page of a published view that nobody writes to any more, as the bytes that are stored of it.
 #[derive(Debug)]
 pub(crate) struct Frozen {
-    page: Arc<Page>,
+    page: PageRef,
     len: usize,
 }
 
@@ -318,7 +298,7 @@ impl Frozen {
     /// Takes a page. The caller knows that every slot of it is led to by a published view, or that it is
     /// of those that are written only while they are owned, and that a published view has it: so it is
     /// never written again (invariants 2 and 3).
-    pub(in crate::store) fn new(page: Arc<Page>) -> Self {
+    pub(in crate::store) fn new(page: PageRef) -> Self {
         let mut frozen = Self { page, len: PAGE };
         frozen.len = super::save::used(frozen.as_ref());
         frozen
@@ -339,12 +319,12 @@ mod tests {
     #[test]
     fn fresh_cells_are_written_while_others_are_read() {
         let mut epoch = Epoch::first();
-        let page = Page::zeroed(&epoch);
+        let page = PageRef::zeroed(&epoch);
         // SAFETY: the page is owned and nothing else looks at it.
         unsafe { page.write(0, &7_u64.to_le_bytes()) };
         page.store(100, 1);
         epoch.advance();
-        let reader = Arc::clone(&page);
+        let reader = page.clone();
         let thread = std::thread::spawn(move || {
             // SAFETY: the cell was written before the thread began, and isn't written again.
             let borrowed = unsafe { reader.slice(0, 8) };
@@ -362,7 +342,7 @@ mod tests {
     #[test]
     fn a_copy_belongs_to_the_transaction_and_leaves_the_original() {
         let mut epoch = Epoch::first();
-        let page = Page::filled([1, 2]);
+        let page = PageRef::filled([1, 2]);
         assert!(!page.may_write(true, &epoch) && page.is_shared());
         epoch.advance();
         let copy = page.copy(&epoch);
@@ -381,7 +361,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a cell lies within its page")]
     fn a_cell_outside_is_refused() {
-        let page = Page::zeroed(&Epoch::first());
+        let page = PageRef::zeroed(&Epoch::first());
         // SAFETY: nobody writes; the range is refused.
         let _ = unsafe { page.read::<8>(PAGE - 7) };
     }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::Result;
 use crate::image::{Source, Stored};
 use crate::store::pages::item::{Cached, Item};
-use crate::store::pages::page::{Epoch, PAGE, Page};
+use crate::store::pages::page::{Epoch, PAGE, PageRef};
 
 /// What a part of the cache has at least, in bytes: a page, else each step of a walk would load one anew.
 const LEAST: usize = PAGE + 256;
@@ -128,10 +128,10 @@ impl Pager {
     }
 
     /// Loads a page that belongs to the current transaction.
-    pub(in crate::store) fn load_own(&self, stored: &Stored, epoch: &Epoch) -> Result<Arc<Page>> {
+    pub(in crate::store) fn load_own(&self, stored: &Stored, epoch: &Epoch) -> Result<PageRef> {
         #[cfg(test)]
         self.loaded.fetch_add(u64::from(stored.len), Ordering::Relaxed);
-        Page::stored_as_own(stored, self.source(), epoch)
+        PageRef::stored_as_own(stored, self.source(), epoch)
     }
 
     /// Gives an item from the cache, or loads it there; `check` refuses what isn't one.

@@ -15,7 +15,7 @@ use crate::mistakes::{Mistake, is_made};
 use crate::store::pages::base::{Base, BaseRoot, Check};
 use crate::store::pages::grow::Change;
 use crate::store::pages::item::Item;
-use crate::store::pages::page::{Frozen, PAGE, Page};
+use crate::store::pages::page::{Frozen, PAGE, PageRef};
 use crate::store::pages::paged::{ArrayId, Paged};
 use crate::store::pages::pager::Pager;
 use crate::store::pages::rebase::{Exceptions, Rebase};
@@ -105,7 +105,7 @@ struct Array<T> {
 
 /// The arrays of a view, each of one kind of item.
 enum AnyArray {
-    Pages(Array<Arc<Page>>),
+    Pages(Array<PageRef>),
     Longs(Array<Arc<[u8]>>),
 }
 
@@ -151,7 +151,7 @@ pub(crate) struct Saved {
     pub(crate) pin: Option<Arc<RootPin>>,
     /// What else there is to know of the view.
     pub(crate) metadata: Vec<u8>,
-    pages: HashMap<ArrayId, Rebase<Arc<Page>>>,
+    pages: HashMap<ArrayId, Rebase<PageRef>>,
     longs: HashMap<ArrayId, Rebase<Arc<[u8]>>>,
 }
 
@@ -186,9 +186,9 @@ impl Saver {
     /// Hands over an array of pages; `content` says what is to be stored of one.
     pub(super) fn pages(
         &mut self,
-        pages: &Paged<Arc<Page>>,
-        check: Check<Arc<Page>>,
-        content: impl Fn(usize, &Arc<Page>) -> Content<Arc<Page>>,
+        pages: &Paged<PageRef>,
+        check: Check<PageRef>,
+        content: impl Fn(usize, &PageRef) -> Content<PageRef>,
     ) {
         self.arrays.push(AnyArray::Pages(collect(pages, check, content)));
     }
@@ -257,7 +257,7 @@ impl Saved {
     }
 
     /// Lets an array of pages go on from the base that it got, if it was there.
-    pub(super) fn rebase_pages(&self, pages: &mut Paged<Arc<Page>>) {
+    pub(super) fn rebase_pages(&self, pages: &mut Paged<PageRef>) {
         if let Some(rebase) = self.pages.get(&pages.id()) {
             pages.rebase(rebase);
         }
@@ -339,15 +339,15 @@ impl<T: Item> Array<T> {
 
 /// Gives a page's filled parts: all of it, a copy, or nothing.
 pub(super) fn filled_parts(
-    page: &Arc<Page>,
+    page: &PageRef,
     (index, each): (usize, usize),
     blanks: &Blanks,
     copy: impl Fn((usize, usize), &mut [u8]),
-) -> Content<Arc<Page>> {
+) -> Content<PageRef> {
     let mut bytes = Vec::new();
     for part in blanks.filled(index, each) {
         if part == (0, each) {
-            return Content::Whole(Arc::clone(page));
+            return Content::Whole(page.clone());
         }
         bytes.resize(PAGE, 0);
         copy(part, &mut bytes);

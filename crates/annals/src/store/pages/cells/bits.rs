@@ -4,7 +4,7 @@ use super::Pages;
 use super::runs::parts;
 use crate::Result;
 use crate::store::pages::load::Loader;
-use crate::store::pages::page::{Epoch, PAGE, Page};
+use crate::store::pages::page::{Epoch, PAGE, PageRef};
 use crate::store::pages::paged::Counted;
 use crate::store::pages::refresh::refresh;
 use crate::store::pages::save::{Blanks, Saved, Saver};
@@ -17,7 +17,7 @@ const SMALL_WORDS: usize = 2;
 
 /// Writes a bit of a word.
 #[inline]
-fn change(page: &Page, word: usize, slot: usize, bit: bool) {
+fn change(page: &PageRef, word: usize, slot: usize, bit: bool) {
     let (mask, old) = (1_u64 << (slot % 64), page.load(word));
     page.store(word, if bit { old | mask } else { old & !mask });
 }
@@ -38,7 +38,7 @@ impl Bits {
             let ones = if len == 0 { 0 } else { u64::MAX };
             return Self { pages: Pages::default(), small: [ones; SMALL_WORDS] };
         }
-        let pages = Pages::filled(&Page::filled([0xff]), len.div_ceil(PAGE_BITS));
+        let pages = Pages::filled(&PageRef::filled([0xff]), len.div_ceil(PAGE_BITS));
         Self { pages, small: [0; SMALL_WORDS] }
     }
 

@@ -8,7 +8,7 @@ use super::own;
 use crate::store::pages::base::Check;
 use crate::store::pages::item::Held;
 use crate::store::pages::load::Loader;
-use crate::store::pages::page::{Epoch, PAGE, Page};
+use crate::store::pages::page::{Epoch, PAGE, PageRef};
 use crate::store::pages::paged::{Counted, Paged};
 use crate::store::pages::refresh::refresh;
 use crate::store::pages::save::{Blanks, Content, Saved, Saver, filled_parts};
@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// Pages to which bytes are appended.
 #[derive(Clone, Debug, Default)]
 pub(in crate::store) struct Heap {
-    pages: Paged<Arc<Page>>,
+    pages: Paged<PageRef>,
 }
 
 refresh!(Heap { pages; });
@@ -25,7 +25,7 @@ refresh!(Heap { pages; });
 impl Heap {
     /// Adds an empty page, or replaces one by it.
     pub(in crate::store) fn add(&mut self, number: usize, epoch: &Epoch) {
-        self.pages.put(number, Page::zeroed(epoch));
+        self.pages.put(number, PageRef::zeroed(epoch));
     }
 
     /// Takes a page away.
@@ -138,14 +138,14 @@ fn nowhere() -> Error {
 /// Whole pages, as the nodes of a tree.
 #[derive(Clone, Debug, Default)]
 pub(in crate::store) struct Nodes {
-    pages: Paged<Arc<Page>>,
+    pages: Paged<PageRef>,
 }
 
 refresh!(Nodes { pages; });
 
 /// A node's page.
 #[derive(Debug)]
-pub(in crate::store) struct NodePage<'a>(Held<'a, Arc<Page>>);
+pub(in crate::store) struct NodePage<'a>(Held<'a, PageRef>);
 
 impl Deref for NodePage<'_> {
     type Target = [u8; PAGE];
@@ -160,7 +160,7 @@ impl Deref for NodePage<'_> {
 
 impl<'a> NodePage<'a> {
     /// Takes a page that was just loaded from an image: nobody writes to such a page.
-    pub(in crate::store) const fn loaded(page: &'a Arc<Page>) -> Self {
+    pub(in crate::store) const fn loaded(page: &'a PageRef) -> Self {
         Self(Held::Here(page))
     }
 }
@@ -211,12 +211,12 @@ impl Nodes {
     }
 
     /// Hands the nodes over to be saved; `check` tells whether a page that is loaded is one.
-    pub(in crate::store) fn save(&self, out: &mut Saver, check: Check<Arc<Page>>) {
-        out.pages(&self.pages, check, |_, page| Content::Whole(Arc::clone(page)));
+    pub(in crate::store) fn save(&self, out: &mut Saver, check: Check<PageRef>) {
+        out.pages(&self.pages, check, |_, page| Content::Whole(page.clone()));
     }
 
     /// Loads what `save` wrote.
-    pub(in crate::store) fn load(input: &mut Loader<'_>, check: Check<Arc<Page>>) -> Result<Self> {
+    pub(in crate::store) fn load(input: &mut Loader<'_>, check: Check<PageRef>) -> Result<Self> {
         Ok(Self { pages: input.array(check)? })
     }
 

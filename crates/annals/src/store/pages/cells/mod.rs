@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use crate::store::pages::item::Held;
 use crate::store::pages::load::Loader;
-use crate::store::pages::page::{Epoch, PAGE, Page};
+use crate::store::pages::page::{Epoch, PAGE, PageRef};
 use crate::store::pages::paged::{Counted, Paged};
 use crate::store::pages::refresh::refresh;
 use crate::store::pages::save::{Blanks, Saved, Saver, filled_parts};
@@ -46,32 +46,32 @@ pub(in crate::store) const fn place(number: u64) -> usize {
 /// Invariant: `hot` is a page that the overlay has too, at that index; or none.
 #[derive(Clone, Debug, Default)]
 struct Pages {
-    all: Paged<Arc<Page>>,
+    all: Paged<PageRef>,
     /// The page that was last changed, so that a run of appends finds it without a walk.
-    hot: Option<(usize, Arc<Page>)>,
+    hot: Option<(usize, PageRef)>,
 }
 
 refresh!(Pages { all, hot; });
 
 impl Pages {
-    fn filled(page: &Arc<Page>, len: usize) -> Self {
+    fn filled(page: &PageRef, len: usize) -> Self {
         Self { all: Paged::filled(page, len), hot: None }
     }
 
     /// Gives a page that is in memory as a change.
     #[inline]
-    fn here(&self, index: usize) -> Option<&Arc<Page>> {
+    fn here(&self, index: usize) -> Option<&PageRef> {
         self.all.here(index)
     }
 
     /// Gives a page that needs no looking for.
     #[inline]
-    fn at_hand(&self, index: usize) -> Option<&Page> {
-        self.all.at_hand(index).map(|page| &**page)
+    fn at_hand(&self, index: usize) -> Option<&PageRef> {
+        self.all.at_hand(index)
     }
 
     #[inline]
-    fn get(&self, index: usize) -> Result<Option<Held<'_, Arc<Page>>>> {
+    fn get(&self, index: usize) -> Result<Option<Held<'_, PageRef>>> {
         self.all.get(index)
     }
 
@@ -94,7 +94,7 @@ impl Pages {
 
     /// Gives the page in which a cell may be written, if it is the one that was last changed.
     #[inline]
-    fn hot(&self, index: usize, fresh: bool, epoch: &Epoch) -> Option<&Page> {
+    fn hot(&self, index: usize, fresh: bool, epoch: &Epoch) -> Option<&PageRef> {
         match &self.hot {
             Some((at, page)) if *at == index && page.may_write(fresh, epoch) => Some(page),
             _ => None,
@@ -103,13 +103,13 @@ impl Pages {
 
     /// Gives a page in which a cell may be written; copies it first unless it is owned, or the cell
     /// is `fresh`.
-    fn for_writing(&mut self, index: usize, fresh: bool, epoch: &Epoch) -> Result<&Page> {
+    fn for_writing(&mut self, index: usize, fresh: bool, epoch: &Epoch) -> Result<&PageRef> {
         let found = self.all.here(index).filter(|page| page.may_write(fresh, epoch)).cloned();
         let page = match found {
             Some(page) => page,
             None => {
                 self.hot = None;
-                Arc::clone(own(&mut self.all, index, epoch)?)
+                own(&mut self.all, index, epoch)?.clone()
             }
         };
         Ok(&self.hot.insert((index, page)).1)
@@ -119,7 +119,7 @@ impl Pages {
         &self,
         out: &mut Saver,
         (each, blanks): (usize, &Blanks),
-        copy: impl Fn(&Page, (usize, usize), &mut [u8]),
+        copy: impl Fn(&PageRef, (usize, usize), &mut [u8]),
     ) {
         out.pages(
             &self.all,
@@ -146,7 +146,7 @@ impl Pages {
 
 /// Makes page `index` one that the current transaction owns.
 #[cold]
-fn own<'d>(pages: &'d mut Paged<Arc<Page>>, index: usize, epoch: &Epoch) -> Result<&'d Arc<Page>> {
+fn own<'d>(pages: &'d mut Paged<PageRef>, index: usize, epoch: &Epoch) -> Result<&'d PageRef> {
     let page = match pages.unseen(index)? {
         // What would be copied is loaded as the copy.
         Some((base, stored)) => {
@@ -156,7 +156,7 @@ fn own<'d>(pages: &'d mut Paged<Arc<Page>>, index: usize, epoch: &Epoch) -> Resu
         }
         None => match pages.get(index)? {
             Some(page) => page.copy(epoch),
-            None => Page::zeroed(epoch),
+            None => PageRef::zeroed(epoch),
         },
     };
     pages.put(index, page);
@@ -184,7 +184,7 @@ impl<const W: usize> Cells<W> {
             let small = (len > 0).then(|| Arc::new(cell.repeat(len)));
             return Self { pages: Pages::default(), small };
         }
-        let page = Page::filled(cell);
+        let page = PageRef::filled(cell);
         Self { pages: Pages::filled(&page, len.div_ceil(Self::EACH)), small: None }
     }
 

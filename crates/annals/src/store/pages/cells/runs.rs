@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Cells, SMALL};
 use crate::Result;
 use crate::store::pages::item::Held;
-use crate::store::pages::page::{Epoch, PAGE, Page};
+use crate::store::pages::page::{Epoch, PAGE, PageRef};
 
 /// What the pages that aren't there hold, aligned as pages are.
 #[repr(align(64))]
@@ -142,7 +142,7 @@ impl<const W: usize> Cells<W> {
         }
         // Nothing of the page that is there would be left in a copy of it.
         if is_whole && !self.pages.here(index).is_some_and(|page| page.may_write(fresh, epoch)) {
-            self.pages.renew(index, Page::zeroed(epoch));
+            self.pages.renew(index, PageRef::zeroed(epoch));
             self.small = self.small.take().filter(|_| index > 0);
         }
         let page = self.pages.for_writing(index, fresh, epoch)?;
@@ -160,7 +160,7 @@ impl<const W: usize> Cells<W> {
 
 impl super::Pages {
     /// Puts a new page at a place.
-    fn renew(&mut self, index: usize, page: Arc<Page>) {
+    fn renew(&mut self, index: usize, page: PageRef) {
         self.hot = None;
         self.all.put(index, page);
     }
@@ -171,7 +171,7 @@ impl super::Pages {
         self.hot = None;
         if self.all.here(index).is_some() || self.all.base().is_some() {
             match index {
-                0 => self.all.put(0, Page::gone()),
+                0 => self.all.put(0, PageRef::gone()),
                 _ => self.all.remove(index),
             }
         }
