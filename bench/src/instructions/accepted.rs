@@ -68,7 +68,7 @@ impl Accepted {
         let mut text = format!("{HEAD}{TOOLS}{tools}\n");
         for name in names {
             if let Some(count) = self.of(name) {
-                text.push_str(&format!("{count:>10.1} {name}\n"));
+                text.push_str(&format!("{count:>10.2} {name}\n"));
             }
         }
         text
@@ -136,7 +136,7 @@ mod tests {
         let text = accepted.text("rustc 1, valgrind 2", &["scan, one row", "insert", "new"]);
         assert_eq!(
             text.strip_prefix(HEAD).unwrap(),
-            "tools: rustc 1, valgrind 2\n       4.0 scan, one row\n      85.3 insert\n"
+            "tools: rustc 1, valgrind 2\n      4.00 scan, one row\n     85.30 insert\n"
         );
         let read = Accepted::parse(&text).unwrap();
         assert_eq!((read.of("insert"), read.of("scan, one row")), (Some(85.3), Some(4.0)));
