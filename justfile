@@ -22,6 +22,10 @@ update:
 bench *part:
     cargo run --release -p annals-bench -- --table {{part}}
 
+# Instructions of single operations beside the accepted counts; with valgrind.
+instructions *part:
+    cargo run --release -p annals-bench -- --table instructions {{part}}
+
 # Undefined behaviour in the store's unsafe code, and races of threads that commit.
 miri:
     cargo +nightly miri test -p annals --lib -- store::page store::unique store::cells store::btree \

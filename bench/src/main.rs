@@ -4,7 +4,8 @@
 //! openings, after a clean close and after a kill; `checkpoint` what brings a table up to date with its
 //! log; `backfill` what brings many pages to the image, `backfill-floor` to a file with nothing around it;
 //! `backfill-during` commits meanwhile; `amplification` tells how much is written for what is committed;
-//! `size` how small a small database is. Without one of them, the table of bulk work is made.
+//! `size` how small a small database is; `instructions` counts those of each operation; `growth` tells how costs
+//! grow with a table. Without one of them, the table of bulk work is made.
 //! Each engine is used as its own documentation recommends for speed at equal guarantees. Engines take
 //! turns; what is printed is the median of all turns.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
@@ -20,6 +21,9 @@ mod commits;
 mod disk;
 mod engine;
 mod floor;
+mod growth;
+mod instructions;
+mod measured;
 mod opening;
 mod peers;
 mod race;
@@ -83,9 +87,19 @@ enum Part {
     Checkpoint(checkpoint::Work),
     /// What a small database takes on disk.
     Size(size::Small),
+    /// Instructions that each operation takes, beside the accepted ones; fails if one takes more.
+    Instructions(instructions::Count),
+    /// Bulk work, openings, reads and scans of tables of 1, 10 and 100 million rows.
+    Growth(growth::Sizes),
+    /// What this program starts itself for.
+    #[command(hide = true)]
+    Grown(growth::Grown),
     /// What this program starts itself for.
     #[command(hide = true)]
     Step(opening::Step),
+    /// What valgrind starts this program for.
+    #[command(hide = true)]
+    Counted(instructions::Counted),
 }
 
 fn main() -> Result<(), engine::Failure> {
@@ -143,6 +157,10 @@ fn main() -> Result<(), engine::Failure> {
             let title = format!("{} rows with an index, each committed by itself", small.rows);
             print(&size::run(small)?, small.rows, &title);
         }
+        Some(Part::Instructions(count)) => instructions::run(count, table)?,
+        Some(Part::Counted(counted)) => counted.take()?,
+        Some(Part::Growth(sizes)) => growth::run(sizes, table)?,
+        Some(Part::Grown(grown)) => grown.take()?,
         Some(Part::Step(step)) => step.take()?,
         None => {
             let title = format!("{} rows of (\"TOTO\", i)", arguments.rows);

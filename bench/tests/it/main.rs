@@ -2,6 +2,8 @@
 //! they should: every engine keeps its promises in them, or the run fails.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod costs;
+
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -149,19 +149,24 @@ impl Tree {
         if self.root == NONE {
             return Ok(false);
         }
-        let mut path = self.path_to(key)?;
-        let leaf = match path.last() {
-            Some(&(parent, at)) => Node::new(&*self.inner(parent)?).child(at),
-            None => self.root,
+        let place = self.seek(key)?;
+        let (leaf, at) = place.path[self.height];
+        let path = &place.path[..self.height];
+        let is_there = {
+            let page = self.leaf(leaf)?;
+            let node = Node::new(&page);
+            at < node.count() && *node.key(at, &self.long)? == *key
         };
-        let found = Node::new(&*self.leaf(leaf)?).search(key, 0, &self.long)?;
-        let Ok(at) = found else {
+        if !is_there {
             return Ok(false);
-        };
+        }
         self.len = self.len.checked_sub(1).ok_or_else(unfit)?;
         self.count_down(path.iter().skip(1).map(|&(number, _)| number), epoch)?;
         self.remove_entry((leaf, self.height), at, epoch)?;
-        self.shrink(&mut path, leaf, epoch)?;
+        // Nearly always enough is left, and there is no way back to the root to keep in memory.
+        if Node::new(&*self.leaf(leaf)?).used() < SPARSE {
+            self.shrink(&mut path.to_vec(), leaf, epoch)?;
+        }
         Ok(true)
     }
 

@@ -1,0 +1,126 @@
+//! The memory of a long transaction is that of its pages, and no more the longer it is.
+
+use annals::typed::Writer;
+
+use crate::costs::{Database, keyed, plain};
+use crate::counting::{alone, peak};
+use crate::{STRINGS, names, open};
+
+/// What a transaction may hold besides its pages, however long it is: the journal's buffer of 1 MiB, 1 MiB
+/// of empty pages that a thread makes ahead, nodes of directories.
+const BESIDES: i64 = 3 << 20;
+
+/// Gives how many bytes the pages take that the last commit made visible.
+fn pages(db: &Database) -> i64 {
+    i64::try_from(db.read().as_dynamic().memory()).unwrap()
+}
+
+/// Lets a transaction do something so often, on a database that `prepare` filled; gives the most that it held
+/// besides what the store has then.
+fn besides(
+    count: u64,
+    prepare: impl FnOnce(&Database),
+    work: impl FnOnce(&mut crate::costs::Transaction<'_>, u64) -> annals::Result<()>,
+) -> i64 {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(folder.path());
+    prepare(&db);
+    let before = pages(&db);
+    let peak = peak(|| db.write(|tx| work(tx, count)).unwrap());
+    peak - (pages(&db) - before)
+}
+
+#[test]
+fn a_transaction_that_inserts_holds_its_pages() {
+    let _turn = alone();
+    for name in STRINGS {
+        for rows in [50_000, 400_000] {
+            let held = besides(
+                rows,
+                |_| {},
+                |tx, rows| {
+                    (0..rows.cast_signed())
+                        .try_for_each(|value| tx.plain().insert(name, value).map(drop))
+                },
+            );
+            assert!(held < BESIDES, "{name}, {rows} rows: {held} bytes besides its pages");
+        }
+    }
+}
+
+#[test]
+fn a_transaction_that_inserts_into_indexes_holds_its_pages() {
+    let _turn = alone();
+    let names = names(200_000);
+    for rows in [25_000, 200_000] {
+        let held = besides(
+            rows,
+            |_| {},
+            |tx, rows| {
+                let mut rows = names.iter().zip(0..rows.cast_signed());
+                rows.try_for_each(|(name, value)| tx.keyed().insert(name, value).map(drop))
+            },
+        );
+        assert!(held < BESIDES, "{rows} rows: {held} bytes besides its pages");
+    }
+}
+
+#[test]
+fn a_transaction_that_inserts_vectors_holds_its_pages() {
+    const RUN: i64 = 10_000;
+    let _turn = alone();
+    let values: Vec<_> = (0..RUN).collect();
+    for name in STRINGS {
+        let names = vec![name; values.len()];
+        for runs in [5, 40] {
+            let held = besides(
+                runs,
+                |_| {},
+                |tx, runs| {
+                    (0..runs).try_for_each(|_| {
+                        let mut table = tx.plain();
+                        let writer: &mut Writer<'_, '_, plain::Kind> = &mut table;
+                        let fields = [names.as_slice().into(), values.as_slice().into()];
+                        writer.insert_vector(&fields).map(drop)
+                    })
+                },
+            );
+            assert!(held < BESIDES, "{name}, {runs} runs: {held} bytes besides its pages");
+        }
+    }
+}
+
+#[test]
+fn a_transaction_that_updates_the_same_rows_again_and_again_holds_their_pages() {
+    const ROWS: u64 = 1000;
+    let _turn = alone();
+    let names = names(2 * ROWS);
+    let prepare = |db: &Database| {
+        db.write(|tx| {
+            for (name, value) in names[..1000].iter().zip(0..) {
+                tx.plain().insert(STRINGS[1], value)?;
+                tx.keyed().insert(name, value)?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    };
+    for updates in [20_000, 160_000] {
+        let held = besides(updates, prepare, |tx, updates| {
+            for number in 0..updates {
+                let row = number % ROWS;
+                // Each round gives each row a key that no row has then.
+                let round = number / ROWS;
+                let name = &names[usize::try_from((row + round * 1001) % (2 * ROWS)).unwrap()];
+                tx.plain().set_value(plain::Id::new(row), number.cast_signed())?;
+                tx.plain()
+                    .set_name(plain::Id::new(row), STRINGS[usize::from(!row.is_multiple_of(3))])?;
+                tx.keyed().set_value(keyed::Id::new(row), -number.cast_signed())?;
+                let name = format!("{name}{round}");
+                tx.keyed().set_name(keyed::Id::new(row), &name)?;
+            }
+            Ok(())
+        });
+        assert!(held < BESIDES, "{updates} updates: {held} bytes besides the pages");
+    }
+}
