@@ -10,7 +10,6 @@
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod amplification;
-mod annals_engine;
 #[cfg(unix)]
 mod backfill;
 #[cfg(unix)]
@@ -18,15 +17,13 @@ mod backfill_floor;
 mod checkpoint;
 mod commits;
 mod disk;
-mod engine;
+mod engines;
 mod floor;
 mod opening;
-mod peers;
 mod race;
 mod random;
 mod report;
 mod size;
-mod sqlite_engine;
 mod workload;
 
 use std::path::PathBuf;
@@ -88,7 +85,7 @@ enum Part {
     Step(opening::Step),
 }
 
-fn main() -> Result<(), engine::Failure> {
+fn main() -> Result<(), engines::Failure> {
     let arguments = Arguments::parse();
     if let Some(folder) = &arguments.folder {
         tempfile::env::override_temp_dir(folder).map_err(|_| "the folder is set already")?;
