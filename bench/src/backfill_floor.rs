@@ -9,10 +9,10 @@ use std::time::Instant;
 
 use annals::storage::{Access, Directory as _, Engine, FileDirectory, Storage, join};
 
-use crate::engine::Failure;
+use crate::engines::Failure;
+use crate::figures::settle;
 use crate::race::Spread;
 use crate::random::Random;
-use crate::workload::settle;
 
 /// The bytes of a page.
 pub(crate) const PAGE: usize = 16 << 10;
@@ -36,12 +36,15 @@ pub(crate) enum Writer {
     Batch(Option<Engine>),
 }
 
-const WRITERS: [(&str, Writer); 6] = [
+const WRITERS: &[(&str, Writer)] = &[
     ("1 MiB writes in a row", Writer::Raw),
     ("a sorted loop of pwrite", Writer::Loop),
     ("write_batch", Writer::Batch(None)),
+    #[cfg(feature = "choose-engine")]
     ("write_batch by io_uring", Writer::Batch(Some(Engine::Uring))),
+    #[cfg(feature = "choose-engine")]
     ("write_batch by pwritev", Writer::Batch(Some(Engine::Vectored))),
+    #[cfg(feature = "choose-engine")]
     ("write_batch one by one", Writer::Batch(Some(Engine::OneByOne))),
 ];
 
@@ -186,11 +189,20 @@ pub(crate) fn rate(
 }
 
 fn storage(path: &Path, engine: Option<Engine>) -> Result<Arc<dyn Storage>, Failure> {
-    let directory = FileDirectory::new(path.parent().unwrap_or(Path::new("")));
-    let directory = match engine {
-        Some(engine) => directory.with_engine(engine),
-        None => directory,
-    };
+    let directory = chosen(FileDirectory::new(path.parent().unwrap_or(Path::new(""))), engine);
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     Ok(directory.open(name, Access::Write)?)
+}
+
+#[cfg(feature = "choose-engine")]
+fn chosen(directory: FileDirectory, engine: Option<Engine>) -> FileDirectory {
+    match engine {
+        Some(engine) => directory.with_engine(engine),
+        None => directory,
+    }
+}
+
+#[cfg(not(feature = "choose-engine"))]
+fn chosen(directory: FileDirectory, _: Option<Engine>) -> FileDirectory {
+    directory
 }

@@ -1,36 +1,26 @@
-//! Commits of one row: beside the raw floor of the disk, by several threads, and beside SQLite where
-//! nothing is flushed.
+//! Durable commits at levels that only Annals has, and of long rows, beside the raw floor of the disk.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 use annals::{Level, Options};
 
-use crate::annals_engine::{Database, SHORT};
-use crate::engine::{Engine, Failure};
+use crate::engines::Failure;
+use crate::engines::annals::Small;
+use crate::figures::settle;
 use crate::floor::Floor;
-use crate::race::{self, Compared, Course, Outcome, Runner};
-use crate::sqlite_engine::Sqlite;
-use crate::workload::settle;
+use crate::race::{self, Course, Outcome, Runner};
 
 /// Commits of each runner in a slice where all of them flush.
 const DURABLE_SLICE: u64 = 50;
 /// The same where space ahead is used up fast: what happens in the background must fall into it.
 const LARGE_SLICE: u64 = 500;
-/// The same for threads: starting eight of them mustn't show.
-const THREADS_SLICE: u64 = 400;
-/// The same for soft commits: SQLite brings its table up to date about once in so many.
-const SOFT_SLICE: u64 = 1_000;
+/// The length of the name in all rows but long ones.
+const SHORT: usize = 4;
 const ROUNDS: usize = 20;
 
 type Race = fn(&Path, usize) -> Result<Outcome, Failure>;
-const RACES: [(&str, Race); 5] = [
-    ("durable", durable),
-    ("levels", levels),
-    ("large", large),
-    ("threads", threads),
-    ("soft", soft),
-];
+const RACES: [(&str, Race); 2] = [("levels", levels), ("large", large)];
 
 /// Gives the names of the races.
 pub(crate) fn names() -> [&'static str; RACES.len()] {
@@ -54,7 +44,7 @@ pub(crate) fn run(names: &[String], turns: usize) -> Result<Vec<Outcome>, Failur
 
 /// A database, and a floor that writes as many bytes.
 struct Pair<'a> {
-    database: &'a Database,
+    database: &'a Small,
     text: String,
     level: Level,
     floor: RefCell<Floor>,
@@ -67,7 +57,7 @@ struct Pair<'a> {
 impl<'a> Pair<'a> {
     /// Makes the floor, at a path, of commits of one row with a text of this length.
     fn new(
-        database: &'a Database,
+        database: &'a Small,
         (path, flushes): (&Path, u64),
         (text, level): (usize, Level),
     ) -> Result<Self, Failure> {
@@ -108,43 +98,23 @@ impl<'a> Pair<'a> {
     }
 }
 
-fn durable(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
-    let open = |name: &str, options| Database::open(&folder.join(name), options);
-    let database = open("checksummed.annals", Options::new())?;
-    let alone = open("alone.annals", Options::new().background(false))?;
-    let small = (SHORT.len(), Level::Checksummed);
-    let pair = Pair::new(&database, (&folder.join("once"), 1), small)?;
-    let sqlite = Sqlite { journal: "wal", soft: None, name: "SQLite WAL, FULL" };
-    let mut wal = sqlite.create(folder)?;
-
-    let names = ["write, flush", "Annals, checksummed"];
-    let mut runners = Vec::from(pair.runners(0, names, "at most 1.25"));
-    runners.push(Runner::new("Annals, nothing in the background", (0, ""), |count| {
-        alone.commit_each(count, SHORT, Level::Checksummed)
-    }));
-    runners.push(Runner::new(sqlite.name, (0, ""), |count| wal.commit_rows(count)));
-    let course = Course { turns, rounds: ROUNDS, slice: DURABLE_SLICE };
-    race::run("Durable commits of one row beside the floor", (Compared::Time, course), &mut runners)
-}
-
 fn levels(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
-    let open = |name: &str| Database::open(&folder.join(name), Options::new());
+    let open = |name: &str| Small::open(&folder.join(name), &Options::new());
     let (half, two_phase) = (open("half.annals")?, open("two_phase.annals")?);
     let floor = |name: &str| folder.join(name);
-    let half = Pair::new(&half, (&floor("half"), 1), (SHORT.len(), Level::Half))?;
-    let two_phase =
-        Pair::new(&two_phase, (&floor("two_phase"), 2), (SHORT.len(), Level::TwoPhase))?;
+    let half = Pair::new(&half, (&floor("half"), 1), (SHORT, Level::Half))?;
+    let two_phase = Pair::new(&two_phase, (&floor("two_phase"), 2), (SHORT, Level::TwoPhase))?;
     let mut runners = Vec::new();
     runners.extend(half.runners(0, ["write, flush", "Annals, half"], ""));
     let names = ["write, flush, write, flush", "Annals, two-phase"];
     runners.extend(two_phase.runners(2, names, ""));
     let course = Course { turns, rounds: ROUNDS, slice: DURABLE_SLICE };
-    race::run("Half and two-phase commits of one row", (Compared::Time, course), &mut runners)
+    race::run("Half and two-phase commits of one row", course, &mut runners)
 }
 
 /// Longer commits use up the space ahead faster.
 fn large(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
-    let open = |name: &str| Database::open(&folder.join(name), Options::new());
+    let open = |name: &str| Small::open(&folder.join(name), &Options::new());
     let (thousand, four) = (open("1000.annals")?, open("4000.annals")?);
     let floor = |name: &str| folder.join(name);
     let thousand = Pair::new(&thousand, (&floor("1000"), 1), (1_000, Level::Checksummed))?;
@@ -155,44 +125,5 @@ fn large(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
     let names = ["write, flush of as much", "Annals, checksummed, 4,000 bytes"];
     runners.extend(four.runners(2, names, ""));
     let course = Course { turns, rounds: ROUNDS, slice: LARGE_SLICE };
-    race::run("Durable commits of one long row", (Compared::Time, course), &mut runners)
-}
-
-fn threads(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
-    let database = Database::open(&folder.join("threads.annals"), Options::new())?;
-    let by = |threads: u64| {
-        let database = &database;
-        move |count: u64| database.commit_by_threads(threads, count / threads)
-    };
-    let mut runners = [
-        Runner::new("1 thread", (0, ""), by(1)),
-        Runner::new("2 threads", (0, ""), by(2)),
-        Runner::new("4 threads", (0, "at least 2"), by(4)),
-        Runner::new("8 threads", (0, ""), by(8)),
-    ];
-    let course = Course { turns, rounds: ROUNDS, slice: THREADS_SLICE };
-    race::run("Durable commits of one row by threads", (Compared::Rate, course), &mut runners)
-}
-
-fn soft(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
-    let annals = Database::open(&folder.join("soft.annals"), Options::new())?;
-    let wal = |soft, name| Sqlite { journal: "wal", soft: Some(soft), name };
-    // At NORMAL SQLite flushes when it brings its table up to date, at OFF never.
-    let peers = [wal("NORMAL", "SQLite WAL, NORMAL"), wal("OFF", "SQLite WAL, OFF")];
-    let open = |peer: &Sqlite| {
-        let folder = folder.join(peer.name);
-        std::fs::create_dir_all(&folder)?;
-        peer.create(&folder)
-    };
-    let [mut normal, mut off] = [open(&peers[0])?, open(&peers[1])?];
-    let mut runners = [
-        Runner::new(peers[0].name, (0, ""), |count| normal.commit_rows_soft(count).map(drop)),
-        Runner::new(peers[1].name, (1, ""), |count| off.commit_rows_soft(count).map(drop)),
-        Runner::new("Annals, soft", (0, "at least 5"), |count| {
-            annals.commit_each(count, SHORT, Level::Soft)
-        }),
-        Runner::new("Annals, soft", (1, ""), |count| annals.commit_each(count, SHORT, Level::Soft)),
-    ];
-    let course = Course { turns, rounds: ROUNDS, slice: SOFT_SLICE };
-    race::run("Soft commits of one row beside SQLite", (Compared::Rate, course), &mut runners)
+    race::run("Durable commits of one long row", course, &mut runners)
 }

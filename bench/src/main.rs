@@ -1,17 +1,17 @@
 //! Annals beside its peers: the same work, in the same run.
 //!
-//! `commits` measures commits of one row in turns so short that all see the same minutes; `open` times
+//! `commits` measures commits at other levels in turns so short that all see the same minutes; `open` times
 //! openings, after a clean close and after a kill; `checkpoint` what brings a table up to date with its
 //! log; `backfill` what brings many pages to the image, `backfill-floor` to a file with nothing around it;
 //! `backfill-during` commits meanwhile; `amplification` tells how much is written for what is committed;
 //! `size` how small a small database is; `instructions` counts those of each operation; `growth` tells how costs
-//! grow with a table. Without one of them, the table of bulk work is made.
+//! grow with a table. Without one of them, the table of all workloads is made, or of those
+//! after `--only`.
 //! Each engine is used as its own documentation recommends for speed at equal guarantees. Engines take
 //! turns; what is printed is the median of all turns.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod amplification;
-mod annals_engine;
 #[cfg(unix)]
 mod backfill;
 #[cfg(unix)]
@@ -19,19 +19,18 @@ mod backfill_floor;
 mod checkpoint;
 mod commits;
 mod disk;
-mod engine;
+mod engines;
+mod figures;
 mod floor;
 mod growth;
 mod instructions;
 mod measured;
 mod opening;
-mod peers;
 mod race;
 mod random;
 mod report;
 mod size;
-mod sqlite_engine;
-mod workload;
+mod workloads;
 
 use std::path::PathBuf;
 
@@ -41,9 +40,15 @@ use clap::{Parser, Subcommand};
 #[derive(Parser)]
 #[command(version, about)]
 struct Arguments {
-    /// Rows of the table.
-    #[arg(long, default_value_t = 1_000_000)]
+    /// Rows of a large table; all other counts are a share of them.
+    #[arg(long, default_value_t = workloads::ROWS, value_parser = engines::count())]
     rows: u64,
+    /// Only these workloads.
+    #[arg(long, value_delimiter = ',', value_parser = workloads::keys())]
+    only: Vec<String>,
+    /// Only these engines.
+    #[arg(long, value_delimiter = ',', value_parser = engines::keys())]
+    engines: Vec<String>,
     /// How often each engine has its turn; at least 5 for numbers to show.
     #[arg(long, default_value_t = 5, global = true)]
     turns: usize,
@@ -60,7 +65,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Part {
-    /// Commits of one row: beside the disk's own floor, by several threads, beside SQLite.
+    /// Commits at other levels, and of long rows, beside the disk's own floor.
     Commits {
         /// Only these races.
         #[arg(value_parser = commits::names())]
@@ -100,15 +105,18 @@ enum Part {
     /// What valgrind starts this program for.
     #[command(hide = true)]
     Counted(instructions::Counted),
+    /// What this program starts itself for, too.
+    #[command(hide = true)]
+    Turn(workloads::Turn),
 }
 
-fn main() -> Result<(), engine::Failure> {
+fn main() -> Result<(), engines::Failure> {
     let arguments = Arguments::parse();
     if let Some(folder) = &arguments.folder {
         tempfile::env::override_temp_dir(folder).map_err(|_| "the folder is set already")?;
     }
     let (turns, table) = (arguments.turns.max(1), arguments.table);
-    let print = |figures: &[workload::Figure], rows: u64, title: &str| match table {
+    let print = |figures: &[figures::Figure], rows: u64, title: &str| match table {
         true => report::print_table(figures, title),
         false => report::print_lines(figures, rows),
     };
@@ -162,9 +170,15 @@ fn main() -> Result<(), engine::Failure> {
         Some(Part::Growth(sizes)) => growth::run(sizes, table)?,
         Some(Part::Grown(grown)) => grown.take()?,
         Some(Part::Step(step)) => step.take()?,
+        Some(Part::Turn(turn)) => turn.take()?,
         None => {
-            let title = format!("{} rows of (\"TOTO\", i)", arguments.rows);
-            print(&workload::run(arguments.rows, turns)?, arguments.rows, &title);
+            let Arguments { only, engines, rows, .. } = &arguments;
+            let outcomes =
+                workloads::run(&workloads::Course { only, engines, rows: *rows, turns })?;
+            match table {
+                true => workloads::print_tables(&outcomes, *rows, turns),
+                false => workloads::print_lines(&outcomes, *rows),
+            }
         }
     }
     Ok(())

@@ -11,9 +11,9 @@ use annals::{BackfillMode, Backfilled, Level, Options};
 
 use super::mib;
 use super::pages::Pages;
-use crate::engine::Failure;
+use crate::engines::Failure;
+use crate::figures::{Figure, Measured, nanoseconds, settle};
 use crate::random::Random;
-use crate::workload::{Figure, Measured, nanoseconds, settle};
 
 /// What goes on.
 #[derive(clap::Args)]

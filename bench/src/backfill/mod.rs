@@ -13,8 +13,8 @@ use std::time::Duration;
 use annals::{BackfillMode, Backfilled, Options};
 
 use crate::backfill_floor::{self as floor, PAGE, Writer};
-use crate::engine::Failure;
-use crate::workload::{Figure, Measured};
+use crate::engines::Failure;
+use crate::figures::{Figure, Measured};
 use pages::Pages;
 
 /// What is brought to the image.

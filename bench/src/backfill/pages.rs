@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use annals::{BackfillMode, BackfillOutcome, Backfilled, Level, Options};
 
-use crate::engine::Failure;
+use crate::engines::Failure;
+use crate::figures::settle;
 use crate::random::Random;
-use crate::workload::settle;
 
 annals::schema!("benchmark.schema");
 

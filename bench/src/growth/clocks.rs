@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::engine::Failure;
+use crate::engines::Failure;
 
 /// What some work took, in nanoseconds.
 pub(super) struct Took {

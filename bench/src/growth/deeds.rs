@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use super::Work;
 use super::clocks::{Took, peak, time};
 use crate::disk;
-use crate::engine::Failure;
+use crate::engines::Failure;
 use crate::measured::{self, Database, SHORT, plain};
 use crate::random::Random;
 

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::engine::Failure;
-use crate::peers;
+use crate::engines;
+use crate::engines::Failure;
 use deeds::Deed;
 
 /// What a row of the table takes in the store, in bytes.
@@ -22,14 +22,14 @@ const ROW: u64 = 24;
 #[derive(clap::Args)]
 pub(crate) struct Sizes {
     /// Rows of the tables.
-    #[arg(long, value_delimiter = ',', value_parser = peers::count())]
+    #[arg(long, value_delimiter = ',', value_parser = engines::count())]
     #[arg(default_value = "1000000,10000000,100000000")]
     rows: Vec<u64>,
     /// Random reads of each.
-    #[arg(long, default_value_t = 1_000_000, value_parser = peers::count())]
+    #[arg(long, default_value_t = 1_000_000, value_parser = engines::count())]
     reads: u64,
     /// The part of the data that there is memory for: one in so many bytes.
-    #[arg(long, default_value_t = 4, value_parser = peers::count())]
+    #[arg(long, default_value_t = 4, value_parser = engines::count())]
     part: u64,
 }
 

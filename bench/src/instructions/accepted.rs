@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::engine::Failure;
+use crate::engines::Failure;
 
 /// How many percent worse a count may be than the accepted one.
 pub(super) const TOLERATED: f64 = 2.0;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use super::operations::Operation;
-use crate::engine::Failure;
+use crate::engines::Failure;
 
 const ABSENT: &str = "valgrind is needed to count instructions: install the package `valgrind` (as by \
                       `apt-get install valgrind`), which there is for Linux and few other systems";

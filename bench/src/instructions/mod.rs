@@ -15,7 +15,7 @@ mod operations;
 
 use std::path::PathBuf;
 
-use crate::engine::Failure;
+use crate::engines::Failure;
 use accepted::{Accepted, Change};
 use operations::{OPERATIONS, Operation};
 

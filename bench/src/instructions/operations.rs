@@ -8,7 +8,7 @@ use std::path::Path;
 
 use annals::typed::Vector;
 
-use crate::engine::Failure;
+use crate::engines::Failure;
 use crate::measured::{self, Database, LONG, SHORT, keyed, plain, wide};
 use crate::random::Random;
 
