@@ -75,4 +75,6 @@ pub use journal::{
     Committed, Copies, Cut, Level, Plan, Point, Recovered, Recovery, Retention, SegmentFacts,
     Skipped,
 };
-pub use store::{Cell, Dangling, IndexCursor, IndexRows, IndexView, Row, Rows, TableView, View};
+pub use store::{
+    Cell, Dangling, FirstOfEach, IndexCursor, IndexRows, IndexView, Row, Rows, TableView, View,
+};

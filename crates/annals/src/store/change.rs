@@ -69,8 +69,9 @@ impl Store {
             return Err(bad_id(&self.working, number, id));
         }
         let (indexed, refers) = (!table.indexes.is_empty(), table.refers);
+        self.checked.clear();
         if indexed && let Some(uniqueness) = uniqueness {
-            self.check_new_keys(at, values, uniqueness)?;
+            self.check_new_keys(at, (id, values), uniqueness)?;
         }
         self.changed = true;
         if let Some(table) = self.working.tables.get_mut(at) {
@@ -91,7 +92,7 @@ impl Store {
     fn check_new_keys(
         &mut self,
         at: usize,
-        values: &[ValueRef<'_>],
+        (id, values): (RowId, &[ValueRef<'_>]),
         uniqueness: Uniqueness,
     ) -> Result<()> {
         let suspects = self.suspects.len();
@@ -101,7 +102,14 @@ impl Store {
             if !index.unique || !index.key(table, |f| given(values, f), &mut self.key)? {
                 continue;
             }
-            let Some(holder) = index.holder(&self.key)? else { continue };
+            let (holder, spot) = index.holder_or_spot(&self.key)?;
+            let Some(holder) = holder else {
+                if let Some(spot) = spot {
+                    key::encode_id(&mut self.key, id);
+                    self.checked.note(number, &self.key, spot);
+                }
+                continue;
+            };
             if uniqueness == Uniqueness::AtOnce {
                 self.suspects.truncate(suspects);
                 let key = shown_key(index, |field| given(values, field))?;
@@ -117,16 +125,20 @@ impl Store {
     }
 
     fn index_row(&mut self, at: usize, id: RowId, values: &[ValueRef<'_>]) -> Result<()> {
-        let Self { working, retired, delaying, key, epoch, .. } = self;
+        let Self { working, retired, delaying, checked, key, epoch, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
-            if let Some(index) = indexes.get_mut(number) {
-                index.key(table, |field| given(values, field), key)?;
-                key::encode_id(key, id);
-                index.make_mut_of(|| retired.index(number));
-                change_entry(delaying, (number, index), (key, Insert), epoch)?;
+            let Some(index) = indexes.get_mut(number) else { continue };
+            index.make_mut_of(|| retired.index(number));
+            // Nothing is put off where keys are checked.
+            if let Some((entry, spot)) = checked.of(number).filter(|_| delaying.is_none()) {
+                index.make_mut().tree_mut(epoch)?.insert_at(spot, entry, &[], epoch)?;
+                continue;
             }
+            index.key(table, |field| given(values, field), key)?;
+            key::encode_id(key, id);
+            change_entry(delaying, (number, index), (key, Insert), epoch)?;
         }
         Ok(())
     }

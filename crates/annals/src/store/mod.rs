@@ -37,6 +37,7 @@ pub(crate) use columns::primitive::sealed;
 pub use columns::values::Values;
 pub use columns::vector_view::VectorView;
 pub use index::cursor::IndexCursor;
+pub use index::each::FirstOfEach;
 pub use index::lookup::{IndexRows, IndexView};
 pub(crate) use pages::base::BaseRoot;
 pub(crate) use pages::pager::Pager;

@@ -22,6 +22,9 @@ use crate::store::pages::save::{Saved, Saver};
 use crate::store::reference::{Referrer, target_of};
 use crate::store::rows::RowMap;
 
+/// Of so many fields the memory is asked ahead: who reads more is kept waiting less by each.
+const ASKED: usize = 4;
+
 /// A table.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
@@ -296,6 +299,23 @@ impl Table {
             }
         }
         Ok(())
+    }
+
+    /// Asks the memory for the first fields of a row that is about to be read, if finding it is a matter of an
+    /// addition; gives its slot.
+    #[inline]
+    pub(super) fn ask_for_cells(&self, id: RowId) -> Option<usize> {
+        let slot = self.rows.slot_in_tail(id.0)?;
+        self.columns.iter().take(ASKED).for_each(|column| column.ask_for_cell(slot));
+        Some(slot)
+    }
+
+    /// Asks the memory for the strings that are looked at when the row of a slot is loaded.
+    #[inline]
+    pub(super) fn ask_for_texts(&self, slot: usize) {
+        if self.rows.has_base() {
+            self.columns.iter().take(ASKED).for_each(|column| column.ask_for_text(slot));
+        }
     }
 
     /// Tells whether the values of a slot can be read without loading anything, and without an error. It may

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use annals_schema::Blob;
 
 use crate::event::Event;
+use crate::store::index::checked::Checked;
 use crate::store::index::delaying::Delaying;
 use crate::store::pages::page::Epoch;
 use crate::store::pages::save::Saved;
@@ -45,6 +46,8 @@ pub struct Store {
     /// Where keys are made, so that making one allocates nothing.
     pub(super) key: Vec<u8>,
     pub(super) old_key: Vec<u8>,
+    /// Where the unique keys of the row belong that is about to be inserted.
+    pub(super) checked: Checked,
     /// The blob that this transaction wrote last, and its length.
     pub(super) open_blob: Option<(Blob, u64)>,
     /// Entries of indexes that are put off; none if they are made at once.
@@ -78,6 +81,7 @@ impl Store {
             doubts: Doubts::default(),
             key: Vec::new(),
             old_key: Vec::new(),
+            checked: Checked::default(),
             open_blob: None,
             delaying: None,
             held: 0,

@@ -6,7 +6,7 @@ use std::ops::RangeBounds;
 
 use annals_schema::{IndexNumber, ValueRef};
 
-use super::{Cursor, Record};
+use super::{Cursor, Id, Record};
 use crate::{IndexView, Result, View};
 
 /// An index in a view.
@@ -57,7 +57,38 @@ impl<'a, R: Record> Index<'a, R> {
     /// # Errors
     /// The index or the row can't be loaded.
     pub fn first(&self, values: &[ValueRef<'_>]) -> Result<Option<R::Row<'a>>> {
-        Ok(self.index.equal(values).next().transpose()?.map(Into::into))
+        Ok(self.index.first(values)?.map(Into::into))
+    }
+
+    /// Gives the first row whose first fields equal these values, for each of many, in their order. They are
+    /// looked for in batches, in a fraction of the time that [`first`](Self::first) would take.
+    ///
+    /// ```
+    /// annals::schema!("tutorial.schema");
+    ///
+    /// # fn main() -> annals::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
+    /// # db.write(|tx| ["Lille", "Lyon"].into_iter().try_for_each(|name| tx.city().insert(name).map(|_| ())))?;
+    /// let now = db.read();
+    /// let mut cities = now.city_by_name().first_of_each(["Lyon", "Ys"].map(|name| [name.into()]));
+    /// assert_eq!(cities.next().unwrap()?.unwrap().name(), "Lyon");
+    /// assert!(cities.next().unwrap()?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Each is one of `first`, in the place of its row.
+    pub fn first_of_each<'v, K, I>(
+        &self,
+        keys: I,
+    ) -> impl Iterator<Item = Result<Option<R::Row<'a>>>> + use<'a, 'v, K, I, R>
+    where
+        K: AsRef<[ValueRef<'v>]>,
+        I: IntoIterator<Item = K>,
+    {
+        self.index.first_of_each(keys).map(|found| Ok(found?.map(Into::into)))
     }
 
     /// Gives the rows whose first fields equal these values.
@@ -193,6 +224,14 @@ impl<'a, R> IndexRows<'a, R> {
     /// generated code do.
     pub fn left(&mut self) -> Result<u64> {
         self.rows.left()
+    }
+
+    /// Gives the ids of the rows instead. No row is looked at, so that it takes a fraction of the time.
+    pub fn ids(self) -> impl Iterator<Item = Result<Id<R>>> + use<'a, R>
+    where
+        R: Record,
+    {
+        self.rows.ids().map(|id| id.map(Into::into))
     }
 }
 

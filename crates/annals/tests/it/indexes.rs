@@ -106,6 +106,11 @@ fn same<'a>(find: impl Fn() -> IndexRows<'a, reading::Kind>, expected: &[u64], w
         rows.map(|row| row.unwrap().id().get()).collect()
     };
     assert_eq!(ids(&mut find()), expected, "{what:?}");
+    assert_eq!(
+        find().ids().map(|id| id.unwrap().get()).collect::<Vec<_>>(),
+        expected,
+        "{what:?}, ids"
+    );
     let mut backward = ids(&mut find().rev());
     backward.reverse();
     assert_eq!(backward, expected, "{what:?}, backward");
@@ -348,6 +353,9 @@ fn values_that_do_not_fit_are_an_error_wherever_they_are_asked_for() {
         Err(ErrorKind::Invalid)
     );
     assert_eq!(index.equal(&wrong).size_hint(), (1, Some(1)), "the error");
+    let mut ids = index.equal(&wrong).ids();
+    assert_eq!(ids.next().unwrap().map_err(kind), Err(ErrorKind::Invalid));
+    assert!(ids.next().is_none());
     assert_eq!(index.rank(&wrong).map_err(kind), Err(ErrorKind::Invalid));
     let mut cursor = index.cursor();
     cursor.seek_rank(5).unwrap();
@@ -359,4 +367,36 @@ fn values_that_do_not_fit_are_an_error_wherever_they_are_asked_for() {
     let before = model.places.keys().filter(|((other, ..), _)| *other < station).count();
     assert_eq!(index.rank(&[ValueRef::String(&station)]).unwrap(), before as u64);
     assert_eq!(cursor.index().len(), model.places.len() as u64);
+}
+
+/// Looks for many keys at once, and for each alone: those that are there and others, in any number.
+fn look_for_many(index: annals::IndexView<'_>, random: &mut Random) {
+    for count in [0, 1, 15, 16, 17, 100] {
+        let key = |_| {
+            let station = ["", "A", "Ab", "B\0", "é", "none", "B"][random.next(7)];
+            let (sensor, taken) = (SENSORS[random.next(5)], TIMES[random.next(6)]);
+            let key = [station.into(), sensor.into(), ValueRef::Timestamp(taken)];
+            key[..random.next(4)].to_vec()
+        };
+        let keys: Vec<Vec<ValueRef<'_>>> = (0..count).map(key).collect();
+        let id = |row: annals::Result<Option<annals::Row<'_>>>| row.unwrap().map(|row| row.id());
+        let alone: Vec<_> = keys.iter().map(|key| id(index.first(key))).collect();
+        let first = |key: &Vec<ValueRef<'_>>| index.equal(key).next().map(|row| row.unwrap().id());
+        assert_eq!(alone, keys.iter().map(first).collect::<Vec<_>>());
+        assert_eq!(alone, index.first_of_each(&keys).map(id).collect::<Vec<_>>());
+    }
+    let keys = [ValueRef::String("A"), ValueRef::Bool(true), ValueRef::String("no")].map(|v| [v]);
+    let found: Vec<_> = index.first_of_each(keys).collect();
+    assert!(matches!((&found[0], &found[2]), (Ok(Some(_)), Ok(None))));
+    assert_eq!(found[1].as_ref().unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+#[test]
+fn many_keys_are_found_as_each_alone() {
+    let mut random = Random(0x0005_eed0_f42d);
+    let (directory, db, _) = filled(&mut random);
+    look_for_many(db.read().as_dynamic().index(IndexNumber(0)).unwrap(), &mut random);
+    db.close().unwrap();
+    let db = indexes::Database::open(directory.path().join("indexes.annals")).unwrap();
+    look_for_many(db.read().as_dynamic().index(IndexNumber(0)).unwrap(), &mut random);
 }

@@ -5,6 +5,7 @@
 
 use super::node::{self, Entry, HEADER, Node, common};
 use super::place::{LEVELS, child_for};
+use super::spot::Spot;
 use super::{CHILD, NONE, Tree, unfit};
 use crate::Result;
 use crate::store::pages::page::{Epoch, PAGE};
@@ -30,31 +31,36 @@ impl Tree {
         if self.root == NONE {
             self.root = self.add_node(self.value_size, epoch)?;
         }
-        let mut leaf = self.root;
-        let mut inner = [NONE; LEVELS];
-        for place in &mut inner[..self.height] {
-            *place = leaf;
-            let page = self.inner(leaf)?;
-            let node = Node::new(&page);
-            leaf = node.child(child_for(node, key, &self.long)?);
+        let spot = self.spot(key)?;
+        if let Ok(at) = spot.at {
+            node::set_value(self.nodes.get_mut(spot.way.leaf, epoch)?, at, value);
+            return Ok(());
         }
-        let found = Node::new(&*self.leaf(leaf)?).search(key, 0, &self.long)?;
-        let at = match found {
-            Ok(at) => {
-                node::set_value(self.nodes.get_mut(leaf, epoch)?, at, value);
-                return Ok(());
-            }
-            Err(at) => at,
-        };
+        self.insert_at(&spot, key, value, epoch)
+    }
+
+    /// Inserts an entry whose key isn't there, at the spot where it belongs.
+    pub(in super::super) fn insert_at(
+        &mut self,
+        spot: &Spot,
+        key: &[u8],
+        value: &[u8],
+        epoch: &Epoch,
+    ) -> Result<()> {
+        let at = spot.at.unwrap_or_else(|at| at);
+        debug_assert!(
+            self.spot(key).is_ok_and(|own| (own.way.leaf, own.at) == (spot.way.leaf, Err(at))),
+            "the tree wasn't changed since, and hasn't got the key"
+        );
         self.len += 1;
-        self.count_up(inner[..self.height].get(1..).unwrap_or_default(), epoch)?;
+        self.count_up(spot.way.inner[..self.height].get(1..).unwrap_or_default(), epoch)?;
         let (part, long) = self.keep(key, epoch)?;
         let entry = Entry { part, long, value };
-        if node::insert(self.nodes.get_mut(leaf, epoch)?, at, entry) {
+        if node::insert(self.nodes.get_mut(spot.way.leaf, epoch)?, at, entry) {
             return Ok(());
         }
         let mut path = self.path_to(key)?;
-        self.split_and_insert(&mut path, leaf, (at, entry), epoch)
+        self.split_and_insert(&mut path, spot.way.leaf, (at, entry), epoch)
     }
 
     fn path_to(&self, key: &[u8]) -> Result<Path> {

@@ -20,9 +20,14 @@ mod change;
 mod check;
 mod count;
 mod cursor;
+mod hints;
 mod node;
 mod place;
 mod range;
+mod search;
+#[cfg(test)]
+mod search_tests;
+mod spot;
 #[cfg(test)]
 mod stored_tests;
 #[cfg(test)]
@@ -40,6 +45,7 @@ use crate::{Error, Result};
 
 pub(super) use self::cursor::Cursor;
 pub(super) use self::range::Range;
+pub(super) use self::spot::{Spot, Way};
 
 /// The number that stands for no node.
 const NONE: u32 = u32::MAX;

@@ -1,10 +1,10 @@
 //! One node of a tree: a page of sorted entries.
 //!
 //! ```text
-//! 0      2       4       6      8        16
-//! | size | count | floor | dead | prefix | slot 0 | slot 1 | ..  ->     <- .. | cell 1 | cell 0 |
-//!                                          slot: head u32, offset u16, key length u16
-//!                                          cell: key, [number of the long key u32], value
+//! 0      2       4       6      8        16      128
+//! | size | count | floor | dead | prefix | hints | slot 0 | slot 1 | ..  ->     <- .. | cell 1 | cell 0 |
+//!                                                  slot: head u32, offset u16, key length u16
+//!                                                  cell: key, [number of the long key u32], value
 //! ```
 //!
 //! All numbers are little-endian. `size` is the size of a value, the same in all entries.
@@ -15,15 +15,15 @@
 //!    them (zeros where the key ends), so that most comparisons don't touch the cell.
 //! 3. A key longer than [`LIMIT`] has its first `LIMIT` bytes in the cell, the top bit of its length
 //!    set, and stands whole among the tree's long keys.
-//! 4. `dead` counts the bytes from `floor` on that belong to no cell.
-//! 5. A page that was loaded is well formed: [`is_node`] looked at it. So nothing here can lead out of
+//! 4. The [`hints`](super::hints) are the heads of some slots.
+//! 5. `dead` counts the bytes from `floor` on that belong to no cell.
+//! 6. A page that was loaded is well formed: [`is_node`] looked at it. So nothing here can lead out of
 //!    a page, whatever an image says.
 
-use std::cmp::Ordering;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::NONE;
+use super::{NONE, hints};
 use crate::Result;
 use crate::store::pages::cells::{Longs, NodePage};
 use crate::store::pages::item::Held;
@@ -33,9 +33,11 @@ use crate::store::pages::page::{PAGE, PageRef};
 pub(super) const LIMIT: usize = 1024;
 
 /// The number of bytes before the slots.
-pub(super) const HEADER: usize = 16;
-const SLOT: usize = 8;
-const LONG: usize = 1 << 15;
+pub(super) const HEADER: usize = 128;
+/// The size of a slot.
+pub(super) const SLOT: usize = 8;
+/// What the length of a key has besides, if the key is a long one.
+pub(super) const LONG: usize = 1 << 15;
 
 /// The largest value, in bytes.
 pub(super) const MAX_VALUE: usize = 16;
@@ -80,7 +82,8 @@ const fn short(number: usize) -> u16 {
     number as u16
 }
 
-fn get16(bytes: &[u8; PAGE], at: usize) -> usize {
+#[inline]
+pub(super) fn get16(bytes: &[u8; PAGE], at: usize) -> usize {
     usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]))
 }
 
@@ -88,7 +91,8 @@ fn put16(bytes: &mut [u8; PAGE], at: usize, number: usize) {
     bytes[at..at + 2].copy_from_slice(&short(number).to_le_bytes());
 }
 
-fn get32(bytes: &[u8; PAGE], at: usize) -> u32 {
+#[inline]
+pub(super) fn get32(bytes: &[u8; PAGE], at: usize) -> u32 {
     let mut four = [0; 4];
     four.copy_from_slice(&bytes[at..at + 4]);
     u32::from_le_bytes(four)
@@ -100,8 +104,9 @@ pub(super) fn is_node(page: &PageRef) -> bool {
 }
 
 /// Gives the four bytes of a key behind the prefix, as a number that compares as they do.
+#[inline]
 #[expect(clippy::big_endian_bytes, reason = "it is the order of the bytes that counts")]
-fn head_of(key: &[u8], prefix: usize) -> u32 {
+pub(super) fn head_of(key: &[u8], prefix: usize) -> u32 {
     let rest = key.get(prefix..).unwrap_or_default();
     match rest.first_chunk::<4>() {
         Some(four) => u32::from_be_bytes(*four),
@@ -121,7 +126,7 @@ pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
 /// A node, for reading.
 #[derive(Clone, Copy)]
 pub(super) struct Node<'a> {
-    bytes: &'a [u8; PAGE],
+    pub(super) bytes: &'a [u8; PAGE],
 }
 
 impl<'a> Node<'a> {
@@ -139,15 +144,22 @@ impl<'a> Node<'a> {
         get16(self.bytes, 0)
     }
 
-    fn prefix(self) -> usize {
+    #[inline]
+    pub(super) fn prefix(self) -> usize {
         get16(self.bytes, 8)
     }
 
     /// Gives the head of entry `i`, the offset of its cell, and its length with the long bit.
     #[inline]
-    fn slot(self, i: usize) -> (u32, usize, usize) {
+    pub(super) fn slot(self, i: usize) -> (u32, usize, usize) {
         let at = HEADER + i * SLOT;
         (get32(self.bytes, at), get16(self.bytes, at + 4), get16(self.bytes, at + 6))
+    }
+
+    /// Gives the head of entry `i`.
+    #[inline]
+    pub(super) fn head(self, i: usize) -> u32 {
+        get32(self.bytes, HEADER + i * SLOT)
     }
 
     /// Gives the bytes of the key that are in the cell.
@@ -206,6 +218,15 @@ impl<'a> Node<'a> {
         range.map(|i| SLOT + self.cell_len(i)).sum()
     }
 
+    /// Tells how many bytes the keys of some entries share at their beginning.
+    fn shared(self, entries: std::ops::Range<usize>) -> usize {
+        let Some(last) = entries.clone().last() else { return 0 };
+        let Some(next) = entries.clone().nth(1) else { return self.part(last).len() };
+        // They are in order, but for the first key of an inner node.
+        let of_others = common(self.part(next), self.part(last));
+        of_others.min(common(self.part(entries.start), self.part(next)))
+    }
+
     fn cell_len(self, i: usize) -> usize {
         let len = self.slot(i).2;
         len % LONG + if len >= LONG { 4 } else { 0 } + self.size()
@@ -217,61 +238,7 @@ impl<'a> Node<'a> {
         self.count() * SLOT + PAGE - floor - dead
     }
 
-    #[inline]
-    fn compare(self, i: usize, key: &[u8], long: &Longs) -> Result<Ordering> {
-        if self.slot(i).2 < LONG {
-            return Ok(self.part(i).cmp(key));
-        }
-        self.compare_long(i, key, long)
-    }
-
-    #[cold]
-    fn compare_long(self, i: usize, key: &[u8], long: &Longs) -> Result<Ordering> {
-        match self.part(i).cmp(key.get(..LIMIT).unwrap_or(key)) {
-            Ordering::Equal => Ok((*self.key(i, long)?).cmp(key)),
-            order => Ok(order),
-        }
-    }
-
-    /// Looks for a key among entries `from..`: where it is, or else where it would be.
-    ///
-    /// # Errors
-    /// A long key can't be loaded.
-    #[inline]
-    pub(super) fn search(
-        self,
-        key: &[u8],
-        from: usize,
-        long: &Longs,
-    ) -> Result<Result<usize, usize>> {
-        let (mut low, mut high) = (from, self.count());
-        if low >= high {
-            return Ok(Err(high));
-        }
-        let prefix = self.prefix();
-        match key[..prefix.min(key.len())].cmp(&self.part(0)[..prefix]) {
-            Ordering::Less => return Ok(Err(low)),
-            Ordering::Greater => return Ok(Err(high)),
-            Ordering::Equal => {}
-        }
-        // Heads know nothing of what lies behind the limit.
-        let head = head_of(key.get(..LIMIT).unwrap_or(key), prefix);
-        while low < high {
-            let middle = low.midpoint(high);
-            let order = match self.slot(middle).0.cmp(&head) {
-                Ordering::Equal => self.compare(middle, key, long)?,
-                order => order,
-            };
-            match order {
-                Ordering::Less => low = middle + 1,
-                Ordering::Greater => high = middle,
-                Ordering::Equal => return Ok(Ok(middle)),
-            }
-        }
-        Ok(Err(low))
-    }
-
-    /// Tells whether everything lies within the page: what invariants 1 to 4 say of places and lengths.
+    /// Tells whether everything lies within the page: what the invariants say of places and lengths.
     fn is_well_formed(self) -> bool {
         let count = self.count();
         let (floor, dead) = (get16(self.bytes, 4), get16(self.bytes, 6));
@@ -288,6 +255,7 @@ impl<'a> Node<'a> {
             && floor + dead <= PAGE
             && (0..count).all(is_cell)
             && self.used() == self.bytes_of(0..count)
+            && hints::are_right(self.bytes)
     }
 
     /// Executes the invariants that a node alone can show.
@@ -313,6 +281,7 @@ pub(super) fn clear(bytes: &mut [u8; PAGE], size: usize) {
     bytes[..HEADER].fill(0);
     put16(bytes, 0, size);
     put16(bytes, 4, PAGE);
+    hints::clear(bytes);
 }
 
 /// Inserts an entry at place `i`; false if there is no room.
@@ -328,7 +297,7 @@ pub(super) fn insert(bytes: &mut [u8; PAGE], i: usize, entry: Entry<'_>) -> bool
     if SLOT + size > floor - slots_end {
         compact(bytes);
     }
-    fit_prefix(bytes, count, entry.part);
+    fit_prefix(bytes, (i, count), entry.part);
     let offset = get16(bytes, 4) - size;
     put16(bytes, 4, offset);
     put16(bytes, 2, count + 1);
@@ -345,19 +314,25 @@ pub(super) fn insert(bytes: &mut [u8; PAGE], i: usize, entry: Entry<'_>) -> bool
         to += 4;
     }
     bytes[to..to + entry.value.len()].copy_from_slice(entry.value);
+    hints::renew(bytes, count, i);
     true
 }
 
-/// Shortens the prefix so that the new key shares it too.
-fn fit_prefix(bytes: &mut [u8; PAGE], count: usize, part: &[u8]) {
+/// Shortens the prefix so that a new key at place `i` shares it too.
+fn fit_prefix(bytes: &mut [u8; PAGE], (i, count): (usize, usize), part: &[u8]) {
+    if count == 0 {
+        return set_prefix(bytes, part.len());
+    }
     let node = Node::new(bytes);
-    let prefix = if count == 0 { part.len() } else { node.prefix() };
-    let shared = if count == 0 { prefix } else { common(&node.part(0)[..prefix], part) };
-    if count == 0 || shared < prefix {
+    let prefix = node.prefix();
+    // All keys have the prefix. That of this one was just looked at, to find the place.
+    let shared = common(&node.part(i.min(count - 1))[..prefix], part);
+    if shared < prefix {
         set_prefix(bytes, shared);
     }
 }
 
+/// Sets the prefix; writes all heads and hints.
 fn set_prefix(bytes: &mut [u8; PAGE], prefix: usize) {
     put16(bytes, 8, prefix);
     for i in 0..get16(bytes, 2) {
@@ -365,6 +340,7 @@ fn set_prefix(bytes: &mut [u8; PAGE], prefix: usize) {
         let at = HEADER + i * SLOT;
         bytes[at..at + 4].copy_from_slice(&head.to_le_bytes());
     }
+    hints::write(bytes);
 }
 
 /// Overwrites the value of entry `i`.
@@ -383,37 +359,38 @@ pub(super) fn remove(bytes: &mut [u8; PAGE], i: usize) {
     put16(bytes, 2, count - 1);
     let at = HEADER + i * SLOT;
     bytes.copy_within(at + SLOT..HEADER + count * SLOT, at);
+    hints::renew(bytes, count, i);
 }
 
 /// Moves the entries from `at` on to the empty node `right`.
 pub(super) fn split(left: &mut [u8; PAGE], right: &mut [u8; PAGE], at: usize) {
-    let node = Node::new(left);
+    let old = *left;
+    let node = Node::new(&old);
     clear(right, node.size());
-    for (place, i) in (at..node.count()).enumerate() {
-        let fits = insert(right, place, node.entry(i));
-        debug_assert!(fits, "a part of a node fits in an empty one");
-    }
-    put16(left, 2, at);
-    compact(left);
+    gather(right, node, at..node.count());
+    gather(left, node, 0..at);
 }
 
 /// Writes the cells anew, without dead bytes, and with the longest prefix.
 fn compact(bytes: &mut [u8; PAGE]) {
     let old = *bytes;
     let node = Node::new(&old);
-    let count = node.count();
+    gather(bytes, node, 0..node.count());
+}
+
+/// Makes a node have some entries of another, and no others.
+fn gather(bytes: &mut [u8; PAGE], from: Node<'_>, entries: std::ops::Range<usize>) {
     let mut floor = PAGE;
-    for i in 0..count {
-        let len = node.cell_len(i);
-        let from = node.slot(i).1;
+    for (place, i) in entries.clone().enumerate() {
+        let (len, (_, offset, key)) = (from.cell_len(i), from.slot(i));
         floor -= len;
-        bytes[floor..floor + len].copy_from_slice(&old[from..from + len]);
-        put16(bytes, HEADER + i * SLOT + 4, floor);
+        bytes[floor..floor + len].copy_from_slice(&from.bytes[offset..offset + len]);
+        let at = HEADER + place * SLOT;
+        put16(bytes, at + 4, floor);
+        put16(bytes, at + 6, key);
     }
+    put16(bytes, 2, entries.len());
     put16(bytes, 4, floor);
     put16(bytes, 6, 0);
-    let shared =
-        (1..count).fold(usize::MAX, |least, i| least.min(common(node.part(0), node.part(i))));
-    let first = if count == 0 { 0 } else { node.part(0).len() };
-    set_prefix(bytes, shared.min(first));
+    set_prefix(bytes, from.shared(entries));
 }

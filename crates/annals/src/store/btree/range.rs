@@ -35,21 +35,6 @@ impl Tree {
         Ok(range)
     }
 
-    /// Gives the first entry whose key begins with these bytes to `read`.
-    pub(in super::super) fn first_with<R>(
-        &self,
-        prefix: &[u8],
-        read: impl FnOnce(&[u8], &[u8]) -> R,
-    ) -> Result<Option<R>> {
-        if self.root == NONE {
-            return Ok(None);
-        }
-        let place = self.seek(prefix)?;
-        let found =
-            self.peek(&place, |key, value| key.starts_with(prefix).then(|| read(key, value)))?;
-        Ok(found.flatten())
-    }
-
     /// Gives the last entry whose key is at most `key` to `read`.
     pub(in super::super) fn floor<R>(
         &self,
@@ -124,6 +109,23 @@ impl Range<'_> {
         }
         let found = self.tree.step(&mut self.front, read);
         self.given(found)
+    }
+
+    /// Gives the entry that is `ahead` behind the first one to `read`, if that is in the same leaf; at once, or
+    /// not at all.
+    #[inline]
+    pub(in super::super) fn glance<R>(
+        &self,
+        ahead: usize,
+        read: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Option<R> {
+        if self.done {
+            return None;
+        }
+        let (leaf, at) = self.front.path[self.tree.height];
+        let node = Node::new(self.tree.nodes.at_hand(leaf)?);
+        let at = at + ahead;
+        (at < node.count() && node.long(at).is_none()).then(|| read(node.part(at), node.value(at)))
     }
 
     /// Gives the last entry to `read`, and goes before it.

@@ -16,68 +16,132 @@
 
 use annals_schema::{RowId, ValueRef};
 
+/// Where a key is written to.
+pub(in crate::store) trait Out {
+    /// Appends bytes.
+    fn put(&mut self, bytes: &[u8]);
+}
+
+impl Out for Vec<u8> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// A key to look for: it takes memory of its own only if it is long.
+#[derive(Debug)]
+pub(in crate::store) struct Sought {
+    short: [u8; 64],
+    len: usize,
+    /// All of it, if it isn't short.
+    long: Vec<u8>,
+}
+
+impl Sought {
+    pub(in crate::store) const fn new() -> Self {
+        Self { short: [0; 64], len: 0, long: Vec::new() }
+    }
+
+    /// Gives the key.
+    #[inline]
+    pub(in crate::store) fn bytes(&self) -> &[u8] {
+        if self.long.is_empty() {
+            self.short.get(..self.len).unwrap_or_default()
+        } else {
+            &self.long
+        }
+    }
+
+    #[cold]
+    fn put_long(&mut self, bytes: &[u8]) {
+        if self.long.is_empty() {
+            self.long.extend_from_slice(self.short.get(..self.len).unwrap_or_default());
+        }
+        self.long.extend_from_slice(bytes);
+    }
+}
+
+impl Out for Sought {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        match self.short.get_mut(self.len..self.len + bytes.len()) {
+            Some(place) if self.long.is_empty() => {
+                place.copy_from_slice(bytes);
+                self.len += bytes.len();
+            }
+            _ => self.put_long(bytes),
+        }
+    }
+}
+
 /// Appends a value of a field.
 #[inline]
-pub(in crate::store) fn encode(out: &mut Vec<u8>, nullable: bool, value: ValueRef<'_>) {
+pub(in crate::store) fn encode(out: &mut impl Out, nullable: bool, value: ValueRef<'_>) {
     if nullable {
-        out.push(u8::from(!matches!(value, ValueRef::Null)));
+        out.put(&[u8::from(!matches!(value, ValueRef::Null))]);
     }
     match value {
         ValueRef::Null => {}
-        ValueRef::Bool(v) => out.push(u8::from(v)),
-        ValueRef::Int8(v) => out.extend((v ^ i8::MIN).to_be_bytes()),
-        ValueRef::Int16(v) => out.extend((v ^ i16::MIN).to_be_bytes()),
-        ValueRef::Int32(v) => out.extend((v ^ i32::MIN).to_be_bytes()),
-        ValueRef::Int64(v) | ValueRef::Timestamp(v) => out.extend((v ^ i64::MIN).to_be_bytes()),
-        ValueRef::UInt8(v) => out.push(v),
-        ValueRef::UInt16(v) => out.extend(v.to_be_bytes()),
-        ValueRef::UInt32(v) => out.extend(v.to_be_bytes()),
-        ValueRef::UInt64(v) => out.extend(v.to_be_bytes()),
+        ValueRef::Bool(v) => out.put(&[u8::from(v)]),
+        ValueRef::Int8(v) => out.put(&(v ^ i8::MIN).to_be_bytes()),
+        ValueRef::Int16(v) => out.put(&(v ^ i16::MIN).to_be_bytes()),
+        ValueRef::Int32(v) => out.put(&(v ^ i32::MIN).to_be_bytes()),
+        ValueRef::Int64(v) | ValueRef::Timestamp(v) => out.put(&(v ^ i64::MIN).to_be_bytes()),
+        ValueRef::UInt8(v) => out.put(&[v]),
+        ValueRef::UInt16(v) => out.put(&v.to_be_bytes()),
+        ValueRef::UInt32(v) => out.put(&v.to_be_bytes()),
+        ValueRef::UInt64(v) => out.put(&v.to_be_bytes()),
         ValueRef::Float32(v) => {
             let bits = if v == 0.0 { 0 } else { v.to_bits() };
             let flip = if bits >> 31 == 0 { 1 << 31 } else { u32::MAX };
-            out.extend((if v.is_nan() { u32::MAX } else { bits ^ flip }).to_be_bytes());
+            out.put(&(if v.is_nan() { u32::MAX } else { bits ^ flip }).to_be_bytes());
         }
         ValueRef::Float64(v) => {
             let bits = if v == 0.0 { 0 } else { v.to_bits() };
             let flip = if bits >> 63 == 0 { 1 << 63 } else { u64::MAX };
-            out.extend((if v.is_nan() { u64::MAX } else { bits ^ flip }).to_be_bytes());
+            out.put(&(if v.is_nan() { u64::MAX } else { bits ^ flip }).to_be_bytes());
         }
         ValueRef::String(v) => {
             escape(out, v.as_bytes());
-            out.extend([0, 0]);
+            out.put(&[0, 0]);
         }
         ValueRef::Bytes(v) => {
             escape(out, v);
-            out.extend([0, 0]);
+            out.put(&[0, 0]);
         }
-        ValueRef::Blob(v) => out.extend(v.0.to_be_bytes()),
-        ValueRef::Reference(v) => out.extend(v.0.to_be_bytes()),
+        ValueRef::Blob(v) => out.put(&v.0.to_be_bytes()),
+        ValueRef::Reference(v) => out.put(&v.0.to_be_bytes()),
     }
 }
 
 /// Appends the beginning of a string or of bytes.
-pub(in crate::store) fn encode_prefix(out: &mut Vec<u8>, nullable: bool, prefix: &[u8]) {
+pub(in crate::store) fn encode_prefix(out: &mut impl Out, nullable: bool, prefix: &[u8]) {
     if nullable {
-        out.push(1);
+        out.put(&[1]);
     }
     escape(out, prefix);
 }
 
-fn escape(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.reserve(bytes.len() + 2);
+#[inline]
+fn escape(out: &mut impl Out, bytes: &[u8]) {
+    if bytes.contains(&0) { escape_zeros(out, bytes) } else { out.put(bytes) }
+}
+
+#[cold]
+fn escape_zeros(out: &mut impl Out, bytes: &[u8]) {
     for piece in bytes.split_inclusive(|&byte| byte == 0) {
-        out.extend_from_slice(piece);
+        out.put(piece);
         if piece.last() == Some(&0) {
-            out.push(0xff);
+            out.put(&[0xff]);
         }
     }
 }
 
 /// Appends the id of the row that has the key.
 #[inline]
-pub(in crate::store) fn encode_id(out: &mut Vec<u8>, id: RowId) {
-    out.extend(id.0.to_be_bytes());
+pub(in crate::store) fn encode_id(out: &mut impl Out, id: RowId) {
+    out.put(&id.0.to_be_bytes());
 }
 
 /// Gives the id at the end of an entry.
@@ -136,6 +200,18 @@ mod tests {
         agree(&["", "\0", "\0\0", "\0a", "a", "a\0", "a\0b", "a\u{1}", "aa", "é"].map(V::String));
         let bytes: [&[u8]; 6] = [b"", b"\0", b"\0\xff", b"\xff", b"\xff\xff", b"\x01"];
         agree(&bytes.map(V::Bytes));
+    }
+
+    #[test]
+    fn a_key_that_is_looked_for_may_have_any_length() {
+        for lens in [&[0][..], &[63, 1, 0, 2], &[64, 1], &[65, 3], &[30, 0, 40, 1], &[200]] {
+            let (mut sought, mut key) = (Sought::new(), Vec::new());
+            for (byte, &len) in (1..).zip(lens) {
+                sought.put(&vec![byte; len]);
+                key.put(&vec![byte; len]);
+                assert_eq!(sought.bytes(), key);
+            }
+        }
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! Indexes: the rows of a table in the order of some of their fields.
 //!
-//! In reading order: a [`key`] is what sorts, a [`tree`] holds the keys of a table, [`run`] changes
-//! those of many rows at once, a replay puts changes off ([`delaying`]) and leaves them beside the tree ([`late`]); [`lookup`] and [`cursor`] read.
+//! In reading order: a [`key`] is what sorts, a [`tree`] holds the keys of a table, [`checked`] has those of a new row
+//! between their check and their insertion, [`run`] changes
+//! those of many rows at once, a replay puts changes off ([`delaying`]) and leaves them beside the tree ([`late`]); [`lookup`] and [`cursor`] read,
+//! [`each`] for many keys at once.
 
+pub(super) mod checked;
 pub(super) mod cursor;
 pub(super) mod delaying;
+pub(super) mod each;
 pub(super) mod key;
 pub(super) mod late;
 pub(super) mod lookup;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use annals_schema::{Index, IndexNumber, RowId, ValueRef};
 
-use crate::store::btree::Tree;
+use crate::store::btree::{Spot, Tree};
 use crate::store::columns::fetched::Fetched;
 use crate::store::index::key;
 use crate::store::index::late::{Delayed, Late};
@@ -102,6 +102,14 @@ impl IndexTree {
         }
     }
 
+    /// Gives the tree, if it has all entries without anything to be done.
+    pub(in crate::store) const fn settled_tree(&self) -> Option<&Tree> {
+        match self.late {
+            None => Some(&self.tree),
+            Some(_) => None,
+        }
+    }
+
     /// Gives a tree to look at nothing in.
     pub(in crate::store) const fn any(&self) -> &Tree {
         &self.tree
@@ -166,7 +174,20 @@ impl IndexTree {
         Ok(counts)
     }
 
+    /// Gives a row that has the key; if there is none, tells where the entry of one can be put, if that is plain.
+    #[inline]
+    pub(in crate::store) fn holder_or_spot(
+        &self,
+        key: &[u8],
+    ) -> Result<(Option<RowId>, Option<Spot>)> {
+        match self.late {
+            None => self.tree.first_or_spot(key, |entry, _| key::id_of(entry)),
+            Some(_) => Ok((self.holder(key)?, None)),
+        }
+    }
+
     /// Gives a row that has the key.
+    #[inline]
     pub(in crate::store) fn holder(&self, key: &[u8]) -> Result<Option<RowId>> {
         let tree = match self.late {
             None => &self.tree,

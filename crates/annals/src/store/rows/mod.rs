@@ -167,6 +167,12 @@ impl RowMap {
         Ok(self.live.get(slot)?.then_some(slot))
     }
 
+    /// Gives the slot that a row of the tail has, or would have.
+    #[inline]
+    pub(super) fn slot_in_tail(&self, id: u64) -> Option<usize> {
+        self.in_tail(id).then(|| self.tail.slot(id))
+    }
+
     #[inline]
     fn in_tail(&self, id: u64) -> bool {
         id.wrapping_sub(self.tail.start) < self.tail.len

@@ -9,6 +9,7 @@ use annals_schema::Type;
 use super::{Column, Data};
 use crate::Result;
 use crate::store::columns::raw::ValueKind;
+use crate::store::pages::page::ask_for;
 
 /// Makes the reading of cells of one size.
 macro_rules! fixed {
@@ -54,6 +55,28 @@ impl Column {
         match &self.data {
             Data::Variable(strings) if self.kind == kind => strings.text_at_hand(slot),
             _ => None,
+        }
+    }
+
+    /// Asks the memory for the cell of a slot that is about to be read, if it needs no looking for.
+    #[inline]
+    pub(in crate::store) fn ask_for_cell(&self, slot: usize) {
+        let cell = match &self.data {
+            Data::Bits(_) => None, // many are in one line
+            Data::One(cells) => cells.slice_at_hand(slot, 0, 1),
+            Data::Two(cells) => cells.slice_at_hand(slot, 0, 2),
+            Data::Four(cells) => cells.slice_at_hand(slot, 0, 4),
+            Data::Eight(cells) => cells.slice_at_hand(slot, 0, 8),
+            Data::Variable(strings) => strings.cell_at_hand(slot),
+        };
+        ask_for(cell.unwrap_or_default());
+    }
+
+    /// Asks the memory for the bytes to which the cell of a slot leads.
+    #[inline]
+    pub(in crate::store) fn ask_for_text(&self, slot: usize) {
+        if let Data::Variable(strings) = &self.data {
+            ask_for(strings.at_hand(slot).unwrap_or_default());
         }
     }
 

@@ -1,8 +1,14 @@
 //! Reading what needs no looking for, as in [`crate::store::columns::column`].
 
-use super::{HEAD, INLINE, PINNED, Strings, text, word_at};
+use super::{Cell, HEAD, INLINE, PINNED, Strings, text, word_at};
 
 impl Strings {
+    /// Borrows the cell of a slot, if it needs no looking for.
+    #[inline]
+    pub(in crate::store) fn cell_at_hand(&self, slot: usize) -> Option<&[u8]> {
+        self.cells.slice_at_hand(slot, 0, size_of::<Cell>())
+    }
+
     /// Borrows the value of a slot, if nothing of it has to be looked for.
     #[inline]
     pub(in crate::store) fn at_hand(&self, slot: usize) -> Option<&[u8]> {

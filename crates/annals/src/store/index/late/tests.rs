@@ -83,6 +83,11 @@ fn look(plain: &View, late: &View, random: &mut Rng) {
     assert_eq!(a.len(), b.len());
     assert_eq!(ids(a.equal(&[name])), ids(b.equal(&[name])));
     assert_eq!(a.equal(&[name]).count(), b.equal(&[name]).count());
+    let each = |index: &crate::IndexView<'_>| {
+        let found = index.first_of_each([[name], [ValueRef::String("a")]]);
+        found.map(|row| row.unwrap().map(|row| row.id())).collect::<Vec<_>>()
+    };
+    assert_eq!(each(&a), each(&b));
     let (a, b) = both(INDEXES[1 + random.index(2)]);
     let upper = Bound::Excluded(ValueRef::Int64(from + random.below(5).cast_signed()));
     let range = |index: &crate::IndexView<'_>| {

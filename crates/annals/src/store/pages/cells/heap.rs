@@ -186,6 +186,13 @@ impl Nodes {
         }
     }
 
+    /// Borrows a node that needs no looking for.
+    #[inline]
+    pub(in crate::store) fn at_hand(&self, number: u32) -> Option<&[u8; PAGE]> {
+        // SAFETY: as for a `NodePage`, which borrows the same.
+        self.pages.at_hand(number as usize).map(|page| unsafe { page.whole() })
+    }
+
     /// Borrows a node for writing; copies it first unless it is owned. A missing one is zeros.
     ///
     /// # Errors
