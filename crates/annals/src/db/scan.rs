@@ -263,11 +263,12 @@ impl event::Sink for Applying<'_> {
 
     fn rows(
         &mut self,
-        (table, first): (TableNumber, RowId),
+        table: TableNumber,
+        run: (RowId, u64),
         columns: &[Vec<ValueRef<'_>>],
     ) -> Result<()> {
-        let count = self.store.apply_rows(table, first, columns)?;
-        self.applied(count)
+        self.store.apply_rows(table, run, columns)?;
+        self.applied(run.1)
     }
 }
 

@@ -28,8 +28,13 @@ pub(crate) trait Sink {
     /// Takes an event. `schema` is the one before it.
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()>;
 
-    /// Takes rows with ids one after another, of which there are at least two: the values of each field.
-    fn rows(&mut self, place: (TableNumber, RowId), columns: &[Vec<ValueRef<'_>>]) -> Result<()>;
+    /// Takes so many rows, at least two, with ids from one on: the values of each field.
+    fn rows(
+        &mut self,
+        table: TableNumber,
+        run: (RowId, u64),
+        columns: &[Vec<ValueRef<'_>>],
+    ) -> Result<()>;
 }
 
 /// Takes one event after another.
@@ -43,7 +48,7 @@ impl<F: FnMut(&Schema, &Event<'_>) -> Result<()>> Sink for Each<'_, F> {
         self.0(schema, event)
     }
 
-    fn rows(&mut self, _: (TableNumber, RowId), _: &[Vec<ValueRef<'_>>]) -> Result<()> {
+    fn rows(&mut self, _: TableNumber, _: (RowId, u64), _: &[Vec<ValueRef<'_>>]) -> Result<()> {
         debug_assert!(false, "nobody asked for runs");
         Ok(())
     }
@@ -87,8 +92,8 @@ pub(crate) fn decode_to<S: Sink>(
             opcode::INSERT | opcode::APPEND => {
                 let (table, id) = decoder.row(code, schema, &mut values)?;
                 if S::RUN > 1 && decoder.input.first() == Some(&opcode::APPEND) {
-                    decoder.run(schema, &values, (&mut columns, S::RUN))?;
-                    sink.rows((table, id), &columns)?;
+                    let count = decoder.run(schema, &values, (&mut columns, S::RUN))?;
+                    sink.rows(table, (id, count), &columns)?;
                 } else {
                     sink.event(schema, &Event::Insert { table, id, values: &values })?;
                 }
@@ -171,13 +176,13 @@ impl<'p> Decoder<'p> {
     }
 
     /// Takes the rows that are appended to one, whose values are given, as columns: those of all of them, so
-    /// many at most.
+    /// many at most. Gives how many there are.
     fn run(
         &mut self,
         schema: &Schema,
         first: &[ValueRef<'p>],
         (columns, most): (&mut Vec<Vec<ValueRef<'p>>>, usize),
-    ) -> Result<(), Malformed> {
+    ) -> Result<u64, Malformed> {
         let table = self.table(schema)?;
         columns.resize_with(table.fields.len(), Vec::new);
         for (column, &value) in columns.iter_mut().zip(first) {
@@ -201,7 +206,7 @@ impl<'p> Decoder<'p> {
             count += 1;
         }
         self.last_id = Some(last);
-        Ok(())
+        Ok(count as u64)
     }
 
     /// Takes the values of a row, given how many of its fields have a null bit.

@@ -56,10 +56,11 @@ impl Retired {
         Arc::new(working.share())
     }
 
-    /// Keeps what was published before, if the transaction made little.
-    pub(super) fn put(&mut self, before: Arc<View>, epoch: &Epoch) {
+    /// Keeps what was published before, if the transaction made little, and if it lies over the same image.
+    pub(super) fn put(&mut self, before: Arc<View>, working: &View, epoch: &Epoch) {
         let made = epoch.made();
         let is_small = made.saturating_sub(self.made) <= MOST;
-        *self = Self { view: is_small.then_some(before), made };
+        let keeps = is_small && before.root() == working.root();
+        *self = Self { view: keeps.then_some(before), made };
     }
 }

@@ -163,24 +163,21 @@ impl Store {
         self.index_run(number.0 as usize, (id.0, count), None, true)
     }
 
-    /// Inserts rows at ids from `first` on, in replay, given the values of each field: as many inserts do, one
-    /// by one. Gives how many rows those are.
+    /// Inserts rows with ids from one on, so many, in replay, given the values of each field: as many inserts do,
+    /// one by one.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
     pub(crate) fn apply_rows(
         &mut self,
         number: TableNumber,
-        first: RowId,
+        run: (RowId, u64),
         columns: &[Vec<ValueRef<'_>>],
-    ) -> Result<u64> {
-        let refuse = |error: Error| match error.kind() {
+    ) -> Result<()> {
+        self.insert_columns(number, run, columns).map_err(|error| match error.kind() {
             ErrorKind::Io | ErrorKind::Corrupt => error,
             _ => Error::corrupt(error.to_string()),
-        };
-        let count = columns.first().map_or(0, Vec::len) as u64;
-        self.insert_columns(number, (first, count), columns).map_err(refuse)?;
-        Ok(count)
+        })
     }
 
     fn insert_columns(

@@ -200,7 +200,7 @@ impl Store {
             self.rest_before = None;
             let next = self.retired.renewed(&self.working);
             let before = std::mem::replace(&mut self.published, next);
-            self.retired.put(before, &self.epoch);
+            self.retired.put(before, &self.working, &self.epoch);
             self.epoch.advance();
         }
         Arc::clone(&self.published)
