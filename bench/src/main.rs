@@ -17,6 +17,7 @@ mod backfill;
 mod backfill_floor;
 mod checkpoint;
 mod commits;
+mod compile;
 mod disk;
 mod engine;
 mod floor;
@@ -81,6 +82,8 @@ enum Part {
     Open(opening::Course),
     /// What brings a table up to date after random updates.
     Checkpoint(checkpoint::Work),
+    /// What a large schema adds to the time of a build, and to a program.
+    Compile(compile::Size),
     /// What a small database takes on disk.
     Size(size::Small),
     /// What this program starts itself for.
@@ -142,6 +145,9 @@ fn main() -> Result<(), engine::Failure> {
         Some(Part::Size(small)) => {
             let title = format!("{} rows with an index, each committed by itself", small.rows);
             print(&size::run(small)?, small.rows, &title);
+        }
+        Some(Part::Compile(size)) => {
+            print(&compile::run(size, turns)?, size.tables(), &size.title());
         }
         Some(Part::Step(step)) => step.take()?,
         None => {
