@@ -7,8 +7,8 @@ use annals::Options;
 use annals::storage::{Access, Directory as _, FileDirectory};
 
 use crate::disk;
-use crate::engine::Failure;
-use crate::peers::{self, Table as _, annals::Annals};
+use crate::engines::annals::Annals;
+use crate::engines::{self, Failure, Shape, Table as _};
 use crate::random::Random;
 use crate::workload::{Figure, Measured, settle};
 
@@ -19,10 +19,10 @@ const AT_ONCE: u64 = 1_000;
 #[derive(clap::Args)]
 pub(crate) struct Growth {
     /// Rows that are loaded, with an index.
-    #[arg(long, default_value_t = 10_000_000, value_parser = peers::count())]
+    #[arg(long, default_value_t = 10_000_000, value_parser = engines::count())]
     pub(crate) rows: u64,
     /// Random rows that are updated then.
-    #[arg(long, default_value_t = 10_000_000, value_parser = peers::count())]
+    #[arg(long, default_value_t = 10_000_000, value_parser = engines::count())]
     pub(crate) updated: u64,
 }
 
@@ -54,7 +54,8 @@ pub(crate) fn run(growth: &Growth) -> Result<Vec<Figure>, Failure> {
     let first = sum(items.position(), &follower);
 
     for begin in (0..growth.rows).step_by(usize::try_from(AT_ONCE)?) {
-        items.append(begin..growth.rows.min(begin + AT_ONCE))?;
+        let ids = begin..growth.rows.min(begin + AT_ONCE);
+        items.insert(ids.clone(), &Shape::Named.names(ids))?;
         follower.look()?;
     }
     let loaded = sum(items.position(), &follower);

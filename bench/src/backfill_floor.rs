@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use annals::storage::{Access, Directory as _, Engine, FileDirectory, Storage, join};
 
-use crate::engine::Failure;
+use crate::engines::Failure;
 use crate::race::Spread;
 use crate::random::Random;
 use crate::workload::settle;

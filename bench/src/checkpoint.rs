@@ -6,24 +6,25 @@ use std::path::Path;
 use annals::{BackfillMode, Options};
 
 use crate::disk;
-use crate::engine::Failure;
-use crate::peers::annals::Annals;
-use crate::peers::sqlite::{LOG, Sqlite};
-use crate::peers::{self, Peer, Table};
+use crate::engines::annals::Annals;
+use crate::engines::sqlite::{Journal, LOG, Sqlite};
+use crate::engines::{self, Engine as _, Failure, Shape, Table as _};
 use crate::random::Random;
 use crate::workload::{Figure, Measured, nanoseconds, settle};
 
 /// Updates of a transaction.
 const AT_ONCE: usize = 100;
+/// The table.
+const SHAPE: Shape = Shape::Named;
 
 /// What is brought up to date.
 #[derive(clap::Args)]
 pub(crate) struct Work {
     /// Rows of the table.
-    #[arg(long, default_value_t = 1_000_000, value_parser = peers::count())]
+    #[arg(long, default_value_t = 1_000_000, value_parser = engines::count())]
     pub(crate) rows: u64,
     /// Random rows that are updated before each checkpoint.
-    #[arg(long, default_value_t = 100_000, value_parser = peers::count())]
+    #[arg(long, default_value_t = 100_000, value_parser = engines::count())]
     pub(crate) changed: u64,
 }
 
@@ -97,7 +98,7 @@ fn cost(log: u64, checkpoint: impl FnOnce() -> Result<(), Failure>) -> Result<Co
 /// Annals with nothing brought in but on request.
 fn annals(folder: &Path, rows: u64) -> Result<Turn, Failure> {
     let mut items = Annals::connect(folder, &Options::new().background(false))?;
-    items.append(0..rows)?;
+    items.insert(0..rows, &SHAPE.names(0..rows))?;
     items.backfill(BackfillMode::Full)?;
     Ok(Box::new(move |ids, version| {
         let before = items.position();
@@ -115,9 +116,10 @@ fn annals(folder: &Path, rows: u64) -> Result<Turn, Failure> {
 
 /// SQLite with nothing brought in but on request.
 fn sqlite(folder: &Path, rows: u64) -> Result<Turn, Failure> {
-    Sqlite.fill(folder, rows)?;
-    let mut items = Sqlite::connect(folder)?;
-    items.0.pragma_update(None, "wal_autocheckpoint", 0)?;
+    let engine = Sqlite { journal: Journal::Ahead };
+    engine.fill(folder, SHAPE, rows)?;
+    let mut items = engine.connect(folder)?;
+    items.connection()?.pragma_update(None, "wal_autocheckpoint", 0)?;
     let log = folder.join(LOG);
     Ok(Box::new(move |ids, version| {
         for ids in ids.chunks(AT_ONCE) {
@@ -125,11 +127,13 @@ fn sqlite(folder: &Path, rows: u64) -> Result<Turn, Failure> {
         }
         let cost = cost(std::fs::metadata(&log)?.len(), || {
             let busy: i64 =
-                items.0.query_row("PRAGMA wal_checkpoint(FULL)", (), |row| row.get(0))?;
+                items
+                    .connection()?
+                    .query_row("PRAGMA wal_checkpoint(FULL)", (), |row| row.get(0))?;
             if busy == 0 { Ok(()) } else { Err("SQLite's checkpoint was busy".into()) }
         })?;
         // The next turn's log begins with nothing, so that its length is what the turn wrote.
-        items.0.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()))?;
+        items.connection()?.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()))?;
         Ok(cost)
     }))
 }

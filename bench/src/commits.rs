@@ -6,11 +6,11 @@ use std::path::Path;
 
 use annals::{Level, Options};
 
-use crate::annals_engine::{Database, SHORT};
-use crate::engine::{Engine, Failure};
+use crate::engines::annals::Small;
+use crate::engines::sqlite::{Journal, Sqlite};
+use crate::engines::{self, Engine as _, Failure, Level as Promise, Names, Shape, Table, Writer};
 use crate::floor::Floor;
 use crate::race::{self, Compared, Course, Outcome, Runner};
-use crate::sqlite_engine::Sqlite;
 use crate::workload::settle;
 
 /// Commits of each runner in a slice where all of them flush.
@@ -21,6 +21,8 @@ const LARGE_SLICE: u64 = 500;
 const THREADS_SLICE: u64 = 400;
 /// The same for soft commits: SQLite brings its table up to date about once in so many.
 const SOFT_SLICE: u64 = 1_000;
+/// The length of the name in all rows but long ones.
+const SHORT: usize = 4;
 const ROUNDS: usize = 20;
 
 type Race = fn(&Path, usize) -> Result<Outcome, Failure>;
@@ -54,7 +56,7 @@ pub(crate) fn run(names: &[String], turns: usize) -> Result<Vec<Outcome>, Failur
 
 /// A database, and a floor that writes as many bytes.
 struct Pair<'a> {
-    database: &'a Database,
+    database: &'a Small,
     text: String,
     level: Level,
     floor: RefCell<Floor>,
@@ -67,7 +69,7 @@ struct Pair<'a> {
 impl<'a> Pair<'a> {
     /// Makes the floor, at a path, of commits of one row with a text of this length.
     fn new(
-        database: &'a Database,
+        database: &'a Small,
         (path, flushes): (&Path, u64),
         (text, level): (usize, Level),
     ) -> Result<Self, Failure> {
@@ -109,31 +111,36 @@ impl<'a> Pair<'a> {
 }
 
 fn durable(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
-    let open = |name: &str, options| Database::open(&folder.join(name), options);
+    let open = |name: &str, options| Small::open(&folder.join(name), &options);
     let database = open("checksummed.annals", Options::new())?;
     let alone = open("alone.annals", Options::new().background(false))?;
-    let small = (SHORT.len(), Level::Checksummed);
+    let small = (SHORT, Level::Checksummed);
     let pair = Pair::new(&database, (&folder.join("once"), 1), small)?;
-    let sqlite = Sqlite { journal: "wal", soft: None, name: "SQLite WAL, FULL" };
-    let mut wal = sqlite.create(folder)?;
+    let wal = Sqlite { journal: Journal::Ahead }.create(folder, Shape::Small)?;
 
     let names = ["write, flush", "Annals, checksummed"];
     let mut runners = Vec::from(pair.runners(0, names, "at most 1.25"));
     runners.push(Runner::new("Annals, nothing in the background", (0, ""), |count| {
-        alone.commit_each(count, SHORT, Level::Checksummed)
+        alone.commit_each(count, "TOTO", Level::Checksummed)
     }));
-    runners.push(Runner::new(sqlite.name, (0, ""), |count| wal.commit_rows(count)));
+    let mut writer = writer(&*wal, Promise::Durable)?;
+    runners.push(Runner::new("SQLite WAL, FULL", (0, ""), move |count| {
+        writer.insert(0..count, &Names::SHORT)
+    }));
     let course = Course { turns, rounds: ROUNDS, slice: DURABLE_SLICE };
     race::run("Durable commits of one row beside the floor", (Compared::Time, course), &mut runners)
 }
 
+fn writer(table: &dyn Table, level: Promise) -> Result<Box<dyn Writer + Send + '_>, Failure> {
+    table.writer(level)?.ok_or_else(|| "there is no such level".into())
+}
+
 fn levels(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
-    let open = |name: &str| Database::open(&folder.join(name), Options::new());
+    let open = |name: &str| Small::open(&folder.join(name), &Options::new());
     let (half, two_phase) = (open("half.annals")?, open("two_phase.annals")?);
     let floor = |name: &str| folder.join(name);
-    let half = Pair::new(&half, (&floor("half"), 1), (SHORT.len(), Level::Half))?;
-    let two_phase =
-        Pair::new(&two_phase, (&floor("two_phase"), 2), (SHORT.len(), Level::TwoPhase))?;
+    let half = Pair::new(&half, (&floor("half"), 1), (SHORT, Level::Half))?;
+    let two_phase = Pair::new(&two_phase, (&floor("two_phase"), 2), (SHORT, Level::TwoPhase))?;
     let mut runners = Vec::new();
     runners.extend(half.runners(0, ["write, flush", "Annals, half"], ""));
     let names = ["write, flush, write, flush", "Annals, two-phase"];
@@ -144,7 +151,7 @@ fn levels(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
 
 /// Longer commits use up the space ahead faster.
 fn large(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
-    let open = |name: &str| Database::open(&folder.join(name), Options::new());
+    let open = |name: &str| Small::open(&folder.join(name), &Options::new());
     let (thousand, four) = (open("1000.annals")?, open("4000.annals")?);
     let floor = |name: &str| folder.join(name);
     let thousand = Pair::new(&thousand, (&floor("1000"), 1), (1_000, Level::Checksummed))?;
@@ -159,10 +166,26 @@ fn large(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
 }
 
 fn threads(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
-    let database = Database::open(&folder.join("threads.annals"), Options::new())?;
+    let table = engines::find("annals")?.create(folder, Shape::Small)?;
     let by = |threads: u64| {
-        let database = &database;
-        move |count: u64| database.commit_by_threads(threads, count / threads)
+        let table = &table;
+        move |count: u64| {
+            std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..threads)
+                    .map(|_| {
+                        let mut writer = writer(&**table, Promise::Durable)?;
+                        Ok(scope.spawn(move || {
+                            let inserted = writer.insert(0..count / threads, &Names::SHORT);
+                            inserted.map_err(|error| error.to_string())
+                        }))
+                    })
+                    .collect::<Result<_, Failure>>()?;
+                for thread in threads {
+                    thread.join().map_err(|_| "a thread panicked")??;
+                }
+                Ok(())
+            })
+        }
     };
     let mut runners = [
         Runner::new("1 thread", (0, ""), by(1)),
@@ -175,23 +198,16 @@ fn threads(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
 }
 
 fn soft(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
-    let annals = Database::open(&folder.join("soft.annals"), Options::new())?;
-    let wal = |soft, name| Sqlite { journal: "wal", soft: Some(soft), name };
-    // At NORMAL SQLite flushes when it brings its table up to date, at OFF never.
-    let peers = [wal("NORMAL", "SQLite WAL, NORMAL"), wal("OFF", "SQLite WAL, OFF")];
-    let open = |peer: &Sqlite| {
-        let folder = folder.join(peer.name);
-        std::fs::create_dir_all(&folder)?;
-        peer.create(&folder)
-    };
-    let [mut normal, mut off] = [open(&peers[0])?, open(&peers[1])?];
+    let annals = Small::open(&folder.join("soft.annals"), &Options::new())?;
+    let wal = Sqlite { journal: Journal::Ahead }.create(folder, Shape::Small)?;
+    let mut normal = writer(&*wal, Promise::Soft)?;
     let mut runners = [
-        Runner::new(peers[0].name, (0, ""), |count| normal.commit_rows_soft(count).map(drop)),
-        Runner::new(peers[1].name, (1, ""), |count| off.commit_rows_soft(count).map(drop)),
-        Runner::new("Annals, soft", (0, "at least 5"), |count| {
-            annals.commit_each(count, SHORT, Level::Soft)
+        Runner::new("SQLite WAL, NORMAL", (0, ""), move |count| {
+            normal.insert(0..count, &Names::SHORT)
         }),
-        Runner::new("Annals, soft", (1, ""), |count| annals.commit_each(count, SHORT, Level::Soft)),
+        Runner::new("Annals, soft", (0, "at least 5"), |count| {
+            annals.commit_each(count, "TOTO", Level::Soft)
+        }),
     ];
     let course = Course { turns, rounds: ROUNDS, slice: SOFT_SLICE };
     race::run("Soft commits of one row beside SQLite", (Compared::Rate, course), &mut runners)

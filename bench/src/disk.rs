@@ -3,7 +3,7 @@
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
-use crate::engine::Failure;
+use crate::engines::Failure;
 
 /// Gives all files below a folder.
 fn files(folder: &Path) -> Result<Vec<(PathBuf, Metadata)>, Failure> {

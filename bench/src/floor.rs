@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
-use crate::engine::Failure;
+use crate::engines::Failure;
 
 /// Zeros are written ahead in steps of this many bytes, each of them flushed.
 const STEP: u64 = 64 << 10;

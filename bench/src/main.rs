@@ -10,7 +10,6 @@
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod amplification;
-mod annals_engine;
 #[cfg(unix)]
 mod backfill;
 #[cfg(unix)]
@@ -19,15 +18,13 @@ mod checkpoint;
 mod commits;
 mod compile;
 mod disk;
-mod engine;
+mod engines;
 mod floor;
 mod opening;
-mod peers;
 mod race;
 mod random;
 mod report;
 mod size;
-mod sqlite_engine;
 mod workload;
 
 use std::path::PathBuf;
@@ -91,7 +88,7 @@ enum Part {
     Step(opening::Step),
 }
 
-fn main() -> Result<(), engine::Failure> {
+fn main() -> Result<(), engines::Failure> {
     let arguments = Arguments::parse();
     if let Some(folder) = &arguments.folder {
         tempfile::env::override_temp_dir(folder).map_err(|_| "the folder is set already")?;

@@ -5,7 +5,7 @@
 //! another runner. A turn in which a reference moved twofold between its halves says nothing of anybody
 //! and is run again.
 
-use crate::engine::Failure;
+use crate::engines::Failure;
 use crate::workload::nanoseconds;
 
 /// One who takes part.

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use crate::disk;
-use crate::engine::Failure;
-use crate::peers;
+use crate::engines::{self, Failure, Shape};
 use crate::workload::{Figure, Measured};
 
 /// Longer than any engine waits before it does something in the background.
@@ -14,34 +13,34 @@ const A_WHILE: Duration = Duration::from_secs(1);
 #[derive(clap::Args)]
 pub(crate) struct Small {
     /// Rows, each committed by itself.
-    #[arg(long, default_value_t = 100, value_parser = peers::count())]
+    #[arg(long, default_value_t = 100, value_parser = engines::count())]
     pub(crate) rows: u64,
     /// The engines.
     #[arg(
         long,
+        alias = "peers",
         value_delimiter = ',',
-        value_parser = peers::keys(),
+        value_parser = engines::keys(),
         default_values = ["annals", "sqlite", "redb"]
     )]
-    peers: Vec<String>,
+    engines: Vec<String>,
 }
 
 /// Stores the rows with each engine.
 pub(crate) fn run(small: &Small) -> Result<Vec<Figure>, Failure> {
     let all = tempfile::tempdir()?;
     let mut measured = Measured::default();
-    for key in &small.peers {
+    for key in &small.engines {
         let folder = all.path().join(key);
         std::fs::create_dir_all(&folder)?;
-        let peer = peers::find(key)?;
-        peer.fill(&folder, 0)?;
-        let mut table = peer.open(&folder)?;
+        let engine = engines::find(key)?;
+        let mut table = engine.create(&folder, Shape::Named)?;
         for id in 0..small.rows {
-            table.append(id..id + 1)?;
+            table.insert(id..id + 1, &Shape::Named.names(id..id + 1))?;
         }
         #[allow(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
         let mut add = |workload, bytes: u64| {
-            measured.add(peer.name(), (workload, "bytes"), bytes as f64);
+            measured.add(engine.name(), (workload, "bytes"), bytes as f64);
         };
         add("open, after the last commit, length", disk::length(&folder)?);
         add("open, after the last commit, on disk", disk::allocated(&folder)?);

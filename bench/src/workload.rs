@@ -3,11 +3,9 @@
 use std::path::Path;
 use std::time::Instant;
 
-use crate::annals_engine::Annals;
 use crate::disk;
-use crate::engine::{Engine, Failure};
+use crate::engines::{self, Engine, Failure, Level, Names, Shape};
 use crate::random::Random;
-use crate::sqlite_engine::Sqlite;
 
 /// Durable commits are slow on some disks, so there are only so many of them.
 const DURABLE_COMMITS: u64 = 500;
@@ -72,17 +70,14 @@ impl Measured {
 
 /// Lets every engine have its turns.
 pub(crate) fn run(rows: u64, turns: usize) -> Result<Vec<Figure>, Failure> {
-    let engines: [&dyn Engine; 3] = [
-        &Annals,
-        &Sqlite { journal: "wal", soft: Some("NORMAL"), name: "SQLite WAL" },
-        &Sqlite { journal: "persist", soft: None, name: "SQLite rollback" },
-    ];
+    let keys = ["annals", "sqlite", "sqlite-rollback"];
+    let engines = keys.into_iter().map(engines::find).collect::<Result<Vec<_>, _>>()?;
     let ids = random_ids(rows);
     let mut measured = Measured::default();
     // Removing files makes flushes slow for a while on some disks, so all stay until the end.
     let all = tempfile::tempdir()?;
     for number in 0..turns {
-        for engine in engines {
+        for &engine in &engines {
             let folder = all.path().join(format!("{number} {}", engine.name()));
             turn(engine, rows, (&ids, &folder), &mut measured)?;
         }
@@ -99,15 +94,15 @@ fn turn(
     settle();
     let bulk = folder.join("bulk");
     std::fs::create_dir_all(&bulk)?;
-    let mut database = engine.create(&bulk)?;
+    let mut table = engine.create(&bulk, Shape::Small)?;
     let name = engine.name();
 
-    let insert = nanoseconds(rows, || database.insert_rows(rows))?;
+    let insert = nanoseconds(rows, || table.insert(0..rows, &Names::SHORT))?;
     measured.add(name, ("insert row by row, one durable commit", "ns/row"), insert);
-    let before = database.memory();
+    let before = table.memory();
     let read = nanoseconds(ids.len() as u64, || {
         let expected = ids.iter().fold(0i64, |sum, &id| sum.wrapping_add(id.cast_signed()));
-        match database.read_rows(ids)? {
+        match table.read(ids)? {
             sum if sum == expected => Ok(()),
             sum => Err(format!("{name} read {sum}, not {expected}").into()),
         }
@@ -116,41 +111,41 @@ fn turn(
     if let Some(memory) = before {
         measured.add(name, ("resident in the store", "bytes/row"), ratio(memory, rows));
     }
-    database.close()?;
+    table.close()?;
     measured.add(name, ("on disk, closed", "bytes/row"), ratio(disk::length(&bulk)?, rows));
 
     settle();
     let columns = folder.join("columns");
     std::fs::create_dir_all(&columns)?;
-    let mut database = engine.create(&columns)?;
+    let mut table = engine.create(&columns, Shape::Small)?;
     let mut has_columns = false;
     // A program has its columns before it inserts them.
     let names = vec!["TOTO"; usize::try_from(rows)?];
     let values: Vec<_> = (0..i64::try_from(rows)?).collect();
     let insert = nanoseconds(rows, || {
-        has_columns = database.insert_columns(&names, &values)?;
+        has_columns = table.insert_columns(&names, &values)?;
         Ok(())
     })?;
     if has_columns {
         measured.add(name, ("insert by vectors, one durable commit", "ns/row"), insert);
     }
-    database.close()?;
+    table.close()?;
 
     settle();
     let small = folder.join("small");
     std::fs::create_dir_all(&small)?;
-    let mut database = engine.create(&small)?;
-    let mut has_soft = false;
-    let soft = nanoseconds(SOFT_COMMITS, || {
-        has_soft = database.commit_rows_soft(SOFT_COMMITS)?;
-        Ok(())
-    })?;
-    if has_soft {
-        measured.add(name, ("soft commit, one row each", "us/commit"), soft / 1e3);
+    let table = engine.create(&small, Shape::Small)?;
+    let end = SOFT_COMMITS + DURABLE_COMMITS;
+    let kinds = [
+        (Level::Soft, 0..SOFT_COMMITS, "soft commit, one row each"),
+        (Level::Durable, SOFT_COMMITS..end, "durable commit, one row each"),
+    ];
+    for (level, ids, workload) in kinds {
+        let Some(mut writer) = table.writer(level)? else { continue };
+        let each = nanoseconds(ids.end - ids.start, || writer.insert(ids, &Names::SHORT))?;
+        measured.add(name, (workload, "us/commit"), each / 1e3);
     }
-    let durable = nanoseconds(DURABLE_COMMITS, || database.commit_rows(DURABLE_COMMITS))?;
-    measured.add(name, ("durable commit, one row each", "us/commit"), durable / 1e3);
-    database.close()
+    table.close()
 }
 
 /// Lets the disk finish what the engine before left to it, so that nobody pays for another. Where

@@ -11,7 +11,7 @@ use annals::{BackfillMode, Backfilled, Level, Options};
 
 use super::mib;
 use super::pages::Pages;
-use crate::engine::Failure;
+use crate::engines::Failure;
 use crate::random::Random;
 use crate::workload::{Figure, Measured, nanoseconds, settle};
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use annals::{BackfillMode, Backfilled, Options};
 
 use crate::backfill_floor::{self as floor, PAGE, Writer};
-use crate::engine::Failure;
+use crate::engines::Failure;
 use crate::workload::{Figure, Measured};
 use pages::Pages;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use annals::{BackfillMode, BackfillOutcome, Backfilled, Level, Options};
 
-use crate::engine::Failure;
+use crate::engines::Failure;
 use crate::random::Random;
 use crate::workload::settle;
 

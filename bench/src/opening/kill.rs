@@ -4,8 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::step;
-use crate::engine::Failure;
-use crate::peers;
+use crate::engines::{self, Failure};
 
 /// The changes of a process that is killed after its last acknowledged commit.
 pub(super) struct Session {
@@ -130,6 +129,6 @@ impl Session {
             [first.to_string(), self.changes.to_string(), version.to_string(), idle.to_string()];
         let last = step::run_and_kill(own, deed, &arguments)?.parse()?;
         let version = if self.kind == Kind::Append { 0 } else { version };
-        Ok((last, peers::value(last, version)))
+        Ok((last, engines::value(last, version)))
     }
 }

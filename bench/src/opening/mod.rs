@@ -11,34 +11,39 @@ mod step;
 use std::path::{Path, PathBuf};
 
 use crate::disk;
-use crate::engine::Failure;
+use crate::engines::{self, Engine, Failure, Shape};
 use crate::floor::Floor;
-use crate::peers::{self, Peer};
 use crate::random::Random;
 use crate::workload::{Figure, Measured, nanoseconds, settle};
 use kill::{First, Session};
 use step::By;
 pub(crate) use step::Step;
 
+/// Who takes part unless others are asked for.
+const ENGINES: [&str; 6] = ["annals", "replay", "sqlite", "lmdb", "redb", "fjall"];
+
+/// The table that is opened.
+const SHAPE: Shape = Shape::Named;
+
 /// What is opened.
 #[derive(clap::Args)]
 pub(crate) struct Course {
     /// Rows of the table; each number gives a table of its own.
-    #[arg(long, value_delimiter = ',', default_value = "1000000,10000000", value_parser = peers::count())]
+    #[arg(long, value_delimiter = ',', default_value = "1000000,10000000", value_parser = engines::count())]
     rows: Vec<u64>,
     /// Open a database whose only row was updated so often, instead.
     #[arg(long, num_args = 0..=1, default_missing_value = "10000000", conflicts_with = "rows")]
-    #[arg(value_parser = peers::count())]
+    #[arg(value_parser = engines::count())]
     updates: Option<u64>,
     /// Rows that are appended before the process is killed.
-    #[arg(long, default_value_t = 10_000, value_parser = peers::count())]
+    #[arg(long, default_value_t = 10_000, value_parser = engines::count())]
     appended: u64,
     /// Random updates before the process is killed.
-    #[arg(long, default_value_t = 100_000, value_parser = peers::count())]
+    #[arg(long, default_value_t = 100_000, value_parser = engines::count())]
     updated: u64,
     /// The engines.
-    #[arg(long, value_delimiter = ',', value_parser = peers::keys(), default_values = peers::keys())]
-    peers: Vec<String>,
+    #[arg(long, alias = "peers", value_delimiter = ',', value_parser = engines::keys(), default_values = ENGINES)]
+    engines: Vec<String>,
 }
 
 /// What a table of the report shows.
@@ -51,7 +56,7 @@ pub(crate) struct Opened {
 /// One engine and its database.
 struct Contestant {
     key: String,
-    peer: &'static dyn Peer,
+    engine: &'static dyn Engine,
     folder: PathBuf,
 }
 
@@ -59,7 +64,7 @@ impl Contestant {
     fn new(key: &str, all: &Path) -> Result<Self, Failure> {
         let folder = all.join(key);
         std::fs::create_dir_all(&folder)?;
-        Ok(Self { key: key.to_owned(), peer: peers::find(key)?, folder })
+        Ok(Self { key: key.to_owned(), engine: engines::find(key)?, folder })
     }
 
     fn step(&self, deed: &str, arguments: &[String]) -> Result<String, Failure> {
@@ -69,7 +74,7 @@ impl Contestant {
     /// Opens in a process of its own, reads a row, checks another if there is one to check, and closes;
     /// gives the microseconds up to the first value.
     fn open(&self, (by, row): (By, u64), check: Option<(u64, i64)>) -> Result<f64, Failure> {
-        self.peer.forget(&self.folder)?;
+        self.engine.forget(&self.folder)?;
         disk::warm(&self.folder)?;
         settle();
         let mut arguments = vec![by.name().to_owned(), row.to_string()];
@@ -130,7 +135,7 @@ fn many_rows(course: &Course, rows: u64, turns: usize) -> Result<Opened, Failure
     #[allow(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
     for contestant in &contestants {
         let bytes = disk::length(&contestant.folder)? as f64 / rows as f64;
-        measured.add(contestant.peer.name(), ("on disk, closed", "bytes/row"), bytes);
+        measured.add(contestant.engine.name(), ("on disk, closed", "bytes/row"), bytes);
     }
     // What grows with the sessions comes last.
     let updates = Session::update(rows, course.updated);
@@ -154,13 +159,13 @@ fn many_rows(course: &Course, rows: u64, turns: usize) -> Result<Opened, Failure
 }
 
 fn contestants(course: &Course, all: &Path) -> Result<Vec<Contestant>, Failure> {
-    course.peers.iter().map(|key| Contestant::new(key, all)).collect()
+    course.engines.iter().map(|key| Contestant::new(key, all)).collect()
 }
 
 fn clean(contestant: &Contestant, row: u64, measured: &mut Measured) -> Result<(), Failure> {
     for (by, workload) in [By::Index, By::Id].into_iter().zip(CLEAN) {
         let micros = contestant.open((by, row), None)?;
-        measured.add(contestant.peer.name(), (workload, "us"), micros);
+        measured.add(contestant.engine.name(), (workload, "us"), micros);
     }
     Ok(())
 }
@@ -182,14 +187,14 @@ fn killed(
     (session, row): (&Session, u64),
     measured: &mut Measured,
 ) -> Result<(), Failure> {
-    let Contestant { peer, folder, .. } = contestant;
-    let name = peer.name();
+    let Contestant { engine, folder, .. } = contestant;
+    let name = engine.name();
     let clean = contestant.open((By::Index, row), None)?;
     let workloads = session.workloads();
     for (place, (first, workload)) in workloads.openings.iter().enumerate() {
-        let before = peer.tail(folder)?;
+        let before = engine.tail(folder)?;
         let last = session.run((&contestant.key, folder), place)?;
-        let tail = peer.tail(folder)?;
+        let tail = engine.tail(folder)?;
         let asked = match first {
             First::ByIndex => (By::Index, row),
             First::ById => (By::Id, row),

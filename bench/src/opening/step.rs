@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use clap::{Subcommand, ValueEnum};
 
-use crate::engine::Failure;
-use crate::peers::{self, Peer};
+use super::SHAPE;
+use crate::engines::{self, Engine, Failure};
 use crate::random::Random;
 
 /// Rows of a transaction before a process is killed.
@@ -19,7 +19,7 @@ const REWRITTEN_AT_ONCE: u64 = 10_000;
 /// Which engine does what, and where.
 #[derive(clap::Args)]
 pub(crate) struct Step {
-    peer: String,
+    engine: String,
     folder: PathBuf,
     #[command(subcommand)]
     deed: Deed,
@@ -100,45 +100,45 @@ pub(super) fn run_and_kill(
 impl Step {
     /// Takes the step.
     pub(crate) fn take(&self) -> Result<(), Failure> {
-        let (peer, folder) = (peers::find(&self.peer)?, &*self.folder);
+        let (engine, folder) = (engines::find(&self.engine)?, &*self.folder);
         match self.deed {
-            Deed::Fill { rows } => peer.fill(folder, rows),
-            Deed::Rewrite { times } => rewrite(peer, folder, times),
+            Deed::Fill { rows } => engine.fill(folder, SHAPE, rows),
+            Deed::Rewrite { times } => rewrite(engine, folder, times),
             Deed::Open { by, row, checked, value } => {
-                open(peer, folder, (by, row), checked.zip(value))
+                open(engine, folder, (by, row), checked.zip(value))
             }
             Deed::Append { first, rows, idle, .. } => {
-                append(peer, folder, first..first + rows, idle)
+                append(engine, folder, first..first + rows, idle)
             }
             Deed::Update { rows, times, version, idle } => {
-                update(peer, folder, (rows, times, version), idle)
+                update(engine, folder, (rows, times, version), idle)
             }
         }
     }
 }
 
 fn open(
-    peer: &dyn Peer,
+    engine: &dyn Engine,
     folder: &Path,
     (by, row): (By, u64),
     check: Option<(u64, i64)>,
 ) -> Result<(), Failure> {
-    let name = peers::name(row);
+    let name = [engines::name(row)];
     #[allow(clippy::disallowed_methods, reason = "a benchmark measures with the real clock")]
     let start = Instant::now();
-    let mut table = peer.open(folder)?;
+    let mut table = engine.open(folder, SHAPE)?;
     let value = match by {
-        By::Index => table.by_name(&name)?,
-        By::Id => table.by_id(row)?,
+        By::Index => table.find(&name)?,
+        By::Id => table.read(&[row])?,
     };
     let elapsed = start.elapsed();
-    if !peers::is_value_of(row, value) {
-        return Err(format!("{}: row {row} can't be {value}", peer.name()).into());
+    if !engines::is_value_of(row, value) {
+        return Err(format!("{}: row {row} can't be {value}", engine.name()).into());
     }
     if let Some((id, expected)) = check {
-        let value = table.by_id(id)?;
+        let value = table.read(&[id])?;
         if value != expected {
-            return Err(format!("{}: row {id} is {value}, not {expected}", peer.name()).into());
+            return Err(format!("{}: row {id} is {value}, not {expected}", engine.name()).into());
         }
     }
     table.close()?;
@@ -146,8 +146,8 @@ fn open(
     Ok(())
 }
 
-fn rewrite(peer: &dyn Peer, folder: &Path, times: u64) -> Result<(), Failure> {
-    let mut table = peer.open(folder)?;
+fn rewrite(engine: &dyn Engine, folder: &Path, times: u64) -> Result<(), Failure> {
+    let mut table = engine.open(folder, SHAPE)?;
     for first in (0..times).step_by(usize::try_from(REWRITTEN_AT_ONCE)?) {
         let rows = vec![0; usize::try_from(REWRITTEN_AT_ONCE.min(times - first))?];
         table.update(&rows, u32::try_from(first / REWRITTEN_AT_ONCE)? + 1)?;
@@ -156,25 +156,26 @@ fn rewrite(peer: &dyn Peer, folder: &Path, times: u64) -> Result<(), Failure> {
 }
 
 fn append(
-    peer: &dyn Peer,
+    engine: &dyn Engine,
     folder: &Path,
     ids: std::ops::Range<u64>,
     idle: u64,
 ) -> Result<(), Failure> {
-    let mut table = peer.open(folder)?;
+    let mut table = engine.open(folder, SHAPE)?;
     for first in ids.clone().step_by(usize::try_from(AT_ONCE)?) {
-        table.append(first..ids.end.min(first + AT_ONCE))?;
+        let ids = first..ids.end.min(first + AT_ONCE);
+        table.insert(ids.clone(), &SHAPE.names(ids))?;
     }
     tell_and_wait(ids.end - 1, idle)
 }
 
 fn update(
-    peer: &dyn Peer,
+    engine: &dyn Engine,
     folder: &Path,
     (rows, times, version): (u64, u64, u32),
     idle: u64,
 ) -> Result<(), Failure> {
-    let mut table = peer.open(folder)?;
+    let mut table = engine.open(folder, SHAPE)?;
     let mut random = Random::new(u64::from(version));
     let mut last = 0;
     for first in (0..times).step_by(usize::try_from(AT_ONCE)?) {

@@ -5,8 +5,7 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use super::{name, value};
-use crate::engine::Failure;
+use super::{Failure, Names};
 
 const WIDTH: usize = size_of::<u64>();
 
@@ -16,15 +15,20 @@ pub(super) const fn key(id: u64) -> [u8; WIDTH] {
     id.to_be_bytes()
 }
 
-/// Gives the bytes of a row.
-pub(super) fn row(id: u64) -> Vec<u8> {
-    [&value(id, 0).to_le_bytes(), name(id).as_bytes()].concat()
+/// Makes bytes those of a row.
+pub(super) fn encode(row: &mut Vec<u8>, value: i64, name: &str) {
+    row.clear();
+    row.extend_from_slice(&value.to_le_bytes());
+    row.extend_from_slice(name.as_bytes());
 }
 
-/// Gives the bytes of a row that has the value of another version.
-pub(super) fn changed(row: &[u8], (id, version): (u64, u32)) -> Result<Vec<u8>, Failure> {
+/// Makes bytes those of a row, but for the value.
+pub(super) fn change(changed: &mut Vec<u8>, row: &[u8], value: i64) -> Result<(), Failure> {
     let name = row.get(WIDTH..).ok_or("a row is too short")?;
-    Ok([&value(id, version).to_le_bytes(), name].concat())
+    changed.clear();
+    changed.extend_from_slice(&value.to_le_bytes());
+    changed.extend_from_slice(name);
+    Ok(())
 }
 
 /// Gives the value of a row.
@@ -39,8 +43,8 @@ pub(super) fn entry(name: &str, id: u64) -> Vec<u8> {
 }
 
 /// Gives the entries of rows, in the order of the index: inserted so, each page is changed once.
-pub(super) fn entries(ids: Range<u64>) -> Vec<Vec<u8>> {
-    let mut entries: Vec<_> = ids.map(|id| entry(&name(id), id)).collect();
+pub(super) fn entries(ids: Range<u64>, names: &Names) -> Vec<Vec<u8>> {
+    let mut entries: Vec<_> = names.of(ids).map(|(id, name)| entry(name, id)).collect();
     entries.sort_unstable();
     entries
 }
@@ -50,9 +54,7 @@ pub(super) fn bounds(name: &str) -> RangeInclusive<Vec<u8>> {
     entry(name, 0)..=entry(name, u64::MAX)
 }
 
-/// Gives the id in an entry.
-pub(super) fn id_in(entry: &[u8]) -> Result<u64, Failure> {
-    let bytes = entry.last_chunk().ok_or("an entry is too short")?;
-    #[allow(clippy::big_endian_bytes, reason = "bytes are to sort as numbers do")]
-    Ok(u64::from_be_bytes(*bytes))
+/// Gives the key of the row of an entry.
+pub(super) fn key_in(entry: &[u8]) -> Result<&[u8; WIDTH], Failure> {
+    entry.last_chunk().ok_or_else(|| "an entry is too short".into())
 }

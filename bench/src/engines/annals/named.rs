@@ -1,0 +1,19 @@
+//! The table of a name and a value, with an index on the name.
+
+use annals::{BackfillMode, Backfilled};
+
+use crate::engines::{Failure, Level, Names, Table, Writer, in_order, value};
+
+annals::schema!("indexed.schema");
+
+/// An open database.
+pub(crate) struct Named(indexed::Database);
+
+super::table::table!(Named, indexed::item, item_by_name);
+
+impl Named {
+    /// Brings the image forward.
+    pub(crate) fn backfill(&self, mode: BackfillMode) -> Result<Backfilled, Failure> {
+        Ok(self.0.as_dynamic().backfill(mode)?)
+    }
+}
