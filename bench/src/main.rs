@@ -20,11 +20,16 @@ mod compile;
 mod disk;
 mod engines;
 mod floor;
+mod keys;
+mod mixed;
 mod opening;
+mod processor;
 mod race;
 mod random;
 mod report;
 mod size;
+mod unique;
+mod wide;
 mod workload;
 
 use std::path::PathBuf;
@@ -83,6 +88,12 @@ enum Part {
     Compile(compile::Size),
     /// What a small database takes on disk.
     Size(size::Small),
+    /// A unique index on random strings, beside an ordered map in memory.
+    Unique(unique::Names),
+    /// Readers beside a writer, in parts of what each does alone.
+    Mixed(mixed::Work),
+    /// Rows of twelve fields with long strings and three indexes.
+    Wide(wide::Work),
     /// What this program starts itself for.
     #[command(hide = true)]
     Step(opening::Step),
@@ -145,6 +156,18 @@ fn main() -> Result<(), engines::Failure> {
         }
         Some(Part::Compile(size)) => {
             print(&compile::run(size, turns)?, size.tables(), &size.title());
+        }
+        Some(Part::Unique(work)) => {
+            let title = format!("A unique index on {} random strings", work.rows);
+            print(&unique::run(work, turns)?, work.rows, &title);
+        }
+        Some(Part::Wide(work)) => {
+            let title = format!("{} rows of twelve fields with three indexes", work.rows);
+            print(&wide::run(work, turns)?, work.rows, &title);
+        }
+        Some(Part::Mixed(work)) => {
+            let title = format!("{} readers and a writer, {} rows", work.readers, work.rows);
+            print(&mixed::run(work, turns)?, work.rows, &title);
         }
         Some(Part::Step(step)) => step.take()?,
         None => {

@@ -10,7 +10,7 @@ mod schema;
 
 use std::path::PathBuf;
 
-use crate::engine::Failure;
+use crate::engines::Failure;
 use crate::workload::{Figure, Measured};
 use project::{BARE, Cost, Profile, Project, SHARED, USED};
 
@@ -75,7 +75,9 @@ pub(crate) fn run(size: &Size, turns: usize) -> Result<Vec<Figure>, Failure> {
         }
         let bytes = project.len(USED, profile)?.saturating_sub(project.len(BARE, profile)?);
         let workload = match profile {
-            Profile::Debug => "added to a debug program that uses each table, with what a debugger needs",
+            Profile::Debug => {
+                "added to a debug program that uses each table, with what a debugger needs"
+            }
             Profile::Release => "added to a release program that uses each table",
         };
         measured.add("Annals", (workload, "bytes"), float(bytes));
@@ -92,7 +94,11 @@ fn generated(size: &Size, measured: &mut Measured) -> Result<(), Failure> {
     let is_code = |line: &&str| !line.trim_start().starts_with("//") && !line.trim().is_empty();
     let lines: Vec<_> = code.lines().filter(is_code).collect();
     let bytes: usize = lines.iter().map(|line| line.trim_start().len()).sum();
-    measured.add("Annals", ("generated code, without comments", "lines"), float(lines.len() as u64));
+    measured.add(
+        "Annals",
+        ("generated code, without comments", "lines"),
+        float(lines.len() as u64),
+    );
     measured.add("Annals", ("generated code, without comments", "bytes"), float(bytes as u64));
     measured.add("Annals", ("generated code", "bytes"), float(code.len() as u64));
     Ok(())
@@ -103,7 +109,9 @@ fn added(profile: Profile, package: &str, (bare, own): (Cost, Cost), measured: &
     let workload = match (profile, package) {
         (Profile::Debug, SHARED) => "added to the debug build of a library that shares all of it",
         (Profile::Debug, _) => "added to the debug build of a program that uses each table",
-        (Profile::Release, SHARED) => "added to the release build of a library that shares all of it",
+        (Profile::Release, SHARED) => {
+            "added to the release build of a library that shares all of it"
+        }
         (Profile::Release, _) => "added to the release build of a program that uses each table",
     };
     measured.add("Annals", (workload, "s"), own.wall - bare.wall);

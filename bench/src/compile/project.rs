@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use super::schema;
-use crate::engine::Failure;
+use crate::engines::Failure;
+use crate::processor;
 
 /// Where the library is.
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/annals");
@@ -104,12 +105,12 @@ impl Project {
     /// Builds a package anew.
     pub(super) fn build(&self, package: &str, profile: Profile) -> Result<Cost, Failure> {
         self.cargo("clean", profile, &["--package", package])?;
-        let before = children();
+        let before = processor::of_children();
         #[allow(clippy::disallowed_methods, reason = "a benchmark measures with the real clock")]
         let start = Instant::now();
         self.cargo("build", profile, &["--package", package])?;
         let wall = start.elapsed().as_secs_f64();
-        let processor = children().zip(before).map(|(after, before)| after - before);
+        let processor = processor::of_children().zip(before).map(|(after, before)| after - before);
         Ok(Cost { wall, processor })
     }
 
@@ -154,15 +155,4 @@ impl Project {
             }
         }
     }
-}
-
-/// Gives the processor time, in seconds, of all children that ended, and of theirs; `None` where the
-/// system doesn't tell.
-fn children() -> Option<f64> {
-    // The times are in hundredths of a second on every machine (USER_HZ).
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program, in parentheses, may have spaces.
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let ticks = |field: usize| fields.split(' ').nth(field)?.parse::<f64>().ok();
-    Some((ticks(13)? + ticks(14)?) / 100.0)
 }

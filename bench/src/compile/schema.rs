@@ -40,7 +40,8 @@ pub(super) fn text(tables: u32, fields: u32) -> String {
         // Writing to a string can't fail.
         let _infallible = writeln!(text, "create_table {own}");
         for (name, ty) in (0..fields).map(field) {
-            let target = if ty == "references" { table(number.saturating_sub(1)) } else { String::new() };
+            let target =
+                if ty == "references" { table(number.saturating_sub(1)) } else { String::new() };
             let _infallible = writeln!(text, "add_field {own} {name} {ty} {target}");
         }
         let indexes = [

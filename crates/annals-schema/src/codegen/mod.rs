@@ -166,7 +166,11 @@ impl Function<'_> {
             code += "#[allow(clippy::too_many_arguments, reason = \"one for each field\")]\n";
         }
         let parameters = self.parameters.join(", ");
-        code += &format!("#[inline]\npub fn {}({parameters}){arrow} {{\n{}}}\n", self.name, indent(self.body));
+        code += &format!(
+            "#[inline]\npub fn {}({parameters}){arrow} {{\n{}}}\n",
+            self.name,
+            indent(self.body)
+        );
         code
     }
 }
