@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use annals_schema::{Blob, Schema};
+use annals_schema::{Blob, RowId, Schema, TableNumber, ValueRef};
 
 use super::acquire::cannot_open;
 use super::image::Imager;
@@ -231,6 +231,46 @@ pub(super) struct Replay {
     imager: Option<Arc<Imager>>,
 }
 
+/// Applies the events of a frame.
+struct Applying<'r> {
+    store: &'r mut Store,
+    imager: &'r Option<Arc<Imager>>,
+    /// The transaction, and whether it is not known yet whether it commits.
+    place: (u64, bool),
+    events: u64,
+}
+
+impl Applying<'_> {
+    fn applied(&mut self, events: u64) -> Result<()> {
+        self.events += events;
+        match self.imager {
+            Some(imager) => imager.make_room(self.store, self.place),
+            None => Ok(()),
+        }
+    }
+}
+
+impl event::Sink for Applying<'_> {
+    /// So many that what is done once for a run costs little, and so few that the values stay in the first
+    /// cache.
+    const RUN: usize = 256;
+
+    #[inline]
+    fn event(&mut self, _: &Schema, event: &Event<'_>) -> Result<()> {
+        self.store.apply(event)?;
+        self.applied(1)
+    }
+
+    fn rows(
+        &mut self,
+        (table, first): (TableNumber, RowId),
+        columns: &[Vec<ValueRef<'_>>],
+    ) -> Result<()> {
+        let count = self.store.apply_rows(table, first, columns)?;
+        self.applied(count)
+    }
+}
+
 /// The schema that repeats itself, and where the blobs are by then.
 #[derive(Debug, Default)]
 struct Repeated {
@@ -282,15 +322,10 @@ impl Replay {
         if !frame.header.has_events() {
             return Ok(events);
         }
-        event::decode(frame.payload, place.0, schema, &mut |_, event| {
-            events += 1;
-            store.apply(event)?;
-            match imager {
-                Some(imager) => imager.make_room(store, (frame.header.txid, *open)),
-                None => Ok(()),
-            }
-        })
-        .map_err(|error| explain(error, shown, frame))?;
+        let mut sink = Applying { store, imager, place: (frame.header.txid, *open), events: 0 };
+        event::decode_to(frame.payload, place.0, schema, &mut sink)
+            .map_err(|error| explain(error, shown, frame))?;
+        events += sink.events;
         if frame.header.is_commit() {
             store.end_blob();
         }

@@ -41,6 +41,13 @@ pub(crate) fn take(input: &mut &[u8]) -> Result<u64, Malformed> {
         *input = rest;
         return Ok(u64::from(first >> 1));
     }
+    if let Some(word) = input.first_chunk::<8>().filter(|_| first != 0) {
+        // All 8 bytes are one load; what is too much is shifted out.
+        let len = first.trailing_zeros() + 1;
+        *input = input.get(len as usize..).unwrap_or_default();
+        let unused = 64 - 8 * len;
+        return Ok(u64::from_le_bytes(*word) << unused >> (unused + len));
+    }
     if first == 0 {
         let (bytes, rest) =
             rest.split_first_chunk::<8>().ok_or(Malformed("the event ends in a number"))?;

@@ -19,6 +19,39 @@ impl From<Malformed> for Error {
     }
 }
 
+/// Takes the events of a frame, in their order.
+pub(crate) trait Sink {
+    /// How many rows that come one behind another are handed over together, at most; 1 if each insert is an
+    /// event.
+    const RUN: usize;
+
+    /// Takes an event. `schema` is the one before it.
+    fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()>;
+
+    /// Takes rows with ids one after another, of which there are at least two: the values of each field.
+    fn rows(&mut self, place: (TableNumber, RowId), columns: &[Vec<ValueRef<'_>>]) -> Result<()>;
+}
+
+/// Takes one event after another.
+struct Each<'s, F>(&'s mut F);
+
+impl<F: FnMut(&Schema, &Event<'_>) -> Result<()>> Sink for Each<'_, F> {
+    const RUN: usize = 1;
+
+    #[inline]
+    fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
+        self.0(schema, event)
+    }
+
+    fn rows(&mut self, _: (TableNumber, RowId), _: &[Vec<ValueRef<'_>>]) -> Result<()> {
+        debug_assert!(false, "nobody asked for runs");
+        Ok(())
+    }
+}
+
+/// A run ends before it has so many bytes in the journal.
+const RUN_BYTES: usize = 64 << 10;
+
 /// Decodes the events of one frame, in order. `schema` is the one before the frame; it is brought
 /// up with each schema event after `sink` has seen that event. `position` is where the payload is in
 /// the file: pieces of blobs are told where they are.
@@ -28,9 +61,19 @@ pub(crate) fn decode(
     schema: &mut Schema,
     sink: &mut impl FnMut(&Schema, &Event<'_>) -> Result<()>,
 ) -> Result<()> {
+    decode_to(payload, position, schema, &mut Each(sink))
+}
+
+/// Decodes the events of one frame, as [`decode`] does, for whoever can take runs of rows.
+pub(crate) fn decode_to<S: Sink>(
+    payload: &[u8],
+    position: u64,
+    schema: &mut Schema,
+    sink: &mut S,
+) -> Result<()> {
     let end = position.saturating_add(payload.len() as u64);
     let mut decoder = Decoder { input: payload, end, table: None, last_id: None };
-    let mut values = Vec::new();
+    let (mut values, mut columns) = (Vec::new(), Vec::new());
     while let Some((&code, rest)) = decoder.input.split_first() {
         decoder.input = rest;
         match code {
@@ -38,15 +81,20 @@ pub(crate) fn decode(
                 let command = decoder.command(code, schema)?;
                 let refused = |error: SchemaError| Error::corrupt(error.to_string());
                 schema.check(&command).map_err(refused)?;
-                sink(schema, &Event::Schema(&command))?;
+                sink.event(schema, &Event::Schema(&command))?;
                 schema.apply(command).map_err(refused)?;
             }
             opcode::INSERT | opcode::APPEND => {
                 let (table, id) = decoder.row(code, schema, &mut values)?;
-                sink(schema, &Event::Insert { table, id, values: &values })?;
+                if S::RUN > 1 && decoder.input.first() == Some(&opcode::APPEND) {
+                    decoder.run(schema, &values, (&mut columns, S::RUN))?;
+                    sink.rows((table, id), &columns)?;
+                } else {
+                    sink.event(schema, &Event::Insert { table, id, values: &values })?;
+                }
             }
             opcode::UPDATE_VECTOR => {
-                sink(schema, &decoder.update_vector(schema, &mut values)?)?;
+                sink.event(schema, &decoder.update_vector(schema, &mut values)?)?;
             }
             opcode::FIRST_ESSENTIAL.. => {
                 return Err(Error::new(
@@ -61,7 +109,7 @@ pub(crate) fn decode(
             }
             _ => {
                 if let Some(event) = decoder.small(code, schema)? {
-                    sink(schema, &event)?;
+                    sink.event(schema, &event)?;
                 }
             }
         }
@@ -118,9 +166,61 @@ impl<'p> Decoder<'p> {
         self.last_id = Some(id);
         values.clear();
         let nullable = table.fields.iter().filter(|field| has_null_bit(field)).count();
+        self.fields(table, nullable, &mut |_, value| values.push(value))?;
+        Ok((table.number, id))
+    }
+
+    /// Takes the rows that are appended to one, whose values are given, as columns: those of all of them, so
+    /// many at most.
+    fn run(
+        &mut self,
+        schema: &Schema,
+        first: &[ValueRef<'p>],
+        (columns, most): (&mut Vec<Vec<ValueRef<'p>>>, usize),
+    ) -> Result<(), Malformed> {
+        let table = self.table(schema)?;
+        columns.resize_with(table.fields.len(), Vec::new);
+        for (column, &value) in columns.iter_mut().zip(first) {
+            column.clear();
+            column.push(value);
+        }
+        let nullable = table.fields.iter().filter(|field| has_null_bit(field)).count();
+        let (mut count, begin) = (1, self.input.len());
+        let mut last = self.last_id.ok_or(Malformed("an appended row follows no row"))?;
+        while let Some((&opcode::APPEND, rest)) = self.input.split_first() {
+            if count == most || begin - rest.len() > RUN_BYTES || last == RowId::MAX {
+                break;
+            }
+            self.input = rest;
+            self.fields(table, nullable, &mut |place, value| {
+                if let Some(column) = columns.get_mut(place) {
+                    column.push(value);
+                }
+            })?;
+            last = RowId(last.0 + 1);
+            count += 1;
+        }
+        self.last_id = Some(last);
+        Ok(())
+    }
+
+    /// Takes the values of a row, given how many of its fields have a null bit.
+    #[inline]
+    fn fields(
+        &mut self,
+        table: &Table,
+        nullable: usize,
+        put: &mut impl FnMut(usize, ValueRef<'p>),
+    ) -> Result<(), Malformed> {
+        if nullable == 0 {
+            for (place, field) in table.fields.iter().enumerate() {
+                put(place, self.value(field.ty)?);
+            }
+            return Ok(());
+        }
         let mut bitmap = self.slice(nullable.div_ceil(8))?.iter();
         let (mut byte, mut left) = (0u8, 0);
-        for field in &table.fields {
+        for (place, field) in table.fields.iter().enumerate() {
             if has_null_bit(field) {
                 if left == 0 {
                     byte = bitmap.next().copied().unwrap_or(0);
@@ -130,13 +230,13 @@ impl<'p> Decoder<'p> {
                 byte >>= 1;
                 left -= 1;
                 if null {
-                    values.push(ValueRef::Null);
+                    put(place, ValueRef::Null);
                     continue;
                 }
             }
-            values.push(self.value(field.ty)?);
+            put(place, self.value(field.ty)?);
         }
-        Ok((table.number, id))
+        Ok(())
     }
 
     fn update(&mut self, code: u8, schema: &Schema) -> Result<Event<'p>, Malformed> {

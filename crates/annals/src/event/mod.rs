@@ -19,7 +19,7 @@ pub mod testing;
 mod text;
 mod vector;
 
-pub(crate) use decode::decode;
+pub(crate) use decode::{Sink, decode, decode_to};
 pub(crate) use encode::Encoder;
 pub use text::Script;
 pub use vector::{Vector, width};

@@ -40,9 +40,8 @@ impl FileDirectory {
         Self { shown, path, engine: None }
     }
 
-    /// Lets batches in the files that are opened from now on be written by one engine, for tests and
-    /// benchmarks: by the next slower one if the system hasn't got it, as [`Batched::engine`] tells.
-    #[cfg(any(test, feature = "testing"))]
+    /// Lets batches in the files that are opened from now on be written by one engine, instead of the
+    /// fastest for each: by the next slower one if the system hasn't got it, as [`Batched::engine`] tells.
     #[must_use]
     pub fn with_engine(self, engine: Engine) -> Self {
         Self { engine: Some(engine), ..self }

@@ -37,12 +37,31 @@ impl Store {
         uniqueness: Option<Uniqueness>,
     ) -> Result<()> {
         let at = number.0 as usize;
-        let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
+        let Some(table) = self.working.tables.get_mut(at) else { return Err(no_table(number)) };
         let same_count = table.columns.len() == values.len();
         let blobs = &self.working.blobs;
         if !same_count || !table.columns.iter().zip(values).all(|(c, v)| fits(c, v, blobs)) {
             return Err(refused(&self.working, number, values));
         }
+        if id <= RowId::MAX && table.is_appended(id.0) {
+            self.changed = true;
+            let table = table.make_mut_of(|| self.retired.table(at));
+            table.begin(&self.epoch);
+            return table.append(values, &self.epoch);
+        }
+        self.insert_anywhere(number, id, values, uniqueness)
+    }
+
+    /// Inserts a row whose values were checked.
+    fn insert_anywhere(
+        &mut self,
+        number: TableNumber,
+        id: RowId,
+        values: &[ValueRef<'_>],
+        uniqueness: Option<Uniqueness>,
+    ) -> Result<()> {
+        let at = number.0 as usize;
+        let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
         if table.single {
             return Err(single_row(&self.working, number));
         }
@@ -55,7 +74,7 @@ impl Store {
         }
         self.changed = true;
         if let Some(table) = self.working.tables.get_mut(at) {
-            let table = table.make_mut();
+            let table = table.make_mut_of(|| self.retired.table(at));
             table.begin(&self.epoch);
             table.insert(id, values, &self.epoch)?;
         }
@@ -98,13 +117,14 @@ impl Store {
     }
 
     fn index_row(&mut self, at: usize, id: RowId, values: &[ValueRef<'_>]) -> Result<()> {
-        let Self { working, delaying, key, epoch, .. } = self;
+        let Self { working, retired, delaying, key, epoch, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
             if let Some(index) = indexes.get_mut(number) {
                 index.key(table, |field| given(values, field), key)?;
                 key::encode_id(key, id);
+                index.make_mut_of(|| retired.index(number));
                 change_entry(delaying, (number, index), (key, Insert), epoch)?;
             }
         }
@@ -142,7 +162,7 @@ impl Store {
             self.reindex_row(at, (id, slot), (place, value), watch)?;
         }
         if let Some(table) = self.working.tables.get_mut(at) {
-            let table = table.make_mut();
+            let table = table.make_mut_of(|| self.retired.table(at));
             table.begin(&self.epoch);
             table.update(slot, place, value, &self.epoch)?;
         }
@@ -160,7 +180,7 @@ impl Store {
         (field, value): (usize, ValueRef<'_>),
         watch: bool,
     ) -> Result<()> {
-        let Self { working, delaying, key, old_key, epoch, .. } = self;
+        let Self { working, retired, delaying, key, old_key, epoch, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get(at) else { return Ok(()) };
         for &number in &table.indexes {
@@ -181,6 +201,7 @@ impl Store {
             }
             key::encode_id(old_key, id);
             key::encode_id(key, id);
+            index.make_mut_of(|| retired.index(number));
             change_entry(delaying, (number, index), (old_key, Remove), epoch)?;
             change_entry(delaying, (number, index), (key, Insert), epoch)?;
         }
@@ -196,17 +217,18 @@ impl Store {
             return Err(single_row(&self.working, number));
         }
         self.changed = true;
-        let Self { working, delaying, key, epoch, .. } = self;
+        let Self { working, retired, delaying, key, epoch, .. } = self;
         let View { tables, indexes, .. } = working;
         let Some(table) = tables.get_mut(at) else { return Ok(()) };
         for &number in &table.indexes {
             if let Some(index) = indexes.get_mut(number) {
                 index.key(table, |field| table.value(field, slot), key)?;
                 key::encode_id(key, id);
+                index.make_mut_of(|| retired.index(number));
                 change_entry(delaying, (number, index), (key, Remove), epoch)?;
             }
         }
-        let table = table.make_mut();
+        let table = table.make_mut_of(|| retired.table(at));
         table.begin(epoch);
         table.delete(id, slot, epoch)
     }

@@ -20,6 +20,7 @@ mod deletion;
 mod index;
 mod pages;
 mod reference;
+mod retired;
 mod row;
 mod rows;
 mod save;

@@ -16,6 +16,7 @@ use crate::store::pages::cells::place;
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
 use crate::store::pages::paged::Counted;
+use crate::store::pages::refresh::refresh;
 use crate::store::pages::resident::Resident;
 use crate::store::pages::save::{Saved, Saver};
 use crate::store::reference::{Referrer, target_of};
@@ -39,6 +40,8 @@ pub(super) struct Table {
     /// Where all cells of the columns stay in memory, over the bases that it has.
     resident: Arc<Resident>,
 }
+
+refresh!(Table { rows, columns, resident; indexes, referrers, refers, single, epoch });
 
 impl Table {
     /// Makes a table without fields.
@@ -64,17 +67,24 @@ impl Table {
         }
     }
 
-    /// Finds a column by its field: at that place, as long as no field was dropped.
+    /// Finds a column by its field.
     #[inline]
     pub(super) fn column(&self, field: FieldNumber) -> Option<&Column> {
-        match self.columns.get(field.0 as usize) {
-            Some(column) if column.field() == field => Some(column),
-            _ => self.columns.get(self.place_of(field)?),
+        self.columns.get(self.place_of(field)?)
+    }
+
+    /// Finds the place of a field's column: that of its number, as long as no field was dropped.
+    #[inline]
+    pub(super) fn place_of(&self, field: FieldNumber) -> Option<usize> {
+        let place = field.0 as usize;
+        match self.columns.get(place) {
+            Some(column) if column.field() == field => Some(place),
+            _ => self.search(field),
         }
     }
 
-    /// Finds the place of a field's column.
-    pub(super) fn place_of(&self, field: FieldNumber) -> Option<usize> {
+    #[cold]
+    fn search(&self, field: FieldNumber) -> Option<usize> {
         self.columns.binary_search_by_key(&field, Column::field).ok()
     }
 
@@ -111,6 +121,23 @@ impl Table {
         self.refers = self.columns.iter().any(|column| target_of(column.ty()).is_some());
     }
 
+    /// Tells whether a new row of that id needs nothing but its cells: it comes behind all others, no index
+    /// and no reference has to know of it, and there may be more than one.
+    #[inline]
+    pub(super) fn is_appended(&self, id: u64) -> bool {
+        self.rows.is_next(id) && self.indexes.is_empty() && !self.refers && !self.single
+    }
+
+    /// Adds a row behind all others, as [`Self::is_appended`] says; its values were checked.
+    #[inline]
+    pub(super) fn append(&mut self, values: &[ValueRef<'_>], epoch: &Epoch) -> Result<()> {
+        let (slot, fresh) = self.rows.append(epoch)?;
+        for (column, &value) in self.columns.iter_mut().zip(values) {
+            column.insert(slot, value, fresh, epoch)?;
+        }
+        Ok(())
+    }
+
     /// Adds a row that isn't there; its values were checked.
     #[inline]
     pub(super) fn insert(
@@ -143,6 +170,35 @@ impl Table {
                 let zeros: Vec<_> = self.columns.iter().map(Column::zero_value).collect();
                 self.insert(RowId(id), &zeros, epoch)?;
                 id += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds rows that aren't there, given the values of each column, which were checked.
+    pub(super) fn insert_columns(
+        &mut self,
+        (first, count): (RowId, u64),
+        values: &[Vec<ValueRef<'_>>],
+        epoch: &Epoch,
+    ) -> Result<()> {
+        let mut done = 0;
+        while done < count {
+            let id = first.0 + done;
+            if let Some((slot, len)) = self.rows.insert_run(id, count - done, epoch)? {
+                let mut begin = place(done);
+                for (slot, len, fresh) in self.rows.fresh_parts(slot, place(len)) {
+                    for (column, values) in self.columns.iter_mut().zip(values) {
+                        let part = values.get(begin..begin + len).unwrap_or_default();
+                        column.write_values(slot, part, (true, fresh), epoch)?;
+                    }
+                    begin += len;
+                }
+                done += len;
+            } else {
+                let row = values.iter().filter_map(|values| values.get(place(done)).copied());
+                self.insert(RowId(id), &row.collect::<Vec<_>>(), epoch)?;
+                done += 1;
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ use crate::store::columns::column::Column;
 use crate::store::table::Table;
 use crate::store::view::{no_row, no_table};
 use crate::store::{Store, Values};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// What is known of a run of values that was checked.
 #[derive(Clone, Copy, Debug)]
@@ -161,6 +161,52 @@ impl Store {
     /// Adds the entries of rows that were added, and notes what only the commit can refuse.
     pub(crate) fn index_rows(&mut self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
         self.index_run(number.0 as usize, (id.0, count), None, true)
+    }
+
+    /// Inserts rows at ids from `first` on, in replay, given the values of each field: as many inserts do, one
+    /// by one. Gives how many rows those are.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub(crate) fn apply_rows(
+        &mut self,
+        number: TableNumber,
+        first: RowId,
+        columns: &[Vec<ValueRef<'_>>],
+    ) -> Result<u64> {
+        let refuse = |error: Error| match error.kind() {
+            ErrorKind::Io | ErrorKind::Corrupt => error,
+            _ => Error::corrupt(error.to_string()),
+        };
+        let count = columns.first().map_or(0, Vec::len) as u64;
+        self.insert_columns(number, (first, count), columns).map_err(refuse)?;
+        Ok(count)
+    }
+
+    fn insert_columns(
+        &mut self,
+        number: TableNumber,
+        (first, count): (RowId, u64),
+        columns: &[Vec<ValueRef<'_>>],
+    ) -> Result<()> {
+        self.check_free(number, first, count)?;
+        let at = number.0 as usize;
+        let Some(table) = self.working.tables.get_mut(at) else { return Ok(()) };
+        let blobs = &self.working.blobs;
+        for (column, values) in table.columns.iter().zip(columns) {
+            if let Some(value) = values.iter().find(|value| !fits(column, value, blobs)) {
+                let field = column.field();
+                return Err(bad_value(&self.working, number, field, value));
+            }
+        }
+        self.changed = true;
+        let table = table.make_mut_of(|| self.retired.table(at));
+        table.begin(&self.epoch);
+        table.insert_columns((first, count), columns, &self.epoch)?;
+        match table.indexes.is_empty() {
+            true => Ok(()),
+            false => self.index_run(at, (first.0, count), None, false),
+        }
     }
 
     /// Sets a field of rows that were added and have no entries in indexes yet.

@@ -12,6 +12,7 @@ use crate::store::index::lookup::IndexView;
 use crate::store::index::tree::IndexTree;
 use crate::store::pages::numbered::Numbered;
 use crate::store::pages::paged::Counted;
+use crate::store::pages::refresh::refresh;
 use crate::store::pages::unique::NoWeak;
 use crate::store::row::{Row, Rows};
 use crate::store::table::Table;
@@ -26,6 +27,14 @@ pub struct View {
     /// Keeps the space of the root of an image over which the view lies.
     pub(super) pin: Option<Arc<RootPin>>,
 }
+
+impl Clone for View {
+    fn clone(&self) -> Self {
+        self.share()
+    }
+}
+
+refresh!(View { schema, tables, indexes, blobs, pin; });
 
 impl fmt::Debug for View {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

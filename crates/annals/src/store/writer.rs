@@ -16,6 +16,7 @@ use crate::store::index::delaying::Delaying;
 use crate::store::pages::page::Epoch;
 use crate::store::pages::save::Saved;
 use crate::store::reference::Doubts;
+use crate::store::retired::Retired;
 use crate::store::view::View;
 use crate::{Error, ErrorKind, Result};
 
@@ -33,6 +34,7 @@ pub enum Uniqueness {
 pub struct Store {
     pub(super) working: View,
     published: Arc<View>,
+    pub(super) retired: Retired,
     pub(super) epoch: Epoch,
     pub(super) changed: bool,
     /// Numbers of indexes, and keys.
@@ -68,6 +70,7 @@ impl Store {
         Self {
             working: View::new(),
             published: Arc::new(View::new()),
+            retired: Retired::default(),
             epoch: Epoch::first(),
             changed: false,
             suspects: Vec::new(),
@@ -94,6 +97,7 @@ impl Store {
     /// The published view stays as it is, and a rollback goes back to it. Tables, indexes and fields
     /// that came or went since are left alone.
     pub(crate) fn rebase(&mut self, saved: &Saved) {
+        self.retired = Retired::default();
         self.working.rebase(saved);
         self.count_unsaved();
     }
@@ -137,6 +141,7 @@ impl Store {
     /// by now.
     pub(crate) fn republish(&mut self) -> Arc<View> {
         debug_assert!(!self.changed, "no transaction is open");
+        self.retired = Retired::default();
         self.published = Arc::new(self.working.share());
         self.epoch.advance();
         Arc::clone(&self.published)
@@ -189,7 +194,9 @@ impl Store {
         if self.changed {
             self.changed = false;
             self.rest_before = None;
-            self.published = Arc::new(self.working.share());
+            let next = self.retired.renewed(&self.working);
+            let before = std::mem::replace(&mut self.published, next);
+            self.retired.put(before, &self.epoch);
             self.epoch.advance();
         }
         Arc::clone(&self.published)
@@ -208,6 +215,7 @@ impl Store {
         self.end_blob();
         if self.changed {
             self.changed = false;
+            self.retired = Retired::default();
             self.working = self.published.share();
             self.epoch.advance();
             if let Some(rest) = self.rest_before.take() {

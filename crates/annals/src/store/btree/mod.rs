@@ -34,6 +34,7 @@ use crate::store::pages::cells::{Cells, FreeNumbers, Longs, NodePage, Nodes};
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
 use crate::store::pages::paged::Counted;
+use crate::store::pages::refresh::refresh;
 use crate::store::pages::save::{Blanks, Saved, Saver};
 use crate::{Error, Result};
 
@@ -59,6 +60,8 @@ pub(super) struct Tree {
     len: u64,
     value_size: usize,
 }
+
+refresh!(Tree { nodes, free_nodes, long, free_long, counts; root, height, len, value_size });
 
 impl Tree {
     /// Makes an empty tree whose values have `value_size` bytes, at most 16.

@@ -8,12 +8,13 @@ use crate::Result;
 use crate::event::width;
 use crate::store::blobs::Blobs;
 use crate::store::columns::fetched::Fetched;
-use crate::store::columns::raw::{Raw, ValueKind, kind_of, kind_of_type, zero_of};
+use crate::store::columns::raw::{self, Raw, ValueKind, kind_of, kind_of_type, zero_of};
 use crate::store::columns::strings::Strings;
 use crate::store::pages::cells::{Bits, Cells};
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
 use crate::store::pages::paged::Counted;
+use crate::store::pages::refresh::{Refresh, refresh};
 use crate::store::pages::save::{Blanks, Saved, Saver};
 
 mod at_hand;
@@ -29,6 +30,8 @@ pub(in crate::store) struct Column {
     data: Data,
 }
 
+refresh!(Column { nulls, data; field, ty, kind });
+
 #[derive(Clone, Debug)]
 enum Data {
     Bits(Bits),
@@ -37,6 +40,20 @@ enum Data {
     Four(Cells<4>),
     Eight(Cells<8>),
     Variable(Box<Strings>),
+}
+
+impl Refresh for Data {
+    fn refresh(&mut self, newer: &Self) {
+        match (&mut *self, newer) {
+            (Self::Bits(old), Self::Bits(newer)) => old.refresh(newer),
+            (Self::One(old), Self::One(newer)) => old.refresh(newer),
+            (Self::Two(old), Self::Two(newer)) => old.refresh(newer),
+            (Self::Four(old), Self::Four(newer)) => old.refresh(newer),
+            (Self::Eight(old), Self::Eight(newer)) => old.refresh(newer),
+            (Self::Variable(old), Self::Variable(newer)) => old.refresh(newer),
+            _ => *self = newer.clone(),
+        }
+    }
 }
 
 impl Column {
@@ -158,21 +175,32 @@ impl Column {
         if let Some(nulls) = &mut self.nulls {
             nulls.set(slot, matches!(value, ValueRef::Null), fresh, epoch)?;
         }
-        match (&mut self.data, Raw::of(value)) {
-            (Data::Bits(bits), Some(Raw::Bit(bit))) => bits.set(slot, bit, fresh, epoch),
-            (Data::One(cells), Some(Raw::One(cell))) => cells.set(slot, cell, fresh, epoch),
-            (Data::Two(cells), Some(Raw::Two(cell))) => cells.set(slot, cell, fresh, epoch),
-            (Data::Four(cells), Some(Raw::Four(cell))) => cells.set(slot, cell, fresh, epoch),
-            (Data::Eight(cells), Some(Raw::Eight(cell))) => cells.set(slot, cell, fresh, epoch),
-            (Data::Variable(strings), Some(Raw::Variable(bytes))) => {
-                strings.insert(slot, bytes, fresh, epoch)
-            }
+        // Of what kind the column is, is soon known to the processor; of what kind the values are, which come
+        // in turn, is not. So each kind of column takes its values apart by itself.
+        match &mut self.data {
+            Data::Bits(bits) => match value {
+                ValueRef::Bool(bit) => bits.set(slot, bit, fresh, epoch),
+                _ => Ok(()),
+            },
+            Data::One(cells) => match raw::one(value) {
+                Some(cell) => cells.set(slot, cell, fresh, epoch),
+                None => Ok(()),
+            },
+            Data::Two(cells) => match raw::two(value) {
+                Some(cell) => cells.set(slot, cell, fresh, epoch),
+                None => Ok(()),
+            },
+            Data::Four(cells) => match raw::four(value) {
+                Some(cell) => cells.set(slot, cell, fresh, epoch),
+                None => Ok(()),
+            },
+            Data::Eight(cells) => match raw::eight(value) {
+                Some(cell) => cells.set(slot, cell, fresh, epoch),
+                None => Ok(()),
+            },
             // A string's cell must lead nowhere under a null; what other cells hold means nothing.
-            (Data::Variable(strings), None) => strings.insert(slot, &[], fresh, epoch),
-            (_, None) => Ok(()),
-            (_, Some(_)) => {
-                debug_assert!(false, "the value was checked");
-                Ok(())
+            Data::Variable(strings) => {
+                strings.insert(slot, raw::variable(value).unwrap_or_default(), fresh, epoch)
             }
         }
     }
@@ -263,15 +291,25 @@ impl Column {
         (new, fresh): (bool, bool),
         epoch: &Epoch,
     ) -> Result<()> {
-        let Self { nulls, data: Data::Variable(strings), .. } = self else {
-            let mut all = (slot..).zip(values);
-            return all.try_for_each(|(slot, &value)| self.insert(slot, value, fresh, epoch));
-        };
-        if let Some(nulls) = nulls {
+        if let Some(nulls) = &mut self.nulls {
             for (slot, value) in (slot..).zip(values) {
                 nulls.set(slot, matches!(value, ValueRef::Null), fresh, epoch)?;
             }
         }
+        let strings = match &mut self.data {
+            Data::Bits(bits) => {
+                let mut bools = (slot..).zip(values).filter_map(|(slot, &value)| match value {
+                    ValueRef::Bool(bit) => Some((slot, bit)),
+                    _ => None,
+                });
+                return bools.try_for_each(|(slot, bit)| bits.set(slot, bit, fresh, epoch));
+            }
+            Data::One(cells) => return cells.write_of(slot, values, raw::one, (fresh, epoch)),
+            Data::Two(cells) => return cells.write_of(slot, values, raw::two, (fresh, epoch)),
+            Data::Four(cells) => return cells.write_of(slot, values, raw::four, (fresh, epoch)),
+            Data::Eight(cells) => return cells.write_of(slot, values, raw::eight, (fresh, epoch)),
+            Data::Variable(strings) => strings,
+        };
         if !new {
             (slot..slot + values.len()).try_for_each(|slot| strings.clear(slot, epoch))?;
         }

@@ -86,27 +86,70 @@ pub(super) const fn kind_of_type(ty: Type) -> ValueKind {
     kind_of(&zero_of(ty))
 }
 
+/// Takes a value of one byte apart; `None` for null, and for what has another size.
+#[inline]
+pub(super) const fn one(value: ValueRef<'_>) -> Option<[u8; 1]> {
+    match value {
+        ValueRef::Int8(v) => Some(v.to_le_bytes()),
+        ValueRef::UInt8(v) => Some(v.to_le_bytes()),
+        _ => None,
+    }
+}
+
+/// Takes a value of two bytes apart.
+#[inline]
+pub(super) const fn two(value: ValueRef<'_>) -> Option<[u8; 2]> {
+    match value {
+        ValueRef::Int16(v) => Some(v.to_le_bytes()),
+        ValueRef::UInt16(v) => Some(v.to_le_bytes()),
+        _ => None,
+    }
+}
+
+/// Takes a value of four bytes apart.
+#[inline]
+pub(super) const fn four(value: ValueRef<'_>) -> Option<[u8; 4]> {
+    match value {
+        ValueRef::Int32(v) => Some(v.to_le_bytes()),
+        ValueRef::UInt32(v) => Some(v.to_le_bytes()),
+        ValueRef::Float32(v) => Some(v.to_le_bytes()),
+        _ => None,
+    }
+}
+
+/// Takes a value of eight bytes apart.
+#[inline]
+pub(super) const fn eight(value: ValueRef<'_>) -> Option<[u8; 8]> {
+    match value {
+        ValueRef::Int64(v) | ValueRef::Timestamp(v) => Some(v.to_le_bytes()),
+        ValueRef::UInt64(v) => Some(v.to_le_bytes()),
+        ValueRef::Float64(v) => Some(v.to_le_bytes()),
+        ValueRef::Blob(v) => Some(v.0.to_le_bytes()),
+        ValueRef::Reference(v) => Some(v.0.to_le_bytes()),
+        _ => None,
+    }
+}
+
+/// Takes a value of variable size apart.
+#[inline]
+pub(super) const fn variable(value: ValueRef<'_>) -> Option<&[u8]> {
+    match value {
+        ValueRef::String(v) => Some(v.as_bytes()),
+        ValueRef::Bytes(v) => Some(v),
+        _ => None,
+    }
+}
+
 impl<'a> Raw<'a> {
     /// Takes a value apart; `None` for null.
     #[inline]
     pub(super) fn of(value: ValueRef<'a>) -> Option<Self> {
-        Some(match value {
-            ValueRef::Null => return None,
-            ValueRef::Bool(v) => Self::Bit(v),
-            ValueRef::Int8(v) => Self::One(v.to_le_bytes()),
-            ValueRef::UInt8(v) => Self::One(v.to_le_bytes()),
-            ValueRef::Int16(v) => Self::Two(v.to_le_bytes()),
-            ValueRef::UInt16(v) => Self::Two(v.to_le_bytes()),
-            ValueRef::Int32(v) => Self::Four(v.to_le_bytes()),
-            ValueRef::UInt32(v) => Self::Four(v.to_le_bytes()),
-            ValueRef::Float32(v) => Self::Four(v.to_le_bytes()),
-            ValueRef::Int64(v) | ValueRef::Timestamp(v) => Self::Eight(v.to_le_bytes()),
-            ValueRef::UInt64(v) => Self::Eight(v.to_le_bytes()),
-            ValueRef::Float64(v) => Self::Eight(v.to_le_bytes()),
-            ValueRef::Blob(v) => Self::Eight(v.0.to_le_bytes()),
-            ValueRef::Reference(v) => Self::Eight(v.0.to_le_bytes()),
-            ValueRef::String(v) => Self::Variable(v.as_bytes()),
-            ValueRef::Bytes(v) => Self::Variable(v),
-        })
+        if let ValueRef::Bool(bit) = value {
+            return Some(Self::Bit(bit));
+        }
+        let cell = one(value).map(Self::One).or_else(|| two(value).map(Self::Two));
+        let cell = cell.or_else(|| four(value).map(Self::Four));
+        let cell = cell.or_else(|| eight(value).map(Self::Eight));
+        cell.or_else(|| variable(value).map(Self::Variable))
     }
 }

@@ -26,6 +26,7 @@ use crate::store::pages::item::Held;
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::{Epoch, PAGE};
 use crate::store::pages::paged::Counted;
+use crate::store::pages::refresh::refresh;
 use crate::store::pages::save::{Blanks, Saved, Saver};
 use crate::{Error, Result};
 
@@ -72,6 +73,8 @@ pub(in crate::store) struct Strings {
     large: Longs,
     large_numbers: FreeNumbers,
 }
+
+refresh!(Strings { cells, heap, dead, pages, large, large_numbers; tail, tail_used });
 
 #[expect(clippy::cast_possible_truncation, reason = "lengths are at most 1 GiB, offsets 16 KiB")]
 const fn word(number: usize) -> u32 {

@@ -15,6 +15,7 @@ use crate::store::index::late::{Delayed, Late};
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
 use crate::store::pages::paged::Counted;
+use crate::store::pages::refresh::refresh;
 use crate::store::pages::save::{Saved, Saver};
 use crate::store::table::Table;
 use crate::{Error, Result};
@@ -31,6 +32,8 @@ pub(in crate::store) struct IndexTree {
     pub(in crate::store) fields: Box<[usize]>,
     pub(in crate::store) unique: bool,
 }
+
+refresh!(IndexTree { tree, late; number, table, fields, unique });
 
 impl IndexTree {
     /// Makes an index without entries.

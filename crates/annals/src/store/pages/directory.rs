@@ -10,6 +10,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::store::pages::refresh::refresh;
+
 /// How many bits of the number each level takes.
 const BITS: u32 = 6;
 pub(super) const FANOUT: usize = 1 << BITS;
@@ -20,6 +22,8 @@ pub(in crate::store) struct Directory<T> {
     pub(super) root: Option<Arc<Node<T>>>,
     pub(super) height: u32,
 }
+
+refresh!(impl [T: Clone] for Directory<T> { root; height });
 
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "for pages, both variants are of the same size")]

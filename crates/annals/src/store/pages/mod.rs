@@ -21,6 +21,7 @@ pub(super) mod page;
 pub(super) mod paged;
 pub(super) mod pager;
 mod rebase;
+pub(super) mod refresh;
 mod reserve;
 pub(super) mod resident;
 pub(super) mod save;

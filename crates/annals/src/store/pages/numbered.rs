@@ -1,10 +1,17 @@
 //! Tables and indexes by their numbers, which are never used again.
 
+use crate::store::pages::refresh::Refresh;
 use crate::store::pages::unique::NoWeak;
 
 /// What has numbers, at the place of its number; a dropped one leaves its place empty.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::store) struct Numbered<T>(Vec<Option<NoWeak<T>>>);
+
+impl<T: Clone> Refresh for Numbered<T> {
+    fn refresh(&mut self, newer: &Self) {
+        self.0.refresh(&newer.0);
+    }
+}
 
 impl<T: Clone> Numbered<T> {
     pub(in crate::store) const fn new() -> Self {
@@ -51,6 +58,12 @@ impl<T: Clone> Numbered<T> {
     #[inline]
     pub(in crate::store) fn get_mut(&mut self, number: usize) -> Option<&mut NoWeak<T>> {
         self.0.get_mut(number)?.as_mut()
+    }
+
+    /// Takes what has a number, and leaves the place empty.
+    #[inline]
+    pub(in crate::store) fn take(&mut self, number: usize) -> Option<NoWeak<T>> {
+        self.0.get_mut(number)?.take()
     }
 
     /// Gives all that weren't dropped, in order of their numbers.

@@ -18,12 +18,24 @@ use crate::store::pages::base::Base;
 use crate::store::pages::directory::Directory;
 use crate::store::pages::item::{Held, Item};
 use crate::store::pages::rebase::Rebase;
+use crate::store::pages::refresh::Refresh;
 
 /// Tells arrays of this process apart, whichever view has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::store) struct ArrayId(u64);
 
 impl ArrayId {
+    fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Tells what arrays have in their places: two with the same one have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Version(u64);
+
+impl Version {
     fn next() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -43,9 +55,24 @@ pub(in crate::store) enum Counted {
 #[derive(Debug)]
 pub(in crate::store) struct Paged<T> {
     id: ArrayId,
+    /// Another one after each change.
+    version: Version,
     overlay: Directory<T>,
     near: Directory<T>,
     base: Option<Arc<Base<T>>>,
+}
+
+impl<T: Clone> Refresh for Paged<T> {
+    #[inline]
+    fn refresh(&mut self, newer: &Self) {
+        if self.version != newer.version {
+            let Self { id, version, overlay, near, base } = self;
+            (*id, *version) = (newer.id, newer.version);
+            overlay.refresh(&newer.overlay);
+            near.refresh(&newer.near);
+            base.refresh(&newer.base);
+        }
+    }
 }
 
 impl<T: Clone> Clone for Paged<T> {
@@ -53,6 +80,7 @@ impl<T: Clone> Clone for Paged<T> {
     fn clone(&self) -> Self {
         Self {
             id: self.id,
+            version: self.version,
             overlay: self.overlay.clone(),
             near: self.near.clone(),
             base: self.base.clone(),
@@ -63,7 +91,7 @@ impl<T: Clone> Clone for Paged<T> {
 impl<T> Default for Paged<T> {
     fn default() -> Self {
         let (overlay, near) = (Directory::default(), Directory::default());
-        Self { id: ArrayId::next(), overlay, near, base: None }
+        Self { id: ArrayId::next(), version: Version::next(), overlay, near, base: None }
     }
 }
 
@@ -166,11 +194,13 @@ impl<T: Item> Paged<T> {
 
     /// Puts something at a place.
     pub(in crate::store) fn put(&mut self, index: usize, item: T) {
+        self.version = Version::next();
         self.overlay.set(index, Some(item));
     }
 
     /// Takes away what is at a place.
     pub(in crate::store) fn remove(&mut self, index: usize) {
+        self.version = Version::next();
         self.overlay.set(index, self.base.is_some().then(T::gone));
     }
 
@@ -185,6 +215,7 @@ impl<T: Item> Paged<T> {
         if self.base.as_ref().is_some_and(|base| Arc::ptr_eq(base, &rebase.base)) {
             return;
         }
+        self.version = Version::next();
         self.overlay = rebase.left_of(&self.overlay);
         self.near = rebase.near();
         self.base = Some(Arc::clone(&rebase.base));

@@ -7,9 +7,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
+use crate::store::pages::refresh::Refresh;
+
 /// Something that never has weak references.
 ///
-/// Its field is private, so that only [`NoWeak::make_mut`] and [`NoWeak::share`] touch the count.
+/// Its field is private, so that only what is here touches the count.
 #[derive(Debug)]
 pub(in crate::store) struct NoWeak<T>(Arc<T>);
 
@@ -40,6 +42,41 @@ impl<T: Clone> NoWeak<T> {
     fn copy(&mut self) {
         self.0 = Arc::new(T::clone(&self.0));
     }
+
+    /// Tells whether this is the only handle.
+    #[inline]
+    pub(in crate::store) fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+}
+
+impl<T: Refresh> NoWeak<T> {
+    /// Gives the value for changing, as [`Self::make_mut`] does. The copy, if there must be one, is an old one
+    /// that nobody has any more, brought up to date.
+    #[inline]
+    pub(in crate::store) fn make_mut_of(&mut self, old: impl FnOnce() -> Option<Self>) -> &mut T {
+        if !self.is_unique()
+            && let Some(mut old) = old()
+            && old.is_unique()
+        {
+            old.make_mut().refresh(self);
+            *self = old;
+        }
+        self.make_mut()
+    }
+}
+
+impl<T: Clone> Refresh for NoWeak<T> {
+    #[inline]
+    fn refresh(&mut self, newer: &Self) {
+        self.0.refresh(&newer.0);
+    }
+}
+
+impl<T: Clone> Clone for NoWeak<T> {
+    fn clone(&self) -> Self {
+        self.share()
+    }
 }
 
 impl<T> std::ops::Deref for NoWeak<T> {
@@ -65,6 +102,20 @@ mod tests {
         let before = std::ptr::from_ref(&*ours);
         ours.make_mut().push(3);
         assert_eq!(before, std::ptr::from_ref(&*ours));
+    }
+
+    #[test]
+    fn an_old_copy_is_used_again() {
+        let mut ours = NoWeak::new(vec![Some(1), None]);
+        let old = NoWeak::new(vec![None, Some(2)]);
+        let (place, theirs) = (std::ptr::from_ref(&*old), ours.share());
+        ours.make_mut_of(|| Some(old)).push(Some(3));
+        assert_eq!(place, std::ptr::from_ref(&*ours));
+        assert_eq!((&**ours, &**theirs), (&[Some(1), None, Some(3)][..], &[Some(1), None][..]));
+        let (theirs, held) = (ours.share(), NoWeak::new(Vec::new()));
+        let reader = held.share();
+        ours.make_mut_of(|| Some(held)).pop();
+        assert_eq!((ours.len(), theirs.len(), reader.len()), (2, 3, 0));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::store::pages::cells::{Cells, place};
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
 use crate::store::pages::paged::Counted;
+use crate::store::pages::refresh::refresh;
 use crate::store::pages::save::{Blanks, Saved, Saver};
 use crate::{Error, Result};
 
@@ -17,6 +18,8 @@ struct Stack {
     cells: Cells<16>,
     len: usize,
 }
+
+refresh!(Stack { cells; len });
 
 impl Stack {
     fn push(&mut self, base: usize, len: usize, epoch: &Epoch) -> Result<()> {
@@ -69,6 +72,8 @@ pub(super) struct FreeSlots {
     ranges: Stack,
     total: usize,
 }
+
+refresh!(FreeSlots { blocks, ranges; total });
 
 impl FreeSlots {
     /// Gives back some slots; joins them with those given back before, if they are neighbours.

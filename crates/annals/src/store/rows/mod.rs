@@ -28,6 +28,7 @@ use crate::store::pages::cells::{Bits, place};
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
 use crate::store::pages::paged::Counted;
+use crate::store::pages::refresh::refresh;
 use crate::store::pages::save::{Blanks, Saved, Saver};
 use crate::{Error, Result};
 
@@ -86,6 +87,11 @@ pub(super) struct RowMap {
     /// Whether no slot of the tail's reserve was ever used.
     tail_fresh: bool,
 }
+
+refresh!(RowMap {
+    live, extents, free;
+    tail, tail_reserved, slots_end, len, next_id, fresh_end, fresh_tail, tail_fresh
+});
 
 fn key_of(id: u64) -> [u8; 8] {
     let mut key = [0; 8];
@@ -215,6 +221,24 @@ impl RowMap {
         let fresh = self.is_fresh(slot);
         self.live.set(slot, true, fresh, epoch)?;
         Ok(slot)
+    }
+
+    /// Tells whether a row of that id would come right behind the last one of the tail: then nobody has it.
+    #[inline]
+    pub(super) fn is_next(&self, id: u64) -> bool {
+        id == self.tail.end() && self.tail.len > 0 && self.tail_has_room(1)
+    }
+
+    /// Adds the row that [is next](Self::is_next); gives its slot, and whether that is fresh.
+    #[inline]
+    pub(super) fn append(&mut self, epoch: &Epoch) -> Result<(usize, bool)> {
+        let slot = self.tail.base + place(self.tail.len);
+        self.tail.len += 1;
+        self.len += 1;
+        self.next_id = self.next_id.max(self.tail.end());
+        let fresh = self.is_fresh(slot);
+        self.live.set(slot, true, fresh, epoch)?;
+        Ok((slot, fresh))
     }
 
     #[inline]

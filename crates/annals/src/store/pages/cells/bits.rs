@@ -6,6 +6,7 @@ use crate::Result;
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::{Epoch, PAGE, Page};
 use crate::store::pages::paged::Counted;
+use crate::store::pages::refresh::refresh;
 use crate::store::pages::save::{Blanks, Saved, Saver};
 
 /// The number of bits in a page.
@@ -27,6 +28,8 @@ pub(in crate::store) struct Bits {
     pages: Pages,
     small: [u64; SMALL_WORDS],
 }
+
+refresh!(Bits { pages; small });
 
 impl Bits {
     /// Makes an array of at least `len` bits that are all set, in one page or less.

@@ -10,6 +10,7 @@ use crate::store::pages::item::Held;
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::{Epoch, PAGE, Page};
 use crate::store::pages::paged::{Counted, Paged};
+use crate::store::pages::refresh::refresh;
 use crate::store::pages::save::{Blanks, Content, Saved, Saver, filled_parts};
 use crate::{Error, Result};
 
@@ -18,6 +19,8 @@ use crate::{Error, Result};
 pub(in crate::store) struct Heap {
     pages: Paged<Arc<Page>>,
 }
+
+refresh!(Heap { pages; });
 
 impl Heap {
     /// Adds an empty page, or replaces one by it.
@@ -138,6 +141,8 @@ pub(in crate::store) struct Nodes {
     pages: Paged<Arc<Page>>,
 }
 
+refresh!(Nodes { pages; });
+
 /// A node's page.
 #[derive(Debug)]
 pub(in crate::store) struct NodePage<'a>(Held<'a, Arc<Page>>);
@@ -238,6 +243,8 @@ fn no_node(number: u32) -> Error {
 pub(in crate::store) struct Longs {
     values: Paged<Arc<[u8]>>,
 }
+
+refresh!(Longs { values; });
 
 impl Longs {
     /// Gives a value.

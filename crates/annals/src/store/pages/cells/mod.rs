@@ -26,6 +26,7 @@ use crate::store::pages::item::Held;
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::{Epoch, PAGE, Page};
 use crate::store::pages::paged::{Counted, Paged};
+use crate::store::pages::refresh::refresh;
 use crate::store::pages::save::{Blanks, Saved, Saver, filled_parts};
 use crate::{Error, Result};
 
@@ -49,6 +50,8 @@ struct Pages {
     /// The page that was last changed, so that a run of appends finds it without a walk.
     hot: Option<(usize, Arc<Page>)>,
 }
+
+refresh!(Pages { all, hot; });
 
 impl Pages {
     fn filled(page: &Arc<Page>, len: usize) -> Self {
@@ -169,6 +172,8 @@ pub(in crate::store) struct Cells<const W: usize> {
     pages: Pages,
     small: Option<Arc<Vec<u8>>>,
 }
+
+refresh!(impl [const W: usize] for Cells<W> { pages, small; });
 
 impl<const W: usize> Cells<W> {
     const EACH: usize = PAGE / W;
@@ -299,10 +304,14 @@ impl<const W: usize> Cells<W> {
         epoch: &Epoch,
     ) -> Result<()> {
         let (index, offset) = (slot / Self::EACH, slot % Self::EACH * W);
-        if self.pages.here(index).is_none()
-            && self.pages.is_missing(index)?
-            && self.set_small(slot, cell)
-        {
+        let here = self.pages.here(index);
+        if let Some(page) = here.filter(|page| !fresh && page.is_owned(epoch)) {
+            // A change here and there must not push aside the page to which rows are appended.
+            // SAFETY: owned; `&mut self` ends all borrows.
+            unsafe { page.put(offset, cell) };
+            return Ok(());
+        }
+        if here.is_none() && self.pages.is_missing(index)? && self.set_small(slot, cell) {
             return Ok(());
         }
         let page = self.pages.for_writing(index, fresh, epoch)?;

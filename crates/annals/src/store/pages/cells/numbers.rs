@@ -4,6 +4,7 @@ use super::Cells;
 use crate::store::pages::load::Loader;
 use crate::store::pages::page::Epoch;
 use crate::store::pages::paged::Counted;
+use crate::store::pages::refresh::refresh;
 use crate::store::pages::save::{Blanks, Saved, Saver};
 use crate::{Error, Result};
 
@@ -14,6 +15,8 @@ pub(in crate::store) struct FreeNumbers {
     count: usize,
     end: u32,
 }
+
+refresh!(FreeNumbers { free; count, end });
 
 impl FreeNumbers {
     /// Begins with numbers from `end` on.

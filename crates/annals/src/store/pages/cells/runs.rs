@@ -14,6 +14,9 @@ struct Zeros([u8; PAGE]);
 
 static ZEROS: Zeros = Zeros([0; PAGE]);
 
+/// So many cells are gathered before they are written.
+const GATHERED: usize = 64;
+
 /// A part of a run that lies in one page: the page's number, the first place in it, and how many.
 pub(super) type Part = (usize, usize, usize);
 
@@ -52,6 +55,28 @@ impl<const W: usize> Cells<W> {
             Some(small) if !small.is_empty() => &small[..small.len().min(len * W)],
             _ => &ZEROS.0[..len * W],
         }))
+    }
+
+    /// Writes what `cell_of` makes of some values to consecutive cells; zeros where it makes nothing.
+    ///
+    /// # Errors
+    /// Their page can't be loaded.
+    pub(in crate::store) fn write_of<V: Copy>(
+        &mut self,
+        slot: usize,
+        values: &[V],
+        cell_of: impl Fn(V) -> Option<[u8; W]>,
+        (fresh, epoch): (bool, &Epoch),
+    ) -> Result<()> {
+        let mut cells = [[0; W]; GATHERED];
+        for (number, values) in values.chunks(GATHERED).enumerate() {
+            for (cell, &value) in cells.iter_mut().zip(values) {
+                *cell = cell_of(value).unwrap_or([0; W]);
+            }
+            let bytes = cells.as_flattened().get(..values.len() * W).unwrap_or_default();
+            self.write(slot + number * GATHERED, bytes, fresh, epoch)?;
+        }
+        Ok(())
     }
 
     /// Makes a run of cells zeros; makes no page for it.
