@@ -18,7 +18,7 @@ test-full:
 update:
     UPDATE=1 cargo test --workspace
 
-# Annals beside its peers: bulk work, or `just bench open`, `just bench commits`, ..
+# Annals beside its peers: all workloads, or `just bench open`, `just bench commits`, ..
 bench *part:
     cargo run --release -p annals-bench -- --table {{part}}
 

@@ -9,8 +9,8 @@ use annals::storage::{Access, Directory as _, FileDirectory};
 use crate::disk;
 use crate::engines::annals::Annals;
 use crate::engines::{self, Failure, Shape, Table as _};
+use crate::figures::{Figure, Measured, settle};
 use crate::random::Random;
-use crate::workload::{Figure, Measured, settle};
 
 /// Rows, and updates, of a transaction.
 const AT_ONCE: u64 = 1_000;

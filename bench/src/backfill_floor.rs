@@ -10,9 +10,9 @@ use std::time::Instant;
 use annals::storage::{Access, Directory as _, Engine, FileDirectory, Storage, join};
 
 use crate::engines::Failure;
+use crate::figures::settle;
 use crate::race::Spread;
 use crate::random::Random;
-use crate::workload::settle;
 
 /// The bytes of a page.
 pub(crate) const PAGE: usize = 16 << 10;

@@ -9,8 +9,8 @@ use crate::disk;
 use crate::engines::annals::Annals;
 use crate::engines::sqlite::{Journal, LOG, Sqlite};
 use crate::engines::{self, Engine as _, Failure, Shape, Table as _};
+use crate::figures::{Figure, Measured, nanoseconds, settle};
 use crate::random::Random;
-use crate::workload::{Figure, Measured, nanoseconds, settle};
 
 /// Updates of a transaction.
 const AT_ONCE: usize = 100;

@@ -1,38 +1,26 @@
-//! Commits of one row: beside the raw floor of the disk, by several threads, and beside SQLite where
-//! nothing is flushed.
+//! Durable commits at levels that only Annals has, and of long rows, beside the raw floor of the disk.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 use annals::{Level, Options};
 
+use crate::engines::Failure;
 use crate::engines::annals::Small;
-use crate::engines::sqlite::{Journal, Sqlite};
-use crate::engines::{self, Engine as _, Failure, Level as Promise, Names, Shape, Table, Writer};
+use crate::figures::settle;
 use crate::floor::Floor;
-use crate::race::{self, Compared, Course, Outcome, Runner};
-use crate::workload::settle;
+use crate::race::{self, Course, Outcome, Runner};
 
 /// Commits of each runner in a slice where all of them flush.
 const DURABLE_SLICE: u64 = 50;
 /// The same where space ahead is used up fast: what happens in the background must fall into it.
 const LARGE_SLICE: u64 = 500;
-/// The same for threads: starting eight of them mustn't show.
-const THREADS_SLICE: u64 = 400;
-/// The same for soft commits: SQLite brings its table up to date about once in so many.
-const SOFT_SLICE: u64 = 1_000;
 /// The length of the name in all rows but long ones.
 const SHORT: usize = 4;
 const ROUNDS: usize = 20;
 
 type Race = fn(&Path, usize) -> Result<Outcome, Failure>;
-const RACES: [(&str, Race); 5] = [
-    ("durable", durable),
-    ("levels", levels),
-    ("large", large),
-    ("threads", threads),
-    ("soft", soft),
-];
+const RACES: [(&str, Race); 2] = [("levels", levels), ("large", large)];
 
 /// Gives the names of the races.
 pub(crate) fn names() -> [&'static str; RACES.len()] {
@@ -110,31 +98,6 @@ impl<'a> Pair<'a> {
     }
 }
 
-fn durable(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
-    let open = |name: &str, options| Small::open(&folder.join(name), &options);
-    let database = open("checksummed.annals", Options::new())?;
-    let alone = open("alone.annals", Options::new().background(false))?;
-    let small = (SHORT, Level::Checksummed);
-    let pair = Pair::new(&database, (&folder.join("once"), 1), small)?;
-    let wal = Sqlite { journal: Journal::Ahead }.create(folder, Shape::Small)?;
-
-    let names = ["write, flush", "Annals, checksummed"];
-    let mut runners = Vec::from(pair.runners(0, names, "at most 1.25"));
-    runners.push(Runner::new("Annals, nothing in the background", (0, ""), |count| {
-        alone.commit_each(count, "TOTO", Level::Checksummed)
-    }));
-    let mut writer = writer(&*wal, Promise::Durable)?;
-    runners.push(Runner::new("SQLite WAL, FULL", (0, ""), move |count| {
-        writer.insert(0..count, &Names::SHORT)
-    }));
-    let course = Course { turns, rounds: ROUNDS, slice: DURABLE_SLICE };
-    race::run("Durable commits of one row beside the floor", (Compared::Time, course), &mut runners)
-}
-
-fn writer(table: &dyn Table, level: Promise) -> Result<Box<dyn Writer + Send + '_>, Failure> {
-    table.writer(level)?.ok_or_else(|| "there is no such level".into())
-}
-
 fn levels(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
     let open = |name: &str| Small::open(&folder.join(name), &Options::new());
     let (half, two_phase) = (open("half.annals")?, open("two_phase.annals")?);
@@ -146,7 +109,7 @@ fn levels(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
     let names = ["write, flush, write, flush", "Annals, two-phase"];
     runners.extend(two_phase.runners(2, names, ""));
     let course = Course { turns, rounds: ROUNDS, slice: DURABLE_SLICE };
-    race::run("Half and two-phase commits of one row", (Compared::Time, course), &mut runners)
+    race::run("Half and two-phase commits of one row", course, &mut runners)
 }
 
 /// Longer commits use up the space ahead faster.
@@ -162,53 +125,5 @@ fn large(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
     let names = ["write, flush of as much", "Annals, checksummed, 4,000 bytes"];
     runners.extend(four.runners(2, names, ""));
     let course = Course { turns, rounds: ROUNDS, slice: LARGE_SLICE };
-    race::run("Durable commits of one long row", (Compared::Time, course), &mut runners)
-}
-
-fn threads(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
-    let table = engines::find("annals")?.create(folder, Shape::Small)?;
-    let by = |threads: u64| {
-        let table = &table;
-        move |count: u64| {
-            std::thread::scope(|scope| {
-                let threads: Vec<_> = (0..threads)
-                    .map(|_| {
-                        let mut writer = writer(&**table, Promise::Durable)?;
-                        Ok(scope.spawn(move || {
-                            let inserted = writer.insert(0..count / threads, &Names::SHORT);
-                            inserted.map_err(|error| error.to_string())
-                        }))
-                    })
-                    .collect::<Result<_, Failure>>()?;
-                for thread in threads {
-                    thread.join().map_err(|_| "a thread panicked")??;
-                }
-                Ok(())
-            })
-        }
-    };
-    let mut runners = [
-        Runner::new("1 thread", (0, ""), by(1)),
-        Runner::new("2 threads", (0, ""), by(2)),
-        Runner::new("4 threads", (0, "at least 2"), by(4)),
-        Runner::new("8 threads", (0, ""), by(8)),
-    ];
-    let course = Course { turns, rounds: ROUNDS, slice: THREADS_SLICE };
-    race::run("Durable commits of one row by threads", (Compared::Rate, course), &mut runners)
-}
-
-fn soft(folder: &Path, turns: usize) -> Result<Outcome, Failure> {
-    let annals = Small::open(&folder.join("soft.annals"), &Options::new())?;
-    let wal = Sqlite { journal: Journal::Ahead }.create(folder, Shape::Small)?;
-    let mut normal = writer(&*wal, Promise::Soft)?;
-    let mut runners = [
-        Runner::new("SQLite WAL, NORMAL", (0, ""), move |count| {
-            normal.insert(0..count, &Names::SHORT)
-        }),
-        Runner::new("Annals, soft", (0, "at least 5"), |count| {
-            annals.commit_each(count, "TOTO", Level::Soft)
-        }),
-    ];
-    let course = Course { turns, rounds: ROUNDS, slice: SOFT_SLICE };
-    race::run("Soft commits of one row beside SQLite", (Compared::Rate, course), &mut runners)
+    race::run("Durable commits of one long row", course, &mut runners)
 }

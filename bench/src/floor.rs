@@ -9,6 +9,8 @@ use crate::engines::Failure;
 /// Zeros are written ahead in steps of this many bytes, each of them flushed.
 const STEP: u64 = 64 << 10;
 
+const LITTLE: &str = "the floor was given too little space";
+
 /// A file with space that is filled with zeros and flushed before it is written again.
 pub(crate) struct Floor {
     file: File,
@@ -42,14 +44,21 @@ impl Floor {
     /// Writes `length` bytes behind the last ones and flushes, `count` times. Space for them must have
     /// been prepared.
     pub(crate) fn commit(&mut self, count: u64, length: u64) -> Result<(), Failure> {
-        if self.zeroed_to < self.position + count * length {
-            return Err("the floor was given too little space".into());
-        }
-        self.bytes.resize(usize::try_from(length)?, 0);
-        for number in 0..count {
-            self.bytes.fill(number.to_le_bytes()[0] | 1);
-            self.file.write_all(&self.bytes)?;
+        for _ in 0..count {
+            self.write(1, length)?;
             self.file.sync_data()?;
+        }
+        Ok(())
+    }
+
+    /// Writes as [`commit`](Self::commit) does, without a flush.
+    pub(crate) fn write(&mut self, count: u64, length: u64) -> Result<(), Failure> {
+        if self.zeroed_to < self.position + count * length {
+            return Err(LITTLE.into());
+        }
+        self.bytes.resize(usize::try_from(length)?, 0x55);
+        for _ in 0..count {
+            self.file.write_all(&self.bytes)?;
         }
         self.position += count * length;
         Ok(())

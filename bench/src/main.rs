@@ -1,10 +1,12 @@
 //! Annals beside its peers: the same work, in the same run.
 //!
-//! `commits` measures commits of one row in turns so short that all see the same minutes; `open` times
+//! `commits` measures commits at other levels in turns so short that all see the same minutes; `open` times
 //! openings, after a clean close and after a kill; `checkpoint` what brings a table up to date with its
 //! log; `backfill` what brings many pages to the image, `backfill-floor` to a file with nothing around it;
 //! `backfill-during` commits meanwhile; `amplification` tells how much is written for what is committed;
-//! `size` how small a small database is. Without one of them, the table of bulk work is made.
+//! `size` how small a small database is; `wide` measures rows of many fields with several indexes, `unique` a
+//! unique index beside a map, `mixed` readers beside a writer, `compile` what a schema adds to a build.
+//! Without one of them, the table of all workloads is made, or of those after `--only`.
 //! Each engine is used as its own documentation recommends for speed at equal guarantees. Engines take
 //! turns; what is printed is the median of all turns.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
@@ -19,6 +21,7 @@ mod commits;
 mod compile;
 mod disk;
 mod engines;
+mod figures;
 mod floor;
 mod keys;
 mod mixed;
@@ -30,7 +33,7 @@ mod report;
 mod size;
 mod unique;
 mod wide;
-mod workload;
+mod workloads;
 
 use std::path::PathBuf;
 
@@ -40,9 +43,15 @@ use clap::{Parser, Subcommand};
 #[derive(Parser)]
 #[command(version, about)]
 struct Arguments {
-    /// Rows of the table.
-    #[arg(long, default_value_t = 1_000_000)]
+    /// Rows of a large table; all other counts are a share of them.
+    #[arg(long, default_value_t = workloads::ROWS, value_parser = engines::count())]
     rows: u64,
+    /// Only these workloads.
+    #[arg(long, value_delimiter = ',', value_parser = workloads::keys())]
+    only: Vec<String>,
+    /// Only these engines.
+    #[arg(long, value_delimiter = ',', value_parser = engines::keys())]
+    engines: Vec<String>,
     /// How often each engine has its turn; at least 5 for numbers to show.
     #[arg(long, default_value_t = 5, global = true)]
     turns: usize,
@@ -59,7 +68,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Part {
-    /// Commits of one row: beside the disk's own floor, by several threads, beside SQLite.
+    /// Commits at other levels, and of long rows, beside the disk's own floor.
     Commits {
         /// Only these races.
         #[arg(value_parser = commits::names())]
@@ -97,6 +106,9 @@ enum Part {
     /// What this program starts itself for.
     #[command(hide = true)]
     Step(opening::Step),
+    /// What this program starts itself for, too.
+    #[command(hide = true)]
+    Turn(workloads::Turn),
 }
 
 fn main() -> Result<(), engines::Failure> {
@@ -105,7 +117,7 @@ fn main() -> Result<(), engines::Failure> {
         tempfile::env::override_temp_dir(folder).map_err(|_| "the folder is set already")?;
     }
     let (turns, table) = (arguments.turns.max(1), arguments.table);
-    let print = |figures: &[workload::Figure], rows: u64, title: &str| match table {
+    let print = |figures: &[figures::Figure], rows: u64, title: &str| match table {
         true => report::print_table(figures, title),
         false => report::print_lines(figures, rows),
     };
@@ -122,11 +134,6 @@ fn main() -> Result<(), engines::Failure> {
                 print(&opened.figures, opened.rows, &opened.title);
             }
         }
-        Some(Part::Checkpoint(work)) => {
-            let (rows, changed) = (work.rows, work.changed);
-            let title = format!("{changed} random updates of {rows} rows, then a checkpoint");
-            print(&checkpoint::run(work, turns)?, rows, &title);
-        }
         #[cfg(unix)]
         Some(Part::BackfillFloor { mib }) => {
             let lines = backfill_floor::run(*mib, turns)?;
@@ -135,45 +142,68 @@ fn main() -> Result<(), engines::Failure> {
                 false => report::print_floor_lines(&lines, *mib),
             }
         }
-        #[cfg(unix)]
-        Some(Part::Backfill(dirty)) => {
-            let title = format!("Backfills of a database of {} MiB", dirty.mib);
-            print(&backfill::run(dirty, turns)?, dirty.mib, &title);
-        }
-        #[cfg(unix)]
-        Some(Part::BackfillDuring(meanwhile)) => {
-            let mib = meanwhile.mib;
-            let title = format!("Commits of one update, and backfills of {mib} MiB");
-            print(&backfill::during::run(meanwhile, turns)?, mib, &title);
-        }
-        Some(Part::Amplification(growth)) => {
-            let title = format!("{} rows, then {} updates", growth.rows, growth.updated);
-            print(&amplification::run(growth)?, growth.rows, &title);
-        }
-        Some(Part::Size(small)) => {
-            let title = format!("{} rows with an index, each committed by itself", small.rows);
-            print(&size::run(small)?, small.rows, &title);
-        }
-        Some(Part::Compile(size)) => {
-            print(&compile::run(size, turns)?, size.tables(), &size.title());
-        }
-        Some(Part::Unique(work)) => {
-            let title = format!("A unique index on {} random strings", work.rows);
-            print(&unique::run(work, turns)?, work.rows, &title);
-        }
-        Some(Part::Wide(work)) => {
-            let title = format!("{} rows of twelve fields with three indexes", work.rows);
-            print(&wide::run(work, turns)?, work.rows, &title);
-        }
-        Some(Part::Mixed(work)) => {
-            let title = format!("{} readers and a writer, {} rows", work.readers, work.rows);
-            print(&mixed::run(work, turns)?, work.rows, &title);
-        }
         Some(Part::Step(step)) => step.take()?,
+        Some(Part::Turn(turn)) => turn.take()?,
+        Some(part) => {
+            let (figures, rows, title) = figures_of(part, turns)?;
+            print(&figures, rows, &title);
+        }
         None => {
-            let title = format!("{} rows of (\"TOTO\", i)", arguments.rows);
-            print(&workload::run(arguments.rows, turns)?, arguments.rows, &title);
+            let Arguments { only, engines, rows, .. } = &arguments;
+            let outcomes =
+                workloads::run(&workloads::Course { only, engines, rows: *rows, turns })?;
+            match table {
+                true => workloads::print_tables(&outcomes, *rows, turns),
+                false => workloads::print_lines(&outcomes, *rows),
+            }
         }
     }
     Ok(())
+}
+
+/// Runs a part that gives figures; gives how many rows it was about, and its title, too.
+fn figures_of(
+    part: &Part,
+    turns: usize,
+) -> Result<(Vec<figures::Figure>, u64, String), engines::Failure> {
+    Ok(match part {
+        Part::Checkpoint(work) => {
+            let (rows, changed) = (work.rows, work.changed);
+            let title = format!("{changed} random updates of {rows} rows, then a checkpoint");
+            (checkpoint::run(work, turns)?, rows, title)
+        }
+        #[cfg(unix)]
+        Part::Backfill(dirty) => {
+            let title = format!("Backfills of a database of {} MiB", dirty.mib);
+            (backfill::run(dirty, turns)?, dirty.mib, title)
+        }
+        #[cfg(unix)]
+        Part::BackfillDuring(meanwhile) => {
+            let mib = meanwhile.mib;
+            let title = format!("Commits of one update, and backfills of {mib} MiB");
+            (backfill::during::run(meanwhile, turns)?, mib, title)
+        }
+        Part::Amplification(growth) => {
+            let title = format!("{} rows, then {} updates", growth.rows, growth.updated);
+            (amplification::run(growth)?, growth.rows, title)
+        }
+        Part::Size(small) => {
+            let title = format!("{} rows with an index, each committed by itself", small.rows);
+            (size::run(small)?, small.rows, title)
+        }
+        Part::Compile(size) => (compile::run(size, turns)?, size.tables(), size.title()),
+        Part::Unique(work) => {
+            let title = format!("A unique index on {} random strings", work.rows);
+            (unique::run(work, turns)?, work.rows, title)
+        }
+        Part::Mixed(work) => {
+            let title = format!("{} readers and a writer, {} rows", work.readers, work.rows);
+            (mixed::run(work, turns)?, work.rows, title)
+        }
+        Part::Wide(work) => {
+            let title = format!("{} rows of twelve fields with three indexes", work.rows);
+            (wide::run(work, turns)?, work.rows, title)
+        }
+        _ => return Err("this part prints more than figures".into()),
+    })
 }

@@ -13,9 +13,9 @@ use std::time::Duration;
 use annals::Level;
 
 use crate::engines::{self, Failure, name, value};
+use crate::figures::{Figure, Measured};
 use crate::processor;
 use crate::random::Random;
-use crate::workload::{Figure, Measured};
 
 annals::schema!("indexed.schema");
 

@@ -6,7 +6,7 @@
 //! and is run again.
 
 use crate::engines::Failure;
-use crate::workload::nanoseconds;
+use crate::figures::nanoseconds;
 
 /// One who takes part.
 pub(crate) struct Runner<'a> {
@@ -32,15 +32,6 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// What is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compared {
-    /// How long a commit takes: less is better.
-    Time,
-    /// How many commits there are in a second: more is better.
-    Rate,
-}
-
 /// How long a race is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Course {
@@ -54,7 +45,6 @@ pub(crate) struct Course {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) title: &'static str,
-    pub(crate) compared: Compared,
     pub(crate) course: Course,
     /// How many turns were run again.
     pub(crate) repeated: usize,
@@ -92,7 +82,7 @@ impl Spread {
 /// Runs a race. There is at least one turn.
 pub(crate) fn run(
     title: &'static str,
-    (compared, course): (Compared, Course),
+    course: Course,
     runners: &mut [Runner<'_>],
 ) -> Result<Outcome, Failure> {
     let course = Course { turns: course.turns.max(1), rounds: course.rounds.max(2), ..course };
@@ -109,10 +99,7 @@ pub(crate) fn run(
     let per_turn =
         |place: usize| turns.iter().map(move |turn: &Turn| turn[place][0] + turn[place][1]);
     let lines = runners.iter().enumerate().map(|(place, runner)| {
-        let ratio = |(ours, theirs): (f64, f64)| match compared {
-            Compared::Time => ours / theirs,
-            Compared::Rate => theirs / ours,
-        };
+        let ratio = |(ours, theirs): (f64, f64)| ours / theirs;
         Line {
             name: runner.name,
             beside: (runner.beside != place).then(|| runners[runner.beside].name),
@@ -121,7 +108,7 @@ pub(crate) fn run(
             ratio: Spread::of(per_turn(place).zip(per_turn(runner.beside)).map(ratio).collect()),
         }
     });
-    Ok(Outcome { title, compared, course, repeated, lines: lines.collect() })
+    Ok(Outcome { title, course, repeated, lines: lines.collect() })
 }
 
 /// Nanoseconds a commit of each runner, in both halves of a turn.

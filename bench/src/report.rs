@@ -2,8 +2,11 @@
 
 #[cfg(unix)]
 use crate::backfill_floor::Line;
-use crate::race::{Compared, Outcome};
-use crate::workload::Figure;
+use crate::figures::Figure;
+use crate::race::Outcome;
+
+/// What a comparison is counted in.
+const TIMES: &str = "times as long as";
 
 /// Prints a JSON line for each figure.
 pub(crate) fn print_lines(figures: &[Figure], rows: u64) {
@@ -55,7 +58,7 @@ pub(crate) fn print_race_lines(outcomes: &[Outcome]) {
                 "who": line.name,
                 "us/commit": line.micros.median,
                 "commits/s": 1e6 / line.micros.median,
-                "measure": unit(outcome.compared),
+                "measure": TIMES,
                 "beside": line.beside,
                 "median": line.ratio.median,
                 "least": line.ratio.least,
@@ -79,7 +82,7 @@ pub(crate) fn print_races(outcomes: &[Outcome]) {
         println!(
             "| who | us/commit | commits/s | {} | median | least | most | target |\n\
              |---|---:|---:|---|---:|---:|---:|---|",
-            unit(outcome.compared)
+            TIMES
         );
         for line in &outcome.lines {
             let (micros, ratio) = (line.micros.median, line.ratio);
@@ -132,13 +135,5 @@ pub(crate) fn print_floors(lines: &[Line], mib: u64) {
             "| {} | {:.0} | {:.0} | {:.0} | {:.2} | {:.2} |",
             line.writer, rate.median, rate.least, rate.most, raw.median, beside.median
         );
-    }
-}
-
-/// What a comparison is counted in.
-const fn unit(compared: Compared) -> &'static str {
-    match compared {
-        Compared::Time => "times as long as",
-        Compared::Rate => "times as many a second as",
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::disk;
 use crate::engines::{self, Failure, Shape};
-use crate::workload::{Figure, Measured};
+use crate::figures::{Figure, Measured};
 
 /// Longer than any engine waits before it does something in the background.
 const A_WHILE: Duration = Duration::from_secs(1);

@@ -12,8 +12,8 @@ use annals::{BackfillMode, Backfilled, Level, Options};
 use super::mib;
 use super::pages::Pages;
 use crate::engines::Failure;
+use crate::figures::{Figure, Measured, nanoseconds, settle};
 use crate::random::Random;
-use crate::workload::{Figure, Measured, nanoseconds, settle};
 
 /// What goes on.
 #[derive(clap::Args)]

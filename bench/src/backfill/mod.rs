@@ -14,7 +14,7 @@ use annals::{BackfillMode, Backfilled, Options};
 
 use crate::backfill_floor::{self as floor, PAGE, Writer};
 use crate::engines::Failure;
-use crate::workload::{Figure, Measured};
+use crate::figures::{Figure, Measured};
 use pages::Pages;
 
 /// What is brought to the image.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use annals::{BackfillMode, BackfillOutcome, Backfilled, Level, Options};
 
 use crate::engines::Failure;
+use crate::figures::settle;
 use crate::random::Random;
-use crate::workload::settle;
 
 annals::schema!("benchmark.schema");
 

@@ -11,7 +11,7 @@ mod schema;
 use std::path::PathBuf;
 
 use crate::engines::Failure;
-use crate::workload::{Figure, Measured};
+use crate::figures::{Figure, Measured};
 use project::{BARE, Cost, Profile, Project, SHARED, USED};
 
 /// How large the schema is.

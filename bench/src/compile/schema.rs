@@ -23,9 +23,9 @@ fn table(number: u32) -> String {
 
 /// Gives the name of a field: the first ten are called what they are, those behind have a number.
 fn field(number: u32) -> (String, &'static str) {
-    let each = FIELDS.len() as u32;
-    let (name, ty) = FIELDS[(number % each) as usize];
-    match number / each {
+    let place = number as usize;
+    let (name, ty) = FIELDS[place % FIELDS.len()];
+    match place / FIELDS.len() {
         0 => (name.to_owned(), ty),
         again => (format!("{name}_{again}"), ty),
     }

@@ -81,6 +81,19 @@ impl Engine for Lmdb {
 }
 
 impl Items {
+    /// Sets what the next commits promise.
+    fn level(&self, level: Level) -> Result<(), Failure> {
+        let mode = match level {
+            Level::Soft => FlagSetMode::Enable,
+            Level::Durable => FlagSetMode::Disable,
+        };
+        // SAFETY: the caller has no transaction; without flushes the file may be lost in a power cut,
+        // which a soft commit may be.
+        #[allow(unsafe_code, reason = "LMDB has its level here")]
+        unsafe { self.environment.set_flags(EnvFlags::NO_SYNC, mode) }?;
+        Ok(())
+    }
+
     fn index(&self) -> Result<&Index, Failure> {
         self.names.as_ref().ok_or_else(|| "the table has no index".into())
     }
@@ -104,6 +117,7 @@ impl Items {
 
 impl Table for Items {
     fn insert(&mut self, ids: Range<u64>, names: &Names) -> Result<(), Failure> {
+        self.level(Level::Durable)?;
         let mut transaction = self.environment.write_txn()?;
         let mut row = Vec::new();
         for (id, name) in names.of(ids.clone()) {
@@ -119,6 +133,7 @@ impl Table for Items {
     }
 
     fn update(&mut self, ids: &[u64], version: u32) -> Result<(), Failure> {
+        self.level(Level::Durable)?;
         let mut transaction = self.environment.write_txn()?;
         let mut buffer = Vec::new();
         for &id in ids {
@@ -169,14 +184,7 @@ impl Table for Items {
     }
 
     fn writer(&self, level: Level) -> Result<Option<Box<dyn Writer + Send + '_>>, Failure> {
-        let mode = match level {
-            Level::Soft => FlagSetMode::Enable,
-            Level::Durable => FlagSetMode::Disable,
-        };
-        // SAFETY: the caller has no transaction; without flushes the file may be lost in a power cut,
-        // which a soft commit may be.
-        #[allow(unsafe_code, reason = "LMDB has its level here")]
-        unsafe { self.environment.set_flags(EnvFlags::NO_SYNC, mode) }?;
+        self.level(level)?;
         Ok(Some(Box::new(Part(self))))
     }
 

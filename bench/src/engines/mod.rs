@@ -10,9 +10,13 @@ mod fjall;
 mod lmdb;
 mod redb;
 mod rows;
+#[cfg(feature = "slow-peers")]
+mod sled;
 pub(crate) mod sqlite;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "slow-peers")]
+mod turso;
 
 use std::ops::Range;
 use std::path::Path;
@@ -34,6 +38,10 @@ pub(crate) const ENGINES: &[(&str, &dyn Engine)] = &[
     ("redb", &redb::Redb { phases: redb::Phases::One }),
     ("redb-2pc", &redb::Redb { phases: redb::Phases::Two }),
     ("fjall", &fjall::Fjall),
+    #[cfg(feature = "slow-peers")]
+    ("sled", &sled::Sled),
+    #[cfg(feature = "slow-peers")]
+    ("turso", &turso::Turso),
 ];
 
 /// Rows of a transaction while a table is filled.
@@ -117,8 +125,8 @@ pub(crate) trait Table {
     /// none.
     fn scan_by_name(&mut self) -> Result<i64, Failure>;
 
-    /// Gives what one thread commits with, one of any number; none if the engine has no such level. No other
-    /// operation may come between those of writers.
+    /// Gives what one thread commits with, one of any number, all at the same level; none if the engine has no
+    /// such level.
     fn writer(&self, level: Level) -> Result<Option<Box<dyn Writer + Send + '_>>, Failure>;
 
     /// Tells the memory that the data takes in the program, if the engine can.

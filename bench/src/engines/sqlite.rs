@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction};
 
 use super::{Engine, Failure, Level, Names, Shape, Table, Writer, in_order, value};
 
@@ -94,6 +94,13 @@ impl Items {
         self.connection.get_mut().map_err(|_| "a thread panicked".into())
     }
 
+    /// Begins a transaction with a durable commit.
+    fn begin(&mut self) -> Result<Transaction<'_>, Failure> {
+        let connection = self.connection()?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        Ok(connection.transaction()?)
+    }
+
     fn create_index(&mut self, shape: Shape) -> Result<(), Failure> {
         let index = match shape {
             Shape::Small => return Ok(()),
@@ -137,7 +144,7 @@ fn number(id: u64) -> Result<i64, Failure> {
 
 impl Table for Items {
     fn insert(&mut self, ids: Range<u64>, names: &Names) -> Result<(), Failure> {
-        let transaction = self.connection()?.transaction()?;
+        let transaction = self.begin()?;
         {
             let mut statement = transaction.prepare_cached(INSERT)?;
             for (id, name) in names.of(ids) {
@@ -148,7 +155,7 @@ impl Table for Items {
     }
 
     fn update(&mut self, ids: &[u64], version: u32) -> Result<(), Failure> {
-        let transaction = self.connection()?.transaction()?;
+        let transaction = self.begin()?;
         {
             let mut statement = transaction.prepare_cached(UPDATE)?;
             for &id in ids {

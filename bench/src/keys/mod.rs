@@ -146,12 +146,19 @@ mod tests {
                 store
                     .read(&mut |view| {
                         let mut seen = Vec::new();
-                        view.get(0, &key(1), &mut |value| Ok(seen.push(value.to_vec())))?;
+                        view.get(0, &key(1), &mut |value| {
+                            seen.push(value.to_vec());
+                            Ok(())
+                        })?;
                         view.with_prefix(1, &key(0)[..2], &mut |key, value| {
-                            Ok(seen.push([key, value].concat()))
+                            seen.push([key, value].concat());
+                            Ok(())
                         })?;
                         let mut all = 0;
-                        view.with_prefix(1, b"", &mut |_, _| Ok(all += 1))?;
+                        view.with_prefix(1, b"", &mut |_, _| {
+                            all += 1;
+                            Ok(())
+                        })?;
                         assert_eq!(all, round + 1, "{}", kind.name());
                         let other = [&key(1)[..], b"other"].concat();
                         assert_eq!(seen, [b"first".to_vec(), other], "{}", kind.name());

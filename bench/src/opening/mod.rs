@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use crate::disk;
 use crate::engines::{self, Engine, Failure, Shape};
+use crate::figures::{Figure, Measured, nanoseconds, settle};
 use crate::floor::Floor;
 use crate::random::Random;
-use crate::workload::{Figure, Measured, nanoseconds, settle};
 use kill::{First, Session};
 use step::By;
 pub(crate) use step::Step;

@@ -10,9 +10,9 @@ mod sqlite;
 use std::path::Path;
 
 use crate::engines::{self, Failure, in_order};
+use crate::figures::{Figure, Measured, nanoseconds, settle};
 use crate::keys::Kind;
 use crate::random::Random;
-use crate::workload::{Figure, Measured, nanoseconds, settle};
 
 /// How much is done.
 #[derive(clap::Args)]

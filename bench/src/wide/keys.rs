@@ -13,6 +13,9 @@ const CODES: usize = 1;
 const LEVELS: usize = 2;
 const CITIES: usize = 3;
 
+/// Gives rows of a state to somebody.
+type Find<'a> = &'a dyn Fn(&dyn View, &mut dyn FnMut(&Fields<'_>)) -> Result<(), Failure>;
+
 pub(super) struct Keys {
     store: Box<dyn Store>,
     rows: u64,
@@ -24,11 +27,7 @@ impl Keys {
     }
 
     /// Gives the sum of what is made of each row that somebody finds.
-    fn sum_of(
-        &mut self,
-        find: &dyn Fn(&dyn View, &mut dyn FnMut(&Fields<'_>)) -> Result<(), Failure>,
-        of: impl Fn(&Fields<'_>) -> u64,
-    ) -> Result<u64, Failure> {
+    fn sum_of(&mut self, find: Find<'_>, of: impl Fn(&Fields<'_>) -> u64) -> Result<u64, Failure> {
         let mut sum = 0u64;
         self.store.read(&mut |view| find(view, &mut |row| sum = sum.wrapping_add(of(row))))?;
         Ok(sum)

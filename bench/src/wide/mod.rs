@@ -13,10 +13,10 @@ use std::path::Path;
 
 use crate::disk;
 use crate::engines::{self, Failure};
+use crate::figures::{Figure, Measured, nanoseconds, settle};
 use crate::keys::Kind;
 use crate::processor;
 use crate::random::Random;
-use crate::workload::{Figure, Measured, nanoseconds, settle};
 use rows::{Fields, Row};
 
 /// How much is done.

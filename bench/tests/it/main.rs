@@ -1,4 +1,4 @@
-//! Runs the benchmarks of openings and sizes at sizes that say nothing, to see that they measure what
+//! Runs the benchmarks at sizes that say nothing, to see that they measure what
 //! they should: every engine keeps its promises in them, or the run fails.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -179,4 +179,74 @@ fn a_lost_change_fails_the_run() {
         assert!(opens_with(folder.path(), engine, "7"), "{engine}");
         assert!(!opens_with(folder.path(), engine, "8"), "{engine}");
     }
+}
+
+/// The engines of the table, unless more are compiled in.
+const PEERS: [&str; 7] =
+    ["Annals", "SQLite WAL", "SQLite rollback", "LMDB", "redb", "redb 2PC", "fjall"];
+
+#[test]
+fn every_workload_gives_the_same_with_every_engine() {
+    // A run fails unless all engines find the same sum.
+    let figures = figures(&["--rows", "3000", "--turns", "1"]);
+    let no_soft = ["SQLite rollback", "redb", "redb 2PC"];
+    let workloads: [(&str, &[&str]); 12] = [
+        ("bulk", &[]),
+        ("vectors", &PEERS[1..]),
+        ("soft", &no_soft),
+        ("durable", &[]),
+        ("threads-4", &[]),
+        ("threads-16", &[]),
+        ("update", &[]),
+        ("update-soft", &no_soft),
+        ("read", &[]),
+        ("scan", &[]),
+        ("replay", &PEERS),
+        ("ordered", &[]),
+    ];
+    for (workload, absent) in workloads {
+        for engine in PEERS {
+            let times = figures.iter().filter(|figure| {
+                let is_own = figure["workload"] == workload && figure["engine"] == engine;
+                is_own && figure["measure"] == "time" && figure["value"].as_f64().unwrap() > 0.0
+            });
+            assert_eq!(
+                times.count(),
+                usize::from(!absent.contains(&engine)),
+                "{workload}: {engine}"
+            );
+        }
+        let reached = figures.iter().filter(|line| line["workload"] == workload);
+        let targets: Vec<_> = reached.filter(|line| line["target"].is_string()).collect();
+        assert!(!targets.is_empty(), "{workload}");
+        assert!(targets.iter().all(|line| line["met"].is_boolean()), "{targets:#?}");
+    }
+}
+
+#[test]
+fn only_what_is_asked_for_is_run() {
+    let few = ["--only", "durable", "--engines", "annals,sqlite", "--rows", "1000"];
+    let figures = figures(&[&few[..], &["--turns", "2"]].concat());
+    let own = |engine: &str| figures.iter().any(|figure| figure["engine"] == engine);
+    assert!(own("Annals") && own("SQLite WAL") && own("write into zeroed space, flush"));
+    assert!(!own("LMDB"));
+    assert!(figures.iter().all(|figure| figure["workload"] == "durable"));
+    // Who isn't there can't be compared with.
+    assert!(figures.iter().all(|figure| figure["target"].is_null() || !figure["met"].is_null()));
+    let percentile = |engine| {
+        figures
+            .iter()
+            .any(|figure| figure["engine"] == engine && figure["measure"] == "99th percentile")
+    };
+    assert!(percentile("Annals") && percentile("SQLite WAL"));
+}
+
+#[test]
+fn the_tables_have_every_workload() {
+    let arguments = ["--table", "--rows", "1000", "--turns", "1", "--only", "vectors,replay"];
+    let output = run(&[&arguments[..], &["--engines", "annals,replay"]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("| vectors | at most 25 ns of CPU a row |"), "{text}");
+    assert!(text.contains("Openings without an image"), "{text}");
+    assert!(text.contains("| Annals, full replay |"), "{text}");
 }
