@@ -89,7 +89,7 @@ pub(crate) trait Changes {
         self.put(space, key, value)
     }
 
-    /// Sets the value of a key that there isn't yet; fails if there is.
+    /// Sets the value of a key that there isn't yet; fails if there is, and then the transaction must fail, too.
     fn put_new(&mut self, space: usize, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         match self.get(space, key, &mut |_| Ok(()))? {
             true => Err("there is that key".into()),
@@ -137,12 +137,9 @@ mod tests {
                         changes.put(1, &key(2), b"gone")
                     })
                     .unwrap();
-                store
-                    .write(&mut |changes| {
-                        assert!(changes.put_new(1, &key(1), b"again").is_err());
-                        changes.remove(1, &key(2))
-                    })
-                    .unwrap();
+                let again = store.write(&mut |changes| changes.put_new(1, &key(1), b"again"));
+                assert!(again.is_err(), "{}", kind.name());
+                store.write(&mut |changes| changes.remove(1, &key(2))).unwrap();
                 store
                     .read(&mut |view| {
                         let mut seen = Vec::new();

@@ -117,6 +117,20 @@ impl Table for Annals {
         Ok(true)
     }
 
+    fn set_three(&mut self, changes: &[(u64, Row)]) -> Result<bool, Failure> {
+        for (id, row) in changes {
+            let (id, row) = (item::Id::new(*id), row.fields());
+            self.0.write(|tx| {
+                tx.set_level(Level::Soft);
+                let mut table = tx.item();
+                table.set_name(id, row.name)?;
+                table.set_level(id, row.level)?;
+                table.set_quantity(id, row.quantity)
+            })?;
+        }
+        Ok(true)
+    }
+
     fn set_all(&mut self, changes: &[(u64, Row)]) -> Result<bool, Failure> {
         for (id, row) in changes {
             let (id, row) = (item::Id::new(*id), new(row));

@@ -156,6 +156,28 @@ impl Table for Keys {
         Ok(true)
     }
 
+    fn set_three(&mut self, rows: &[(u64, Row)]) -> Result<bool, Failure> {
+        if !self.soft()? {
+            return Ok(false);
+        }
+        let (mut old, mut bytes) = (Vec::new(), Vec::new());
+        for (id, row) in rows {
+            let (id, row) = (*id, row.fields());
+            self.store.write(&mut |changes| {
+                before(changes, id, &mut old)?;
+                let old = decode(&old)?;
+                if old.level != row.level {
+                    changes.remove(LEVELS, &level_key(old.level, id))?;
+                    changes.put(LEVELS, &level_key(row.level, id), &[])?;
+                }
+                let (name, level, quantity) = (row.name, row.level, row.quantity);
+                encode(&mut bytes, &Fields { name, level, quantity, ..old })?;
+                changes.put(ROWS, &key(id), &bytes)
+            })?;
+        }
+        Ok(true)
+    }
+
     fn set_all(&mut self, rows: &[(u64, Row)]) -> Result<bool, Failure> {
         if !self.soft()? {
             return Ok(false);

@@ -1,7 +1,7 @@
 //! Rows as programs have them: twelve fields of mixed types, strings of 4 to 200 bytes, three indexes (a unique
 //! one on a string, one on a number, one on a string and a number). They are written at once, read by id with
 //! all fields, looked up by each index, and changed one by one with soft commits: one field that is in no
-//! index, then all fields, those of the three indexes too.
+//! index; three, of which one is in an index; all fields, those of the three indexes too.
 
 mod annals;
 mod encoding;
@@ -70,6 +70,9 @@ trait Table {
     /// was done.
     fn set_quantity(&mut self, changes: &[(u64, i64)]) -> Result<bool, Failure>;
 
+    /// Sets the name, the level and the quantity of rows, one a transaction, softly; `false` as above.
+    fn set_three(&mut self, changes: &[(u64, Row)]) -> Result<bool, Failure>;
+
     /// Sets all fields of rows, one a transaction, softly; `false` as above.
     fn set_all(&mut self, changes: &[(u64, Row)]) -> Result<bool, Failure>;
 
@@ -125,6 +128,7 @@ struct Plan {
     rows: Vec<Row>,
     ids: Vec<u64>,
     quantities: Vec<(u64, i64)>,
+    threes: Vec<(u64, Row)>,
     changes: Vec<(u64, Row)>,
     /// The digests of all rows after all changes.
     end: u64,
@@ -138,6 +142,7 @@ impl Plan {
             rows: (0..rows).map(of).collect(),
             ids: (0..rows).map(|_| random.below(rows)).collect(),
             quantities: Vec::new(),
+            threes: Vec::new(),
             changes: Vec::new(),
             end: 0,
         };
@@ -145,11 +150,16 @@ impl Plan {
         for version in 1..=u32::try_from(updates)? {
             plan.quantities.push((random.below(rows), version.into()));
             let id = random.below(rows);
+            plan.threes.push((id, Row::new(id, version, rows)));
+            let id = random.below(rows);
             plan.changes.push((id, Row::new(id, version, rows)));
         }
         let place = |id| usize::try_from(id);
         for &(id, quantity) in &plan.quantities {
             state[place(id)?].set_quantity(quantity);
+        }
+        for (id, row) in &plan.threes {
+            state[place(*id)?].set_three(row);
         }
         for (id, row) in &plan.changes {
             state[place(*id)?] = row.clone();
@@ -233,12 +243,17 @@ impl Turn<'_> {
             self.soft("wide rows: soft commits of one field", plan.quantities.len(), || {
                 table.set_quantity(&plan.quantities)
             })?;
+        let three = self.soft(
+            "wide rows: soft commits of three fields, one index changed",
+            plan.threes.len(),
+            || table.set_three(&plan.threes),
+        )?;
         let all = self.soft(
             "wide rows: soft commits of all fields, three indexes changed",
             plan.changes.len(),
             || table.set_all(&plan.changes),
         )?;
-        if one && all {
+        if one && three && all {
             let ids: Vec<_> = (0..plan.rows.len() as u64).collect();
             self.check(table.read(&ids)?, plan.end)?;
         }

@@ -69,6 +69,13 @@ impl Row {
         self.numbers.quantity = quantity;
     }
 
+    /// Takes the name, the level and the quantity of another.
+    pub(super) fn set_three(&mut self, other: &Self) {
+        self.name.clone_from(&other.name);
+        self.numbers.level = other.numbers.level;
+        self.numbers.quantity = other.numbers.quantity;
+    }
+
     pub(super) fn fields(&self) -> Fields<'_> {
         let Self { code, name, note, city, numbers } = self;
         Fields { code, name, note: note.as_deref(), city, ..*numbers }

@@ -133,6 +133,18 @@ impl Table for Sqlite {
         Ok(true)
     }
 
+    fn set_three(&mut self, changes: &[(u64, Row)]) -> Result<bool, Failure> {
+        self.soft()?;
+        let mut set = self
+            .0
+            .prepare_cached("UPDATE item SET name = ?2, level = ?3, quantity = ?4 WHERE id = ?1")?;
+        for (id, row) in changes {
+            let row = row.fields();
+            set.execute((number(*id), row.name, row.level, row.quantity))?;
+        }
+        Ok(true)
+    }
+
     fn set_all(&mut self, changes: &[(u64, Row)]) -> Result<bool, Failure> {
         self.soft()?;
         let mut set = self.0.prepare_cached(UPDATE)?;

@@ -123,7 +123,7 @@ fn every_byte_to_the_image_is_counted() {
 fn wide_rows_are_the_same_in_every_engine() {
     let sizes = ["--rows", "300", "--updates", "100", "--turns", "2"];
     let figures = figures(&[&["wide"], &sizes[..]].concat());
-    for (engine, soft) in [("Annals", 2), ("SQLite WAL", 2), ("LMDB", 2), ("redb", 0), ("fjall", 2)]
+    for (engine, soft) in [("Annals", 3), ("SQLite WAL", 3), ("LMDB", 3), ("redb", 0), ("fjall", 3)]
     {
         let workloads = workloads_of(&figures, engine);
         let commits = figures
