@@ -5,8 +5,9 @@
 //! log; `backfill` what brings many pages to the image, `backfill-floor` to a file with nothing around it;
 //! `backfill-during` commits meanwhile; `amplification` tells how much is written for what is committed;
 //! `size` how small a small database is; `instructions` counts those of each operation; `growth` tells how costs
-//! grow with a table. Without one of them, the table of all workloads is made, or of those
-//! after `--only`.
+//! grow with a table; `wide` measures rows of many fields with several indexes, `unique` a unique index beside a
+//! map, `mixed` readers beside a writer, `compile` what a schema adds to a build.
+//! Without one of them, the table of all workloads is made, or of those after `--only`.
 //! Each engine is used as its own documentation recommends for speed at equal guarantees. Engines take
 //! turns; what is printed is the median of all turns.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
@@ -18,18 +19,24 @@ mod backfill;
 mod backfill_floor;
 mod checkpoint;
 mod commits;
+mod compile;
 mod disk;
 mod engines;
 mod figures;
 mod floor;
 mod growth;
 mod instructions;
+mod keys;
 mod measured;
+mod mixed;
 mod opening;
+mod processor;
 mod race;
 mod random;
 mod report;
 mod size;
+mod unique;
+mod wide;
 mod workloads;
 
 use std::path::PathBuf;
@@ -90,12 +97,20 @@ enum Part {
     Open(opening::Course),
     /// What brings a table up to date after random updates.
     Checkpoint(checkpoint::Work),
+    /// What a large schema adds to the time of a build, and to a program.
+    Compile(compile::Size),
     /// What a small database takes on disk.
     Size(size::Small),
     /// Instructions that each operation takes, beside the accepted ones; fails if one takes more.
     Instructions(instructions::Count),
     /// Bulk work, openings, reads and scans of tables of 1, 10 and 100 million rows.
     Growth(growth::Sizes),
+    /// A unique index on random strings, beside an ordered map in memory.
+    Unique(unique::Names),
+    /// Readers beside a writer, in parts of what each does alone.
+    Mixed(mixed::Work),
+    /// Rows of twelve fields with long strings and three indexes.
+    Wide(wide::Work),
     /// What this program starts itself for.
     #[command(hide = true)]
     Grown(growth::Grown),
@@ -133,11 +148,6 @@ fn main() -> Result<(), engines::Failure> {
                 print(&opened.figures, opened.rows, &opened.title);
             }
         }
-        Some(Part::Checkpoint(work)) => {
-            let (rows, changed) = (work.rows, work.changed);
-            let title = format!("{changed} random updates of {rows} rows, then a checkpoint");
-            print(&checkpoint::run(work, turns)?, rows, &title);
-        }
         #[cfg(unix)]
         Some(Part::BackfillFloor { mib }) => {
             let lines = backfill_floor::run(*mib, turns)?;
@@ -146,31 +156,16 @@ fn main() -> Result<(), engines::Failure> {
                 false => report::print_floor_lines(&lines, *mib),
             }
         }
-        #[cfg(unix)]
-        Some(Part::Backfill(dirty)) => {
-            let title = format!("Backfills of a database of {} MiB", dirty.mib);
-            print(&backfill::run(dirty, turns)?, dirty.mib, &title);
-        }
-        #[cfg(unix)]
-        Some(Part::BackfillDuring(meanwhile)) => {
-            let mib = meanwhile.mib;
-            let title = format!("Commits of one update, and backfills of {mib} MiB");
-            print(&backfill::during::run(meanwhile, turns)?, mib, &title);
-        }
-        Some(Part::Amplification(growth)) => {
-            let title = format!("{} rows, then {} updates", growth.rows, growth.updated);
-            print(&amplification::run(growth)?, growth.rows, &title);
-        }
-        Some(Part::Size(small)) => {
-            let title = format!("{} rows with an index, each committed by itself", small.rows);
-            print(&size::run(small)?, small.rows, &title);
-        }
         Some(Part::Instructions(count)) => instructions::run(count, table)?,
         Some(Part::Counted(counted)) => counted.take()?,
         Some(Part::Growth(sizes)) => growth::run(sizes, table)?,
         Some(Part::Grown(grown)) => grown.take()?,
         Some(Part::Step(step)) => step.take()?,
         Some(Part::Turn(turn)) => turn.take()?,
+        Some(part) => {
+            let (figures, rows, title) = figures_of(part, turns)?;
+            print(&figures, rows, &title);
+        }
         None => {
             let Arguments { only, engines, rows, .. } = &arguments;
             let outcomes =
@@ -182,4 +177,51 @@ fn main() -> Result<(), engines::Failure> {
         }
     }
     Ok(())
+}
+
+/// Runs a part that gives figures; gives how many rows it was about, and its title, too.
+fn figures_of(
+    part: &Part,
+    turns: usize,
+) -> Result<(Vec<figures::Figure>, u64, String), engines::Failure> {
+    Ok(match part {
+        Part::Checkpoint(work) => {
+            let (rows, changed) = (work.rows, work.changed);
+            let title = format!("{changed} random updates of {rows} rows, then a checkpoint");
+            (checkpoint::run(work, turns)?, rows, title)
+        }
+        #[cfg(unix)]
+        Part::Backfill(dirty) => {
+            let title = format!("Backfills of a database of {} MiB", dirty.mib);
+            (backfill::run(dirty, turns)?, dirty.mib, title)
+        }
+        #[cfg(unix)]
+        Part::BackfillDuring(meanwhile) => {
+            let mib = meanwhile.mib;
+            let title = format!("Commits of one update, and backfills of {mib} MiB");
+            (backfill::during::run(meanwhile, turns)?, mib, title)
+        }
+        Part::Amplification(growth) => {
+            let title = format!("{} rows, then {} updates", growth.rows, growth.updated);
+            (amplification::run(growth)?, growth.rows, title)
+        }
+        Part::Size(small) => {
+            let title = format!("{} rows with an index, each committed by itself", small.rows);
+            (size::run(small)?, small.rows, title)
+        }
+        Part::Compile(size) => (compile::run(size, turns)?, size.tables(), size.title()),
+        Part::Unique(work) => {
+            let title = format!("A unique index on {} random strings", work.rows);
+            (unique::run(work, turns)?, work.rows, title)
+        }
+        Part::Mixed(work) => {
+            let title = format!("{} readers and a writer, {} rows", work.readers, work.rows);
+            (mixed::run(work, turns)?, work.rows, title)
+        }
+        Part::Wide(work) => {
+            let title = format!("{} rows of twelve fields with three indexes", work.rows);
+            (wide::run(work, turns)?, work.rows, title)
+        }
+        _ => return Err("this part prints more than figures".into()),
+    })
 }

@@ -48,13 +48,26 @@ pub(crate) struct Items {
 /// A thread's part in it.
 struct Part<'a>(&'a Mutex<Connection>);
 
+/// Opens the database in a file, or creates it, with all that doesn't depend on its journal.
+fn open(path: &Path) -> Result<Connection, Failure> {
+    let connection = Connection::open(path)?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "cache_size", CACHE)?;
+    connection.pragma_update(None, "mmap_size", MAPPED)?;
+    Ok(connection)
+}
+
+/// Creates an empty file with a write-ahead log.
+pub(crate) fn create(path: &Path) -> Result<Connection, Failure> {
+    let connection = open(path)?;
+    connection.pragma_update(None, "journal_mode", "wal")?; // the file keeps it
+    Ok(connection)
+}
+
 impl Sqlite {
     /// Opens the database in a folder, or creates an empty file.
     pub(crate) fn connect(&self, folder: &Path) -> Result<Items, Failure> {
-        let connection = Connection::open(folder.join(FILE))?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.pragma_update(None, "cache_size", CACHE)?;
-        connection.pragma_update(None, "mmap_size", MAPPED)?;
+        let connection = open(&folder.join(FILE))?;
         if self.journal == Journal::Rollback {
             connection.pragma_update(None, "journal_mode", "persist")?;
         }

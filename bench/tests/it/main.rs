@@ -121,6 +121,51 @@ fn every_byte_to_the_image_is_counted() {
     assert!(of("in all, closed", "MiB of journal") > 4.0);
 }
 
+#[test]
+fn wide_rows_are_the_same_in_every_engine() {
+    let sizes = ["--rows", "300", "--updates", "100", "--turns", "2"];
+    let figures = figures(&[&["wide"], &sizes[..]].concat());
+    for (engine, soft) in [("Annals", 3), ("SQLite WAL", 3), ("LMDB", 3), ("redb", 0), ("fjall", 3)]
+    {
+        let workloads = workloads_of(&figures, engine);
+        let commits = figures
+            .iter()
+            .filter(|figure| figure["engine"] == engine && figure["unit"] == "us/commit");
+        assert_eq!(commits.count(), soft, "{engine}: {workloads:?}");
+        let rest = workloads.iter().filter(|workload| !workload.contains("soft commits"));
+        assert_eq!(rest.count(), 6, "{engine}: {workloads:?}");
+    }
+}
+
+#[test]
+fn a_unique_index_is_measured_beside_a_map() {
+    let figures = figures(&["unique", "--rows", "300", "--turns", "2"]);
+    for engine in ["BTreeMap<String, u64>", "Annals", "SQLite WAL", "LMDB", "redb", "fjall"] {
+        assert_eq!(workloads_of(&figures, engine).len(), 3, "{engine}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn readers_and_a_writer_go_on_beside_each_other() {
+    let short = ["--rows", "3000", "--milliseconds", "400", "--readers", "2", "--turns", "1"];
+    let figures = figures(&[&["mixed"], &short[..]].concat());
+    for who in ["readers", "writer"] {
+        assert!(value(&figures, who, ("beside the other, of alone", "ratio")) > 0.0, "{who}");
+    }
+    assert!(value(&figures, "both", ("soft commits", "a second of the writer")) > 0.0);
+}
+
+#[test]
+fn a_program_with_a_schema_is_built_and_run() {
+    let small = ["--tables", "3", "--profiles", "debug", "--turns", "1"];
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compile");
+    let target = ["--target", target.to_str().unwrap()];
+    let figures = figures(&[&["compile"], &small[..], &target].concat());
+    let lines = value(&figures, "Annals", ("generated code, without comments", "lines"));
+    assert!((500.0..3000.0).contains(&lines), "{lines}");
+}
+
 /// Tells whether the database in a folder is found to have this value in row 7.
 fn opens_with(folder: &Path, engine: &str, value: &str) -> bool {
     let folder = folder.to_str().unwrap();

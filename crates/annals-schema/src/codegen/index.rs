@@ -23,6 +23,7 @@ pub struct {ty}<'a> {{
 {}
 impl<'a> ::std::ops::Deref for {ty}<'a> {{
     type Target = ::annals::typed::Index<'a, Kind>;
+    #[inline]
     fn deref(&self) -> &Self::Target {{
         &self.index
     }}
@@ -31,6 +32,7 @@ impl<'a> ::std::ops::Deref for {ty}<'a> {{
 impl<'a> IntoIterator for {ty}<'a> {{
     type Item = ::annals::Result<Row<'a>>;
     type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+    #[inline]
     fn into_iter(self) -> Self::IntoIter {{
         self.index.iter()
     }}
@@ -45,7 +47,7 @@ const ROWS: &str = "::annals::typed::IndexRows<'a, Kind>";
 
 fn functions(index: &Index, name: &str, number: u32, fields: &[&Column<'_>]) -> Vec<String> {
     let mut functions = vec![format!(
-        "pub(super) fn new(view: &'a ::annals::View) -> Self {{\n    \
+        "#[inline]\npub(super) fn new(view: &'a ::annals::View) -> Self {{\n    \
          let number = ::annals::IndexNumber({number});\n    \
          let index = ::annals::typed::Index::new(view, number, \"{name}\");\n    \
          Self {{ index }}\n}}\n"

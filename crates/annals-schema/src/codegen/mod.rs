@@ -150,7 +150,8 @@ struct Function<'a> {
 }
 
 impl Function<'_> {
-    /// Writes a public function.
+    /// Writes a public function. It is compiled where it is called, as it is only a call itself: a crate
+    /// that shows its schema's whole API to others has nothing to compile for what they don't use.
     fn write(&self) -> String {
         let mut code = String::new();
         for line in self.doc {
@@ -165,7 +166,11 @@ impl Function<'_> {
             code += "#[allow(clippy::too_many_arguments, reason = \"one for each field\")]\n";
         }
         let parameters = self.parameters.join(", ");
-        code += &format!("pub fn {}({parameters}){arrow} {{\n{}}}\n", self.name, indent(self.body));
+        code += &format!(
+            "#[inline]\npub fn {}({parameters}){arrow} {{\n{}}}\n",
+            self.name,
+            indent(self.body)
+        );
         code
     }
 }

@@ -26,12 +26,14 @@ pub(super) fn row(table: &Table, columns: &[Column<'_>]) -> String {
 pub struct Row<'a>(::annals::Row<'a>);
 
 impl<'a> From<::annals::Row<'a>> for Row<'a> {{
+    #[inline]
     fn from(row: ::annals::Row<'a>) -> Self {{
         Self(row)
     }}
 }}
 
 impl ::std::fmt::Debug for Row<'_> {{
+    #[inline]
     fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {{
         ::std::fmt::Debug::fmt(&self.0, f)
     }}
@@ -47,7 +49,7 @@ fn getter(doc: &str, name: &str, gives: &str, body: &str) -> String {
     let parameters = vec!["&self".to_owned()];
     Function { doc: &[doc], name, parameters, gives, body }.write().replacen(
         "pub fn",
-        "#[inline]\n#[must_use]\npub fn",
+        "#[must_use]\npub fn",
         1,
     )
 }
@@ -72,6 +74,7 @@ pub struct New{generics} {{
 {}}}
 
 impl{generics} New{generics} {{
+    #[inline]
     fn values(self) -> [::annals::ValueRef<{elided}>; {}] {{
         let values = [{}];
         values
@@ -97,6 +100,7 @@ fn default(columns: &[Column<'_>], borrows: bool) -> String {
     format!(
         "
 impl Default for New{elided} {{
+    #[inline]
     fn default() -> Self {{
         {}
     }}
@@ -114,6 +118,7 @@ fn copy(columns: &[Column<'_>], borrows: bool) -> String {
     format!(
         "\
 impl{generics} From<{of}> for New{generics} {{
+    #[inline]
     fn from(row: {of}) -> Self {{
         {}
     }}
@@ -139,6 +144,7 @@ pub struct Columns<'a> {{
 {}}}
 
 impl<'a> Columns<'a> {{
+    #[inline]
     fn vectors(self) -> [::annals::typed::Vector<'a>; {}] {{
         let vectors = [{}];
         vectors

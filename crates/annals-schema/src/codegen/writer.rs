@@ -10,7 +10,7 @@ use crate::Table;
 pub(super) fn writer(table: &Table, columns: &[Column<'_>]) -> String {
     let ty = if table.single_row { "SingleWriter" } else { "Writer" };
     let mut functions = vec![format!(
-        "pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {{\n    \
+        "#[inline]\npub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {{\n    \
          Self(::annals::typed::{ty}::new(transaction))\n}}\n"
     )];
     if table.single_row {
@@ -43,12 +43,14 @@ pub struct Writer<'t, 'db>(::annals::typed::{ty}<'t, 'db, Kind>);
 const DEREF: &str = "
 impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
     type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }

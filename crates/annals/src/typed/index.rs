@@ -7,7 +7,7 @@ use std::ops::RangeBounds;
 use annals_schema::{IndexNumber, ValueRef};
 
 use super::{Cursor, Id, Record};
-use crate::{IndexView, Result, View};
+use crate::{IndexCursor, IndexView, Result, Row, View};
 
 /// An index in a view.
 ///
@@ -25,13 +25,7 @@ impl<'a, R: Record> Index<'a, R> {
     /// If the view has no such index: a database is only opened when it has the program's indexes.
     #[must_use]
     pub fn new(view: &'a View, number: IndexNumber, name: &str) -> Self {
-        let schema = view.schema();
-        let number = match schema.index(number) {
-            Some(index) if index.name == name => number,
-            _ => schema.index_named(name).map_or(number, |index| index.number),
-        };
-        let index = view.index(number).expect("opening compared the indexes with the program's");
-        Self { index, kind: PhantomData }
+        Self { index: named(view, number, name), kind: PhantomData }
     }
 
     /// Gives the number of rows. Constant time.
@@ -57,7 +51,11 @@ impl<'a, R: Record> Index<'a, R> {
     /// # Errors
     /// The index or the row can't be loaded.
     pub fn first(&self, values: &[ValueRef<'_>]) -> Result<Option<R::Row<'a>>> {
-        Ok(self.index.first(values)?.map(Into::into))
+        match first(self.index, values) {
+            Ok(Some(row)) => Ok(Some(row.into())),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Gives the first row whose first fields equal these values, for each of many, in their order. They are
@@ -130,9 +128,10 @@ impl<'a, R: Record> Index<'a, R> {
     /// # Errors
     /// The values don't fit the index; it can't be loaded.
     pub fn cursor_at(&self, values: &[ValueRef<'_>]) -> Result<Cursor<'a, R>> {
-        let mut cursor = self.index.cursor();
-        cursor.seek(values)?;
-        Ok(Cursor::new(cursor))
+        match cursor_at(self.index, values) {
+            Ok(cursor) => Ok(Cursor::new(cursor)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Gives the row that has `rank` rows before it; `None` if there are no more than these.
@@ -148,6 +147,29 @@ impl<'a, R: Record> Index<'a, R> {
     pub fn as_dynamic(&self) -> IndexView<'a> {
         self.index
     }
+}
+
+// What doesn't depend on the type of a row is in functions of its own, and results are turned by `match`:
+// the methods are compiled once for each table of a schema.
+
+/// Finds an index by its name; `number` is where to look first.
+fn named<'a>(view: &'a View, number: IndexNumber, name: &str) -> IndexView<'a> {
+    let schema = view.schema();
+    let number = match schema.index(number) {
+        Some(index) if index.name == name => number,
+        _ => schema.index_named(name).map_or(number, |index| index.number),
+    };
+    view.index(number).expect("opening compared the indexes with the program's")
+}
+
+fn first<'a>(index: IndexView<'a>, values: &[ValueRef<'_>]) -> Result<Option<Row<'a>>> {
+    index.first(values)
+}
+
+fn cursor_at<'a>(index: IndexView<'a>, values: &[ValueRef<'_>]) -> Result<IndexCursor<'a>> {
+    let mut cursor = index.cursor();
+    cursor.seek(values)?;
+    Ok(cursor)
 }
 
 impl<R> Clone for Index<'_, R> {

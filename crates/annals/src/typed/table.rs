@@ -31,7 +31,10 @@ impl<'a, R: Record> Table<'a, R> {
     /// # Errors
     /// There is no such row (`NotFound`), or it can't be loaded.
     pub fn get(&self, id: Id<R>) -> Result<R::Row<'a>> {
-        self.table.get(id.into()).map(Into::into)
+        match self.table.get(id.into()) {
+            Ok(row) => Ok(row.into()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Gives the row with that id, if there is one. It follows a reference, which is an `Option` of an
@@ -41,7 +44,11 @@ impl<'a, R: Record> Table<'a, R> {
     /// The row can't be loaded.
     pub fn find(&self, id: impl Nullable<Id<R>>) -> Result<Option<R::Row<'a>>> {
         match id.or_null() {
-            Some(id) => Ok(self.table.find(id.into())?.map(Into::into)),
+            Some(id) => match self.table.find(id.into()) {
+                Ok(Some(row)) => Ok(Some(row.into())),
+                Ok(None) => Ok(None),
+                Err(error) => Err(error),
+            },
             None => Ok(None),
         }
     }

@@ -30,7 +30,10 @@ impl<'t, 'db, R: Record> Writer<'t, 'db, R> {
     /// The values aren't those of the table, a row has the same key in a unique index, or the
     /// journal can't be written.
     pub fn insert(&mut self, values: &[ValueRef<'_>]) -> Result<Id<R>> {
-        self.transaction.insert(R::TABLE, values).map(Into::into)
+        match self.transaction.insert(R::TABLE, values) {
+            Ok(id) => Ok(id.into()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Inserts a row at a free id.

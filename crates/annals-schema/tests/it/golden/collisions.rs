@@ -460,156 +460,182 @@ impl ::std::fmt::Debug for Customs<'_> {
 
 impl<'a> View<'a> {
     /// Gives the table `type`.
+    #[inline]
     #[must_use]
     pub fn r#type(self) -> r#type::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `self`.
+    #[inline]
     #[must_use]
     pub fn self_(self) -> self_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `crate`.
+    #[inline]
     #[must_use]
     pub fn crate_(self) -> crate_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `super`.
+    #[inline]
     #[must_use]
     pub fn super_(self) -> super_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `_`.
+    #[inline]
     #[must_use]
     pub fn __(self) -> __::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `Database`.
+    #[inline]
     #[must_use]
     pub fn Database_(self) -> Database_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `id`.
+    #[inline]
     #[must_use]
     pub fn id(self) -> id::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `comment`.
+    #[inline]
     #[must_use]
     pub fn comment___(self) -> comment___::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `comment_`.
+    #[inline]
     #[must_use]
     pub fn comment_(self) -> comment_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `view`.
+    #[inline]
     #[must_use]
     pub fn view_(self) -> view_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `str`.
+    #[inline]
     #[must_use]
     pub fn str_(self) -> str_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `Option`.
+    #[inline]
     #[must_use]
     pub fn Option_(self) -> Option_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `std`.
+    #[inline]
     #[must_use]
     pub fn std(self) -> std::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `annals`.
+    #[inline]
     #[must_use]
     pub fn annals(self) -> annals::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `yield`.
+    #[inline]
     #[must_use]
     pub fn r#yield(self) -> r#yield::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `Customs`.
+    #[inline]
     #[must_use]
     pub fn Customs_(self) -> Customs_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `custom`.
+    #[inline]
     #[must_use]
     pub fn custom_(self) -> custom_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `Reader`.
+    #[inline]
     #[must_use]
     pub fn Reader_(self) -> Reader_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `write_blob`.
+    #[inline]
     #[must_use]
     pub fn write_blob_(self) -> write_blob_::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `New`.
+    #[inline]
     #[must_use]
     pub fn New(self) -> New::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `new`.
+    #[inline]
     #[must_use]
     pub fn new(self) -> new::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the index `type_`.
+    #[inline]
     #[must_use]
     pub fn type_(self) -> r#type::Type<'a> {
         r#type::Type::new(self.0)
     }
 
     /// Gives the index `comment__`.
+    #[inline]
     #[must_use]
     pub fn comment__(self) -> comment___::Comment<'a> {
         comment___::Comment::new(self.0)
     }
 
     /// Gives the index `Kind`.
+    #[inline]
     #[must_use]
     pub fn Kind(self) -> annals::Kind_<'a> {
         annals::Kind_::new(self.0)
     }
 
     /// Gives the index `row`.
+    #[inline]
     #[must_use]
     pub fn row(self) -> annals::Row_<'a> {
         annals::Row_::new(self.0)
     }
 
     /// Gives the index `id_by_id`.
+    #[inline]
     #[must_use]
     pub fn id_by_id(self) -> id::IdById<'a> {
         id::IdById::new(self.0)
@@ -618,156 +644,182 @@ impl<'a> View<'a> {
 
 impl Snapshot {
     /// Gives the table `type`.
+    #[inline]
     #[must_use]
     pub fn r#type(&self) -> r#type::Table<'_> {
         self.view().r#type()
     }
 
     /// Gives the table `self`.
+    #[inline]
     #[must_use]
     pub fn self_(&self) -> self_::Table<'_> {
         self.view().self_()
     }
 
     /// Gives the table `crate`.
+    #[inline]
     #[must_use]
     pub fn crate_(&self) -> crate_::Table<'_> {
         self.view().crate_()
     }
 
     /// Gives the table `super`.
+    #[inline]
     #[must_use]
     pub fn super_(&self) -> super_::Table<'_> {
         self.view().super_()
     }
 
     /// Gives the table `_`.
+    #[inline]
     #[must_use]
     pub fn __(&self) -> __::Table<'_> {
         self.view().__()
     }
 
     /// Gives the table `Database`.
+    #[inline]
     #[must_use]
     pub fn Database_(&self) -> Database_::Table<'_> {
         self.view().Database_()
     }
 
     /// Gives the table `id`.
+    #[inline]
     #[must_use]
     pub fn id(&self) -> id::Table<'_> {
         self.view().id()
     }
 
     /// Gives the table `comment`.
+    #[inline]
     #[must_use]
     pub fn comment___(&self) -> comment___::Table<'_> {
         self.view().comment___()
     }
 
     /// Gives the table `comment_`.
+    #[inline]
     #[must_use]
     pub fn comment_(&self) -> comment_::Table<'_> {
         self.view().comment_()
     }
 
     /// Gives the table `view`.
+    #[inline]
     #[must_use]
     pub fn view_(&self) -> view_::Table<'_> {
         self.view().view_()
     }
 
     /// Gives the table `str`.
+    #[inline]
     #[must_use]
     pub fn str_(&self) -> str_::Table<'_> {
         self.view().str_()
     }
 
     /// Gives the table `Option`.
+    #[inline]
     #[must_use]
     pub fn Option_(&self) -> Option_::Table<'_> {
         self.view().Option_()
     }
 
     /// Gives the table `std`.
+    #[inline]
     #[must_use]
     pub fn std(&self) -> std::Table<'_> {
         self.view().std()
     }
 
     /// Gives the table `annals`.
+    #[inline]
     #[must_use]
     pub fn annals(&self) -> annals::Table<'_> {
         self.view().annals()
     }
 
     /// Gives the table `yield`.
+    #[inline]
     #[must_use]
     pub fn r#yield(&self) -> r#yield::Table<'_> {
         self.view().r#yield()
     }
 
     /// Gives the table `Customs`.
+    #[inline]
     #[must_use]
     pub fn Customs_(&self) -> Customs_::Table<'_> {
         self.view().Customs_()
     }
 
     /// Gives the table `custom`.
+    #[inline]
     #[must_use]
     pub fn custom_(&self) -> custom_::Table<'_> {
         self.view().custom_()
     }
 
     /// Gives the table `Reader`.
+    #[inline]
     #[must_use]
     pub fn Reader_(&self) -> Reader_::Table<'_> {
         self.view().Reader_()
     }
 
     /// Gives the table `write_blob`.
+    #[inline]
     #[must_use]
     pub fn write_blob_(&self) -> write_blob_::Table<'_> {
         self.view().write_blob_()
     }
 
     /// Gives the table `New`.
+    #[inline]
     #[must_use]
     pub fn New(&self) -> New::Table<'_> {
         self.view().New()
     }
 
     /// Gives the table `new`.
+    #[inline]
     #[must_use]
     pub fn new(&self) -> new::Table<'_> {
         self.view().new()
     }
 
     /// Gives the index `type_`.
+    #[inline]
     #[must_use]
     pub fn type_(&self) -> r#type::Type<'_> {
         self.view().type_()
     }
 
     /// Gives the index `comment__`.
+    #[inline]
     #[must_use]
     pub fn comment__(&self) -> comment___::Comment<'_> {
         self.view().comment__()
     }
 
     /// Gives the index `Kind`.
+    #[inline]
     #[must_use]
     pub fn Kind(&self) -> annals::Kind_<'_> {
         self.view().Kind()
     }
 
     /// Gives the index `row`.
+    #[inline]
     #[must_use]
     pub fn row(&self) -> annals::Row_<'_> {
         self.view().row()
     }
 
     /// Gives the index `id_by_id`.
+    #[inline]
     #[must_use]
     pub fn id_by_id(&self) -> id::IdById<'_> {
         self.view().id_by_id()
@@ -776,135 +828,161 @@ impl Snapshot {
 
 impl<'db> Transaction<'db> {
     /// Gives the table `type`.
+    #[inline]
     pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
         r#type::Writer::new(&mut self.0)
     }
 
     /// Gives the table `self`.
+    #[inline]
     pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
         self_::Writer::new(&mut self.0)
     }
 
     /// Gives the table `crate`.
+    #[inline]
     pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
         crate_::Writer::new(&mut self.0)
     }
 
     /// Gives the table `super`.
+    #[inline]
     pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
         super_::Writer::new(&mut self.0)
     }
 
     /// Gives the table `_`.
+    #[inline]
     pub fn __(&mut self) -> __::Writer<'_, 'db> {
         __::Writer::new(&mut self.0)
     }
 
     /// Gives the table `Database`.
+    #[inline]
     pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
         Database_::Writer::new(&mut self.0)
     }
 
     /// Gives the table `id`.
+    #[inline]
     pub fn id(&mut self) -> id::Writer<'_, 'db> {
         id::Writer::new(&mut self.0)
     }
 
     /// Gives the table `comment`.
+    #[inline]
     pub fn comment___(&mut self) -> comment___::Writer<'_, 'db> {
         comment___::Writer::new(&mut self.0)
     }
 
     /// Gives the table `comment_`.
+    #[inline]
     pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
         comment_::Writer::new(&mut self.0)
     }
 
     /// Gives the table `view`.
+    #[inline]
     pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
         view_::Writer::new(&mut self.0)
     }
 
     /// Gives the table `str`.
+    #[inline]
     pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
         str_::Writer::new(&mut self.0)
     }
 
     /// Gives the table `Option`.
+    #[inline]
     pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
         Option_::Writer::new(&mut self.0)
     }
 
     /// Gives the table `std`.
+    #[inline]
     pub fn std(&mut self) -> std::Writer<'_, 'db> {
         std::Writer::new(&mut self.0)
     }
 
     /// Gives the table `annals`.
+    #[inline]
     pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
         annals::Writer::new(&mut self.0)
     }
 
     /// Gives the table `yield`.
+    #[inline]
     pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
         r#yield::Writer::new(&mut self.0)
     }
 
     /// Gives the table `Customs`.
+    #[inline]
     pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
         Customs_::Writer::new(&mut self.0)
     }
 
     /// Gives the table `custom`.
+    #[inline]
     pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
         custom_::Writer::new(&mut self.0)
     }
 
     /// Gives the table `Reader`.
+    #[inline]
     pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
         Reader_::Writer::new(&mut self.0)
     }
 
     /// Gives the table `write_blob`.
+    #[inline]
     pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
         write_blob_::Writer::new(&mut self.0)
     }
 
     /// Gives the table `New`.
+    #[inline]
     pub fn New(&mut self) -> New::Writer<'_, 'db> {
         New::Writer::new(&mut self.0)
     }
 
     /// Gives the table `new`.
+    #[inline]
     pub fn new(&mut self) -> new::Writer<'_, 'db> {
         new::Writer::new(&mut self.0)
     }
 
     /// Gives the index `type_`.
+    #[inline]
     #[must_use]
     pub fn type_(&self) -> r#type::Type<'_> {
         self.view().type_()
     }
 
     /// Gives the index `comment__`.
+    #[inline]
     #[must_use]
     pub fn comment__(&self) -> comment___::Comment<'_> {
         self.view().comment__()
     }
 
     /// Gives the index `Kind`.
+    #[inline]
     #[must_use]
     pub fn Kind(&self) -> annals::Kind_<'_> {
         self.view().Kind()
     }
 
     /// Gives the index `row`.
+    #[inline]
     #[must_use]
     pub fn row(&self) -> annals::Row_<'_> {
         self.view().row()
     }
 
     /// Gives the index `id_by_id`.
+    #[inline]
     #[must_use]
     pub fn id_by_id(&self) -> id::IdById<'_> {
         self.view().id_by_id()
@@ -934,12 +1012,14 @@ pub mod r#type {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -1003,6 +1083,7 @@ pub mod r#type {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 4] {
             let values = [
                 self.r#type.into(),
@@ -1015,6 +1096,7 @@ pub mod r#type {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self {
                 r#type: row.r#type(),
@@ -1047,6 +1129,7 @@ pub mod r#type {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -1055,6 +1138,7 @@ pub mod r#type {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(
             &mut self,
             r#type: &str,
@@ -1071,6 +1155,7 @@ pub mod r#type {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -1080,6 +1165,7 @@ pub mod r#type {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(
             &mut self,
             id: Id,
@@ -1099,6 +1185,7 @@ pub mod r#type {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector(
             &mut self,
             r#type: &[impl AsRef<str>],
@@ -1118,6 +1205,7 @@ pub mod r#type {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_type(&mut self, id: Id, r#type: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), r#type.into())
         }
@@ -1126,6 +1214,7 @@ pub mod r#type {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_match(&mut self, id: Id, r#match: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(1), r#match.into())
         }
@@ -1134,6 +1223,7 @@ pub mod r#type {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_self_(&mut self, id: Id, self_: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(2), self_.into())
         }
@@ -1142,6 +1232,7 @@ pub mod r#type {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_id_(&mut self, id: Id, id_: i64) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(3), id_.into())
         }
@@ -1150,6 +1241,7 @@ pub mod r#type {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -1158,6 +1250,7 @@ pub mod r#type {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -1166,6 +1259,7 @@ pub mod r#type {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -1173,12 +1267,14 @@ pub mod r#type {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -1191,6 +1287,7 @@ pub mod r#type {
     }
 
     impl<'a> Type<'a> {
+        #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(0);
             let index = ::annals::typed::Index::new(view, number, "type_");
@@ -1198,16 +1295,19 @@ pub mod r#type {
         }
 
         /// Gives the rows with this key, in the order of the index.
+        #[inline]
         pub fn find(&self, r#type: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[r#type.into()])
         }
 
         /// Gives the rows whose `type` begins with a prefix.
+        #[inline]
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `type` is in the bounds.
+        #[inline]
         pub fn range<'k>(
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
@@ -1219,6 +1319,7 @@ pub mod r#type {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at(
             &self,
             r#type: &str,
@@ -1229,6 +1330,7 @@ pub mod r#type {
 
     impl<'a> ::std::ops::Deref for Type<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.index
         }
@@ -1237,6 +1339,7 @@ pub mod r#type {
     impl<'a> IntoIterator for Type<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
         }
@@ -1266,12 +1369,14 @@ pub mod self_ {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -1344,6 +1449,7 @@ pub mod self_ {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 5] {
             let values = [
                 self.crate_.into(),
@@ -1357,6 +1463,7 @@ pub mod self_ {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self {
                 crate_: row.crate_(),
@@ -1394,6 +1501,7 @@ pub mod self_ {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -1402,6 +1510,7 @@ pub mod self_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(
             &mut self,
             crate_: &str,
@@ -1424,6 +1533,7 @@ pub mod self_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -1434,6 +1544,7 @@ pub mod self_ {
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
         #[allow(clippy::too_many_arguments, reason = "one for each field")]
+        #[inline]
         pub fn insert_at(
             &mut self,
             id: Id,
@@ -1460,6 +1571,7 @@ pub mod self_ {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector<'k>(
             &mut self,
             crate_: &'k [impl AsRef<str>],
@@ -1481,6 +1593,7 @@ pub mod self_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_crate_(&mut self, id: Id, crate_: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), crate_.into())
         }
@@ -1489,6 +1602,7 @@ pub mod self_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_super_(&mut self, id: Id, super_: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(1), super_.into())
         }
@@ -1497,6 +1611,7 @@ pub mod self_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_Self_(&mut self, id: Id, Self_: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(2), Self_.into())
         }
@@ -1505,6 +1620,7 @@ pub mod self_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set____(&mut self, id: Id, ___: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(3), ___.into())
         }
@@ -1513,6 +1629,7 @@ pub mod self_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set___(&mut self, id: Id, __: Option<&str>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(4), __.into())
         }
@@ -1521,6 +1638,7 @@ pub mod self_ {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -1529,6 +1647,7 @@ pub mod self_ {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -1537,6 +1656,7 @@ pub mod self_ {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -1544,12 +1664,14 @@ pub mod self_ {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -1579,12 +1701,14 @@ pub mod crate_ {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -1612,6 +1736,7 @@ pub mod crate_ {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -1620,6 +1745,7 @@ pub mod crate_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self) -> ::annals::Result<Id> {
             self.0.insert(&[])
         }
@@ -1629,6 +1755,7 @@ pub mod crate_ {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id) -> ::annals::Result<()> {
             self.0.insert_at(id, &[])
         }
@@ -1637,6 +1764,7 @@ pub mod crate_ {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -1645,6 +1773,7 @@ pub mod crate_ {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -1653,6 +1782,7 @@ pub mod crate_ {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -1660,12 +1790,14 @@ pub mod crate_ {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -1695,12 +1827,14 @@ pub mod super_ {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -1728,6 +1862,7 @@ pub mod super_ {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -1736,6 +1871,7 @@ pub mod super_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self) -> ::annals::Result<Id> {
             self.0.insert(&[])
         }
@@ -1745,6 +1881,7 @@ pub mod super_ {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id) -> ::annals::Result<()> {
             self.0.insert_at(id, &[])
         }
@@ -1753,6 +1890,7 @@ pub mod super_ {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -1761,6 +1899,7 @@ pub mod super_ {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -1769,6 +1908,7 @@ pub mod super_ {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -1776,12 +1916,14 @@ pub mod super_ {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -1811,12 +1953,14 @@ pub mod __ {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -1853,6 +1997,7 @@ pub mod __ {
     }
 
     impl New {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'static>; 1] {
             let values = [self.get.into()];
             values
@@ -1860,6 +2005,7 @@ pub mod __ {
     }
 
     impl From<&Row<'_>> for New {
+        #[inline]
         fn from(row: &Row<'_>) -> Self {
             Self { get: row.get() }
         }
@@ -1875,6 +2021,7 @@ pub mod __ {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -1883,6 +2030,7 @@ pub mod __ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self, get: i32) -> ::annals::Result<Id> {
             self.0.insert(&[get.into()])
         }
@@ -1892,6 +2040,7 @@ pub mod __ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -1901,6 +2050,7 @@ pub mod __ {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id, get: i32) -> ::annals::Result<()> {
             self.0.insert_at(id, &[get.into()])
         }
@@ -1910,6 +2060,7 @@ pub mod __ {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector(&mut self, get: &[i32]) -> ::annals::Result<Id> {
             self.0.insert_vector(&[get.into()])
         }
@@ -1918,6 +2069,7 @@ pub mod __ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_get(&mut self, id: Id, get: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), get.into())
         }
@@ -1926,6 +2078,7 @@ pub mod __ {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -1934,6 +2087,7 @@ pub mod __ {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -1942,6 +2096,7 @@ pub mod __ {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -1949,12 +2104,14 @@ pub mod __ {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -1984,12 +2141,14 @@ pub mod Database_ {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -2062,6 +2221,7 @@ pub mod Database_ {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 5] {
             let values = [
                 self.Row_.into(),
@@ -2075,6 +2235,7 @@ pub mod Database_ {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self {
                 Row_: row.Row_(),
@@ -2112,6 +2273,7 @@ pub mod Database_ {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -2120,6 +2282,7 @@ pub mod Database_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(
             &mut self,
             Row_: &str,
@@ -2142,6 +2305,7 @@ pub mod Database_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -2152,6 +2316,7 @@ pub mod Database_ {
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
         #[allow(clippy::too_many_arguments, reason = "one for each field")]
+        #[inline]
         pub fn insert_at(
             &mut self,
             id: Id,
@@ -2178,6 +2343,7 @@ pub mod Database_ {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector<'k>(
             &mut self,
             Row_: &'k [impl AsRef<str>],
@@ -2199,6 +2365,7 @@ pub mod Database_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_Row_(&mut self, id: Id, Row_: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), Row_.into())
         }
@@ -2207,6 +2374,7 @@ pub mod Database_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_Writer_(
             &mut self,
             id: Id,
@@ -2223,6 +2391,7 @@ pub mod Database_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_None_(
             &mut self,
             id: Id,
@@ -2239,6 +2408,7 @@ pub mod Database_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_id__(&mut self, id: Id, id__: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(3), id__.into())
         }
@@ -2247,6 +2417,7 @@ pub mod Database_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_id_(&mut self, id: Id, id_: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(4), id_.into())
         }
@@ -2255,6 +2426,7 @@ pub mod Database_ {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -2263,6 +2435,7 @@ pub mod Database_ {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -2271,6 +2444,7 @@ pub mod Database_ {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -2278,12 +2452,14 @@ pub mod Database_ {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -2313,12 +2489,14 @@ pub mod id {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -2409,6 +2587,7 @@ pub mod id {
     }
 
     impl New {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'static>; 7] {
             let values = [
                 self.id__.into(),
@@ -2424,6 +2603,7 @@ pub mod id {
     }
 
     impl From<&Row<'_>> for New {
+        #[inline]
         fn from(row: &Row<'_>) -> Self {
             Self {
                 id__: row.id__(),
@@ -2485,6 +2665,7 @@ pub mod id {
     }
 
     impl<'a> Columns<'a> {
+        #[inline]
         fn vectors(self) -> [::annals::typed::Vector<'a>; 7] {
             let vectors = [
                 self.id__.into(),
@@ -2505,6 +2686,7 @@ pub mod id {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -2513,6 +2695,7 @@ pub mod id {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self, row: New) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -2522,6 +2705,7 @@ pub mod id {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -2531,6 +2715,7 @@ pub mod id {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id, row: New) -> ::annals::Result<()> {
             self.0.insert_at(id, &row.values())
         }
@@ -2540,6 +2725,7 @@ pub mod id {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
             self.0.insert_vector(&rows.vectors())
         }
@@ -2548,6 +2734,7 @@ pub mod id {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_id__(&mut self, id: Id, id__: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), id__.into())
         }
@@ -2556,6 +2743,7 @@ pub mod id {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_id_(&mut self, id: Id, id_: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(1), id_.into())
         }
@@ -2564,6 +2752,7 @@ pub mod id {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_clone_(&mut self, id: Id, clone_: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(2), clone_.into())
         }
@@ -2572,6 +2761,7 @@ pub mod id {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_insert(&mut self, id: Id, insert: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(3), insert.into())
         }
@@ -2580,6 +2770,7 @@ pub mod id {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_set_id(&mut self, id: Id, set_id: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(4), set_id.into())
         }
@@ -2588,6 +2779,7 @@ pub mod id {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_values(&mut self, id: Id, values: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(5), values.into())
         }
@@ -2596,6 +2788,7 @@ pub mod id {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_new(&mut self, id: Id, new: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(6), new.into())
         }
@@ -2604,6 +2797,7 @@ pub mod id {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -2612,6 +2806,7 @@ pub mod id {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -2620,6 +2815,7 @@ pub mod id {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -2627,12 +2823,14 @@ pub mod id {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -2645,6 +2843,7 @@ pub mod id {
     }
 
     impl<'a> IdById<'a> {
+        #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(4);
             let index = ::annals::typed::Index::new(view, number, "id_by_id");
@@ -2655,11 +2854,13 @@ pub mod id {
         ///
         /// # Errors
         /// The row can't be loaded.
+        #[inline]
         pub fn get(&self, id__: i32, clone_: i32, new: i32) -> ::annals::Result<Option<Row<'a>>> {
             self.index.first(&[id__.into(), clone_.into(), new.into()])
         }
 
         /// Gives the rows whose `id` is in the bounds.
+        #[inline]
         pub fn range(
             &self,
             bounds: impl ::std::ops::RangeBounds<i32>,
@@ -2668,11 +2869,13 @@ pub mod id {
         }
 
         /// Gives the rows with these leading fields, in the order of the index.
+        #[inline]
         pub fn with_id__(&self, id__: i32) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[id__.into()])
         }
 
         /// Gives the rows with these leading fields whose `clone` is in the bounds.
+        #[inline]
         pub fn range_with_id__(
             &self,
             id__: i32,
@@ -2685,6 +2888,7 @@ pub mod id {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at_id__(
             &self,
             id__: i32,
@@ -2693,6 +2897,7 @@ pub mod id {
         }
 
         /// Gives the rows with these leading fields, in the order of the index.
+        #[inline]
         pub fn with_id___and_clone_(
             &self,
             id__: i32,
@@ -2702,6 +2907,7 @@ pub mod id {
         }
 
         /// Gives the rows with these leading fields whose `new` is in the bounds.
+        #[inline]
         pub fn range_with_id___and_clone_(
             &self,
             id__: i32,
@@ -2715,6 +2921,7 @@ pub mod id {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at_id___and_clone_(
             &self,
             id__: i32,
@@ -2727,6 +2934,7 @@ pub mod id {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at(
             &self,
             id__: i32,
@@ -2740,6 +2948,7 @@ pub mod id {
 
     impl<'a> ::std::ops::Deref for IdById<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.index
         }
@@ -2748,6 +2957,7 @@ pub mod id {
     impl<'a> IntoIterator for IdById<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
         }
@@ -2777,12 +2987,14 @@ pub mod comment___ {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -2855,6 +3067,7 @@ pub mod comment___ {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 5] {
             let values = [
                 self.text.into(),
@@ -2868,6 +3081,7 @@ pub mod comment___ {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self {
                 text: row.text(),
@@ -2905,6 +3119,7 @@ pub mod comment___ {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -2913,6 +3128,7 @@ pub mod comment___ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(
             &mut self,
             text: &str,
@@ -2935,6 +3151,7 @@ pub mod comment___ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -2945,6 +3162,7 @@ pub mod comment___ {
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
         #[allow(clippy::too_many_arguments, reason = "one for each field")]
+        #[inline]
         pub fn insert_at(
             &mut self,
             id: Id,
@@ -2971,6 +3189,7 @@ pub mod comment___ {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector(
             &mut self,
             text: &[impl AsRef<str>],
@@ -2992,6 +3211,7 @@ pub mod comment___ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_text(&mut self, id: Id, text: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), text.into())
         }
@@ -3000,6 +3220,7 @@ pub mod comment___ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_find(&mut self, id: Id, find: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(1), find.into())
         }
@@ -3008,6 +3229,7 @@ pub mod comment___ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_delete(&mut self, id: Id, delete: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(2), delete.into())
         }
@@ -3016,6 +3238,7 @@ pub mod comment___ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_transaction(&mut self, id: Id, transaction: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(3), transaction.into())
         }
@@ -3024,6 +3247,7 @@ pub mod comment___ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_row(&mut self, id: Id, row: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(4), row.into())
         }
@@ -3032,6 +3256,7 @@ pub mod comment___ {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -3040,6 +3265,7 @@ pub mod comment___ {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -3048,6 +3274,7 @@ pub mod comment___ {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -3055,12 +3282,14 @@ pub mod comment___ {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -3073,6 +3302,7 @@ pub mod comment___ {
     }
 
     impl<'a> Comment<'a> {
+        #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(1);
             let index = ::annals::typed::Index::new(view, number, "comment__");
@@ -3080,16 +3310,19 @@ pub mod comment___ {
         }
 
         /// Gives the rows with this key, in the order of the index.
+        #[inline]
         pub fn find(&self, text: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[text.into()])
         }
 
         /// Gives the rows whose `text` begins with a prefix.
+        #[inline]
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `text` is in the bounds.
+        #[inline]
         pub fn range<'k>(
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
@@ -3101,6 +3334,7 @@ pub mod comment___ {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at(&self, text: &str) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
             self.index.cursor_at(&[text.into()])
         }
@@ -3108,6 +3342,7 @@ pub mod comment___ {
 
     impl<'a> ::std::ops::Deref for Comment<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.index
         }
@@ -3116,6 +3351,7 @@ pub mod comment___ {
     impl<'a> IntoIterator for Comment<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
         }
@@ -3145,12 +3381,14 @@ pub mod comment_ {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -3178,6 +3416,7 @@ pub mod comment_ {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -3186,6 +3425,7 @@ pub mod comment_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self) -> ::annals::Result<Id> {
             self.0.insert(&[])
         }
@@ -3195,6 +3435,7 @@ pub mod comment_ {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id) -> ::annals::Result<()> {
             self.0.insert_at(id, &[])
         }
@@ -3203,6 +3444,7 @@ pub mod comment_ {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -3211,6 +3453,7 @@ pub mod comment_ {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -3219,6 +3462,7 @@ pub mod comment_ {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -3226,12 +3470,14 @@ pub mod comment_ {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -3261,12 +3507,14 @@ pub mod view_ {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -3294,6 +3542,7 @@ pub mod view_ {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -3302,6 +3551,7 @@ pub mod view_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self) -> ::annals::Result<Id> {
             self.0.insert(&[])
         }
@@ -3311,6 +3561,7 @@ pub mod view_ {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id) -> ::annals::Result<()> {
             self.0.insert_at(id, &[])
         }
@@ -3319,6 +3570,7 @@ pub mod view_ {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -3327,6 +3579,7 @@ pub mod view_ {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -3335,6 +3588,7 @@ pub mod view_ {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -3342,12 +3596,14 @@ pub mod view_ {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -3377,12 +3633,14 @@ pub mod str_ {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -3419,6 +3677,7 @@ pub mod str_ {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 1] {
             let values = [self.str.into()];
             values
@@ -3426,6 +3685,7 @@ pub mod str_ {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self { str: row.str() }
         }
@@ -3441,6 +3701,7 @@ pub mod str_ {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -3449,6 +3710,7 @@ pub mod str_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self, str: &str) -> ::annals::Result<Id> {
             self.0.insert(&[str.into()])
         }
@@ -3458,6 +3720,7 @@ pub mod str_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -3467,6 +3730,7 @@ pub mod str_ {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id, str: &str) -> ::annals::Result<()> {
             self.0.insert_at(id, &[str.into()])
         }
@@ -3476,6 +3740,7 @@ pub mod str_ {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector(&mut self, str: &[impl AsRef<str>]) -> ::annals::Result<Id> {
             self.0
                 .insert_vector(&[::annals::typed::Vector::strings(str)])
@@ -3485,6 +3750,7 @@ pub mod str_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_str(&mut self, id: Id, str: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), str.into())
         }
@@ -3493,6 +3759,7 @@ pub mod str_ {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -3501,6 +3768,7 @@ pub mod str_ {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -3509,6 +3777,7 @@ pub mod str_ {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -3516,12 +3785,14 @@ pub mod str_ {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -3551,12 +3822,14 @@ pub mod Option_ {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -3593,6 +3866,7 @@ pub mod Option_ {
     }
 
     impl New {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'static>; 1] {
             let values = [self.Option.into()];
             values
@@ -3600,6 +3874,7 @@ pub mod Option_ {
     }
 
     impl From<&Row<'_>> for New {
+        #[inline]
         fn from(row: &Row<'_>) -> Self {
             Self {
                 Option: row.Option(),
@@ -3617,6 +3892,7 @@ pub mod Option_ {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -3625,6 +3901,7 @@ pub mod Option_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self, Option: Option<i32>) -> ::annals::Result<Id> {
             self.0.insert(&[Option.into()])
         }
@@ -3634,6 +3911,7 @@ pub mod Option_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -3643,6 +3921,7 @@ pub mod Option_ {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id, Option: Option<i32>) -> ::annals::Result<()> {
             self.0.insert_at(id, &[Option.into()])
         }
@@ -3652,6 +3931,7 @@ pub mod Option_ {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector<'k>(
             &mut self,
             Option: impl ::annals::typed::Slice<'k, Option<i32>>,
@@ -3664,6 +3944,7 @@ pub mod Option_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_Option(&mut self, id: Id, Option: Option<i32>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), Option.into())
         }
@@ -3672,6 +3953,7 @@ pub mod Option_ {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -3680,6 +3962,7 @@ pub mod Option_ {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -3688,6 +3971,7 @@ pub mod Option_ {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -3695,12 +3979,14 @@ pub mod Option_ {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -3730,12 +4016,14 @@ pub mod std {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -3772,6 +4060,7 @@ pub mod std {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 1] {
             let values = [self.core.into()];
             values
@@ -3779,6 +4068,7 @@ pub mod std {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self { core: row.core() }
         }
@@ -3794,6 +4084,7 @@ pub mod std {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -3802,6 +4093,7 @@ pub mod std {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self, core: &str) -> ::annals::Result<Id> {
             self.0.insert(&[core.into()])
         }
@@ -3811,6 +4103,7 @@ pub mod std {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -3820,6 +4113,7 @@ pub mod std {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id, core: &str) -> ::annals::Result<()> {
             self.0.insert_at(id, &[core.into()])
         }
@@ -3829,6 +4123,7 @@ pub mod std {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector(&mut self, core: &[impl AsRef<str>]) -> ::annals::Result<Id> {
             self.0
                 .insert_vector(&[::annals::typed::Vector::strings(core)])
@@ -3838,6 +4133,7 @@ pub mod std {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_core(&mut self, id: Id, core: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), core.into())
         }
@@ -3846,6 +4142,7 @@ pub mod std {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -3854,6 +4151,7 @@ pub mod std {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -3862,6 +4160,7 @@ pub mod std {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -3869,12 +4168,14 @@ pub mod std {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -3904,12 +4205,14 @@ pub mod annals {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -3982,6 +4285,7 @@ pub mod annals {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 5] {
             let values = [
                 self.bounds.into(),
@@ -3995,6 +4299,7 @@ pub mod annals {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self {
                 bounds: row.bounds(),
@@ -4032,6 +4337,7 @@ pub mod annals {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -4040,6 +4346,7 @@ pub mod annals {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(
             &mut self,
             bounds: &str,
@@ -4062,6 +4369,7 @@ pub mod annals {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -4072,6 +4380,7 @@ pub mod annals {
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
         #[allow(clippy::too_many_arguments, reason = "one for each field")]
+        #[inline]
         pub fn insert_at(
             &mut self,
             id: Id,
@@ -4098,6 +4407,7 @@ pub mod annals {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector<'k>(
             &mut self,
             bounds: &'k [impl AsRef<str>],
@@ -4119,6 +4429,7 @@ pub mod annals {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_bounds(&mut self, id: Id, bounds: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), bounds.into())
         }
@@ -4127,6 +4438,7 @@ pub mod annals {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_prefix(&mut self, id: Id, prefix: &[u8]) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(1), prefix.into())
         }
@@ -4135,6 +4447,7 @@ pub mod annals {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_usageType(&mut self, id: Id, usageType: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(2), usageType.into())
         }
@@ -4143,6 +4456,7 @@ pub mod annals {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_LOUD(&mut self, id: Id, LOUD: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(3), LOUD.into())
         }
@@ -4151,6 +4465,7 @@ pub mod annals {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_gen(
             &mut self,
             id: Id,
@@ -4167,6 +4482,7 @@ pub mod annals {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -4175,6 +4491,7 @@ pub mod annals {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -4183,6 +4500,7 @@ pub mod annals {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -4190,12 +4508,14 @@ pub mod annals {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -4208,6 +4528,7 @@ pub mod annals {
     }
 
     impl<'a> Kind_<'a> {
+        #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(2);
             let index = ::annals::typed::Index::new(view, number, "Kind");
@@ -4215,6 +4536,7 @@ pub mod annals {
         }
 
         /// Gives the rows with this key, in the order of the index.
+        #[inline]
         pub fn find(
             &self,
             r#gen: impl ::annals::typed::Nullable<super::annals::Id>,
@@ -4224,6 +4546,7 @@ pub mod annals {
 
         /// Gives the rows whose `gen` is in the bounds.
         /// Null is in no bounds.
+        #[inline]
         pub fn range(
             &self,
             bounds: impl ::std::ops::RangeBounds<super::annals::Id>,
@@ -4232,6 +4555,7 @@ pub mod annals {
         }
 
         /// Gives the rows whose `gen` is null.
+        #[inline]
         pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[::annals::ValueRef::Null])
         }
@@ -4240,6 +4564,7 @@ pub mod annals {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at(
             &self,
             r#gen: impl ::annals::typed::Nullable<super::annals::Id>,
@@ -4250,6 +4575,7 @@ pub mod annals {
 
     impl<'a> ::std::ops::Deref for Kind_<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.index
         }
@@ -4258,6 +4584,7 @@ pub mod annals {
     impl<'a> IntoIterator for Kind_<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
         }
@@ -4270,6 +4597,7 @@ pub mod annals {
     }
 
     impl<'a> Row_<'a> {
+        #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(3);
             let index = ::annals::typed::Index::new(view, number, "row");
@@ -4277,16 +4605,19 @@ pub mod annals {
         }
 
         /// Gives the rows with this key, in the order of the index.
+        #[inline]
         pub fn find(&self, bounds: &str, prefix: &[u8]) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[bounds.into(), prefix.into()])
         }
 
         /// Gives the rows whose `bounds` begins with a prefix.
+        #[inline]
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `bounds` is in the bounds.
+        #[inline]
         pub fn range<'k>(
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
@@ -4295,11 +4626,13 @@ pub mod annals {
         }
 
         /// Gives the rows with these leading fields, in the order of the index.
+        #[inline]
         pub fn with_bounds(&self, bounds: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[bounds.into()])
         }
 
         /// Gives the rows with these leading fields whose `prefix` begins with a prefix.
+        #[inline]
         pub fn prefix_with_bounds(
             &self,
             bounds: &str,
@@ -4309,6 +4642,7 @@ pub mod annals {
         }
 
         /// Gives the rows with these leading fields whose `prefix` is in the bounds.
+        #[inline]
         pub fn range_with_bounds<'k>(
             &self,
             bounds: &str,
@@ -4321,6 +4655,7 @@ pub mod annals {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at_bounds(
             &self,
             bounds: &str,
@@ -4332,6 +4667,7 @@ pub mod annals {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at(
             &self,
             bounds: &str,
@@ -4343,6 +4679,7 @@ pub mod annals {
 
     impl<'a> ::std::ops::Deref for Row_<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.index
         }
@@ -4351,6 +4688,7 @@ pub mod annals {
     impl<'a> IntoIterator for Row_<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
         }
@@ -4380,12 +4718,14 @@ pub mod r#yield {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -4422,6 +4762,7 @@ pub mod r#yield {
     }
 
     impl New {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'static>; 1] {
             let values = [self.r#yield.into()];
             values
@@ -4429,6 +4770,7 @@ pub mod r#yield {
     }
 
     impl From<&Row<'_>> for New {
+        #[inline]
         fn from(row: &Row<'_>) -> Self {
             Self {
                 r#yield: row.r#yield(),
@@ -4446,6 +4788,7 @@ pub mod r#yield {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -4454,6 +4797,7 @@ pub mod r#yield {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self, r#yield: i32) -> ::annals::Result<Id> {
             self.0.insert(&[r#yield.into()])
         }
@@ -4463,6 +4807,7 @@ pub mod r#yield {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -4472,6 +4817,7 @@ pub mod r#yield {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id, r#yield: i32) -> ::annals::Result<()> {
             self.0.insert_at(id, &[r#yield.into()])
         }
@@ -4481,6 +4827,7 @@ pub mod r#yield {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector(&mut self, r#yield: &[i32]) -> ::annals::Result<Id> {
             self.0.insert_vector(&[r#yield.into()])
         }
@@ -4489,6 +4836,7 @@ pub mod r#yield {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_yield(&mut self, id: Id, r#yield: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), r#yield.into())
         }
@@ -4497,6 +4845,7 @@ pub mod r#yield {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -4505,6 +4854,7 @@ pub mod r#yield {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -4513,6 +4863,7 @@ pub mod r#yield {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -4520,12 +4871,14 @@ pub mod r#yield {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -4555,12 +4908,14 @@ pub mod Customs_ {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -4615,6 +4970,7 @@ pub mod Customs_ {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 3] {
             let values = [self.LEVEL.into(), self.level.into(), self.Level.into()];
             values
@@ -4622,6 +4978,7 @@ pub mod Customs_ {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self {
                 LEVEL: row.LEVEL(),
@@ -4649,6 +5006,7 @@ pub mod Customs_ {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -4657,6 +5015,7 @@ pub mod Customs_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(
             &mut self,
             LEVEL: i32,
@@ -4671,6 +5030,7 @@ pub mod Customs_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -4680,6 +5040,7 @@ pub mod Customs_ {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(
             &mut self,
             id: Id,
@@ -4696,6 +5057,7 @@ pub mod Customs_ {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector<'k>(
             &mut self,
             LEVEL: &'k [i32],
@@ -4713,6 +5075,7 @@ pub mod Customs_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_LEVEL(&mut self, id: Id, LEVEL: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), LEVEL.into())
         }
@@ -4721,6 +5084,7 @@ pub mod Customs_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_level(&mut self, id: Id, level: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(1), level.into())
         }
@@ -4729,6 +5093,7 @@ pub mod Customs_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_Level(&mut self, id: Id, Level: Option<&str>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(2), Level.into())
         }
@@ -4737,6 +5102,7 @@ pub mod Customs_ {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -4745,6 +5111,7 @@ pub mod Customs_ {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -4753,6 +5120,7 @@ pub mod Customs_ {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -4760,12 +5128,14 @@ pub mod Customs_ {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -4795,12 +5165,14 @@ pub mod custom_ {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -4837,6 +5209,7 @@ pub mod custom_ {
     }
 
     impl New {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'static>; 1] {
             let values = [self.custom.into()];
             values
@@ -4844,6 +5217,7 @@ pub mod custom_ {
     }
 
     impl From<&Row<'_>> for New {
+        #[inline]
         fn from(row: &Row<'_>) -> Self {
             Self {
                 custom: row.custom(),
@@ -4861,6 +5235,7 @@ pub mod custom_ {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -4869,6 +5244,7 @@ pub mod custom_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(
             &mut self,
             custom: impl ::annals::typed::Nullable<super::custom_::Id>,
@@ -4881,6 +5257,7 @@ pub mod custom_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -4890,6 +5267,7 @@ pub mod custom_ {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(
             &mut self,
             id: Id,
@@ -4903,6 +5281,7 @@ pub mod custom_ {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector<'k>(
             &mut self,
             custom: impl ::annals::typed::Slice<'k, Option<super::custom_::Id>>,
@@ -4915,6 +5294,7 @@ pub mod custom_ {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_custom(
             &mut self,
             id: Id,
@@ -4931,6 +5311,7 @@ pub mod custom_ {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -4939,6 +5320,7 @@ pub mod custom_ {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -4947,6 +5329,7 @@ pub mod custom_ {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -4954,12 +5337,14 @@ pub mod custom_ {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -4989,12 +5374,14 @@ pub mod Reader_ {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -5022,6 +5409,7 @@ pub mod Reader_ {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -5030,6 +5418,7 @@ pub mod Reader_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self) -> ::annals::Result<Id> {
             self.0.insert(&[])
         }
@@ -5039,6 +5428,7 @@ pub mod Reader_ {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id) -> ::annals::Result<()> {
             self.0.insert_at(id, &[])
         }
@@ -5047,6 +5437,7 @@ pub mod Reader_ {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -5055,6 +5446,7 @@ pub mod Reader_ {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -5063,6 +5455,7 @@ pub mod Reader_ {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -5070,12 +5463,14 @@ pub mod Reader_ {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -5105,12 +5500,14 @@ pub mod write_blob_ {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -5138,6 +5535,7 @@ pub mod write_blob_ {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -5146,6 +5544,7 @@ pub mod write_blob_ {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self) -> ::annals::Result<Id> {
             self.0.insert(&[])
         }
@@ -5155,6 +5554,7 @@ pub mod write_blob_ {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id) -> ::annals::Result<()> {
             self.0.insert_at(id, &[])
         }
@@ -5163,6 +5563,7 @@ pub mod write_blob_ {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -5171,6 +5572,7 @@ pub mod write_blob_ {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -5179,6 +5581,7 @@ pub mod write_blob_ {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -5186,12 +5589,14 @@ pub mod write_blob_ {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -5221,12 +5626,14 @@ pub mod New {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -5272,6 +5679,7 @@ pub mod New {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 2] {
             let values = [self.row.into(), self.values.into()];
             values
@@ -5279,6 +5687,7 @@ pub mod New {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self {
                 row: row.row(),
@@ -5301,6 +5710,7 @@ pub mod New {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -5309,6 +5719,7 @@ pub mod New {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(
             &mut self,
             row: Option<&str>,
@@ -5323,6 +5734,7 @@ pub mod New {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -5332,6 +5744,7 @@ pub mod New {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(
             &mut self,
             id: Id,
@@ -5347,6 +5760,7 @@ pub mod New {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector<'k>(
             &mut self,
             row: impl ::annals::typed::Slice<'k, Option<&'static str>>,
@@ -5362,6 +5776,7 @@ pub mod New {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_row(&mut self, id: Id, row: Option<&str>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), row.into())
         }
@@ -5370,6 +5785,7 @@ pub mod New {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_values(
             &mut self,
             id: Id,
@@ -5386,6 +5802,7 @@ pub mod New {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -5394,6 +5811,7 @@ pub mod New {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -5402,6 +5820,7 @@ pub mod New {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -5409,12 +5828,14 @@ pub mod New {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -5444,12 +5865,14 @@ pub mod new {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -5486,6 +5909,7 @@ pub mod new {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 1] {
             let values = [self.delete.into()];
             values
@@ -5493,6 +5917,7 @@ pub mod new {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self {
                 delete: row.delete(),
@@ -5510,6 +5935,7 @@ pub mod new {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -5518,6 +5944,7 @@ pub mod new {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self, delete: &str) -> ::annals::Result<Id> {
             self.0.insert(&[delete.into()])
         }
@@ -5527,6 +5954,7 @@ pub mod new {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -5536,6 +5964,7 @@ pub mod new {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id, delete: &str) -> ::annals::Result<()> {
             self.0.insert_at(id, &[delete.into()])
         }
@@ -5545,6 +5974,7 @@ pub mod new {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector(&mut self, delete: &[impl AsRef<str>]) -> ::annals::Result<Id> {
             self.0
                 .insert_vector(&[::annals::typed::Vector::strings(delete)])
@@ -5554,6 +5984,7 @@ pub mod new {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_delete(&mut self, id: Id, delete: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), delete.into())
         }
@@ -5562,6 +5993,7 @@ pub mod new {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -5570,6 +6002,7 @@ pub mod new {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -5578,6 +6011,7 @@ pub mod new {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -5585,12 +6019,14 @@ pub mod new {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -5717,126 +6153,147 @@ pub mod custom {
 
         impl<'a> View<'a> {
             /// Gives the table `type`.
+            #[inline]
             #[must_use]
             pub fn r#type(self) -> r#type::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `self`.
+            #[inline]
             #[must_use]
             pub fn self_(self) -> self_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `crate`.
+            #[inline]
             #[must_use]
             pub fn crate_(self) -> crate_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `super`.
+            #[inline]
             #[must_use]
             pub fn super_(self) -> super_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `_`.
+            #[inline]
             #[must_use]
             pub fn __(self) -> __::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `Database`.
+            #[inline]
             #[must_use]
             pub fn Database_(self) -> Database_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `id`.
+            #[inline]
             #[must_use]
             pub fn id(self) -> id::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `comment`.
+            #[inline]
             #[must_use]
             pub fn comment__(self) -> comment__::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `comment_`.
+            #[inline]
             #[must_use]
             pub fn comment_(self) -> comment_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `view`.
+            #[inline]
             #[must_use]
             pub fn view_(self) -> view_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `str`.
+            #[inline]
             #[must_use]
             pub fn str_(self) -> str_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `Option`.
+            #[inline]
             #[must_use]
             pub fn Option_(self) -> Option_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `std`.
+            #[inline]
             #[must_use]
             pub fn std(self) -> std::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `annals`.
+            #[inline]
             #[must_use]
             pub fn annals(self) -> annals::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `yield`.
+            #[inline]
             #[must_use]
             pub fn r#yield(self) -> r#yield::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `Customs`.
+            #[inline]
             #[must_use]
             pub fn Customs_(self) -> Customs_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `custom`.
+            #[inline]
             #[must_use]
             pub fn custom_(self) -> custom_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `Reader`.
+            #[inline]
             #[must_use]
             pub fn Reader_(self) -> Reader_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `write_blob`.
+            #[inline]
             #[must_use]
             pub fn write_blob_(self) -> write_blob_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `New`.
+            #[inline]
             #[must_use]
             pub fn New(self) -> New::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `new`.
+            #[inline]
             #[must_use]
             pub fn new(self) -> new::Table<'a> {
                 ::annals::typed::Table::new(self.0)
@@ -5845,106 +6302,127 @@ pub mod custom {
 
         impl<'db> Transaction<'_, 'db> {
             /// Gives the table `type`.
+            #[inline]
             pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
                 r#type::Writer::new(self.0)
             }
 
             /// Gives the table `self`.
+            #[inline]
             pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
                 self_::Writer::new(self.0)
             }
 
             /// Gives the table `crate`.
+            #[inline]
             pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
                 crate_::Writer::new(self.0)
             }
 
             /// Gives the table `super`.
+            #[inline]
             pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
                 super_::Writer::new(self.0)
             }
 
             /// Gives the table `_`.
+            #[inline]
             pub fn __(&mut self) -> __::Writer<'_, 'db> {
                 __::Writer::new(self.0)
             }
 
             /// Gives the table `Database`.
+            #[inline]
             pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
                 Database_::Writer::new(self.0)
             }
 
             /// Gives the table `id`.
+            #[inline]
             pub fn id(&mut self) -> id::Writer<'_, 'db> {
                 id::Writer::new(self.0)
             }
 
             /// Gives the table `comment`.
+            #[inline]
             pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
                 comment__::Writer::new(self.0)
             }
 
             /// Gives the table `comment_`.
+            #[inline]
             pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
                 comment_::Writer::new(self.0)
             }
 
             /// Gives the table `view`.
+            #[inline]
             pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
                 view_::Writer::new(self.0)
             }
 
             /// Gives the table `str`.
+            #[inline]
             pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
                 str_::Writer::new(self.0)
             }
 
             /// Gives the table `Option`.
+            #[inline]
             pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
                 Option_::Writer::new(self.0)
             }
 
             /// Gives the table `std`.
+            #[inline]
             pub fn std(&mut self) -> std::Writer<'_, 'db> {
                 std::Writer::new(self.0)
             }
 
             /// Gives the table `annals`.
+            #[inline]
             pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
                 annals::Writer::new(self.0)
             }
 
             /// Gives the table `yield`.
+            #[inline]
             pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
                 r#yield::Writer::new(self.0)
             }
 
             /// Gives the table `Customs`.
+            #[inline]
             pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
                 Customs_::Writer::new(self.0)
             }
 
             /// Gives the table `custom`.
+            #[inline]
             pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
                 custom_::Writer::new(self.0)
             }
 
             /// Gives the table `Reader`.
+            #[inline]
             pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
                 Reader_::Writer::new(self.0)
             }
 
             /// Gives the table `write_blob`.
+            #[inline]
             pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
                 write_blob_::Writer::new(self.0)
             }
 
             /// Gives the table `New`.
+            #[inline]
             pub fn New(&mut self) -> New::Writer<'_, 'db> {
                 New::Writer::new(self.0)
             }
 
             /// Gives the table `new`.
+            #[inline]
             pub fn new(&mut self) -> new::Writer<'_, 'db> {
                 new::Writer::new(self.0)
             }
@@ -6069,126 +6547,147 @@ pub mod custom {
 
         impl<'a> View<'a> {
             /// Gives the table `type`.
+            #[inline]
             #[must_use]
             pub fn r#type(self) -> r#type::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `self`.
+            #[inline]
             #[must_use]
             pub fn self_(self) -> self_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `crate`.
+            #[inline]
             #[must_use]
             pub fn crate_(self) -> crate_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `super`.
+            #[inline]
             #[must_use]
             pub fn super_(self) -> super_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `_`.
+            #[inline]
             #[must_use]
             pub fn __(self) -> __::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `Database`.
+            #[inline]
             #[must_use]
             pub fn Database_(self) -> Database_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `id`.
+            #[inline]
             #[must_use]
             pub fn id(self) -> id::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `comment`.
+            #[inline]
             #[must_use]
             pub fn comment__(self) -> comment__::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `comment_`.
+            #[inline]
             #[must_use]
             pub fn comment_(self) -> comment_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `view`.
+            #[inline]
             #[must_use]
             pub fn view_(self) -> view_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `str`.
+            #[inline]
             #[must_use]
             pub fn str_(self) -> str_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `Option`.
+            #[inline]
             #[must_use]
             pub fn Option_(self) -> Option_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `std`.
+            #[inline]
             #[must_use]
             pub fn std(self) -> std::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `annals`.
+            #[inline]
             #[must_use]
             pub fn annals(self) -> annals::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `yield`.
+            #[inline]
             #[must_use]
             pub fn r#yield(self) -> r#yield::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `Customs`.
+            #[inline]
             #[must_use]
             pub fn Customs_(self) -> Customs_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `custom`.
+            #[inline]
             #[must_use]
             pub fn custom_(self) -> custom_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `Reader`.
+            #[inline]
             #[must_use]
             pub fn Reader_(self) -> Reader_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `write_blob`.
+            #[inline]
             #[must_use]
             pub fn write_blob_(self) -> write_blob_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `New`.
+            #[inline]
             #[must_use]
             pub fn New(self) -> New::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `new`.
+            #[inline]
             #[must_use]
             pub fn new(self) -> new::Table<'a> {
                 ::annals::typed::Table::new(self.0)
@@ -6197,106 +6696,127 @@ pub mod custom {
 
         impl<'db> Transaction<'_, 'db> {
             /// Gives the table `type`.
+            #[inline]
             pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
                 r#type::Writer::new(self.0)
             }
 
             /// Gives the table `self`.
+            #[inline]
             pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
                 self_::Writer::new(self.0)
             }
 
             /// Gives the table `crate`.
+            #[inline]
             pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
                 crate_::Writer::new(self.0)
             }
 
             /// Gives the table `super`.
+            #[inline]
             pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
                 super_::Writer::new(self.0)
             }
 
             /// Gives the table `_`.
+            #[inline]
             pub fn __(&mut self) -> __::Writer<'_, 'db> {
                 __::Writer::new(self.0)
             }
 
             /// Gives the table `Database`.
+            #[inline]
             pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
                 Database_::Writer::new(self.0)
             }
 
             /// Gives the table `id`.
+            #[inline]
             pub fn id(&mut self) -> id::Writer<'_, 'db> {
                 id::Writer::new(self.0)
             }
 
             /// Gives the table `comment`.
+            #[inline]
             pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
                 comment__::Writer::new(self.0)
             }
 
             /// Gives the table `comment_`.
+            #[inline]
             pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
                 comment_::Writer::new(self.0)
             }
 
             /// Gives the table `view`.
+            #[inline]
             pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
                 view_::Writer::new(self.0)
             }
 
             /// Gives the table `str`.
+            #[inline]
             pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
                 str_::Writer::new(self.0)
             }
 
             /// Gives the table `Option`.
+            #[inline]
             pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
                 Option_::Writer::new(self.0)
             }
 
             /// Gives the table `std`.
+            #[inline]
             pub fn std(&mut self) -> std::Writer<'_, 'db> {
                 std::Writer::new(self.0)
             }
 
             /// Gives the table `annals`.
+            #[inline]
             pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
                 annals::Writer::new(self.0)
             }
 
             /// Gives the table `yield`.
+            #[inline]
             pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
                 r#yield::Writer::new(self.0)
             }
 
             /// Gives the table `Customs`.
+            #[inline]
             pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
                 Customs_::Writer::new(self.0)
             }
 
             /// Gives the table `custom`.
+            #[inline]
             pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
                 custom_::Writer::new(self.0)
             }
 
             /// Gives the table `Reader`.
+            #[inline]
             pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
                 Reader_::Writer::new(self.0)
             }
 
             /// Gives the table `write_blob`.
+            #[inline]
             pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
                 write_blob_::Writer::new(self.0)
             }
 
             /// Gives the table `New`.
+            #[inline]
             pub fn New(&mut self) -> New::Writer<'_, 'db> {
                 New::Writer::new(self.0)
             }
 
             /// Gives the table `new`.
+            #[inline]
             pub fn new(&mut self) -> new::Writer<'_, 'db> {
                 new::Writer::new(self.0)
             }
@@ -6421,126 +6941,147 @@ pub mod custom {
 
         impl<'a> View<'a> {
             /// Gives the table `type`.
+            #[inline]
             #[must_use]
             pub fn r#type(self) -> r#type::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `self`.
+            #[inline]
             #[must_use]
             pub fn self_(self) -> self_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `crate`.
+            #[inline]
             #[must_use]
             pub fn crate_(self) -> crate_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `super`.
+            #[inline]
             #[must_use]
             pub fn super_(self) -> super_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `_`.
+            #[inline]
             #[must_use]
             pub fn __(self) -> __::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `Database`.
+            #[inline]
             #[must_use]
             pub fn Database_(self) -> Database_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `id`.
+            #[inline]
             #[must_use]
             pub fn id(self) -> id::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `comment`.
+            #[inline]
             #[must_use]
             pub fn comment__(self) -> comment__::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `comment_`.
+            #[inline]
             #[must_use]
             pub fn comment_(self) -> comment_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `view`.
+            #[inline]
             #[must_use]
             pub fn view_(self) -> view_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `str`.
+            #[inline]
             #[must_use]
             pub fn str_(self) -> str_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `Option`.
+            #[inline]
             #[must_use]
             pub fn Option_(self) -> Option_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `std`.
+            #[inline]
             #[must_use]
             pub fn std(self) -> std::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `annals`.
+            #[inline]
             #[must_use]
             pub fn annals(self) -> annals::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `yield`.
+            #[inline]
             #[must_use]
             pub fn r#yield(self) -> r#yield::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `Customs`.
+            #[inline]
             #[must_use]
             pub fn Customs_(self) -> Customs_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `custom`.
+            #[inline]
             #[must_use]
             pub fn custom_(self) -> custom_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `Reader`.
+            #[inline]
             #[must_use]
             pub fn Reader_(self) -> Reader_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `write_blob`.
+            #[inline]
             #[must_use]
             pub fn write_blob_(self) -> write_blob_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `New`.
+            #[inline]
             #[must_use]
             pub fn New(self) -> New::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `new`.
+            #[inline]
             #[must_use]
             pub fn new(self) -> new::Table<'a> {
                 ::annals::typed::Table::new(self.0)
@@ -6549,106 +7090,127 @@ pub mod custom {
 
         impl<'db> Transaction<'_, 'db> {
             /// Gives the table `type`.
+            #[inline]
             pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
                 r#type::Writer::new(self.0)
             }
 
             /// Gives the table `self`.
+            #[inline]
             pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
                 self_::Writer::new(self.0)
             }
 
             /// Gives the table `crate`.
+            #[inline]
             pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
                 crate_::Writer::new(self.0)
             }
 
             /// Gives the table `super`.
+            #[inline]
             pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
                 super_::Writer::new(self.0)
             }
 
             /// Gives the table `_`.
+            #[inline]
             pub fn __(&mut self) -> __::Writer<'_, 'db> {
                 __::Writer::new(self.0)
             }
 
             /// Gives the table `Database`.
+            #[inline]
             pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
                 Database_::Writer::new(self.0)
             }
 
             /// Gives the table `id`.
+            #[inline]
             pub fn id(&mut self) -> id::Writer<'_, 'db> {
                 id::Writer::new(self.0)
             }
 
             /// Gives the table `comment`.
+            #[inline]
             pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
                 comment__::Writer::new(self.0)
             }
 
             /// Gives the table `comment_`.
+            #[inline]
             pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
                 comment_::Writer::new(self.0)
             }
 
             /// Gives the table `view`.
+            #[inline]
             pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
                 view_::Writer::new(self.0)
             }
 
             /// Gives the table `str`.
+            #[inline]
             pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
                 str_::Writer::new(self.0)
             }
 
             /// Gives the table `Option`.
+            #[inline]
             pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
                 Option_::Writer::new(self.0)
             }
 
             /// Gives the table `std`.
+            #[inline]
             pub fn std(&mut self) -> std::Writer<'_, 'db> {
                 std::Writer::new(self.0)
             }
 
             /// Gives the table `annals`.
+            #[inline]
             pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
                 annals::Writer::new(self.0)
             }
 
             /// Gives the table `yield`.
+            #[inline]
             pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
                 r#yield::Writer::new(self.0)
             }
 
             /// Gives the table `Customs`.
+            #[inline]
             pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
                 Customs_::Writer::new(self.0)
             }
 
             /// Gives the table `custom`.
+            #[inline]
             pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
                 custom_::Writer::new(self.0)
             }
 
             /// Gives the table `Reader`.
+            #[inline]
             pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
                 Reader_::Writer::new(self.0)
             }
 
             /// Gives the table `write_blob`.
+            #[inline]
             pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
                 write_blob_::Writer::new(self.0)
             }
 
             /// Gives the table `New`.
+            #[inline]
             pub fn New(&mut self) -> New::Writer<'_, 'db> {
                 New::Writer::new(self.0)
             }
 
             /// Gives the table `new`.
+            #[inline]
             pub fn new(&mut self) -> new::Writer<'_, 'db> {
                 new::Writer::new(self.0)
             }
@@ -6773,126 +7335,147 @@ pub mod custom {
 
         impl<'a> View<'a> {
             /// Gives the table `type`.
+            #[inline]
             #[must_use]
             pub fn r#type(self) -> r#type::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `self`.
+            #[inline]
             #[must_use]
             pub fn self_(self) -> self_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `crate`.
+            #[inline]
             #[must_use]
             pub fn crate_(self) -> crate_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `super`.
+            #[inline]
             #[must_use]
             pub fn super_(self) -> super_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `_`.
+            #[inline]
             #[must_use]
             pub fn __(self) -> __::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `Database`.
+            #[inline]
             #[must_use]
             pub fn Database_(self) -> Database_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `id`.
+            #[inline]
             #[must_use]
             pub fn id(self) -> id::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `comment`.
+            #[inline]
             #[must_use]
             pub fn comment__(self) -> comment__::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `comment_`.
+            #[inline]
             #[must_use]
             pub fn comment_(self) -> comment_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `view`.
+            #[inline]
             #[must_use]
             pub fn view_(self) -> view_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `str`.
+            #[inline]
             #[must_use]
             pub fn str_(self) -> str_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `Option`.
+            #[inline]
             #[must_use]
             pub fn Option_(self) -> Option_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `std`.
+            #[inline]
             #[must_use]
             pub fn std(self) -> std::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `annals`.
+            #[inline]
             #[must_use]
             pub fn annals(self) -> annals::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `yield`.
+            #[inline]
             #[must_use]
             pub fn r#yield(self) -> r#yield::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `Customs`.
+            #[inline]
             #[must_use]
             pub fn Customs_(self) -> Customs_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `custom`.
+            #[inline]
             #[must_use]
             pub fn custom_(self) -> custom_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `Reader`.
+            #[inline]
             #[must_use]
             pub fn Reader_(self) -> Reader_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `write_blob`.
+            #[inline]
             #[must_use]
             pub fn write_blob_(self) -> write_blob_::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `New`.
+            #[inline]
             #[must_use]
             pub fn New(self) -> New::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `new`.
+            #[inline]
             #[must_use]
             pub fn new(self) -> new::Table<'a> {
                 ::annals::typed::Table::new(self.0)
@@ -6901,106 +7484,127 @@ pub mod custom {
 
         impl<'db> Transaction<'_, 'db> {
             /// Gives the table `type`.
+            #[inline]
             pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
                 r#type::Writer::new(self.0)
             }
 
             /// Gives the table `self`.
+            #[inline]
             pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
                 self_::Writer::new(self.0)
             }
 
             /// Gives the table `crate`.
+            #[inline]
             pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
                 crate_::Writer::new(self.0)
             }
 
             /// Gives the table `super`.
+            #[inline]
             pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
                 super_::Writer::new(self.0)
             }
 
             /// Gives the table `_`.
+            #[inline]
             pub fn __(&mut self) -> __::Writer<'_, 'db> {
                 __::Writer::new(self.0)
             }
 
             /// Gives the table `Database`.
+            #[inline]
             pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
                 Database_::Writer::new(self.0)
             }
 
             /// Gives the table `id`.
+            #[inline]
             pub fn id(&mut self) -> id::Writer<'_, 'db> {
                 id::Writer::new(self.0)
             }
 
             /// Gives the table `comment`.
+            #[inline]
             pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
                 comment__::Writer::new(self.0)
             }
 
             /// Gives the table `comment_`.
+            #[inline]
             pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
                 comment_::Writer::new(self.0)
             }
 
             /// Gives the table `view`.
+            #[inline]
             pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
                 view_::Writer::new(self.0)
             }
 
             /// Gives the table `str`.
+            #[inline]
             pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
                 str_::Writer::new(self.0)
             }
 
             /// Gives the table `Option`.
+            #[inline]
             pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
                 Option_::Writer::new(self.0)
             }
 
             /// Gives the table `std`.
+            #[inline]
             pub fn std(&mut self) -> std::Writer<'_, 'db> {
                 std::Writer::new(self.0)
             }
 
             /// Gives the table `annals`.
+            #[inline]
             pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
                 annals::Writer::new(self.0)
             }
 
             /// Gives the table `yield`.
+            #[inline]
             pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
                 r#yield::Writer::new(self.0)
             }
 
             /// Gives the table `Customs`.
+            #[inline]
             pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
                 Customs_::Writer::new(self.0)
             }
 
             /// Gives the table `custom`.
+            #[inline]
             pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
                 custom_::Writer::new(self.0)
             }
 
             /// Gives the table `Reader`.
+            #[inline]
             pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
                 Reader_::Writer::new(self.0)
             }
 
             /// Gives the table `write_blob`.
+            #[inline]
             pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
                 write_blob_::Writer::new(self.0)
             }
 
             /// Gives the table `New`.
+            #[inline]
             pub fn New(&mut self) -> New::Writer<'_, 'db> {
                 New::Writer::new(self.0)
             }
 
             /// Gives the table `new`.
+            #[inline]
             pub fn new(&mut self) -> new::Writer<'_, 'db> {
                 new::Writer::new(self.0)
             }

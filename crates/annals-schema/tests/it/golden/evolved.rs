@@ -406,18 +406,21 @@ impl ::std::fmt::Debug for Customs<'_> {
 
 impl<'a> View<'a> {
     /// Gives the table `tongue`.
+    #[inline]
     #[must_use]
     pub fn tongue(self) -> tongue::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `person`.
+    #[inline]
     #[must_use]
     pub fn person(self) -> person::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `file`.
+    #[inline]
     #[must_use]
     pub fn file(self) -> file::Table<'a> {
         ::annals::typed::Table::new(self.0)
@@ -427,11 +430,13 @@ impl<'a> View<'a> {
     ///
     /// # Errors
     /// It can't be loaded.
+    #[inline]
     pub fn settings(self) -> ::annals::Result<settings::Row<'a>> {
         ::annals::typed::Single::<settings::Kind>::new(self.0).row()
     }
 
     /// Gives the index `person_by_full_name`.
+    #[inline]
     #[must_use]
     pub fn person_by_full_name(self) -> person::PersonByFullName<'a> {
         person::PersonByFullName::new(self.0)
@@ -440,18 +445,21 @@ impl<'a> View<'a> {
 
 impl Snapshot {
     /// Gives the table `tongue`.
+    #[inline]
     #[must_use]
     pub fn tongue(&self) -> tongue::Table<'_> {
         self.view().tongue()
     }
 
     /// Gives the table `person`.
+    #[inline]
     #[must_use]
     pub fn person(&self) -> person::Table<'_> {
         self.view().person()
     }
 
     /// Gives the table `file`.
+    #[inline]
     #[must_use]
     pub fn file(&self) -> file::Table<'_> {
         self.view().file()
@@ -461,11 +469,13 @@ impl Snapshot {
     ///
     /// # Errors
     /// It can't be loaded.
+    #[inline]
     pub fn settings(&self) -> ::annals::Result<settings::Row<'_>> {
         self.view().settings()
     }
 
     /// Gives the index `person_by_full_name`.
+    #[inline]
     #[must_use]
     pub fn person_by_full_name(&self) -> person::PersonByFullName<'_> {
         self.view().person_by_full_name()
@@ -474,26 +484,31 @@ impl Snapshot {
 
 impl<'db> Transaction<'db> {
     /// Gives the table `tongue`.
+    #[inline]
     pub fn tongue(&mut self) -> tongue::Writer<'_, 'db> {
         tongue::Writer::new(&mut self.0)
     }
 
     /// Gives the table `person`.
+    #[inline]
     pub fn person(&mut self) -> person::Writer<'_, 'db> {
         person::Writer::new(&mut self.0)
     }
 
     /// Gives the table `file`.
+    #[inline]
     pub fn file(&mut self) -> file::Writer<'_, 'db> {
         file::Writer::new(&mut self.0)
     }
 
     /// Gives the only row of the table `settings`.
+    #[inline]
     pub fn settings(&mut self) -> settings::Writer<'_, 'db> {
         settings::Writer::new(&mut self.0)
     }
 
     /// Gives the index `person_by_full_name`.
+    #[inline]
     #[must_use]
     pub fn person_by_full_name(&self) -> person::PersonByFullName<'_> {
         self.view().person_by_full_name()
@@ -523,12 +538,14 @@ pub mod tongue {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -565,6 +582,7 @@ pub mod tongue {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 1] {
             let values = [self.code.into()];
             values
@@ -572,6 +590,7 @@ pub mod tongue {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self { code: row.code() }
         }
@@ -587,6 +606,7 @@ pub mod tongue {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -595,6 +615,7 @@ pub mod tongue {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self, code: &str) -> ::annals::Result<Id> {
             self.0.insert(&[code.into()])
         }
@@ -604,6 +625,7 @@ pub mod tongue {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -613,6 +635,7 @@ pub mod tongue {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id, code: &str) -> ::annals::Result<()> {
             self.0.insert_at(id, &[code.into()])
         }
@@ -622,6 +645,7 @@ pub mod tongue {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector(&mut self, code: &[impl AsRef<str>]) -> ::annals::Result<Id> {
             self.0
                 .insert_vector(&[::annals::typed::Vector::strings(code)])
@@ -631,6 +655,7 @@ pub mod tongue {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_code(&mut self, id: Id, code: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), code.into())
         }
@@ -639,6 +664,7 @@ pub mod tongue {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -647,6 +673,7 @@ pub mod tongue {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -655,6 +682,7 @@ pub mod tongue {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -662,12 +690,14 @@ pub mod tongue {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -697,12 +727,14 @@ pub mod person {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -757,6 +789,7 @@ pub mod person {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 3] {
             let values = [self.full_name.into(), self.spoken.into(), self.lost.into()];
             values
@@ -764,6 +797,7 @@ pub mod person {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self {
                 full_name: row.full_name(),
@@ -791,6 +825,7 @@ pub mod person {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -799,6 +834,7 @@ pub mod person {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(
             &mut self,
             full_name: &str,
@@ -817,6 +853,7 @@ pub mod person {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -826,6 +863,7 @@ pub mod person {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(
             &mut self,
             id: Id,
@@ -848,6 +886,7 @@ pub mod person {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector<'k>(
             &mut self,
             full_name: &'k [impl AsRef<str>],
@@ -865,6 +904,7 @@ pub mod person {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_full_name(&mut self, id: Id, full_name: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), full_name.into())
         }
@@ -873,6 +913,7 @@ pub mod person {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_spoken(
             &mut self,
             id: Id,
@@ -889,6 +930,7 @@ pub mod person {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_lost(
             &mut self,
             id: Id,
@@ -905,6 +947,7 @@ pub mod person {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -913,6 +956,7 @@ pub mod person {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -921,6 +965,7 @@ pub mod person {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -928,12 +973,14 @@ pub mod person {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -946,6 +993,7 @@ pub mod person {
     }
 
     impl<'a> PersonByFullName<'a> {
+        #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(0);
             let index = ::annals::typed::Index::new(view, number, "person_by_full_name");
@@ -953,16 +1001,19 @@ pub mod person {
         }
 
         /// Gives the rows with this key, in the order of the index.
+        #[inline]
         pub fn find(&self, full_name: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[full_name.into()])
         }
 
         /// Gives the rows whose `full_name` begins with a prefix.
+        #[inline]
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `full_name` is in the bounds.
+        #[inline]
         pub fn range<'k>(
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
@@ -974,6 +1025,7 @@ pub mod person {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at(
             &self,
             full_name: &str,
@@ -984,6 +1036,7 @@ pub mod person {
 
     impl<'a> ::std::ops::Deref for PersonByFullName<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.index
         }
@@ -992,6 +1045,7 @@ pub mod person {
     impl<'a> IntoIterator for PersonByFullName<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
         }
@@ -1021,12 +1075,14 @@ pub mod file {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -1081,6 +1137,7 @@ pub mod file {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 3] {
             let values = [self.name.into(), self.content.into(), self.owner.into()];
             values
@@ -1088,6 +1145,7 @@ pub mod file {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self {
                 name: row.name(),
@@ -1115,6 +1173,7 @@ pub mod file {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -1123,6 +1182,7 @@ pub mod file {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(
             &mut self,
             name: &str,
@@ -1141,6 +1201,7 @@ pub mod file {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -1150,6 +1211,7 @@ pub mod file {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(
             &mut self,
             id: Id,
@@ -1172,6 +1234,7 @@ pub mod file {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector<'k>(
             &mut self,
             name: &'k [impl AsRef<str>],
@@ -1189,6 +1252,7 @@ pub mod file {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_name(&mut self, id: Id, name: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), name.into())
         }
@@ -1197,6 +1261,7 @@ pub mod file {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_content(
             &mut self,
             id: Id,
@@ -1213,6 +1278,7 @@ pub mod file {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_owner(
             &mut self,
             id: Id,
@@ -1229,6 +1295,7 @@ pub mod file {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -1237,6 +1304,7 @@ pub mod file {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -1245,6 +1313,7 @@ pub mod file {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -1252,12 +1321,14 @@ pub mod file {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -1287,12 +1358,14 @@ pub mod settings {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -1334,6 +1407,7 @@ pub mod settings {
     pub struct Writer<'t, 'db>(::annals::typed::SingleWriter<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::SingleWriter::new(transaction))
         }
@@ -1342,6 +1416,7 @@ pub mod settings {
         ///
         /// # Errors
         /// The journal can't be written.
+        #[inline]
         pub fn set_volume(&mut self, volume: i8) -> ::annals::Result<()> {
             self.0.set(::annals::FieldNumber(0), volume.into())
         }
@@ -1350,6 +1425,7 @@ pub mod settings {
         ///
         /// # Errors
         /// The journal can't be written.
+        #[inline]
         pub fn set_motto(&mut self, motto: Option<&str>) -> ::annals::Result<()> {
             self.0.set(::annals::FieldNumber(1), motto.into())
         }
@@ -1358,6 +1434,7 @@ pub mod settings {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn row(self) -> ::annals::Result<Row<'t>> {
             self.0.into_row()
         }
@@ -1393,12 +1470,14 @@ pub mod custom {
             pub struct Row<'a>(::annals::Row<'a>);
 
             impl<'a> From<::annals::Row<'a>> for Row<'a> {
+                #[inline]
                 fn from(row: ::annals::Row<'a>) -> Self {
                     Self(row)
                 }
             }
 
             impl ::std::fmt::Debug for Row<'_> {
+                #[inline]
                 fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                     ::std::fmt::Debug::fmt(&self.0, f)
                 }
@@ -1435,6 +1514,7 @@ pub mod custom {
             }
 
             impl<'a> New<'a> {
+                #[inline]
                 fn values(self) -> [::annals::ValueRef<'a>; 1] {
                     let values = [self.text.into()];
                     values
@@ -1442,6 +1522,7 @@ pub mod custom {
             }
 
             impl<'a> From<&'a Row<'_>> for New<'a> {
+                #[inline]
                 fn from(row: &'a Row<'_>) -> Self {
                     Self { text: row.text() }
                 }
@@ -1457,6 +1538,7 @@ pub mod custom {
             pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
             impl<'t, 'db> Writer<'t, 'db> {
+                #[inline]
                 pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
                     Self(::annals::typed::Writer::new(transaction))
                 }
@@ -1465,6 +1547,7 @@ pub mod custom {
                 ///
                 /// # Errors
                 /// A row has the same key in a unique index, or the journal can't be written.
+                #[inline]
                 pub fn insert(&mut self, text: &str) -> ::annals::Result<Id> {
                     self.0.insert(&[text.into()])
                 }
@@ -1474,6 +1557,7 @@ pub mod custom {
                 ///
                 /// # Errors
                 /// A row has the same key in a unique index, or the journal can't be written.
+                #[inline]
                 pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
                     self.0.insert(&row.values())
                 }
@@ -1483,6 +1567,7 @@ pub mod custom {
                 /// # Errors
                 /// The id is in use, a row has the same key in a unique index, or the journal can't be
                 /// written.
+                #[inline]
                 pub fn insert_at(&mut self, id: Id, text: &str) -> ::annals::Result<()> {
                     self.0.insert_at(id, &[text.into()])
                 }
@@ -1492,6 +1577,7 @@ pub mod custom {
                 ///
                 /// # Errors
                 /// The slices aren't of the same length, or the journal can't be written.
+                #[inline]
                 pub fn insert_vector(&mut self, text: &[impl AsRef<str>]) -> ::annals::Result<Id> {
                     self.0
                         .insert_vector(&[::annals::typed::Vector::strings(text)])
@@ -1501,6 +1587,7 @@ pub mod custom {
                 ///
                 /// # Errors
                 /// There is no row with that id, or the journal can't be written.
+                #[inline]
                 pub fn set_text(&mut self, id: Id, text: &str) -> ::annals::Result<()> {
                     self.0.set(id, ::annals::FieldNumber(0), text.into())
                 }
@@ -1509,6 +1596,7 @@ pub mod custom {
                 ///
                 /// # Errors
                 /// There is none.
+                #[inline]
                 pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
                     self.0.into_table().get(id)
                 }
@@ -1517,6 +1605,7 @@ pub mod custom {
                 ///
                 /// # Errors
                 /// It can't be loaded.
+                #[inline]
                 pub fn find(
                     self,
                     id: impl ::annals::typed::Nullable<Id>,
@@ -1525,6 +1614,7 @@ pub mod custom {
                 }
 
                 /// Gives all rows in order of their ids.
+                #[inline]
                 pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
                     self.0.into_table().iter()
                 }
@@ -1532,12 +1622,14 @@ pub mod custom {
 
             impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
                 type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+                #[inline]
                 fn deref(&self) -> &Self::Target {
                     &self.0
                 }
             }
 
             impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+                #[inline]
                 fn deref_mut(&mut self) -> &mut Self::Target {
                     &mut self.0
                 }
@@ -1567,12 +1659,14 @@ pub mod custom {
             pub struct Row<'a>(::annals::Row<'a>);
 
             impl<'a> From<::annals::Row<'a>> for Row<'a> {
+                #[inline]
                 fn from(row: ::annals::Row<'a>) -> Self {
                     Self(row)
                 }
             }
 
             impl ::std::fmt::Debug for Row<'_> {
+                #[inline]
                 fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                     ::std::fmt::Debug::fmt(&self.0, f)
                 }
@@ -1636,6 +1730,7 @@ pub mod custom {
             }
 
             impl<'a> New<'a> {
+                #[inline]
                 fn values(self) -> [::annals::ValueRef<'a>; 4] {
                     let values = [
                         self.name.into(),
@@ -1648,6 +1743,7 @@ pub mod custom {
             }
 
             impl<'a> From<&'a Row<'_>> for New<'a> {
+                #[inline]
                 fn from(row: &'a Row<'_>) -> Self {
                     Self {
                         name: row.name(),
@@ -1680,6 +1776,7 @@ pub mod custom {
             pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
             impl<'t, 'db> Writer<'t, 'db> {
+                #[inline]
                 pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
                     Self(::annals::typed::Writer::new(transaction))
                 }
@@ -1688,6 +1785,7 @@ pub mod custom {
                 ///
                 /// # Errors
                 /// A row has the same key in a unique index, or the journal can't be written.
+                #[inline]
                 pub fn insert(
                     &mut self,
                     name: &str,
@@ -1708,6 +1806,7 @@ pub mod custom {
                 ///
                 /// # Errors
                 /// A row has the same key in a unique index, or the journal can't be written.
+                #[inline]
                 pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
                     self.0.insert(&row.values())
                 }
@@ -1717,6 +1816,7 @@ pub mod custom {
                 /// # Errors
                 /// The id is in use, a row has the same key in a unique index, or the journal can't be
                 /// written.
+                #[inline]
                 pub fn insert_at(
                     &mut self,
                     id: Id,
@@ -1741,6 +1841,7 @@ pub mod custom {
                 ///
                 /// # Errors
                 /// The slices aren't of the same length, or the journal can't be written.
+                #[inline]
                 pub fn insert_vector<'k>(
                     &mut self,
                     name: &'k [impl AsRef<str>],
@@ -1760,6 +1861,7 @@ pub mod custom {
                 ///
                 /// # Errors
                 /// There is no row with that id, or the journal can't be written.
+                #[inline]
                 pub fn set_name(&mut self, id: Id, name: &str) -> ::annals::Result<()> {
                     self.0.set(id, ::annals::FieldNumber(0), name.into())
                 }
@@ -1768,6 +1870,7 @@ pub mod custom {
                 ///
                 /// # Errors
                 /// There is no row with that id, or the journal can't be written.
+                #[inline]
                 pub fn set_spoken(
                     &mut self,
                     id: Id,
@@ -1784,6 +1887,7 @@ pub mod custom {
                 ///
                 /// # Errors
                 /// There is no row with that id, or the journal can't be written.
+                #[inline]
                 pub fn set_lost(
                     &mut self,
                     id: Id,
@@ -1800,6 +1904,7 @@ pub mod custom {
                 ///
                 /// # Errors
                 /// There is no row with that id, or the journal can't be written.
+                #[inline]
                 pub fn set_old(&mut self, id: Id, old: Option<i32>) -> ::annals::Result<()> {
                     self.0.set(id, ::annals::FieldNumber(3), old.into())
                 }
@@ -1808,6 +1913,7 @@ pub mod custom {
                 ///
                 /// # Errors
                 /// There is none.
+                #[inline]
                 pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
                     self.0.into_table().get(id)
                 }
@@ -1816,6 +1922,7 @@ pub mod custom {
                 ///
                 /// # Errors
                 /// It can't be loaded.
+                #[inline]
                 pub fn find(
                     self,
                     id: impl ::annals::typed::Nullable<Id>,
@@ -1824,6 +1931,7 @@ pub mod custom {
                 }
 
                 /// Gives all rows in order of their ids.
+                #[inline]
                 pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
                     self.0.into_table().iter()
                 }
@@ -1831,12 +1939,14 @@ pub mod custom {
 
             impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
                 type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+                #[inline]
                 fn deref(&self) -> &Self::Target {
                     &self.0
                 }
             }
 
             impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+                #[inline]
                 fn deref_mut(&mut self) -> &mut Self::Target {
                     &mut self.0
                 }
@@ -1917,18 +2027,21 @@ pub mod custom {
 
         impl<'a> View<'a> {
             /// Gives the table `language`.
+            #[inline]
             #[must_use]
             pub fn language(self) -> language::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `gone`.
+            #[inline]
             #[must_use]
             pub fn gone(self) -> gone::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `person`.
+            #[inline]
             #[must_use]
             pub fn person(self) -> person::Table<'a> {
                 ::annals::typed::Table::new(self.0)
@@ -1937,16 +2050,19 @@ pub mod custom {
 
         impl<'db> Transaction<'_, 'db> {
             /// Gives the table `language`.
+            #[inline]
             pub fn language(&mut self) -> language::Writer<'_, 'db> {
                 language::Writer::new(self.0)
             }
 
             /// Gives the table `gone`.
+            #[inline]
             pub fn gone(&mut self) -> gone::Writer<'_, 'db> {
                 gone::Writer::new(self.0)
             }
 
             /// Gives the table `person`.
+            #[inline]
             pub fn person(&mut self) -> person::Writer<'_, 'db> {
                 person::Writer::new(self.0)
             }
@@ -2035,18 +2151,21 @@ pub mod custom {
 
         impl<'a> View<'a> {
             /// Gives the table `tongue`.
+            #[inline]
             #[must_use]
             pub fn tongue(self) -> tongue::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `person`.
+            #[inline]
             #[must_use]
             pub fn person(self) -> person::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `file`.
+            #[inline]
             #[must_use]
             pub fn file(self) -> file::Table<'a> {
                 ::annals::typed::Table::new(self.0)
@@ -2055,16 +2174,19 @@ pub mod custom {
 
         impl<'db> Transaction<'_, 'db> {
             /// Gives the table `tongue`.
+            #[inline]
             pub fn tongue(&mut self) -> tongue::Writer<'_, 'db> {
                 tongue::Writer::new(self.0)
             }
 
             /// Gives the table `person`.
+            #[inline]
             pub fn person(&mut self) -> person::Writer<'_, 'db> {
                 person::Writer::new(self.0)
             }
 
             /// Gives the table `file`.
+            #[inline]
             pub fn file(&mut self) -> file::Writer<'_, 'db> {
                 file::Writer::new(self.0)
             }
@@ -2153,18 +2275,21 @@ pub mod custom {
 
         impl<'a> View<'a> {
             /// Gives the table `tongue`.
+            #[inline]
             #[must_use]
             pub fn tongue(self) -> tongue::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `person`.
+            #[inline]
             #[must_use]
             pub fn person(self) -> person::Table<'a> {
                 ::annals::typed::Table::new(self.0)
             }
 
             /// Gives the table `file`.
+            #[inline]
             #[must_use]
             pub fn file(self) -> file::Table<'a> {
                 ::annals::typed::Table::new(self.0)
@@ -2173,16 +2298,19 @@ pub mod custom {
 
         impl<'db> Transaction<'_, 'db> {
             /// Gives the table `tongue`.
+            #[inline]
             pub fn tongue(&mut self) -> tongue::Writer<'_, 'db> {
                 tongue::Writer::new(self.0)
             }
 
             /// Gives the table `person`.
+            #[inline]
             pub fn person(&mut self) -> person::Writer<'_, 'db> {
                 person::Writer::new(self.0)
             }
 
             /// Gives the table `file`.
+            #[inline]
             pub fn file(&mut self) -> file::Writer<'_, 'db> {
                 file::Writer::new(self.0)
             }

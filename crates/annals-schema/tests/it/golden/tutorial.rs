@@ -340,24 +340,28 @@ impl<'db> Transaction<'db> {
 
 impl<'a> View<'a> {
     /// Gives the table `city`.
+    #[inline]
     #[must_use]
     pub fn city(self) -> city::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `person`.
+    #[inline]
     #[must_use]
     pub fn person(self) -> person::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the index `city_by_name`.
+    #[inline]
     #[must_use]
     pub fn city_by_name(self) -> city::CityByName<'a> {
         city::CityByName::new(self.0)
     }
 
     /// Gives the index `person_by_name`.
+    #[inline]
     #[must_use]
     pub fn person_by_name(self) -> person::PersonByName<'a> {
         person::PersonByName::new(self.0)
@@ -366,24 +370,28 @@ impl<'a> View<'a> {
 
 impl Snapshot {
     /// Gives the table `city`.
+    #[inline]
     #[must_use]
     pub fn city(&self) -> city::Table<'_> {
         self.view().city()
     }
 
     /// Gives the table `person`.
+    #[inline]
     #[must_use]
     pub fn person(&self) -> person::Table<'_> {
         self.view().person()
     }
 
     /// Gives the index `city_by_name`.
+    #[inline]
     #[must_use]
     pub fn city_by_name(&self) -> city::CityByName<'_> {
         self.view().city_by_name()
     }
 
     /// Gives the index `person_by_name`.
+    #[inline]
     #[must_use]
     pub fn person_by_name(&self) -> person::PersonByName<'_> {
         self.view().person_by_name()
@@ -392,22 +400,26 @@ impl Snapshot {
 
 impl<'db> Transaction<'db> {
     /// Gives the table `city`.
+    #[inline]
     pub fn city(&mut self) -> city::Writer<'_, 'db> {
         city::Writer::new(&mut self.0)
     }
 
     /// Gives the table `person`.
+    #[inline]
     pub fn person(&mut self) -> person::Writer<'_, 'db> {
         person::Writer::new(&mut self.0)
     }
 
     /// Gives the index `city_by_name`.
+    #[inline]
     #[must_use]
     pub fn city_by_name(&self) -> city::CityByName<'_> {
         self.view().city_by_name()
     }
 
     /// Gives the index `person_by_name`.
+    #[inline]
     #[must_use]
     pub fn person_by_name(&self) -> person::PersonByName<'_> {
         self.view().person_by_name()
@@ -437,12 +449,14 @@ pub mod city {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -479,6 +493,7 @@ pub mod city {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 1] {
             let values = [self.name.into()];
             values
@@ -486,6 +501,7 @@ pub mod city {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self { name: row.name() }
         }
@@ -501,6 +517,7 @@ pub mod city {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -509,6 +526,7 @@ pub mod city {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self, name: &str) -> ::annals::Result<Id> {
             self.0.insert(&[name.into()])
         }
@@ -518,6 +536,7 @@ pub mod city {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -527,6 +546,7 @@ pub mod city {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id, name: &str) -> ::annals::Result<()> {
             self.0.insert_at(id, &[name.into()])
         }
@@ -536,6 +556,7 @@ pub mod city {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector(&mut self, name: &[impl AsRef<str>]) -> ::annals::Result<Id> {
             self.0
                 .insert_vector(&[::annals::typed::Vector::strings(name)])
@@ -545,6 +566,7 @@ pub mod city {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_name(&mut self, id: Id, name: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), name.into())
         }
@@ -553,6 +575,7 @@ pub mod city {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -561,6 +584,7 @@ pub mod city {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -569,6 +593,7 @@ pub mod city {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -576,12 +601,14 @@ pub mod city {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -594,6 +621,7 @@ pub mod city {
     }
 
     impl<'a> CityByName<'a> {
+        #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(0);
             let index = ::annals::typed::Index::new(view, number, "city_by_name");
@@ -604,16 +632,19 @@ pub mod city {
         ///
         /// # Errors
         /// The row can't be loaded.
+        #[inline]
         pub fn get(&self, name: &str) -> ::annals::Result<Option<Row<'a>>> {
             self.index.first(&[name.into()])
         }
 
         /// Gives the rows whose `name` begins with a prefix.
+        #[inline]
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `name` is in the bounds.
+        #[inline]
         pub fn range<'k>(
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
@@ -625,6 +656,7 @@ pub mod city {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at(&self, name: &str) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
             self.index.cursor_at(&[name.into()])
         }
@@ -632,6 +664,7 @@ pub mod city {
 
     impl<'a> ::std::ops::Deref for CityByName<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.index
         }
@@ -640,6 +673,7 @@ pub mod city {
     impl<'a> IntoIterator for CityByName<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
         }
@@ -669,12 +703,14 @@ pub mod person {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -729,6 +765,7 @@ pub mod person {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 3] {
             let values = [
                 self.first_name.into(),
@@ -740,6 +777,7 @@ pub mod person {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self {
                 first_name: row.first_name(),
@@ -767,6 +805,7 @@ pub mod person {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -775,6 +814,7 @@ pub mod person {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(
             &mut self,
             first_name: &str,
@@ -793,6 +833,7 @@ pub mod person {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -802,6 +843,7 @@ pub mod person {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(
             &mut self,
             id: Id,
@@ -824,6 +866,7 @@ pub mod person {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector<'k>(
             &mut self,
             first_name: &'k [impl AsRef<str>],
@@ -841,6 +884,7 @@ pub mod person {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_first_name(&mut self, id: Id, first_name: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), first_name.into())
         }
@@ -849,6 +893,7 @@ pub mod person {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_last_name(&mut self, id: Id, last_name: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(1), last_name.into())
         }
@@ -857,6 +902,7 @@ pub mod person {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_home(
             &mut self,
             id: Id,
@@ -873,6 +919,7 @@ pub mod person {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -881,6 +928,7 @@ pub mod person {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -889,6 +937,7 @@ pub mod person {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -896,12 +945,14 @@ pub mod person {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -914,6 +965,7 @@ pub mod person {
     }
 
     impl<'a> PersonByName<'a> {
+        #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(1);
             let index = ::annals::typed::Index::new(view, number, "person_by_name");
@@ -921,6 +973,7 @@ pub mod person {
         }
 
         /// Gives the rows with this key, in the order of the index.
+        #[inline]
         pub fn find(
             &self,
             last_name: &str,
@@ -930,11 +983,13 @@ pub mod person {
         }
 
         /// Gives the rows whose `last_name` begins with a prefix.
+        #[inline]
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `last_name` is in the bounds.
+        #[inline]
         pub fn range<'k>(
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
@@ -943,11 +998,13 @@ pub mod person {
         }
 
         /// Gives the rows with these leading fields, in the order of the index.
+        #[inline]
         pub fn with_last_name(&self, last_name: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[last_name.into()])
         }
 
         /// Gives the rows with these leading fields whose `first_name` begins with a prefix.
+        #[inline]
         pub fn prefix_with_last_name(
             &self,
             last_name: &str,
@@ -958,6 +1015,7 @@ pub mod person {
         }
 
         /// Gives the rows with these leading fields whose `first_name` is in the bounds.
+        #[inline]
         pub fn range_with_last_name<'k>(
             &self,
             last_name: &str,
@@ -970,6 +1028,7 @@ pub mod person {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at_last_name(
             &self,
             last_name: &str,
@@ -981,6 +1040,7 @@ pub mod person {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at(
             &self,
             last_name: &str,
@@ -992,6 +1052,7 @@ pub mod person {
 
     impl<'a> ::std::ops::Deref for PersonByName<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.index
         }
@@ -1000,6 +1061,7 @@ pub mod person {
     impl<'a> IntoIterator for PersonByName<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
         }

@@ -387,78 +387,91 @@ impl<'db> Transaction<'db> {
 
 impl<'a> View<'a> {
     /// Gives the table `target`.
+    #[inline]
     #[must_use]
     pub fn target(self) -> target::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `plain`.
+    #[inline]
     #[must_use]
     pub fn plain(self) -> plain::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `nullable`.
+    #[inline]
     #[must_use]
     pub fn nullable(self) -> nullable::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `defaults`.
+    #[inline]
     #[must_use]
     pub fn defaults(self) -> defaults::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `numbers`.
+    #[inline]
     #[must_use]
     pub fn numbers(self) -> numbers::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the index `plain_by_truth`.
+    #[inline]
     #[must_use]
     pub fn plain_by_truth(self) -> plain::PlainByTruth<'a> {
         plain::PlainByTruth::new(self.0)
     }
 
     /// Gives the index `plain_by_double`.
+    #[inline]
     #[must_use]
     pub fn plain_by_double(self) -> plain::PlainByDouble<'a> {
         plain::PlainByDouble::new(self.0)
     }
 
     /// Gives the index `plain_by_raw`.
+    #[inline]
     #[must_use]
     pub fn plain_by_raw(self) -> plain::PlainByRaw<'a> {
         plain::PlainByRaw::new(self.0)
     }
 
     /// Gives the index `plain_by_moment`.
+    #[inline]
     #[must_use]
     pub fn plain_by_moment(self) -> plain::PlainByMoment<'a> {
         plain::PlainByMoment::new(self.0)
     }
 
     /// Gives the index `plain_by_pointer`.
+    #[inline]
     #[must_use]
     pub fn plain_by_pointer(self) -> plain::PlainByPointer<'a> {
         plain::PlainByPointer::new(self.0)
     }
 
     /// Gives the index `nullable_by_text`.
+    #[inline]
     #[must_use]
     pub fn nullable_by_text(self) -> nullable::NullableByText<'a> {
         nullable::NullableByText::new(self.0)
     }
 
     /// Gives the index `nullable_by_double`.
+    #[inline]
     #[must_use]
     pub fn nullable_by_double(self) -> nullable::NullableByDouble<'a> {
         nullable::NullableByDouble::new(self.0)
     }
 
     /// Gives the index `nullable_by_raw`.
+    #[inline]
     #[must_use]
     pub fn nullable_by_raw(self) -> nullable::NullableByRaw<'a> {
         nullable::NullableByRaw::new(self.0)
@@ -467,78 +480,91 @@ impl<'a> View<'a> {
 
 impl Snapshot {
     /// Gives the table `target`.
+    #[inline]
     #[must_use]
     pub fn target(&self) -> target::Table<'_> {
         self.view().target()
     }
 
     /// Gives the table `plain`.
+    #[inline]
     #[must_use]
     pub fn plain(&self) -> plain::Table<'_> {
         self.view().plain()
     }
 
     /// Gives the table `nullable`.
+    #[inline]
     #[must_use]
     pub fn nullable(&self) -> nullable::Table<'_> {
         self.view().nullable()
     }
 
     /// Gives the table `defaults`.
+    #[inline]
     #[must_use]
     pub fn defaults(&self) -> defaults::Table<'_> {
         self.view().defaults()
     }
 
     /// Gives the table `numbers`.
+    #[inline]
     #[must_use]
     pub fn numbers(&self) -> numbers::Table<'_> {
         self.view().numbers()
     }
 
     /// Gives the index `plain_by_truth`.
+    #[inline]
     #[must_use]
     pub fn plain_by_truth(&self) -> plain::PlainByTruth<'_> {
         self.view().plain_by_truth()
     }
 
     /// Gives the index `plain_by_double`.
+    #[inline]
     #[must_use]
     pub fn plain_by_double(&self) -> plain::PlainByDouble<'_> {
         self.view().plain_by_double()
     }
 
     /// Gives the index `plain_by_raw`.
+    #[inline]
     #[must_use]
     pub fn plain_by_raw(&self) -> plain::PlainByRaw<'_> {
         self.view().plain_by_raw()
     }
 
     /// Gives the index `plain_by_moment`.
+    #[inline]
     #[must_use]
     pub fn plain_by_moment(&self) -> plain::PlainByMoment<'_> {
         self.view().plain_by_moment()
     }
 
     /// Gives the index `plain_by_pointer`.
+    #[inline]
     #[must_use]
     pub fn plain_by_pointer(&self) -> plain::PlainByPointer<'_> {
         self.view().plain_by_pointer()
     }
 
     /// Gives the index `nullable_by_text`.
+    #[inline]
     #[must_use]
     pub fn nullable_by_text(&self) -> nullable::NullableByText<'_> {
         self.view().nullable_by_text()
     }
 
     /// Gives the index `nullable_by_double`.
+    #[inline]
     #[must_use]
     pub fn nullable_by_double(&self) -> nullable::NullableByDouble<'_> {
         self.view().nullable_by_double()
     }
 
     /// Gives the index `nullable_by_raw`.
+    #[inline]
     #[must_use]
     pub fn nullable_by_raw(&self) -> nullable::NullableByRaw<'_> {
         self.view().nullable_by_raw()
@@ -547,73 +573,86 @@ impl Snapshot {
 
 impl<'db> Transaction<'db> {
     /// Gives the table `target`.
+    #[inline]
     pub fn target(&mut self) -> target::Writer<'_, 'db> {
         target::Writer::new(&mut self.0)
     }
 
     /// Gives the table `plain`.
+    #[inline]
     pub fn plain(&mut self) -> plain::Writer<'_, 'db> {
         plain::Writer::new(&mut self.0)
     }
 
     /// Gives the table `nullable`.
+    #[inline]
     pub fn nullable(&mut self) -> nullable::Writer<'_, 'db> {
         nullable::Writer::new(&mut self.0)
     }
 
     /// Gives the table `defaults`.
+    #[inline]
     pub fn defaults(&mut self) -> defaults::Writer<'_, 'db> {
         defaults::Writer::new(&mut self.0)
     }
 
     /// Gives the table `numbers`.
+    #[inline]
     pub fn numbers(&mut self) -> numbers::Writer<'_, 'db> {
         numbers::Writer::new(&mut self.0)
     }
 
     /// Gives the index `plain_by_truth`.
+    #[inline]
     #[must_use]
     pub fn plain_by_truth(&self) -> plain::PlainByTruth<'_> {
         self.view().plain_by_truth()
     }
 
     /// Gives the index `plain_by_double`.
+    #[inline]
     #[must_use]
     pub fn plain_by_double(&self) -> plain::PlainByDouble<'_> {
         self.view().plain_by_double()
     }
 
     /// Gives the index `plain_by_raw`.
+    #[inline]
     #[must_use]
     pub fn plain_by_raw(&self) -> plain::PlainByRaw<'_> {
         self.view().plain_by_raw()
     }
 
     /// Gives the index `plain_by_moment`.
+    #[inline]
     #[must_use]
     pub fn plain_by_moment(&self) -> plain::PlainByMoment<'_> {
         self.view().plain_by_moment()
     }
 
     /// Gives the index `plain_by_pointer`.
+    #[inline]
     #[must_use]
     pub fn plain_by_pointer(&self) -> plain::PlainByPointer<'_> {
         self.view().plain_by_pointer()
     }
 
     /// Gives the index `nullable_by_text`.
+    #[inline]
     #[must_use]
     pub fn nullable_by_text(&self) -> nullable::NullableByText<'_> {
         self.view().nullable_by_text()
     }
 
     /// Gives the index `nullable_by_double`.
+    #[inline]
     #[must_use]
     pub fn nullable_by_double(&self) -> nullable::NullableByDouble<'_> {
         self.view().nullable_by_double()
     }
 
     /// Gives the index `nullable_by_raw`.
+    #[inline]
     #[must_use]
     pub fn nullable_by_raw(&self) -> nullable::NullableByRaw<'_> {
         self.view().nullable_by_raw()
@@ -643,12 +682,14 @@ pub mod target {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -676,6 +717,7 @@ pub mod target {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -684,6 +726,7 @@ pub mod target {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self) -> ::annals::Result<Id> {
             self.0.insert(&[])
         }
@@ -693,6 +736,7 @@ pub mod target {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id) -> ::annals::Result<()> {
             self.0.insert_at(id, &[])
         }
@@ -701,6 +745,7 @@ pub mod target {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -709,6 +754,7 @@ pub mod target {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -717,6 +763,7 @@ pub mod target {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -724,12 +771,14 @@ pub mod target {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -759,12 +808,14 @@ pub mod plain {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -927,6 +978,7 @@ pub mod plain {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 15] {
             let values = [
                 self.truth.into(),
@@ -950,6 +1002,7 @@ pub mod plain {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self {
                 truth: row.truth(),
@@ -1067,6 +1120,7 @@ pub mod plain {
     }
 
     impl<'a> Columns<'a> {
+        #[inline]
         fn vectors(self) -> [::annals::typed::Vector<'a>; 15] {
             let vectors = [
                 self.truth.into(),
@@ -1095,6 +1149,7 @@ pub mod plain {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -1103,6 +1158,7 @@ pub mod plain {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -1112,6 +1168,7 @@ pub mod plain {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -1121,6 +1178,7 @@ pub mod plain {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id, row: New<'_>) -> ::annals::Result<()> {
             self.0.insert_at(id, &row.values())
         }
@@ -1130,6 +1188,7 @@ pub mod plain {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
             self.0.insert_vector(&rows.vectors())
         }
@@ -1138,6 +1197,7 @@ pub mod plain {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_truth(&mut self, id: Id, truth: bool) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), truth.into())
         }
@@ -1146,6 +1206,7 @@ pub mod plain {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_tiny(&mut self, id: Id, tiny: i8) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(1), tiny.into())
         }
@@ -1154,6 +1215,7 @@ pub mod plain {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_small(&mut self, id: Id, small: i16) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(2), small.into())
         }
@@ -1162,6 +1224,7 @@ pub mod plain {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_medium(&mut self, id: Id, medium: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(3), medium.into())
         }
@@ -1170,6 +1233,7 @@ pub mod plain {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_large(&mut self, id: Id, large: i64) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(4), large.into())
         }
@@ -1178,6 +1242,7 @@ pub mod plain {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_utiny(&mut self, id: Id, utiny: u8) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(5), utiny.into())
         }
@@ -1186,6 +1251,7 @@ pub mod plain {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_usmall(&mut self, id: Id, usmall: u16) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(6), usmall.into())
         }
@@ -1194,6 +1260,7 @@ pub mod plain {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_umedium(&mut self, id: Id, umedium: u32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(7), umedium.into())
         }
@@ -1202,6 +1269,7 @@ pub mod plain {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_ularge(&mut self, id: Id, ularge: u64) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(8), ularge.into())
         }
@@ -1210,6 +1278,7 @@ pub mod plain {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_single(&mut self, id: Id, single: f32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(9), single.into())
         }
@@ -1218,6 +1287,7 @@ pub mod plain {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_double(&mut self, id: Id, double: f64) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(10), double.into())
         }
@@ -1226,6 +1296,7 @@ pub mod plain {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_text(&mut self, id: Id, text: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(11), text.into())
         }
@@ -1234,6 +1305,7 @@ pub mod plain {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_raw(&mut self, id: Id, raw: &[u8]) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(12), raw.into())
         }
@@ -1242,6 +1314,7 @@ pub mod plain {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_moment(&mut self, id: Id, moment: ::annals::Timestamp) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(13), moment.into())
         }
@@ -1250,6 +1323,7 @@ pub mod plain {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_pointer(
             &mut self,
             id: Id,
@@ -1266,6 +1340,7 @@ pub mod plain {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -1274,6 +1349,7 @@ pub mod plain {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -1282,6 +1358,7 @@ pub mod plain {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -1289,12 +1366,14 @@ pub mod plain {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -1307,6 +1386,7 @@ pub mod plain {
     }
 
     impl<'a> PlainByTruth<'a> {
+        #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(0);
             let index = ::annals::typed::Index::new(view, number, "plain_by_truth");
@@ -1314,11 +1394,13 @@ pub mod plain {
         }
 
         /// Gives the rows with this key, in the order of the index.
+        #[inline]
         pub fn find(&self, truth: bool) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[truth.into()])
         }
 
         /// Gives the rows whose `truth` is in the bounds.
+        #[inline]
         pub fn range(
             &self,
             bounds: impl ::std::ops::RangeBounds<bool>,
@@ -1330,6 +1412,7 @@ pub mod plain {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at(
             &self,
             truth: bool,
@@ -1340,6 +1423,7 @@ pub mod plain {
 
     impl<'a> ::std::ops::Deref for PlainByTruth<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.index
         }
@@ -1348,6 +1432,7 @@ pub mod plain {
     impl<'a> IntoIterator for PlainByTruth<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
         }
@@ -1360,6 +1445,7 @@ pub mod plain {
     }
 
     impl<'a> PlainByDouble<'a> {
+        #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(1);
             let index = ::annals::typed::Index::new(view, number, "plain_by_double");
@@ -1367,11 +1453,13 @@ pub mod plain {
         }
 
         /// Gives the rows with this key, in the order of the index.
+        #[inline]
         pub fn find(&self, double: f64) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[double.into()])
         }
 
         /// Gives the rows whose `double` is in the bounds.
+        #[inline]
         pub fn range(
             &self,
             bounds: impl ::std::ops::RangeBounds<f64>,
@@ -1383,6 +1471,7 @@ pub mod plain {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at(
             &self,
             double: f64,
@@ -1393,6 +1482,7 @@ pub mod plain {
 
     impl<'a> ::std::ops::Deref for PlainByDouble<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.index
         }
@@ -1401,6 +1491,7 @@ pub mod plain {
     impl<'a> IntoIterator for PlainByDouble<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
         }
@@ -1413,6 +1504,7 @@ pub mod plain {
     }
 
     impl<'a> PlainByRaw<'a> {
+        #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(2);
             let index = ::annals::typed::Index::new(view, number, "plain_by_raw");
@@ -1420,16 +1512,19 @@ pub mod plain {
         }
 
         /// Gives the rows with this key, in the order of the index.
+        #[inline]
         pub fn find(&self, raw: &[u8]) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[raw.into()])
         }
 
         /// Gives the rows whose `raw` begins with a prefix.
+        #[inline]
         pub fn prefix(&self, prefix: &[u8]) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix)
         }
 
         /// Gives the rows whose `raw` is in the bounds.
+        #[inline]
         pub fn range<'k>(
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k [u8]>,
@@ -1441,6 +1536,7 @@ pub mod plain {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at(&self, raw: &[u8]) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
             self.index.cursor_at(&[raw.into()])
         }
@@ -1448,6 +1544,7 @@ pub mod plain {
 
     impl<'a> ::std::ops::Deref for PlainByRaw<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.index
         }
@@ -1456,6 +1553,7 @@ pub mod plain {
     impl<'a> IntoIterator for PlainByRaw<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
         }
@@ -1468,6 +1566,7 @@ pub mod plain {
     }
 
     impl<'a> PlainByMoment<'a> {
+        #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(3);
             let index = ::annals::typed::Index::new(view, number, "plain_by_moment");
@@ -1475,6 +1574,7 @@ pub mod plain {
         }
 
         /// Gives the rows with this key, in the order of the index.
+        #[inline]
         pub fn find(
             &self,
             moment: ::annals::Timestamp,
@@ -1489,6 +1589,7 @@ pub mod plain {
         }
 
         /// Gives the rows whose `moment` is in the bounds.
+        #[inline]
         pub fn range(
             &self,
             bounds: impl ::std::ops::RangeBounds<::annals::Timestamp>,
@@ -1497,6 +1598,7 @@ pub mod plain {
         }
 
         /// Gives the rows with these leading fields, in the order of the index.
+        #[inline]
         pub fn with_moment(
             &self,
             moment: ::annals::Timestamp,
@@ -1506,6 +1608,7 @@ pub mod plain {
 
         /// Gives the rows with these leading fields whose `pointer` is in the bounds.
         /// Null is in no bounds.
+        #[inline]
         pub fn range_with_moment(
             &self,
             moment: ::annals::Timestamp,
@@ -1515,6 +1618,7 @@ pub mod plain {
         }
 
         /// Gives the rows with these leading fields whose `pointer` is null.
+        #[inline]
         pub fn nulls_with_moment(
             &self,
             moment: ::annals::Timestamp,
@@ -1526,6 +1630,7 @@ pub mod plain {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at_moment(
             &self,
             moment: ::annals::Timestamp,
@@ -1534,6 +1639,7 @@ pub mod plain {
         }
 
         /// Gives the rows with these leading fields, in the order of the index.
+        #[inline]
         pub fn with_moment_and_pointer(
             &self,
             moment: ::annals::Timestamp,
@@ -1544,6 +1650,7 @@ pub mod plain {
         }
 
         /// Gives the rows with these leading fields whose `text` begins with a prefix.
+        #[inline]
         pub fn prefix_with_moment_and_pointer(
             &self,
             moment: ::annals::Timestamp,
@@ -1557,6 +1664,7 @@ pub mod plain {
         }
 
         /// Gives the rows with these leading fields whose `text` is in the bounds.
+        #[inline]
         pub fn range_with_moment_and_pointer<'k>(
             &self,
             moment: ::annals::Timestamp,
@@ -1571,6 +1679,7 @@ pub mod plain {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at_moment_and_pointer(
             &self,
             moment: ::annals::Timestamp,
@@ -1584,6 +1693,7 @@ pub mod plain {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at(
             &self,
             moment: ::annals::Timestamp,
@@ -1600,6 +1710,7 @@ pub mod plain {
 
     impl<'a> ::std::ops::Deref for PlainByMoment<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.index
         }
@@ -1608,6 +1719,7 @@ pub mod plain {
     impl<'a> IntoIterator for PlainByMoment<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
         }
@@ -1620,6 +1732,7 @@ pub mod plain {
     }
 
     impl<'a> PlainByPointer<'a> {
+        #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(4);
             let index = ::annals::typed::Index::new(view, number, "plain_by_pointer");
@@ -1627,6 +1740,7 @@ pub mod plain {
         }
 
         /// Gives the rows with this key, in the order of the index.
+        #[inline]
         pub fn find(
             &self,
             pointer: impl ::annals::typed::Nullable<super::target::Id>,
@@ -1636,6 +1750,7 @@ pub mod plain {
 
         /// Gives the rows whose `pointer` is in the bounds.
         /// Null is in no bounds.
+        #[inline]
         pub fn range(
             &self,
             bounds: impl ::std::ops::RangeBounds<super::target::Id>,
@@ -1644,6 +1759,7 @@ pub mod plain {
         }
 
         /// Gives the rows whose `pointer` is null.
+        #[inline]
         pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[::annals::ValueRef::Null])
         }
@@ -1652,6 +1768,7 @@ pub mod plain {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at(
             &self,
             pointer: impl ::annals::typed::Nullable<super::target::Id>,
@@ -1662,6 +1779,7 @@ pub mod plain {
 
     impl<'a> ::std::ops::Deref for PlainByPointer<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.index
         }
@@ -1670,6 +1788,7 @@ pub mod plain {
     impl<'a> IntoIterator for PlainByPointer<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
         }
@@ -1699,12 +1818,14 @@ pub mod nullable {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -1867,6 +1988,7 @@ pub mod nullable {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 15] {
             let values = [
                 self.truth.into(),
@@ -1890,6 +2012,7 @@ pub mod nullable {
     }
 
     impl Default for New<'_> {
+        #[inline]
         fn default() -> Self {
             Self {
                 truth: None,
@@ -1912,6 +2035,7 @@ pub mod nullable {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self {
                 truth: row.truth(),
@@ -2029,6 +2153,7 @@ pub mod nullable {
     }
 
     impl<'a> Columns<'a> {
+        #[inline]
         fn vectors(self) -> [::annals::typed::Vector<'a>; 15] {
             let vectors = [
                 self.truth.into(),
@@ -2057,6 +2182,7 @@ pub mod nullable {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -2065,6 +2191,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -2074,6 +2201,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -2083,6 +2211,7 @@ pub mod nullable {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id, row: New<'_>) -> ::annals::Result<()> {
             self.0.insert_at(id, &row.values())
         }
@@ -2092,6 +2221,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
             self.0.insert_vector(&rows.vectors())
         }
@@ -2100,6 +2230,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_truth(&mut self, id: Id, truth: Option<bool>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), truth.into())
         }
@@ -2108,6 +2239,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_tiny(&mut self, id: Id, tiny: Option<i8>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(1), tiny.into())
         }
@@ -2116,6 +2248,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_small(&mut self, id: Id, small: Option<i16>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(2), small.into())
         }
@@ -2124,6 +2257,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_medium(&mut self, id: Id, medium: Option<i32>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(3), medium.into())
         }
@@ -2132,6 +2266,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_large(&mut self, id: Id, large: Option<i64>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(4), large.into())
         }
@@ -2140,6 +2275,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_utiny(&mut self, id: Id, utiny: Option<u8>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(5), utiny.into())
         }
@@ -2148,6 +2284,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_usmall(&mut self, id: Id, usmall: Option<u16>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(6), usmall.into())
         }
@@ -2156,6 +2293,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_umedium(&mut self, id: Id, umedium: Option<u32>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(7), umedium.into())
         }
@@ -2164,6 +2302,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_ularge(&mut self, id: Id, ularge: Option<u64>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(8), ularge.into())
         }
@@ -2172,6 +2311,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_single(&mut self, id: Id, single: Option<f32>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(9), single.into())
         }
@@ -2180,6 +2320,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_double(&mut self, id: Id, double: Option<f64>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(10), double.into())
         }
@@ -2188,6 +2329,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_text(&mut self, id: Id, text: Option<&str>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(11), text.into())
         }
@@ -2196,6 +2338,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_raw(&mut self, id: Id, raw: Option<&[u8]>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(12), raw.into())
         }
@@ -2204,6 +2347,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_moment(
             &mut self,
             id: Id,
@@ -2216,6 +2360,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_pointer(
             &mut self,
             id: Id,
@@ -2232,6 +2377,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -2240,6 +2386,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -2248,6 +2395,7 @@ pub mod nullable {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -2255,12 +2403,14 @@ pub mod nullable {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -2273,6 +2423,7 @@ pub mod nullable {
     }
 
     impl<'a> NullableByText<'a> {
+        #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(5);
             let index = ::annals::typed::Index::new(view, number, "nullable_by_text");
@@ -2284,6 +2435,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// The row can't be loaded.
+        #[inline]
         pub fn get<'k>(
             &self,
             text: impl ::annals::typed::Nullable<&'k str>,
@@ -2296,12 +2448,14 @@ pub mod nullable {
         }
 
         /// Gives the rows whose `text` begins with a prefix.
+        #[inline]
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `text` is in the bounds.
         /// Null is in no bounds.
+        #[inline]
         pub fn range<'k>(
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
@@ -2310,11 +2464,13 @@ pub mod nullable {
         }
 
         /// Gives the rows whose `text` is null.
+        #[inline]
         pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[::annals::ValueRef::Null])
         }
 
         /// Gives the rows with these leading fields, in the order of the index.
+        #[inline]
         pub fn with_text<'k>(
             &self,
             text: impl ::annals::typed::Nullable<&'k str>,
@@ -2324,6 +2480,7 @@ pub mod nullable {
 
         /// Gives the rows with these leading fields whose `small` is in the bounds.
         /// Null is in no bounds.
+        #[inline]
         pub fn range_with_text<'k>(
             &self,
             text: impl ::annals::typed::Nullable<&'k str>,
@@ -2333,6 +2490,7 @@ pub mod nullable {
         }
 
         /// Gives the rows with these leading fields whose `small` is null.
+        #[inline]
         pub fn nulls_with_text<'k>(
             &self,
             text: impl ::annals::typed::Nullable<&'k str>,
@@ -2345,6 +2503,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at_text<'k>(
             &self,
             text: impl ::annals::typed::Nullable<&'k str>,
@@ -2356,6 +2515,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at<'k>(
             &self,
             text: impl ::annals::typed::Nullable<&'k str>,
@@ -2370,6 +2530,7 @@ pub mod nullable {
 
     impl<'a> ::std::ops::Deref for NullableByText<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.index
         }
@@ -2378,6 +2539,7 @@ pub mod nullable {
     impl<'a> IntoIterator for NullableByText<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
         }
@@ -2390,6 +2552,7 @@ pub mod nullable {
     }
 
     impl<'a> NullableByDouble<'a> {
+        #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(6);
             let index = ::annals::typed::Index::new(view, number, "nullable_by_double");
@@ -2397,6 +2560,7 @@ pub mod nullable {
         }
 
         /// Gives the rows with this key, in the order of the index.
+        #[inline]
         pub fn find(
             &self,
             double: impl ::annals::typed::Nullable<f64>,
@@ -2406,6 +2570,7 @@ pub mod nullable {
 
         /// Gives the rows whose `double` is in the bounds.
         /// Null is in no bounds.
+        #[inline]
         pub fn range(
             &self,
             bounds: impl ::std::ops::RangeBounds<f64>,
@@ -2414,6 +2579,7 @@ pub mod nullable {
         }
 
         /// Gives the rows whose `double` is null.
+        #[inline]
         pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[::annals::ValueRef::Null])
         }
@@ -2422,6 +2588,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at(
             &self,
             double: impl ::annals::typed::Nullable<f64>,
@@ -2432,6 +2599,7 @@ pub mod nullable {
 
     impl<'a> ::std::ops::Deref for NullableByDouble<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.index
         }
@@ -2440,6 +2608,7 @@ pub mod nullable {
     impl<'a> IntoIterator for NullableByDouble<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
         }
@@ -2452,6 +2621,7 @@ pub mod nullable {
     }
 
     impl<'a> NullableByRaw<'a> {
+        #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(7);
             let index = ::annals::typed::Index::new(view, number, "nullable_by_raw");
@@ -2459,6 +2629,7 @@ pub mod nullable {
         }
 
         /// Gives the rows with this key, in the order of the index.
+        #[inline]
         pub fn find<'k>(
             &self,
             raw: impl ::annals::typed::Nullable<&'k [u8]>,
@@ -2467,12 +2638,14 @@ pub mod nullable {
         }
 
         /// Gives the rows whose `raw` begins with a prefix.
+        #[inline]
         pub fn prefix(&self, prefix: &[u8]) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix)
         }
 
         /// Gives the rows whose `raw` is in the bounds.
         /// Null is in no bounds.
+        #[inline]
         pub fn range<'k>(
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k [u8]>,
@@ -2481,6 +2654,7 @@ pub mod nullable {
         }
 
         /// Gives the rows whose `raw` is null.
+        #[inline]
         pub fn nulls(&self) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[::annals::ValueRef::Null])
         }
@@ -2489,6 +2663,7 @@ pub mod nullable {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at<'k>(
             &self,
             raw: impl ::annals::typed::Nullable<&'k [u8]>,
@@ -2499,6 +2674,7 @@ pub mod nullable {
 
     impl<'a> ::std::ops::Deref for NullableByRaw<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.index
         }
@@ -2507,6 +2683,7 @@ pub mod nullable {
     impl<'a> IntoIterator for NullableByRaw<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
         }
@@ -2536,12 +2713,14 @@ pub mod defaults {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -2623,6 +2802,7 @@ pub mod defaults {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 6] {
             let values = [
                 self.truth.into(),
@@ -2637,6 +2817,7 @@ pub mod defaults {
     }
 
     impl Default for New<'_> {
+        #[inline]
         fn default() -> Self {
             Self {
                 truth: true,
@@ -2650,6 +2831,7 @@ pub mod defaults {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self {
                 truth: row.truth(),
@@ -2704,6 +2886,7 @@ pub mod defaults {
     }
 
     impl<'a> Columns<'a> {
+        #[inline]
         fn vectors(self) -> [::annals::typed::Vector<'a>; 6] {
             let vectors = [
                 self.truth.into(),
@@ -2723,6 +2906,7 @@ pub mod defaults {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -2731,6 +2915,7 @@ pub mod defaults {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -2740,6 +2925,7 @@ pub mod defaults {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -2749,6 +2935,7 @@ pub mod defaults {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id, row: New<'_>) -> ::annals::Result<()> {
             self.0.insert_at(id, &row.values())
         }
@@ -2758,6 +2945,7 @@ pub mod defaults {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
             self.0.insert_vector(&rows.vectors())
         }
@@ -2766,6 +2954,7 @@ pub mod defaults {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_truth(&mut self, id: Id, truth: bool) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), truth.into())
         }
@@ -2774,6 +2963,7 @@ pub mod defaults {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_number(&mut self, id: Id, number: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(1), number.into())
         }
@@ -2782,6 +2972,7 @@ pub mod defaults {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_double(&mut self, id: Id, double: f64) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(2), double.into())
         }
@@ -2790,6 +2981,7 @@ pub mod defaults {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_single(&mut self, id: Id, single: f32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(3), single.into())
         }
@@ -2798,6 +2990,7 @@ pub mod defaults {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_text(&mut self, id: Id, text: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(4), text.into())
         }
@@ -2806,6 +2999,7 @@ pub mod defaults {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_raw(&mut self, id: Id, raw: &[u8]) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(5), raw.into())
         }
@@ -2814,6 +3008,7 @@ pub mod defaults {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -2822,6 +3017,7 @@ pub mod defaults {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -2830,6 +3026,7 @@ pub mod defaults {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -2837,12 +3034,14 @@ pub mod defaults {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -2872,12 +3071,14 @@ pub mod numbers {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -2959,6 +3160,7 @@ pub mod numbers {
     }
 
     impl New {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'static>; 6] {
             let values = [
                 self.a.into(),
@@ -2973,6 +3175,7 @@ pub mod numbers {
     }
 
     impl From<&Row<'_>> for New {
+        #[inline]
         fn from(row: &Row<'_>) -> Self {
             Self {
                 a: row.a(),
@@ -3027,6 +3230,7 @@ pub mod numbers {
     }
 
     impl<'a> Columns<'a> {
+        #[inline]
         fn vectors(self) -> [::annals::typed::Vector<'a>; 6] {
             let vectors = [
                 self.a.into(),
@@ -3046,6 +3250,7 @@ pub mod numbers {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -3054,6 +3259,7 @@ pub mod numbers {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self, row: New) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -3063,6 +3269,7 @@ pub mod numbers {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -3072,6 +3279,7 @@ pub mod numbers {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id, row: New) -> ::annals::Result<()> {
             self.0.insert_at(id, &row.values())
         }
@@ -3081,6 +3289,7 @@ pub mod numbers {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
             self.0.insert_vector(&rows.vectors())
         }
@@ -3089,6 +3298,7 @@ pub mod numbers {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_a(&mut self, id: Id, a: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), a.into())
         }
@@ -3097,6 +3307,7 @@ pub mod numbers {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_b(&mut self, id: Id, b: Option<i64>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(1), b.into())
         }
@@ -3105,6 +3316,7 @@ pub mod numbers {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_c(&mut self, id: Id, c: bool) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(2), c.into())
         }
@@ -3113,6 +3325,7 @@ pub mod numbers {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_d(&mut self, id: Id, d: f32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(3), d.into())
         }
@@ -3121,6 +3334,7 @@ pub mod numbers {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_e(&mut self, id: Id, e: u8) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(4), e.into())
         }
@@ -3129,6 +3343,7 @@ pub mod numbers {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_f(&mut self, id: Id, f: ::annals::Timestamp) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(5), f.into())
         }
@@ -3137,6 +3352,7 @@ pub mod numbers {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -3145,6 +3361,7 @@ pub mod numbers {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -3153,6 +3370,7 @@ pub mod numbers {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -3160,12 +3378,14 @@ pub mod numbers {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }

@@ -360,24 +360,28 @@ impl<'db> Transaction<'db> {
 
 impl<'a> View<'a> {
     /// Gives the table `countries`.
+    #[inline]
     #[must_use]
     pub fn countries(self) -> countries::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the table `runways`.
+    #[inline]
     #[must_use]
     pub fn runways(self) -> runways::Table<'a> {
         ::annals::typed::Table::new(self.0)
     }
 
     /// Gives the index `countries_by_code`.
+    #[inline]
     #[must_use]
     pub fn countries_by_code(self) -> countries::CountriesByCode<'a> {
         countries::CountriesByCode::new(self.0)
     }
 
     /// Gives the index `runways_by_airport`.
+    #[inline]
     #[must_use]
     pub fn runways_by_airport(self) -> runways::RunwaysByAirport<'a> {
         runways::RunwaysByAirport::new(self.0)
@@ -386,24 +390,28 @@ impl<'a> View<'a> {
 
 impl Snapshot {
     /// Gives the table `countries`.
+    #[inline]
     #[must_use]
     pub fn countries(&self) -> countries::Table<'_> {
         self.view().countries()
     }
 
     /// Gives the table `runways`.
+    #[inline]
     #[must_use]
     pub fn runways(&self) -> runways::Table<'_> {
         self.view().runways()
     }
 
     /// Gives the index `countries_by_code`.
+    #[inline]
     #[must_use]
     pub fn countries_by_code(&self) -> countries::CountriesByCode<'_> {
         self.view().countries_by_code()
     }
 
     /// Gives the index `runways_by_airport`.
+    #[inline]
     #[must_use]
     pub fn runways_by_airport(&self) -> runways::RunwaysByAirport<'_> {
         self.view().runways_by_airport()
@@ -412,22 +420,26 @@ impl Snapshot {
 
 impl<'db> Transaction<'db> {
     /// Gives the table `countries`.
+    #[inline]
     pub fn countries(&mut self) -> countries::Writer<'_, 'db> {
         countries::Writer::new(&mut self.0)
     }
 
     /// Gives the table `runways`.
+    #[inline]
     pub fn runways(&mut self) -> runways::Writer<'_, 'db> {
         runways::Writer::new(&mut self.0)
     }
 
     /// Gives the index `countries_by_code`.
+    #[inline]
     #[must_use]
     pub fn countries_by_code(&self) -> countries::CountriesByCode<'_> {
         self.view().countries_by_code()
     }
 
     /// Gives the index `runways_by_airport`.
+    #[inline]
     #[must_use]
     pub fn runways_by_airport(&self) -> runways::RunwaysByAirport<'_> {
         self.view().runways_by_airport()
@@ -457,12 +469,14 @@ pub mod countries {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -535,6 +549,7 @@ pub mod countries {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 5] {
             let values = [
                 self.code.into(),
@@ -548,6 +563,7 @@ pub mod countries {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self {
                 code: row.code(),
@@ -585,6 +601,7 @@ pub mod countries {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -593,6 +610,7 @@ pub mod countries {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(
             &mut self,
             code: &str,
@@ -615,6 +633,7 @@ pub mod countries {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -625,6 +644,7 @@ pub mod countries {
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
         #[allow(clippy::too_many_arguments, reason = "one for each field")]
+        #[inline]
         pub fn insert_at(
             &mut self,
             id: Id,
@@ -651,6 +671,7 @@ pub mod countries {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector(
             &mut self,
             code: &[impl AsRef<str>],
@@ -672,6 +693,7 @@ pub mod countries {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_code(&mut self, id: Id, code: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), code.into())
         }
@@ -680,6 +702,7 @@ pub mod countries {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_name(&mut self, id: Id, name: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(1), name.into())
         }
@@ -688,6 +711,7 @@ pub mod countries {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_continent(&mut self, id: Id, continent: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(2), continent.into())
         }
@@ -696,6 +720,7 @@ pub mod countries {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_wikipedia_link(&mut self, id: Id, wikipedia_link: &str) -> ::annals::Result<()> {
             self.0
                 .set(id, ::annals::FieldNumber(3), wikipedia_link.into())
@@ -705,6 +730,7 @@ pub mod countries {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_keywords(&mut self, id: Id, keywords: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(4), keywords.into())
         }
@@ -713,6 +739,7 @@ pub mod countries {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -721,6 +748,7 @@ pub mod countries {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -729,6 +757,7 @@ pub mod countries {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -736,12 +765,14 @@ pub mod countries {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -754,6 +785,7 @@ pub mod countries {
     }
 
     impl<'a> CountriesByCode<'a> {
+        #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(0);
             let index = ::annals::typed::Index::new(view, number, "countries_by_code");
@@ -764,16 +796,19 @@ pub mod countries {
         ///
         /// # Errors
         /// The row can't be loaded.
+        #[inline]
         pub fn get(&self, code: &str) -> ::annals::Result<Option<Row<'a>>> {
             self.index.first(&[code.into()])
         }
 
         /// Gives the rows whose `code` begins with a prefix.
+        #[inline]
         pub fn prefix(&self, prefix: &str) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.prefix(&[], prefix.as_bytes())
         }
 
         /// Gives the rows whose `code` is in the bounds.
+        #[inline]
         pub fn range<'k>(
             &self,
             bounds: impl ::std::ops::RangeBounds<&'k str>,
@@ -785,6 +820,7 @@ pub mod countries {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at(&self, code: &str) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
             self.index.cursor_at(&[code.into()])
         }
@@ -792,6 +828,7 @@ pub mod countries {
 
     impl<'a> ::std::ops::Deref for CountriesByCode<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.index
         }
@@ -800,6 +837,7 @@ pub mod countries {
     impl<'a> IntoIterator for CountriesByCode<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
         }
@@ -829,12 +867,14 @@ pub mod runways {
     pub struct Row<'a>(::annals::Row<'a>);
 
     impl<'a> From<::annals::Row<'a>> for Row<'a> {
+        #[inline]
         fn from(row: ::annals::Row<'a>) -> Self {
             Self(row)
         }
     }
 
     impl ::std::fmt::Debug for Row<'_> {
+        #[inline]
         fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
             ::std::fmt::Debug::fmt(&self.0, f)
         }
@@ -1033,6 +1073,7 @@ pub mod runways {
     }
 
     impl<'a> New<'a> {
+        #[inline]
         fn values(self) -> [::annals::ValueRef<'a>; 19] {
             let values = [
                 self.airport_ref.into(),
@@ -1060,6 +1101,7 @@ pub mod runways {
     }
 
     impl<'a> From<&'a Row<'_>> for New<'a> {
+        #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self {
                 airport_ref: row.airport_ref(),
@@ -1205,6 +1247,7 @@ pub mod runways {
     }
 
     impl<'a> Columns<'a> {
+        #[inline]
         fn vectors(self) -> [::annals::typed::Vector<'a>; 19] {
             let vectors = [
                 self.airport_ref.into(),
@@ -1237,6 +1280,7 @@ pub mod runways {
     pub struct Writer<'t, 'db>(::annals::typed::Writer<'t, 'db, Kind>);
 
     impl<'t, 'db> Writer<'t, 'db> {
+        #[inline]
         pub(super) fn new(transaction: &'t mut ::annals::Transaction<'db>) -> Self {
             Self(::annals::typed::Writer::new(transaction))
         }
@@ -1245,6 +1289,7 @@ pub mod runways {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -1254,6 +1299,7 @@ pub mod runways {
         ///
         /// # Errors
         /// A row has the same key in a unique index, or the journal can't be written.
+        #[inline]
         pub fn insert_row(&mut self, row: New<'_>) -> ::annals::Result<Id> {
             self.0.insert(&row.values())
         }
@@ -1263,6 +1309,7 @@ pub mod runways {
         /// # Errors
         /// The id is in use, a row has the same key in a unique index, or the journal can't be
         /// written.
+        #[inline]
         pub fn insert_at(&mut self, id: Id, row: New<'_>) -> ::annals::Result<()> {
             self.0.insert_at(id, &row.values())
         }
@@ -1272,6 +1319,7 @@ pub mod runways {
         ///
         /// # Errors
         /// The slices aren't of the same length, or the journal can't be written.
+        #[inline]
         pub fn insert_vector(&mut self, rows: Columns<'_>) -> ::annals::Result<Id> {
             self.0.insert_vector(&rows.vectors())
         }
@@ -1280,6 +1328,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_airport_ref(&mut self, id: Id, airport_ref: i32) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(0), airport_ref.into())
         }
@@ -1288,6 +1337,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_airport_ident(&mut self, id: Id, airport_ident: &str) -> ::annals::Result<()> {
             self.0
                 .set(id, ::annals::FieldNumber(1), airport_ident.into())
@@ -1297,6 +1347,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_length_ft(&mut self, id: Id, length_ft: Option<i32>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(2), length_ft.into())
         }
@@ -1305,6 +1356,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_width_ft(&mut self, id: Id, width_ft: Option<i32>) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(3), width_ft.into())
         }
@@ -1313,6 +1365,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_surface(&mut self, id: Id, surface: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(4), surface.into())
         }
@@ -1321,6 +1374,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_lighted(&mut self, id: Id, lighted: bool) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(5), lighted.into())
         }
@@ -1329,6 +1383,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_closed(&mut self, id: Id, closed: bool) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(6), closed.into())
         }
@@ -1337,6 +1392,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_le_ident(&mut self, id: Id, le_ident: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(7), le_ident.into())
         }
@@ -1345,6 +1401,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_le_latitude_deg(
             &mut self,
             id: Id,
@@ -1358,6 +1415,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_le_longitude_deg(
             &mut self,
             id: Id,
@@ -1371,6 +1429,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_le_elevation_ft(
             &mut self,
             id: Id,
@@ -1384,6 +1443,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_le_heading_degT(
             &mut self,
             id: Id,
@@ -1397,6 +1457,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_le_displaced_threshold_ft(
             &mut self,
             id: Id,
@@ -1413,6 +1474,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_he_ident(&mut self, id: Id, he_ident: &str) -> ::annals::Result<()> {
             self.0.set(id, ::annals::FieldNumber(13), he_ident.into())
         }
@@ -1421,6 +1483,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_he_latitude_deg(
             &mut self,
             id: Id,
@@ -1434,6 +1497,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_he_longitude_deg(
             &mut self,
             id: Id,
@@ -1447,6 +1511,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_he_elevation_ft(
             &mut self,
             id: Id,
@@ -1460,6 +1525,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_he_heading_degT(
             &mut self,
             id: Id,
@@ -1473,6 +1539,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is no row with that id, or the journal can't be written.
+        #[inline]
         pub fn set_he_displaced_threshold_ft(
             &mut self,
             id: Id,
@@ -1489,6 +1556,7 @@ pub mod runways {
         ///
         /// # Errors
         /// There is none.
+        #[inline]
         pub fn get(self, id: Id) -> ::annals::Result<Row<'t>> {
             self.0.into_table().get(id)
         }
@@ -1497,6 +1565,7 @@ pub mod runways {
         ///
         /// # Errors
         /// It can't be loaded.
+        #[inline]
         pub fn find(
             self,
             id: impl ::annals::typed::Nullable<Id>,
@@ -1505,6 +1574,7 @@ pub mod runways {
         }
 
         /// Gives all rows in order of their ids.
+        #[inline]
         pub fn iter(self) -> ::annals::typed::Rows<'t, Kind> {
             self.0.into_table().iter()
         }
@@ -1512,12 +1582,14 @@ pub mod runways {
 
     impl<'t, 'db> ::std::ops::Deref for Writer<'t, 'db> {
         type Target = ::annals::typed::Writer<'t, 'db, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.0
         }
     }
 
     impl<'t, 'db> ::std::ops::DerefMut for Writer<'t, 'db> {
+        #[inline]
         fn deref_mut(&mut self) -> &mut Self::Target {
             &mut self.0
         }
@@ -1530,6 +1602,7 @@ pub mod runways {
     }
 
     impl<'a> RunwaysByAirport<'a> {
+        #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
             let number = ::annals::IndexNumber(1);
             let index = ::annals::typed::Index::new(view, number, "runways_by_airport");
@@ -1537,11 +1610,13 @@ pub mod runways {
         }
 
         /// Gives the rows with this key, in the order of the index.
+        #[inline]
         pub fn find(&self, airport_ref: i32) -> ::annals::typed::IndexRows<'a, Kind> {
             self.index.equal(&[airport_ref.into()])
         }
 
         /// Gives the rows whose `airport_ref` is in the bounds.
+        #[inline]
         pub fn range(
             &self,
             bounds: impl ::std::ops::RangeBounds<i32>,
@@ -1553,6 +1628,7 @@ pub mod runways {
         ///
         /// # Errors
         /// The rows can't be loaded.
+        #[inline]
         pub fn cursor_at(
             &self,
             airport_ref: i32,
@@ -1563,6 +1639,7 @@ pub mod runways {
 
     impl<'a> ::std::ops::Deref for RunwaysByAirport<'a> {
         type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
         fn deref(&self) -> &Self::Target {
             &self.index
         }
@@ -1571,6 +1648,7 @@ pub mod runways {
     impl<'a> IntoIterator for RunwaysByAirport<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
         fn into_iter(self) -> Self::IntoIter {
             self.index.iter()
         }

@@ -39,7 +39,13 @@ impl<'a> Values<'a> {
     /// Takes what a function makes of each item.
     fn made<T>(items: &'a [T], value: impl Fn(&'a T) -> ValueRef<'a> + 'a) -> Self {
         let make = move |range: Range<usize>, out: &mut Vec<ValueRef<'a>>| {
-            out.extend(items.get(range).unwrap_or_default().iter().map(&value));
+            // A loop, as there is a copy of this for each table that another refers to: what an
+            // iterator is made of takes ten times as long to compile.
+            if let Some(items) = items.get(range) {
+                for item in items {
+                    out.push(value(item));
+                }
+            }
         };
         Self { source: Source::Made(items.len(), Box::new(make)), fits: None }
     }

@@ -1,0 +1,272 @@
+//! Readers beside a writer: four threads look rows up by id and by name and scan, each time in a new snapshot,
+//! while one commits softly, updating and appending rows. The background does what it does by default.
+//!
+//! A turn is a while with readers alone, one with the writer alone, one with both, and one with the writer
+//! beside threads that read as much at random in memory of their own: what these take from the writer, the
+//! machine takes (its caches, its memory, other threads on its processors), and no engine can give it back.
+//! There may be fewer processors than threads: what is told is work for each second that the processor
+//! worked for the thread, and how large a part of what it is alone that is with the others, turn by turn.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use annals::Level;
+
+use crate::engines::{self, Failure, name, value};
+use crate::figures::{Figure, Measured};
+use crate::processor;
+use crate::random::Random;
+
+annals::schema!("indexed.schema");
+
+use indexed::item::{Id, VALUE};
+
+/// What goes on.
+#[derive(clap::Args)]
+pub(crate) struct Work {
+    /// Rows of the table at the beginning.
+    #[arg(long, default_value_t = 1_000_000, value_parser = engines::count())]
+    pub(crate) rows: u64,
+    /// How long each of the three goes on, in all turns together.
+    #[arg(long, default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(1..))]
+    milliseconds: u64,
+    /// Threads that read.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=64))]
+    pub(crate) readers: u64,
+}
+
+/// Lookups by id in a snapshot.
+const BY_ID: u64 = 2_000;
+/// Lookups by name in a snapshot.
+const BY_NAME: u64 = 1_000;
+/// Rows of a scan in a snapshot.
+const SCANNED: u64 = 200_000;
+/// Commits of the writer between two looks at the clock's flag.
+const COMMITS: u64 = 16;
+/// The writer appends a row at every so many commits.
+const APPENDS: u64 = 4;
+
+/// How many words of its own a thread reads at random that stands in for a reader: as many as that may look
+/// at for all its lookups.
+const AT_RANDOM: u64 = BY_ID * 3 + BY_NAME * 12;
+/// Words that such threads read together, a row.
+const WORDS: u64 = 8;
+
+/// What threads read beside the writer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// There is none.
+    Nothing,
+    /// The database.
+    Rows,
+    /// Memory of their own.
+    Memory,
+}
+
+/// What is measured at the same time.
+#[derive(Clone, Copy)]
+struct Phase {
+    reads: Reads,
+    writes: bool,
+    name: &'static str,
+}
+
+const PHASES: [Phase; 4] = [
+    Phase { reads: Reads::Rows, writes: false, name: "readers alone" },
+    Phase { reads: Reads::Nothing, writes: true, name: "writer alone" },
+    Phase { reads: Reads::Rows, writes: true, name: "both" },
+    Phase { reads: Reads::Memory, writes: true, name: "writer beside reads of memory" },
+];
+
+/// What threads did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Done {
+    /// Snapshots that were looked at, or commits.
+    count: u64,
+    /// The processor's seconds.
+    processor: f64,
+}
+
+impl Done {
+    /// Gives how much was done in a second of the processor.
+    #[allow(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    fn rate(self) -> f64 {
+        self.count as f64 / self.processor
+    }
+}
+
+/// Lets readers and writer have their turns.
+pub(crate) fn run(work: &Work, turns: usize) -> Result<Vec<Figure>, Failure> {
+    let folder = tempfile::tempdir()?;
+    let database = indexed::Database::open(folder.path().join("mixed.annals"))?;
+    for first in (0..work.rows).step_by(1_000_000) {
+        database.write(|tx| {
+            let mut table = tx.item();
+            for id in first..work.rows.min(first + 1_000_000) {
+                table.insert(&name(id), value(id, 0))?;
+            }
+            Ok(())
+        })?;
+    }
+    let long = Duration::from_millis(work.milliseconds.div_ceil(turns as u64));
+    let words: Vec<_> = (0..work.rows * WORDS).collect();
+    let mut measured = Measured::default();
+    let mut writer = Writer { random: Random::new(4), rows: work.rows, version: 0 };
+    for turn in 0..turns {
+        let mut rates = [(0.0, 0.0); 4];
+        let mut phases = [0, 1, 2, 3];
+        phases.rotate_left(turn % 4);
+        for number in phases {
+            let phase = PHASES[number];
+            let before = processor::of_process();
+            let (read, written) = pass((&database, &words), (phase, work), &mut writer, long)?;
+            rates[number] = (read.rate(), written.rate());
+            if phase.reads == Reads::Rows {
+                measured.add(phase.name, ("snapshots read", "a second of a reader"), read.rate());
+            }
+            if phase.writes {
+                let rate = written.rate();
+                measured.add(phase.name, ("soft commits", "a second of the writer"), rate);
+            }
+            if let Some((before, after)) = before.zip(processor::of_process()) {
+                let rest = after - before - read.processor - written.processor;
+                let all = rest / long.as_secs_f64();
+                measured.add(phase.name, ("in the background", "processors"), all.max(0.0));
+            }
+        }
+        let [(readers, _), (_, alone), (beside, with), (_, limit)] = rates;
+        measured.add("readers", ("beside the other, of alone", "ratio"), beside / readers);
+        measured.add("writer", ("beside the other, of alone", "ratio"), with / alone);
+        measured.add("writer", ("beside reads of memory, of alone", "ratio"), limit / alone);
+    }
+    database.close()?;
+    Ok(measured.medians())
+}
+
+/// Lets the threads of a phase work for so long.
+fn pass(
+    (database, words): (&indexed::Database, &[u64]),
+    (phase, work): (Phase, &Work),
+    writer: &mut Writer,
+    long: Duration,
+) -> Result<(Done, Done), Failure> {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let count = if phase.reads == Reads::Nothing { 0 } else { work.readers };
+        let readers: Vec<_> = (0..count)
+            .map(|seed| {
+                let over = &over;
+                scope.spawn(move || match phase.reads {
+                    Reads::Memory => timed(over, &mut stand_in(words, seed)),
+                    _ => timed(over, &mut reader(database, work.rows, seed)),
+                })
+            })
+            .collect();
+        let writing = phase.writes.then(|| {
+            let over = &over;
+            scope.spawn(move || timed(over, &mut || writer.commit(database)))
+        });
+        #[allow(clippy::disallowed_methods, reason = "a benchmark measures with the real clock")]
+        std::thread::sleep(long);
+        over.store(true, Ordering::Relaxed);
+        let mut read = Done::default();
+        for reader in readers {
+            let done = reader.join().map_err(|_| "a reader panicked")??;
+            read.count += done.count;
+            read.processor += done.processor;
+        }
+        let written = match writing {
+            Some(writing) => writing.join().map_err(|_| "the writer panicked")??,
+            None => Done::default(),
+        };
+        Ok((read, written))
+    })
+}
+
+/// Does something over and over; it says how much it did.
+fn timed(over: &AtomicBool, once: &mut dyn FnMut() -> annals::Result<u64>) -> Result<Done, String> {
+    let clock = || processor::of_thread().ok_or("the system doesn't tell what a thread takes");
+    let before = clock()?;
+    let mut count = 0;
+    while !over.load(Ordering::Relaxed) {
+        count += once().map_err(|error| error.to_string())?;
+    }
+    Ok(Done { count, processor: clock()? - before })
+}
+
+/// Makes what a reader does with one snapshot.
+fn reader(
+    database: &indexed::Database,
+    rows: u64,
+    seed: u64,
+) -> impl FnMut() -> annals::Result<u64> {
+    let mut random = Random::new(seed << 32);
+    move || {
+        let now = database.read();
+        let table = now.item();
+        let mut good = true;
+        for _ in 0..BY_ID {
+            let id = random.below(rows);
+            good &= engines::is_value_of(id, table.get(Id::new(id))?.value());
+        }
+        let index = now.item_by_name();
+        for _ in 0..BY_NAME {
+            let id = random.below(rows);
+            for row in index.find(&name(id)) {
+                good &= engines::is_value_of(id, row?.value());
+            }
+        }
+        let scanned = SCANNED.min(rows);
+        let first = random.below(rows - scanned + 1);
+        let mut sum = 0;
+        for values in table.slices_of(VALUE, Id::new(first), scanned)? {
+            sum = values?.iter().fold(sum, |sum, value| sum + (value & 0xFFFF_FFFF));
+        }
+        let expected: u64 = (first..first + scanned).sum();
+        assert!(good && sum.cast_unsigned() == expected, "a reader saw what nobody wrote");
+        Ok(1)
+    }
+}
+
+/// Makes what stands in for a reader.
+fn stand_in(words: &[u64], seed: u64) -> impl FnMut() -> annals::Result<u64> {
+    let mut random = Random::new(seed << 32);
+    move || {
+        let count = words.len() as u64;
+        // Each place depends on what was read before, as in a tree.
+        let mut place = random.below(count);
+        for _ in 0..AT_RANDOM {
+            let found = words.get(usize::try_from(place).unwrap_or(0)).copied().unwrap_or(0);
+            place = (found ^ random.below(count)) % count;
+        }
+        let scanned = words.len().min(usize::try_from(SCANNED).unwrap_or(usize::MAX));
+        let sum: u64 = words[..scanned].iter().sum();
+        Ok(u64::from(std::hint::black_box(sum ^ place) != u64::MAX))
+    }
+}
+
+/// What commits.
+struct Writer {
+    random: Random,
+    /// Rows that are there.
+    rows: u64,
+    version: u32,
+}
+
+impl Writer {
+    fn commit(&mut self, database: &indexed::Database) -> annals::Result<u64> {
+        for number in 0..COMMITS {
+            self.version = self.version.wrapping_add(1) & 0x7FFF_FFFF;
+            let (id, version) = (self.random.below(self.rows), self.version);
+            database.write(|tx| {
+                tx.set_level(Level::Soft);
+                if number % APPENDS == 0 {
+                    tx.item().insert(&name(self.rows), value(self.rows, 0))?;
+                    self.rows += 1;
+                }
+                tx.item().set_value(Id::new(id), value(id, version))
+            })?;
+        }
+        Ok(COMMITS)
+    }
+}
