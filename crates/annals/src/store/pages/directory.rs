@@ -219,7 +219,12 @@ impl<T: Clone> Node<T> {
                 size_of_val(&**items) + COUNTS + items.iter().flatten().map(size).sum::<usize>()
             }
             Self::Inner(children) => {
-                let below = children.iter().flatten().map(|child| child.memory(size));
+                // A directory that is filled has the same node in many places.
+                let mut last: Option<&Self> = None;
+                let below = children.iter().flatten().map(|child| {
+                    let is_new = !last.replace(child).is_some_and(|last| last.is(child));
+                    if is_new { child.memory(size) } else { 0 }
+                });
                 size_of_val(&**children) + COUNTS + below.sum::<usize>()
             }
         }
