@@ -34,10 +34,10 @@ fn pages_are_apart_and_know_their_tags() {
     for (number, page) in pages.iter().enumerate() {
         let at = page.bytes().addr().get();
         assert!(at.is_multiple_of(64) && at % CHUNK >= FIRST && at % CHUNK <= CHUNK - PAGE);
-        fill(page, number.to_le_bytes()[0]);
+        fill(page, (number as u64).to_le_bytes()[0]);
     }
     for (tag, page) in pages.iter().enumerate() {
-        assert!(page.tag() == tag as u64 && is_full_of(page, tag.to_le_bytes()[0]));
+        assert!(page.tag() == tag as u64 && is_full_of(page, (tag as u64).to_le_bytes()[0]));
     }
 }
 

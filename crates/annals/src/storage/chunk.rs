@@ -141,6 +141,7 @@ mod system {
 
     /// Gives how much of the processor's time this thread has had, in nanoseconds: what others take of it doesn't
     /// count.
+    #[allow(clippy::useless_conversion, reason = "the numbers are narrower on 32-bit machines")]
     fn processor_time() -> i64 {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: the structure is whole, and only written.

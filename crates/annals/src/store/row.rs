@@ -9,7 +9,7 @@ use crate::store::columns::column::Column;
 use crate::store::columns::fetched::Fetched;
 use crate::store::columns::raw::ValueKind;
 use crate::store::rows::RowIter;
-use crate::store::view::TableView;
+use crate::store::view::{TableView, no_row};
 
 /// A row in a view.
 #[derive(Clone)]
@@ -73,10 +73,29 @@ impl fmt::Debug for Plain<'_> {
 impl<'a> Row<'a> {
     /// Gives the row that is in a slot. What of it isn't in memory is loaded now, so that reading its
     /// fields can't fail.
-    #[inline]
+    #[inline(always)] // a row that isn't moved through memory can be read while others are waited for
     pub(super) fn load(table: TableView<'a>, id: RowId, slot: usize) -> Result<Self> {
-        let held = if table.data.is_at_hand(slot) { None } else { held(&table, slot)? };
+        let held = if table.data.is_at_hand(slot) { None } else { load_values(&table, slot)? };
         Ok(Self { table, id, slot, held })
+    }
+
+    /// Gives the row of an id, and loads it as [`load`](Self::load) does.
+    ///
+    /// # Errors
+    /// `NotFound`: there is none; it can't be loaded.
+    #[inline(always)] // as before
+    pub(super) fn get(table: TableView<'a>, id: RowId) -> Result<Self> {
+        let (slot, held) = match table.data.rows.at_hand(id.0) {
+            Some(slot) if table.data.is_at_hand(slot) => (slot, None),
+            _ => find(&table, id)?,
+        };
+        Ok(Self { table, id, slot, held })
+    }
+
+    /// Gives what reading a field takes.
+    #[inline(always)]
+    fn parts(&self) -> Parts<'_> {
+        Parts { table: self.table, slot: self.slot, held: self.held.as_deref() }
     }
 
     /// Gives the row's id.
@@ -92,24 +111,11 @@ impl<'a> Row<'a> {
     #[inline]
     #[must_use]
     pub fn value(&self, field: FieldNumber) -> ValueRef<'_> {
-        let column = self.table.data.column(field);
-        let column = column.expect("the caller knows the table's fields");
-        if let Some(held) = &self.held {
-            let place = self.table.data.place_of(field);
-            let value = place.and_then(|place| held.get(place));
-            return value.map_or(ValueRef::Null, Value::as_ref);
-        }
-        match column.get(self.slot) {
-            Ok(Fetched::Here(value)) => value,
-            _ => {
-                debug_assert!(false, "`load` saw to it that the value stays in memory");
-                column.zero_value()
-            }
-        }
+        self.parts().value(field)
     }
 
     /// Reads a field, if that needs no looking for: null, or what `read` gives of its column.
-    #[inline]
+    #[inline(always)]
     fn quick<'r, T>(
         &'r self,
         field: FieldNumber,
@@ -129,16 +135,53 @@ impl<'a> Row<'a> {
     ///
     /// # Panics
     /// If the table has no such field, or it is of another type: a bug of the caller.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn read<'r, T: Cell<'r>>(&'r self, field: FieldNumber) -> T {
         T::read(self, field)
     }
 }
 
+/// What reading a field of a row takes, apart from the row: what is called with it leaves the row in registers.
+#[derive(Clone, Copy)]
+struct Parts<'r> {
+    table: TableView<'r>,
+    slot: usize,
+    held: Option<&'r [Value]>,
+}
+
+impl<'r> Parts<'r> {
+    /// Gives the value of a field.
+    fn value(self, field: FieldNumber) -> ValueRef<'r> {
+        let data = self.table.data;
+        let column = data.column(field).expect("the caller knows the table's fields");
+        if let Some(held) = self.held {
+            let value = data.place_of(field).and_then(|place| held.get(place));
+            return value.map_or(ValueRef::Null, Value::as_ref);
+        }
+        match column.get(self.slot) {
+            Ok(Fetched::Here(value)) => value,
+            _ => {
+                debug_assert!(false, "`load` saw to it that the value stays in memory");
+                column.zero_value()
+            }
+        }
+    }
+}
+
+/// Finds a row that isn't at hand, and its values as [`load_values`] does.
+#[inline(never)] // so that a row that is at hand costs little
+fn find(table: &TableView<'_>, id: RowId) -> Result<(usize, Option<Box<[Value]>>)> {
+    let Some(slot) = table.data.rows.find(id.0)? else {
+        return Err(no_row(table.view, table.number, id));
+    };
+    let is_at_hand = table.data.is_at_hand(slot);
+    Ok((slot, if is_at_hand { None } else { load_values(table, slot)? }))
+}
+
 /// Loads the values of a row, and gives them if they don't stay where they were loaded to.
-#[inline(never)] // so that a row that was looked at before costs little
-fn held(table: &TableView<'_>, slot: usize) -> Result<Option<Box<[Value]>>> {
+#[inline(never)] // as before
+fn load_values(table: &TableView<'_>, slot: usize) -> Result<Option<Box<[Value]>>> {
     if table.data.values_stay(slot)? {
         return Ok(None);
     }
@@ -158,8 +201,8 @@ pub trait Cell<'r>: Sized {
 
 /// Says which field was read as what.
 #[cold]
-fn wrong_type(row: &Row<'_>, field: FieldNumber, asked: &str) -> ! {
-    let table = row.table.schema();
+fn wrong_type(table: TableView<'_>, field: FieldNumber, asked: &str) -> ! {
+    let table = table.schema();
     let (name, ty) = table.field(field).map_or(("?", None), |f| (&*f.name, Some(f.ty)));
     panic!("field `{name}` of table `{}` is {ty:?}, and was read as {asked}", table.name)
 }
@@ -167,29 +210,37 @@ fn wrong_type(row: &Row<'_>, field: FieldNumber, asked: &str) -> ! {
 macro_rules! cell {
     ($type:ty, $quick:expr, $zero:expr, $($pattern:pat => $value:expr),+) => {
         impl<'r> Cell<'r> for $type {
-            #[inline]
+            #[inline(always)]
             fn read(row: &'r Row<'_>, field: FieldNumber) -> Self {
-                if let Some(Some(value)) = row.quick(field, $quick) {
-                    return value;
+                #[inline(never)] // so that reading what is at hand stays short
+                fn slow<'r>(row: Parts<'r>, field: FieldNumber) -> $type {
+                    match row.value(field) {
+                        $($pattern => $value,)+
+                        ValueRef::Null => $zero,
+                        _ => wrong_type(row.table, field, stringify!($type)),
+                    }
                 }
-                match row.value(field) {
-                    $($pattern => $value,)+
-                    ValueRef::Null => $zero,
-                    _ => wrong_type(row, field, stringify!($type)),
+                match row.quick(field, $quick) {
+                    Some(Some(value)) => value,
+                    _ => slow(row.parts(), field),
                 }
             }
         }
 
         impl<'r> Cell<'r> for Option<$type> {
-            #[inline]
+            #[inline(always)]
             fn read(row: &'r Row<'_>, field: FieldNumber) -> Self {
-                if let Some(value) = row.quick(field, $quick) {
-                    return value;
+                #[inline(never)] // as before
+                fn slow<'r>(row: Parts<'r>, field: FieldNumber) -> Option<$type> {
+                    match row.value(field) {
+                        $($pattern => Some($value),)+
+                        ValueRef::Null => None,
+                        _ => wrong_type(row.table, field, stringify!(Option<$type>)),
+                    }
                 }
-                match row.value(field) {
-                    $($pattern => Some($value),)+
-                    ValueRef::Null => None,
-                    _ => wrong_type(row, field, stringify!(Option<$type>)),
+                match row.quick(field, $quick) {
+                    Some(value) => value,
+                    None => slow(row.parts(), field),
                 }
             }
         }
@@ -255,7 +306,7 @@ pub struct Rows<'a> {
 impl<'a> Iterator for Rows<'a> {
     type Item = Result<Row<'a>>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         let found = self.rows.next()?;
         Some(found.and_then(|(id, slot)| Row::load(self.table, id, slot)))

@@ -42,9 +42,11 @@ pub(super) struct Table {
     epoch: u64,
     /// Where all cells of the columns stay in memory, over the bases that it has.
     resident: Arc<Resident>,
+    /// Where besides all strings and bytes lie in their cells, and are what they should be.
+    short: Arc<Resident>,
 }
 
-refresh!(Table { rows, columns, resident; indexes, referrers, refers, single, epoch });
+refresh!(Table { rows, columns, resident, short; indexes, referrers, refers, single, epoch });
 
 impl Table {
     /// Makes a table without fields.
@@ -58,6 +60,7 @@ impl Table {
             single: false,
             epoch: 0,
             resident: Arc::default(),
+            short: Arc::default(),
         }
     }
 
@@ -95,7 +98,7 @@ impl Table {
     pub(super) fn drop_field(&mut self, place: usize) {
         self.columns.remove(place);
         // Whoever still has the column must not believe what is noted without it.
-        self.resident = Arc::default();
+        (self.resident, self.short) = Default::default();
         self.note_refers();
     }
 
@@ -320,11 +323,14 @@ impl Table {
 
     /// Tells whether the values of a slot can be read without loading anything, and without an error. It may
     /// be so though this says that it isn't.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_at_hand(&self, slot: usize) -> bool {
-        !self.rows.has_base()
-            || (self.resident.has(slot)
-                && self.columns.iter().all(|column| column.text_is_at_hand(slot)))
+        !self.rows.has_base() || self.short.has(slot) || self.texts_are_at_hand(slot)
+    }
+
+    #[inline(never)] // so that reading rows of short texts stays short
+    fn texts_are_at_hand(&self, slot: usize) -> bool {
+        self.resident.has(slot) && self.columns.iter().all(|column| column.text_is_at_hand(slot))
     }
 
     /// Tells whether the values of a slot can be read again without loading anything, and without an error.
@@ -342,6 +348,11 @@ impl Table {
         let is_known = self.resident.has(slot);
         if !is_known && self.columns.iter().all(|column| column.cells_stay_below(slot)) {
             self.resident.note(slot);
+            // Once, when the first row of a block is read: rows behind it are then known by a bit.
+            let around = || Resident::around(slot);
+            if self.columns.iter().all(|column| column.texts_are_short_below(around())) {
+                self.short.note(slot);
+            }
         }
         for column in &self.columns {
             if !column.text_stays(slot)? {
@@ -372,7 +383,7 @@ impl Table {
     pub(super) fn rebase(&mut self, saved: &Saved) {
         self.rows.rebase(saved);
         self.columns.iter_mut().for_each(|column| column.rebase(saved));
-        self.resident = Arc::default();
+        (self.resident, self.short) = Default::default();
     }
 
     /// Tells how much memory it takes, in bytes.

@@ -30,6 +30,7 @@ impl<'a, R: Record> Table<'a, R> {
     ///
     /// # Errors
     /// There is no such row (`NotFound`), or it can't be loaded.
+    #[inline(always)]
     pub fn get(&self, id: Id<R>) -> Result<R::Row<'a>> {
         match self.table.get(id.into()) {
             Ok(row) => Ok(row.into()),
@@ -42,6 +43,7 @@ impl<'a, R: Record> Table<'a, R> {
     ///
     /// # Errors
     /// The row can't be loaded.
+    #[inline]
     pub fn find(&self, id: impl Nullable<Id<R>>) -> Result<Option<R::Row<'a>>> {
         match id.or_null() {
             Some(id) => match self.table.find(id.into()) {
@@ -171,6 +173,7 @@ impl<R: Record> fmt::Debug for Rows<'_, R> {
 impl<'a, R: Record> Iterator for Rows<'a, R> {
     type Item = Result<R::Row<'a>>;
 
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         self.rows.next().map(|row| row.map(Into::into))
     }
@@ -189,6 +192,7 @@ impl<'a, R: Record> Iterator for Rows<'a, R> {
 }
 
 impl<R: Record> DoubleEndedIterator for Rows<'_, R> {
+    #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
         self.rows.next_back().map(|row| row.map(Into::into))
     }

@@ -237,6 +237,7 @@ fn who_follows_waits_for_one_who_looks_whether_it_is_alone() {
     std::thread::scope(|scope| {
         let follows =
             scope.spawn(|| follower.write(|tx| tx.insert(TABLE, &[ValueRef::Int64(1)]).map(drop)));
+        #[allow(clippy::disallowed_methods, reason = "another thread waits meanwhile")]
         std::thread::sleep(Duration::from_millis(50));
         assert!(!follows.is_finished());
         looks.unlock(Lock::Head).unwrap();

@@ -106,6 +106,7 @@ impl<'a> VectorView<'a> {
             let cells = column.run(run.0, run.1)?;
             let len = cells.len() / size_of::<T>();
             run = (run.0 + len, run.1 - len);
+            column.fetch(run.0);
             Ok(Some(match cells {
                 Cow::Borrowed(cells) => from_cells(cells),
                 Cow::Owned(cells) => Cow::Owned(from_cells(&cells).into_owned()),

@@ -9,15 +9,15 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-/// How many places come to be at once: those of eight nodes of the tree.
-const CHUNK: usize = 512;
+/// How many places come to be at once: those of a node of the tree.
+const CHUNK: usize = 64;
 
 /// Items by their places, each put there once.
 pub(super) struct Flat<T> {
     chunks: OnceLock<Box<[OnceLock<Chunk<T>>]>>,
 }
 
-type Chunk<T> = Box<[OnceLock<T>]>;
+type Chunk<T> = Box<[OnceLock<T>; CHUNK]>;
 
 impl<T> Default for Flat<T> {
     fn default() -> Self {
@@ -35,20 +35,18 @@ impl<T> Flat<T> {
     /// Gives what was put at a place.
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<&T> {
-        self.chunks.get()?.get(index / CHUNK)?.get()?.get(index % CHUNK)?.get()
+        self.chunks.get()?.get(index / CHUNK)?.get()?[index % CHUNK].get()
     }
 
     /// Puts an item at one of `places` places, unless there is one; gives the one that is there then.
     #[cold]
     pub(super) fn put(&self, index: usize, places: usize, item: T) -> &T {
-        let chunks = self.chunks.get_or_init(|| empty(places.div_ceil(CHUNK)));
-        let chunk = chunks[index / CHUNK].get_or_init(|| empty(CHUNK.min(places)));
+        let empty = || std::iter::repeat_with(OnceLock::new).take(places.div_ceil(CHUNK)).collect();
+        let chunks = self.chunks.get_or_init(empty);
+        let chunk =
+            chunks[index / CHUNK].get_or_init(|| Box::new([const { OnceLock::new() }; CHUNK]));
         chunk[index % CHUNK].get_or_init(|| item)
     }
-}
-
-fn empty<T>(places: usize) -> Box<[OnceLock<T>]> {
-    std::iter::repeat_with(OnceLock::new).take(places).collect()
 }
 
 #[cfg(test)]

@@ -52,15 +52,15 @@ impl Cached {
 
 impl Item for PageRef {
     fn load(stored: &Stored, source: &dyn Source) -> Result<Self> {
-        PageRef::stored(stored, source)
+        Self::stored(stored, source)
     }
 
     fn gone() -> Self {
-        PageRef::gone()
+        Self::gone() // the page's own
     }
 
     fn is_gone(&self) -> bool {
-        PageRef::is_gone(self)
+        Self::is_gone(self) // as before
     }
 
     #[inline]

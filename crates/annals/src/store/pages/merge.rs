@@ -3,15 +3,12 @@
 use std::array::from_fn;
 use std::sync::Arc;
 
-use crate::store::pages::directory::{Directory, FANOUT, Node};
-
-/// A node, if there is anything below it.
-type Link<T> = Option<Arc<Node<T>>>;
+use crate::store::pages::directory::{CHILDREN, Directory, Link, Node, PLACES};
 
 /// How two directories become one.
 trait Rule<T> {
     /// Decides what becomes of all that is below two nodes, if there is no need to look at it.
-    fn nodes(&self, own: Option<&Arc<Node<T>>>, other: Option<&Arc<Node<T>>>) -> Option<Link<T>>;
+    fn nodes(&self, own: Option<&Node<T>>, other: Option<&Node<T>>) -> Option<Link<T>>;
 
     /// Decides what becomes of a place.
     fn items(&self, own: Option<&T>, other: Option<&T>) -> Option<T>;
@@ -27,9 +24,9 @@ struct Without<'c, T, S> {
 }
 
 impl<T: Clone> Rule<T> for Over {
-    fn nodes(&self, own: Option<&Arc<Node<T>>>, other: Option<&Arc<Node<T>>>) -> Option<Link<T>> {
+    fn nodes(&self, own: Option<&Node<T>>, other: Option<&Node<T>>) -> Option<Link<T>> {
         match (own, other) {
-            (Some(own), Some(other)) if !Arc::ptr_eq(own, other) => None,
+            (Some(own), Some(other)) if !own.is(other) => None,
             _ => Some(other.or(own).cloned()),
         }
     }
@@ -40,11 +37,11 @@ impl<T: Clone> Rule<T> for Over {
 }
 
 impl<T: Clone, S: Fn(&T, &T) -> bool> Rule<T> for Without<'_, T, S> {
-    fn nodes(&self, own: Option<&Arc<Node<T>>>, other: Option<&Arc<Node<T>>>) -> Option<Link<T>> {
+    fn nodes(&self, own: Option<&Node<T>>, other: Option<&Node<T>>) -> Option<Link<T>> {
         match (own, other) {
             (_, None) => Some(own.cloned()),
             (None, Some(_)) if self.cover.is_none() => Some(None),
-            (Some(own), Some(other)) if Arc::ptr_eq(own, other) => Some(None),
+            (Some(own), Some(other)) if own.is(other) => Some(None),
             _ => None,
         }
     }
@@ -88,16 +85,15 @@ impl<T: Clone> Directory<T> {
     fn raised(&self, height: u32) -> Link<T> {
         let mut root = self.root.clone()?;
         for _ in self.height..height {
-            let mut below = Some(root);
-            root = Arc::new(Node::Inner(from_fn(|_| below.take())));
+            root = Node::over(root);
         }
         Some(root)
     }
 }
 
 fn merge<T: Clone>(
-    own: Option<&Arc<Node<T>>>,
-    other: Option<&Arc<Node<T>>>,
+    own: Option<&Node<T>>,
+    other: Option<&Node<T>>,
     height: u32,
     rule: &impl Rule<T>,
 ) -> Link<T> {
@@ -105,17 +101,17 @@ fn merge<T: Clone>(
         return decided;
     }
     if height == 0 {
-        let items: [_; FANOUT] = from_fn(|place| {
+        let items: [_; PLACES] = from_fn(|place| {
             let own = own.and_then(|own| own.item(place));
             rule.items(own, other.and_then(|other| other.item(place)))
         });
-        return items.iter().any(Option::is_some).then(|| Arc::new(Node::Leaf(items)));
+        return items.iter().any(Option::is_some).then(|| Node::Leaf(Arc::new(items)));
     }
-    let children: [_; FANOUT] = from_fn(|place| {
+    let children: [_; CHILDREN] = from_fn(|place| {
         let own = own.and_then(|own| own.child(place));
         merge(own, other.and_then(|other| other.child(place)), height - 1, rule)
     });
-    children.iter().any(Option::is_some).then(|| Arc::new(Node::Inner(children)))
+    children.iter().any(Option::is_some).then(|| Node::Inner(Arc::new(children)))
 }
 
 impl<T> Node<T> {
@@ -126,7 +122,7 @@ impl<T> Node<T> {
         }
     }
 
-    fn child(&self, place: usize) -> Option<&Arc<Self>> {
+    fn child(&self, place: usize) -> Option<&Self> {
         match self {
             Self::Inner(children) => children.get(place)?.as_ref(),
             Self::Leaf(_) => None,
@@ -225,6 +221,6 @@ mod tests {
             own == other
         };
         let left = directory.without(&before, is_same, None);
-        assert_eq!((left.get(5_000), left.get(5_001), looked.get()), (Some(&1), None, FANOUT));
+        assert_eq!((left.get(5_000), left.get(5_001), looked.get()), (Some(&1), None, PLACES));
     }
 }

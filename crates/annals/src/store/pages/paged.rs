@@ -130,9 +130,12 @@ impl<T: Item> Paged<T> {
 
     /// Gives what is at a place, if that needs no looking for: it is a change, or was looked at before and
     /// stays.
-    #[inline]
+    #[inline(always)]
     pub(in crate::store) fn at_hand(&self, index: usize) -> Option<&T> {
-        self.overlay.get(index).or_else(|| self.base.as_ref()?.known(index))
+        match self.overlay.get(index) {
+            None => self.base.as_ref()?.known(index),
+            item => item,
+        }
     }
 
     /// Gives what is at a place.

@@ -10,6 +10,7 @@
 //! 2. A column that comes to be is in memory for whoever has it. Who drops one begins anew, for others still
 //!    have it.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::flat::Flat;
@@ -31,6 +32,12 @@ impl Resident {
         let word = self.0.get(slot / BLOCK / 64);
         // Pairs with `note`: who sees the bit sees the pages in their places.
         word.is_some_and(|word| word.load(Ordering::Acquire) >> (slot / BLOCK % 64) & 1 != 0)
+    }
+
+    /// Gives the slots for which the same is noted as for this one.
+    pub(in crate::store) const fn around(slot: usize) -> Range<usize> {
+        let first = slot / BLOCK * BLOCK;
+        first..first + BLOCK
     }
 
     /// Notes that they do.

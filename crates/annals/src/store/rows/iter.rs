@@ -19,6 +19,10 @@ pub(in super::super) struct RowIter<'a> {
     extents: Option<Range<'a>>,
     tail: Option<Extent>,
     ids: Ids<u64>,
+    /// The rows of the 64 slots where the front is that it has not given, and the id and the slot of the first bit.
+    bits: u64,
+    at: (u64, usize),
+    /// What is behind those in the extent that the front has begun.
     front: Extent,
     back: Extent,
     /// How many rows neither end has given, if that is known.
@@ -39,6 +43,8 @@ impl RowMap {
             extents: None,
             tail: Some(self.tail.within(&ids)),
             ids,
+            bits: 0,
+            at: (0, 0),
             front: Extent::default(),
             back: Extent::default(),
             left: None,
@@ -99,23 +105,50 @@ impl RowIter<'_> {
         Ok(next.transpose()?.map(|extent| extent.within(&self.ids)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn step(&mut self) -> Result<Option<(RowId, usize)>> {
-        loop {
-            let front = self.front;
-            if let Some(slot) = self.map.live.first(front.base, front.base + place(front.len))? {
-                let id = front.start + (slot - front.base) as u64;
-                self.front = front.clip(id + 1, u64::MAX);
-                return Ok(Some((RowId(id), slot)));
+        while self.bits == 0 {
+            if !self.look_at_more()? {
+                return Ok(None);
             }
+        }
+        let place = self.bits.trailing_zeros();
+        self.bits &= self.bits - 1;
+        Ok(Some((RowId(self.at.0 + u64::from(place)), self.at.1 + place as usize)))
+    }
+
+    /// Looks at the next slots of the front, up to 64; false if there are no more. There may be no row in them.
+    #[inline(never)] // so that giving a row stays short
+    fn look_at_more(&mut self) -> Result<bool> {
+        while self.front.len == 0 {
             // What the back has begun is left when nothing else is.
             let next = self.next_extent()?.or_else(|| self.tail.take());
             self.front = match next {
                 Some(next) => next,
-                None if self.back.len == 0 => return Ok(None),
+                None if self.back.len == 0 => return Ok(false),
                 None => std::mem::take(&mut self.back),
             };
         }
+        let Extent { start, base, len } = self.front;
+        let first = base % 64;
+        let count = len.min(64 - first as u64);
+        let bits = self.map.live.word(base / 64)? >> first;
+        self.bits = bits & (u64::MAX >> (64 - count));
+        self.at = (start, base);
+        self.front = self.front.clip(start + count, u64::MAX);
+        Ok(true)
+    }
+
+    /// Takes what the front has begun and not given.
+    fn take_front(&mut self) -> Extent {
+        let rest = std::mem::take(&mut self.front);
+        let bits = std::mem::take(&mut self.bits);
+        if bits == 0 {
+            return rest;
+        }
+        let place = bits.trailing_zeros();
+        let (start, base) = (self.at.0 + u64::from(place), self.at.1 + place as usize);
+        Extent { start, base, len: rest.end() - start }
     }
 
     #[inline]
@@ -133,8 +166,10 @@ impl RowIter<'_> {
             };
             self.back = match next {
                 Some(next) => next,
-                None if self.front.len == 0 => return Ok(None),
-                None => std::mem::take(&mut self.front),
+                None => match self.take_front() {
+                    Extent { len: 0, .. } => return Ok(None),
+                    rest => rest,
+                },
             };
         }
     }
@@ -142,7 +177,7 @@ impl RowIter<'_> {
     /// Adds the number of rows that neither end has given, up to an error.
     fn count_rest(&mut self, count: &mut usize) -> Result<()> {
         let tail = self.tail.take();
-        let mut next = Some(self.front);
+        let mut next = Some(self.take_front());
         let mut begun = [Some(self.back), tail].into_iter().flatten();
         while let Some(part) = next {
             *count += self.map.live.count(part.base, place(part.len))?;
@@ -158,7 +193,7 @@ impl RowIter<'_> {
 impl Iterator for RowIter<'_> {
     type Item = Result<(RowId, usize)>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         if !self.take_one() {
             return None;

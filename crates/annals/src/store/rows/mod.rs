@@ -150,6 +150,17 @@ impl RowMap {
         self.next_id
     }
 
+    /// Finds the slot of a row that needs no looking for, as most do: it is in the tail.
+    #[inline(always)]
+    pub(super) fn at_hand(&self, id: u64) -> Option<usize> {
+        let behind = id.wrapping_sub(self.tail.start);
+        if behind >= self.tail.len {
+            return None;
+        }
+        let slot = self.tail.base + place(behind);
+        self.live.at_hand(slot)?.then_some(slot)
+    }
+
     /// Finds the slot of a row.
     ///
     /// # Errors

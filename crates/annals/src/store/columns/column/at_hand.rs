@@ -4,6 +4,8 @@
 //! reads find everything in its place. These give nothing where one doesn't, for whoever then takes the
 //! long way.
 
+use std::ops::Range;
+
 use annals_schema::Type;
 
 use super::{Column, Data};
@@ -96,6 +98,27 @@ impl Column {
                     || strings.is_at_hand(slot, self.ty == Type::String)
             }
             _ => true,
+        }
+    }
+
+    /// Tells whether all strings or bytes of some slots, which lie in one page, lie in their cells, and can be read
+    /// without an error, for all views over the same bases. What is of fixed size can.
+    pub(in crate::store) fn texts_are_short_below(&self, slots: Range<usize>) -> bool {
+        match &self.data {
+            Data::Variable(strings) => strings.are_short_below(slots, self.ty == Type::String),
+            _ => true,
+        }
+    }
+
+    /// Begins to fetch the page of cells of fixed size that are read next, if it is in memory.
+    #[inline]
+    pub(in crate::store) fn fetch(&self, slot: usize) {
+        match &self.data {
+            Data::One(cells) => cells.fetch(slot),
+            Data::Two(cells) => cells.fetch(slot),
+            Data::Four(cells) => cells.fetch(slot),
+            Data::Eight(cells) => cells.fetch(slot),
+            Data::Bits(_) | Data::Variable(_) => {}
         }
     }
 

@@ -1,5 +1,7 @@
 //! Reading what needs no looking for, as in [`crate::store::columns::column`].
 
+use std::ops::Range;
+
 use super::{Cell, HEAD, INLINE, PINNED, Strings, text, word_at};
 
 impl Strings {
@@ -35,6 +37,21 @@ impl Strings {
         // SAFETY: invariant 5: columns of strings are given `&str` only; and what came from an image was
         // looked at when the row was loaded, since when nobody could write to it.
         Some(unsafe { std::str::from_utf8_unchecked(bytes) })
+    }
+
+    /// Tells whether all values of some slots lie in their cells, as the base has them, and are UTF-8 if they are
+    /// `text`. Then that is so for all views over the same base, but for what they have changed themselves, which is in
+    /// memory as they have it. It may be so though this says that it isn't.
+    pub(in crate::store) fn are_short_below(&self, slots: Range<usize>, is_text: bool) -> bool {
+        if !self.cells.is_below(slots.start) {
+            return false;
+        }
+        let mut cells = slots.map(|slot| self.cells.at_hand(slot));
+        cells.all(|cell| {
+            let Some(cell) = cell else { return false };
+            let bytes = cell[4..].get(..word_at(&cell, 0) as usize);
+            bytes.is_some_and(|bytes| !is_text || text(bytes).is_ok())
+        })
     }
 
     /// Tells whether the value of a slot is at hand, and is UTF-8 if it `is_text`.

@@ -55,7 +55,7 @@ impl Bits {
     }
 
     /// Reads a bit whose page needs no looking for.
-    #[inline]
+    #[inline(always)]
     pub(in crate::store) fn at_hand(&self, slot: usize) -> Option<bool> {
         let page = self.pages.at_hand(slot / PAGE_BITS)?;
         Some(page.load(slot / 64 % (PAGE / 8)) >> (slot % 64) & 1 != 0)
@@ -174,9 +174,19 @@ impl Bits {
                 let found = at + word.trailing_zeros() as usize;
                 return Ok((found < end).then_some(found));
             }
-            at = at / 64 * 64 + 64;
+            at = self.behind_full_words(at / 64 + 1) * 64;
         }
         Ok(None)
+    }
+
+    /// Gives the first word from `index` on that isn't known to be full: goes over full ones in the same page, if
+    /// that is at hand.
+    #[inline]
+    fn behind_full_words(&self, index: usize) -> usize {
+        const WORDS: usize = PAGE / 8;
+        let Some(page) = self.pages.at_hand(index / WORDS) else { return index };
+        let rest = (index % WORDS..WORDS).take_while(|&word| page.load(word) == u64::MAX);
+        index + rest.count()
     }
 
     /// Counts the bits that are set among `len` from `slot` on.

@@ -65,7 +65,7 @@ impl Pages {
     }
 
     /// Gives a page that needs no looking for.
-    #[inline]
+    #[inline(always)]
     fn at_hand(&self, index: usize) -> Option<&PageRef> {
         self.all.at_hand(index)
     }
@@ -198,7 +198,7 @@ impl<const W: usize> Cells<W> {
     }
 
     /// Reads a cell whose page needs no looking for.
-    #[inline]
+    #[inline(always)]
     pub(in crate::store) fn at_hand(&self, slot: usize) -> Option<[u8; W]> {
         let page = self.pages.at_hand(slot / Self::EACH)?;
         // SAFETY: the view leads to the cell (invariant 1).
@@ -217,6 +217,21 @@ impl<const W: usize> Cells<W> {
         // SAFETY: the view leads to the cell (invariant 1); to write to it needs a `&mut` of the array
         // or, in a later transaction, a copy of the page.
         Some(unsafe { page.slice(slot % Self::EACH * W + offset, len) })
+    }
+
+    /// Tells whether the page of a cell is in memory as the base has it: no change covers it.
+    pub(in crate::store) fn is_below(&self, slot: usize) -> bool {
+        self.pages.here(slot / Self::EACH).is_none()
+            && self.pages.at_hand(slot / Self::EACH).is_some()
+    }
+
+    /// Begins to fetch the page of a cell, if it is in memory: a KiB of it in a step, for the processor sees by
+    /// itself how that goes on.
+    #[inline]
+    pub(in crate::store) fn fetch(&self, slot: usize) {
+        if let Some(page) = self.pages.at_hand(slot / Self::EACH) {
+            (0..PAGE).step_by(1024).for_each(|offset| page.fetch(offset));
+        }
     }
 
     /// Reads a cell whose page has to be looked for.
