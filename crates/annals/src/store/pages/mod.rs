@@ -1,6 +1,6 @@
 //! Pages: the memory of the store, shared between views and copied when it is changed.
 //!
-//! In reading order: a [`page`] is what is shared and copied, and lies in the [arena](crate::arena);
+//! In reading order: a [`page`] is what is shared and copied, some of them taken [`ahead`], and lies in the [arena](crate::arena);
 //! a [`directory`] finds pages by number, and two of them [`merge`](mod@merge). A [`base`] finds and loads
 //! those of an image, through the [`pager`] (what it loaded lies in a [`flat`] array, and [`resident`] says
 //! what is all there); a [`paged`] array is both, the directory over the base; an [`item`] is what it has in its
@@ -8,6 +8,7 @@
 //! image, [`grow`] makes the next base, and [`rebase`] lets an array go on from it. [`unique`] is how shared things are changed, [`numbered`]
 //! how tables and indexes are found by number.
 
+mod ahead;
 pub(super) mod base;
 pub(super) mod cells;
 pub(super) mod directory;

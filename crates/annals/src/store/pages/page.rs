@@ -25,6 +25,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arena::{PAGE_MEMORY, Taken};
 use crate::image::{Source, Stored};
+use crate::store::pages::ahead::Ahead;
+use crate::store::pages::paged::ArrayId;
 use crate::{Error, Result};
 
 pub(in crate::store) use crate::arena::{PAGE, PageRef};
@@ -40,6 +42,7 @@ const LOADED: u64 = 0;
 #[derive(Debug)]
 pub(in crate::store) struct Epoch {
     number: u64,
+    ahead: Ahead,
     /// How many bytes of pages and long values were made since this was last taken.
     made: Cell<usize>,
 }
@@ -47,7 +50,7 @@ pub(in crate::store) struct Epoch {
 impl Epoch {
     /// Makes the first epoch of a store.
     pub(in crate::store) fn first() -> Self {
-        Self { number: 1, made: Cell::new(0) }
+        Self { number: 1, ahead: Ahead::default(), made: Cell::new(0) }
     }
 
     /// Notes that something of that many bytes was made.
@@ -71,7 +74,7 @@ impl Epoch {
     pub(in crate::store) fn apart() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { number, made: Cell::new(0) }
+        Self { number, ahead: Ahead::default(), made: Cell::new(0) }
     }
 
     /// Moves on: every page that there is now is no longer the transaction's own.
@@ -91,6 +94,15 @@ impl PageRef {
     pub(in crate::store) fn zeroed(epoch: &Epoch) -> Self {
         epoch.note_made(PAGE_MEMORY);
         Self::tagged(epoch.number)
+    }
+
+    /// Makes a page of zeros that belongs to the current transaction, for a place of an array: behind that of the
+    /// place before, if that can be.
+    pub(in crate::store) fn zeroed_for(array: ArrayId, index: usize, epoch: &Epoch) -> Self {
+        epoch.note_made(PAGE_MEMORY);
+        let mut page = Self::of_zeros(epoch.ahead.take(array, index, epoch.number));
+        page.set_tag(epoch.number);
+        page
     }
 
     /// Makes a page that repeats a cell and is never written: it may stand in many places.
@@ -125,7 +137,11 @@ impl PageRef {
 
     /// Makes a page of zeros.
     fn tagged(tag: u64) -> Self {
-        let Taken { page, is_zeros } = Self::take(tag);
+        Self::of_zeros(Self::take(tag))
+    }
+
+    fn of_zeros(taken: Taken) -> Self {
+        let Taken { page, is_zeros } = taken;
         if !is_zeros {
             // SAFETY: the page is new, and nobody else has it.
             unsafe { write_bytes(page.place(0), 0, PAGE) };

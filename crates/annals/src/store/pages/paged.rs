@@ -25,7 +25,7 @@ use crate::store::pages::refresh::Refresh;
 pub(in crate::store) struct ArrayId(u64);
 
 impl ArrayId {
-    fn next() -> Self {
+    pub(super) fn next() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }

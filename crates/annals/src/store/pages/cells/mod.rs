@@ -156,7 +156,7 @@ fn own<'d>(pages: &'d mut Paged<PageRef>, index: usize, epoch: &Epoch) -> Result
         }
         None => match pages.get(index)? {
             Some(page) => page.copy(epoch),
-            None => PageRef::zeroed(epoch),
+            None => PageRef::zeroed_for(pages.id(), index, epoch),
         },
     };
     pages.put(index, page);

@@ -142,7 +142,8 @@ impl<const W: usize> Cells<W> {
         }
         // Nothing of the page that is there would be left in a copy of it.
         if is_whole && !self.pages.here(index).is_some_and(|page| page.may_write(fresh, epoch)) {
-            self.pages.renew(index, PageRef::zeroed(epoch));
+            let page = PageRef::zeroed_for(self.pages.all.id(), index, epoch);
+            self.pages.renew(index, page);
             self.small = self.small.take().filter(|_| index > 0);
         }
         let page = self.pages.for_writing(index, fresh, epoch)?;
