@@ -10,6 +10,7 @@ use crate::store::index::delaying::EntryChange::{Insert, Remove};
 use crate::store::index::delaying::change_entry;
 use crate::store::index::key;
 use crate::store::index::tree::IndexTree;
+use crate::store::pages::cells::place;
 use crate::store::view::{no_row, no_table};
 use crate::store::{Store, Uniqueness, View};
 use crate::{Error, ErrorKind, Result};
@@ -139,6 +140,33 @@ impl Store {
             index.key(table, |field| given(values, field), key)?;
             key::encode_id(key, id);
             change_entry(delaying, (number, index), (key, Insert), epoch)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the entries of rows, given the values of each column, in the order of the rows: so the indexes get
+    /// the nodes that they would have if the rows had been inserted one by one.
+    pub(super) fn index_columns(
+        &mut self,
+        at: usize,
+        (first, count): (RowId, u64),
+        columns: &[Vec<ValueRef<'_>>],
+    ) -> Result<()> {
+        let Self { working, retired, delaying, key, epoch, .. } = self;
+        let View { tables, indexes, .. } = working;
+        let Some(table) = tables.get(at) else { return Ok(()) };
+        for &number in &table.indexes {
+            let Some(index) = indexes.get_mut(number) else { continue };
+            index.make_mut_of(|| retired.index(number));
+            for row in 0..count {
+                let value = |field: usize| {
+                    let values = columns.get(field).and_then(|column| column.get(place(row)));
+                    Ok(Fetched::Here(values.copied().unwrap_or(ValueRef::Null)))
+                };
+                index.key(table, value, key)?;
+                key::encode_id(key, RowId(first.0 + row));
+                change_entry(delaying, (number, index), (key, Insert), epoch)?;
+            }
         }
         Ok(())
     }

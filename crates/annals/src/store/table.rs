@@ -181,7 +181,8 @@ impl Table {
         Ok(())
     }
 
-    /// Adds rows that aren't there, given the values of each column, which were checked.
+    /// Adds rows that aren't there, given the values of each column, which were checked. All lies where it
+    /// would if they had been added one by one: who makes a page anew relies on that.
     pub(super) fn insert_columns(
         &mut self,
         (first, count): (RowId, u64),
@@ -191,21 +192,22 @@ impl Table {
         let mut done = 0;
         while done < count {
             let id = first.0 + done;
-            if let Some((slot, len)) = self.rows.insert_run(id, count - done, epoch)? {
-                let mut begin = place(done);
-                for (slot, len, fresh) in self.rows.fresh_parts(slot, place(len)) {
-                    for (column, values) in self.columns.iter_mut().zip(values) {
-                        let part = values.get(begin..begin + len).unwrap_or_default();
-                        column.write_values(slot, part, (true, fresh), epoch)?;
-                    }
-                    begin += len;
-                }
-                done += len;
-            } else {
+            if !self.rows.is_next(id) {
                 let row = values.iter().filter_map(|values| values.get(place(done)).copied());
                 self.insert(RowId(id), &row.collect::<Vec<_>>(), epoch)?;
                 done += 1;
+                continue;
             }
+            let (slot, len) = self.rows.append_many(count - done, epoch)?;
+            let mut begin = place(done);
+            for (slot, len, fresh) in self.rows.fresh_parts(slot, place(len)) {
+                for (column, values) in self.columns.iter_mut().zip(values) {
+                    let part = values.get(begin..begin + len).unwrap_or_default();
+                    column.write_values(slot, part, (true, fresh), epoch)?;
+                }
+                begin += len;
+            }
+            done += len;
         }
         Ok(())
     }

@@ -202,7 +202,7 @@ impl Store {
         table.insert_columns((first, count), columns, &self.epoch)?;
         match table.indexes.is_empty() {
             true => Ok(()),
-            false => self.index_run(at, (first.0, count), None, false),
+            false => self.index_columns(at, (first, count), columns),
         }
     }
 

@@ -240,24 +240,6 @@ impl RowMap {
         Ok(slot)
     }
 
-    /// Tells whether a row of that id would come right behind the last one of the tail: then nobody has it.
-    #[inline]
-    pub(super) fn is_next(&self, id: u64) -> bool {
-        id == self.tail.end() && self.tail.len > 0 && self.tail_has_room(1)
-    }
-
-    /// Adds the row that [is next](Self::is_next); gives its slot, and whether that is fresh.
-    #[inline]
-    pub(super) fn append(&mut self, epoch: &Epoch) -> Result<(usize, bool)> {
-        let slot = self.tail.base + place(self.tail.len);
-        self.tail.len += 1;
-        self.len += 1;
-        self.next_id = self.next_id.max(self.tail.end());
-        let fresh = self.is_fresh(slot);
-        self.live.set(slot, true, fresh, epoch)?;
-        Ok((slot, fresh))
-    }
-
     #[inline]
     fn tail_has_room(&self, count: u64) -> bool {
         self.tail.base + place(self.tail.len + count) <= self.tail_reserved

@@ -66,6 +66,43 @@ impl RowMap {
         Ok(Some((slot, len)))
     }
 
+    /// Tells whether a row of that id would come right behind the last one of the tail: then nobody has it.
+    #[inline]
+    pub(in super::super) fn is_next(&self, id: u64) -> bool {
+        id == self.tail.end() && self.tail.len > 0 && self.tail_has_room(1)
+    }
+
+    /// Adds the row that [is next](Self::is_next); gives its slot, and whether that is fresh.
+    #[inline]
+    pub(in super::super) fn append(&mut self, epoch: &Epoch) -> Result<(usize, bool)> {
+        let slot = self.tail.base + place(self.tail.len);
+        self.tail.len += 1;
+        self.len += 1;
+        self.next_id = self.next_id.max(self.tail.end());
+        let fresh = self.is_fresh(slot);
+        self.live.set(slot, true, fresh, epoch)?;
+        Ok((slot, fresh))
+    }
+
+    /// Adds rows behind the last one of the tail, behind which the first [is next](Self::is_next): so many, or as
+    /// many as it has room for. Each gets the slot that it would get alone. Gives the first slot, and their
+    /// number.
+    pub(in super::super) fn append_many(
+        &mut self,
+        count: u64,
+        epoch: &Epoch,
+    ) -> Result<(usize, u64)> {
+        let slot = self.tail.base + place(self.tail.len);
+        let len = count.min((self.tail_reserved - slot) as u64);
+        self.tail.len += len;
+        self.len += len;
+        self.next_id = self.next_id.max(self.tail.end());
+        for (slot, len, fresh) in self.fresh_parts(slot, place(len)) {
+            self.live.set_run((slot, len), true, fresh, epoch)?;
+        }
+        Ok((slot, len))
+    }
+
     /// Appends to the tail, or begins another one with one row.
     fn append_run(&mut self, id: u64, count: u64, epoch: &Epoch) -> Result<(usize, u64)> {
         let adjoins = self.tail.len > 0 && id == self.tail.end();

@@ -296,7 +296,7 @@ impl Node<'_> {
     fn entry(&self, at: usize, size: usize) -> (Vec<u8>, Vec<u8>) {
         let short = |at| number_at(self.bytes, at, 2);
         assert_eq!(short(0), size);
-        let slot = 16 + 8 * at;
+        let slot = 128 + 8 * at;
         let (cell, len) = (short(slot + 4), short(slot + 6));
         let end = cell + len % 0x8000;
         let part = &self.bytes[cell..end];
@@ -306,7 +306,8 @@ impl Node<'_> {
         };
         assert!(cell >= short(4) && key.starts_with(part));
         let shared = short(8);
-        let mut head = key[shared.min(key.len())..].to_vec();
+        let known = &key[..key.len().min(1024)];
+        let mut head = known[shared.min(known.len())..].to_vec();
         head.resize(4, 0);
         assert_eq!(self.bytes[slot..slot + 4].iter().rev().copied().collect::<Vec<_>>(), head[..4]);
         (key, self.bytes[end..end + size].to_vec())
