@@ -112,7 +112,7 @@ fn with_unreadable_texts() -> (Arc<TestImage>, Store) {
     let long = "long".repeat(5000);
     for id in 0..3000 {
         let text = match id {
-            2000 => "no UTF-8",
+            2000 | 2500 => "no UTF-8",
             2001 => &long,
             _ => "fine",
         };
@@ -149,4 +149,31 @@ fn texts_that_move_among_others_are_looked_at_again() {
         image.set_broken(false);
     }
     assert_eq!(read(store.view(), 2001).unwrap(), "long".repeat(5000));
+}
+
+#[test]
+fn a_text_among_short_ones_is_looked_at_whatever_another_view_has_in_its_place() {
+    let (_image, mut store) = with_unreadable_texts();
+    let read = |view: &View, id| {
+        let row = view.table(TABLE).unwrap().get(RowId(id))?;
+        Ok::<_, crate::Error>(row.read::<&str>(FIELDS[0]).to_owned())
+    };
+    // Loads the page, but notes nothing of it.
+    let before = std::sync::Arc::clone(store.published());
+    let vector = before.table(TABLE).unwrap().vector(FIELDS[0], RowId(2501), 1).unwrap();
+    assert_eq!(vector.strings().unwrap().next().unwrap().unwrap(), "fine");
+    store.update(TABLE, RowId(2500), FIELDS[0], ValueRef::String("mended")).unwrap();
+    assert_eq!(read(store.view(), 2501).unwrap(), "fine");
+    assert_eq!(read(store.view(), 2500).unwrap(), "mended");
+    assert!(read(&before, 2500).unwrap_err().to_string().contains("UTF-8"));
+    assert_eq!(read(&before, 2501).unwrap(), "fine");
+    assert!(read(&before, 2500).is_err());
+}
+
+#[test]
+fn a_text_is_looked_at_though_its_neighbours_are_short() {
+    let (_image, store) = with_unreadable_texts();
+    let table = store.view().table(TABLE).unwrap();
+    assert_eq!(table.get(RowId(2501)).unwrap().read::<&str>(FIELDS[0]), "fine");
+    assert!(table.get(RowId(2500)).unwrap_err().to_string().contains("UTF-8"));
 }
