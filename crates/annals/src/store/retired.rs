@@ -78,9 +78,12 @@ impl Retired {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use annals_schema::{Command, FieldNumber, RowId, TableNumber, Type, ValueRef};
 
-    use crate::store::{Store, Uniqueness};
+    use crate::image::RootPin;
+    use crate::store::{Store, TestImage, Uniqueness};
 
     const TABLE: TableNumber = TableNumber(0);
     /// Enough for more pages than a view may have that is kept.
@@ -126,6 +129,25 @@ mod tests {
         assert!(store.retired.view.is_some());
         update(&mut store, 0..1, 6);
         store.rollback();
+        assert!(store.retired.view.is_none());
+    }
+
+    #[test]
+    fn no_view_is_kept_over_an_older_image() {
+        let (image, pager) = TestImage::new(u64::MAX, true);
+        let mut store = Store::new();
+        store.apply_command(&Command::CreateTable { name: "t".to_owned() }).unwrap();
+        store.commit();
+        store.apply_command(&Command::CreateTable { name: "u".to_owned() }).unwrap();
+        let view = store.commit();
+        assert!(store.retired.view.is_some());
+        let saved = view.save(&pager, &mut image.keeper(true)).unwrap();
+        store.rebase(&saved);
+        assert!(store.retired.view.is_none());
+        // The published one still lies over none.
+        store.working.pin = Some(Arc::new(RootPin::here(7)));
+        store.apply_command(&Command::CreateTable { name: "v".to_owned() }).unwrap();
+        store.commit();
         assert!(store.retired.view.is_none());
     }
 }
