@@ -19,8 +19,8 @@ mod pool;
 
 use std::cell::UnsafeCell;
 use std::fmt;
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use self::pool::{Pool, Room};
@@ -42,9 +42,14 @@ const AHEAD: usize = 16;
 /// How many references a page has at most: more can only come from references that are forgotten.
 const MOST: u32 = u32::MAX / 2;
 
-/// So many pools there are for forked children of forked children, and so on.
-const FORKS: usize = 8;
-static POOLS: [Mutex<Pool>; FORKS] = [const { Mutex::new(Pool::new()) }; FORKS];
+/// The pool of a process. It is leaked: a forked child makes another, of which it can be sure that nobody had it locked.
+struct Own {
+    generation: u32,
+    pool: Mutex<Pool>,
+}
+
+/// The one that was made last; null, or leaked.
+static OWN: AtomicPtr<Own> = AtomicPtr::new(null_mut());
 
 /// What is to be known of the pages of a chunk.
 #[repr(C)]
@@ -84,7 +89,7 @@ unsafe impl Sync for PageRef {}
 impl PageRef {
     /// Takes a page, and gives it a tag.
     pub(crate) fn take(tag: u64) -> Taken {
-        let generation = Origin::here().generation();
+        let generation = Origin::watched().generation();
         let mut pool = lock(generation);
         let chunk = match pool.next() {
             Some(chunk) => chunk,
@@ -194,7 +199,30 @@ impl fmt::Debug for PageRef {
 }
 
 fn lock(generation: u32) -> MutexGuard<'static, Pool> {
-    POOLS[generation as usize % FORKS].lock().unwrap_or_else(PoisonError::into_inner)
+    let last = OWN.load(Ordering::Acquire);
+    // SAFETY: it is null, or was leaked by `own`, which made it whole before.
+    let own = match unsafe { last.as_ref() } {
+        Some(own) if own.generation == generation => own,
+        _ => own(last, generation),
+    };
+    own.pool.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes the pool of this process, in the place of the one of its parent.
+#[cold]
+fn own(last: *mut Own, generation: u32) -> &'static Own {
+    let new = Box::into_raw(Box::new(Own { generation, pool: Mutex::new(Pool::new()) }));
+    let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+    let own = match OWN.compare_exchange(last, new, success, failure) {
+        Ok(_) => new,
+        Err(others) => {
+            // Another thread was faster. SAFETY: it was made just now, and nobody has seen it.
+            drop(unsafe { Box::from_raw(new) });
+            others
+        }
+    };
+    // SAFETY: both were made whole, and those that were seen stay.
+    unsafe { &*own }
 }
 
 impl Place {

@@ -140,3 +140,49 @@ fn after_a_huge_page_that_took_long_the_next_attempt_is_far() {
     pool.learn(true);
     assert!(pool.wants_huge());
 }
+
+/// Forks, and so on so many times deeper: each child takes pages, and gives some of its parent's back. Tells whether
+/// that went well in all of them.
+#[cfg(all(unix, not(miri)))]
+fn fork_down(depth: u32, inherited: PageRef) -> bool {
+    // SAFETY: the child has memory, takes pages, forks, and ends: that is what is tested.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: whoever waits for ever is ended.
+        unsafe { libc::alarm(20) };
+        drop(inherited);
+        let page = PageRef::take(1).page;
+        fill(&page, 7);
+        let is_own = page.chunk().head().generation == Origin::here().generation();
+        let is_alone = chunks() == (1, 0);
+        let went_well = is_own && is_alone && (depth == 0 || fork_down(depth - 1, page));
+        // SAFETY: ends the process, and nothing else.
+        unsafe { libc::_exit(i32::from(!went_well)) }
+    }
+    let mut status = 0;
+    // SAFETY: `status` is there for the system to write to.
+    let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    child > 0 && waited == child && status == 0
+}
+
+#[test]
+#[cfg(all(unix, not(miri)))]
+#[allow(clippy::disallowed_methods, reason = "forks concern whole processes")]
+fn forked_children_have_a_pool_of_their_own() {
+    const SCENE: &str = "ANNALS_TEST_ARENA";
+    if std::env::var_os(SCENE).is_none() {
+        // In a process that has opened no file.
+        let mut process = std::process::Command::new(std::env::current_exe().unwrap());
+        let name = "arena::tests::forked_children_have_a_pool_of_their_own";
+        let ended = process.args(["--exact", name]).env(SCENE, "").output().unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
+        return;
+    }
+    let page = PageRef::take(1).page;
+    // As another thread may have it at any time.
+    let locked = lock(Origin::here().generation());
+    let went_well = fork_down(10, page.clone());
+    drop(locked);
+    assert!(went_well);
+    assert_eq!(page.tag(), 1);
+}

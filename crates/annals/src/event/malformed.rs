@@ -6,7 +6,7 @@ use annals_schema::{
 };
 
 use super::round_trip::{POSITION, decoded};
-use super::{Encoder, Event, MAX_VECTOR, Vector, decode};
+use super::{Encoder, Event, MAX_VECTOR, Sink, Vector, decode, decode_to};
 
 #[test]
 fn what_is_wrong_is_named() {
@@ -169,4 +169,55 @@ fn a_vector_is_borrowed_as_it_stands_in_the_journal() {
         Ok(())
     })
     .unwrap();
+}
+
+/// Takes runs of at most three rows: the ids of all rows, in their order, and how many came at once.
+#[derive(Default)]
+struct Runs(Vec<(RowId, u64)>);
+
+impl Sink for Runs {
+    const RUN: usize = 3;
+
+    fn event(&mut self, _: &Schema, event: &Event<'_>) -> crate::Result<()> {
+        if let Event::Insert { id, .. } = *event {
+            self.0.push((id, 1));
+        }
+        Ok(())
+    }
+
+    fn rows(
+        &mut self,
+        _: TableNumber,
+        run: (RowId, u64),
+        _: &[Vec<ValueRef<'_>>],
+    ) -> crate::Result<()> {
+        self.0.push(run);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_run_ends_with_the_largest_id() {
+    use super::opcode as code;
+    let mut schema = Schema::default();
+    schema.apply(Command::CreateTable { name: "t".to_owned() }).unwrap();
+    let from = |id: u64, count: usize| {
+        let begin = [&[code::TABLE, 1, code::INSERT, 0][..], &id.to_le_bytes()].concat();
+        [begin, vec![code::APPEND; count - 1]].concat()
+    };
+    let max = RowId::MAX.0;
+    let cases: [(u64, usize, &[u64], bool); 5] = [
+        (max - 7, 8, &[3, 3, 2], true),
+        (max, 1, &[1], true),
+        (max - 1, 2, &[2], true),
+        (max - 1, 3, &[2], false),
+        (max - 3, 5, &[3, 1], false),
+    ];
+    for (id, count, lens, fits) in cases {
+        let mut runs = Runs::default();
+        let decoded = decode_to(&from(id, count), POSITION, &mut schema.clone(), &mut runs);
+        assert_eq!(decoded.is_ok(), fits, "{count} rows from {id} on");
+        assert_eq!(runs.0.iter().map(|run| run.1).collect::<Vec<_>>(), lens);
+        assert!(runs.0.is_sorted_by_key(|run| run.0) && runs.0[0].0 == RowId(id));
+    }
 }

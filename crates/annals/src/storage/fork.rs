@@ -46,6 +46,14 @@ impl Origin {
         Self(system::generation())
     }
 
+    /// Gives this process, and has its children told apart from it from now on, if no file does that yet.
+    #[inline]
+    pub(crate) fn watched() -> Self {
+        // If the system refuses, for want of memory, nobody is told: then children are what they are without this.
+        let _ = system::notice_forks();
+        Self::here()
+    }
+
     /// Tells whether this process is a child, forked since. A few instructions.
     #[inline]
     pub(crate) fn is_elsewhere(self) -> bool {
@@ -224,7 +232,28 @@ mod system {
         }
     }
 
-    /// Asks, once, to be told of forks.
+    /// Asks to be told of forks. Without a lock, which a child would find locked if another thread did this: two
+    /// threads may both ask, and being told twice does no harm.
+    #[inline]
+    pub(super) fn notice_forks() -> io::Result<()> {
+        static NOTICED: AtomicBool = AtomicBool::new(false);
+        if NOTICED.load(Ordering::Acquire) { Ok(()) } else { ask(&NOTICED) }
+    }
+
+    #[cold]
+    fn ask(noticed: &AtomicBool) -> io::Result<()> {
+        // SAFETY: the functions are there as long as this code is (a library that is unloaded takes its
+        // handlers along), and the child's does only what is allowed in one.
+        let failed =
+            unsafe { libc::pthread_atfork(Some(fork_begins), Some(fork_ended), Some(forked_off)) };
+        if failed != 0 {
+            return Err(io::Error::from_raw_os_error(failed));
+        }
+        noticed.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Sees to it, once, that a child gets nothing of what is registered.
     fn watch() -> io::Result<()> {
         static WATCHED: AtomicBool = AtomicBool::new(false);
         static WATCHING: Mutex<()> = Mutex::new(());
@@ -234,14 +263,7 @@ mod system {
         let _watching = WATCHING.lock().unwrap_or_else(PoisonError::into_inner);
         if !WATCHED.load(Ordering::Acquire) {
             let (stand_in, _writer): (PipeReader, _) = io::pipe()?;
-            // SAFETY: the functions are there as long as this code is (a library that is unloaded
-            // takes its handlers along), and the child's does only what is allowed in one.
-            let failed = unsafe {
-                libc::pthread_atfork(Some(fork_begins), Some(fork_ended), Some(forked_off))
-            };
-            if failed != 0 {
-                return Err(io::Error::from_raw_os_error(failed));
-            }
+            notice_forks()?;
             STAND_IN.store(stand_in.into_raw_fd(), SeqCst);
             WATCHED.store(true, Ordering::Release);
         }
@@ -312,6 +334,11 @@ mod system {
 
     pub(super) const fn generation() -> u32 {
         0
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+    pub(super) const fn notice_forks() -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -297,6 +297,10 @@ impl Table {
 
     #[inline]
     fn move_rows(&mut self, moves: &[(usize, usize)], epoch: &Epoch) -> Result<()> {
+        if !moves.is_empty() && self.rows.has_base() {
+            // What nobody has looked at yet comes to slots of which more is noted.
+            (self.resident, self.short) = Default::default();
+        }
         for &(from, to) in moves {
             let fresh = self.rows.is_fresh(to);
             for column in &mut self.columns {

@@ -298,7 +298,7 @@ fn holds_zeros(column: &Column, values: Vector<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::View;
+    use crate::store::{Uniqueness, View};
     use annals_schema::{Command, Type};
 
     const TABLE: TableNumber = TableNumber(0);
@@ -349,5 +349,63 @@ mod tests {
         }
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         store.view().check().unwrap();
+    }
+
+    /// Makes a store with a table of a number and a text that may be null, which has a row 5.
+    fn with_row() -> Store {
+        let mut store = Store::new();
+        store.apply_command(&Command::CreateTable { name: "t".to_owned() }).unwrap();
+        for (name, ty, nullable) in [("a", Type::Int64, false), ("b", Type::String, true)] {
+            let (name, table) = (name.to_owned(), TABLE);
+            let command = Command::AddField { table, name, ty, nullable, default: None };
+            store.apply_command(&command).unwrap();
+        }
+        let values = [ValueRef::Int64(1), ValueRef::Null];
+        store.insert(TABLE, RowId(5), &values, Uniqueness::AtOnce).unwrap();
+        store.commit();
+        store
+    }
+
+    #[test]
+    fn a_run_that_no_writer_made_is_refused_and_leaves_nothing() {
+        let mut store = with_row();
+        let numbers = vec![ValueRef::Int64(2); 3];
+        let texts = vec![ValueRef::String("x"), ValueRef::Null, ValueRef::String("y")];
+        let wrong = vec![ValueRef::Int64(2), ValueRef::Null, ValueRef::Int64(2)];
+        let good = [numbers.clone(), texts.clone()];
+        let cases = [
+            (TABLE, 3, good.clone()),
+            (TABLE, 5, good.clone()),
+            (TABLE, RowId::MAX.0 - 1, good.clone()),
+            (TABLE, u64::MAX - 1, good.clone()),
+            (TableNumber(1), 6, good.clone()),
+            (TABLE, 6, [wrong, texts]),
+            (TABLE, 6, [numbers.clone(), numbers]),
+        ];
+        for (number, (table, id, columns)) in cases.into_iter().enumerate() {
+            let refused = store.apply_rows(table, (RowId(id), 3), &columns).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Corrupt, "case {number}: {refused}");
+            store.rollback();
+            store.view().check().unwrap();
+            assert_eq!(store.view().table(TABLE).unwrap().len(), 1);
+        }
+        store.apply_rows(TABLE, (RowId(6), 3), &good).unwrap();
+        assert_eq!(store.commit().table(TABLE).unwrap().len(), 4);
+        store.view().check().unwrap();
+    }
+
+    #[test]
+    fn a_table_of_one_row_gets_no_second_one_behind_it() {
+        let mut store = with_row();
+        let command = Command::SetSingleRow { table: TABLE, single: true };
+        store.apply_command(&command).unwrap();
+        let values = [ValueRef::Int64(2), ValueRef::Null];
+        for id in [4, 6] {
+            let refused = store.insert(TABLE, RowId(id), &values, Uniqueness::AtOnce);
+            assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
+        }
+        let columns = values.map(|value| vec![value; 2]);
+        assert!(store.apply_rows(TABLE, (RowId(6), 2), &columns).is_err());
+        assert_eq!(store.commit().table(TABLE).unwrap().len(), 1);
     }
 }

@@ -101,7 +101,7 @@ impl Store {
     /// The published view stays as it is, and a rollback goes back to it. Tables, indexes and fields
     /// that came or went since are left alone.
     pub(crate) fn rebase(&mut self, saved: &Saved) {
-        self.retired = Retired::default();
+        self.retired.clear();
         self.working.rebase(saved);
         self.count_unsaved();
     }
@@ -137,6 +137,7 @@ impl Store {
     }
 
     fn count_unsaved(&mut self) {
+        self.retired.forget_made(&self.epoch);
         self.epoch.forget_made();
         self.held = self.working.unsaved();
     }
@@ -145,7 +146,7 @@ impl Store {
     /// by now.
     pub(crate) fn republish(&mut self) -> Arc<View> {
         debug_assert!(!self.changed, "no transaction is open");
-        self.retired = Retired::default();
+        self.retired.clear();
         self.published = Arc::new(self.working.share());
         self.epoch.advance();
         Arc::clone(&self.published)
@@ -219,7 +220,7 @@ impl Store {
         self.end_blob();
         if self.changed {
             self.changed = false;
-            self.retired = Retired::default();
+            self.retired.clear();
             self.working = self.published.share();
             self.epoch.advance();
             if let Some(rest) = self.rest_before.take() {

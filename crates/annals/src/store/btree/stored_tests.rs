@@ -245,3 +245,23 @@ fn what_is_no_tree_is_refused() {
     assert!(other.range(&[], None).is_err());
     assert_eq!(keys_of(loaded(&saved, &pager).range(&[], None).unwrap()), [b"a"]);
 }
+
+#[test]
+fn a_node_with_a_wrong_hint_is_none() {
+    let (image, pager) = TestImage::new(u64::MAX, true);
+    let (mut tree, mut epoch) = (Tree::new(0), Epoch::first());
+    for number in 0..100 {
+        tree.insert(format!("{number:03}").as_bytes(), &[], &epoch).unwrap();
+    }
+    epoch.advance();
+    let saved = image.save(&pager, |out| tree.save(out));
+    let find = || {
+        let tree = load(&saved, &image.pager(u64::MAX, true), |input| Tree::load(input, 0));
+        tree.unwrap().first_with(b"004", |key, _| key.to_vec())
+    };
+    assert_eq!(find().unwrap().unwrap(), b"004");
+    // In the first page, which is the leaf, the lowest byte of the first hint.
+    let mut chosen = [(0, 0), (0, 0), (16, 0xee)].into_iter();
+    image.craft(|_| chosen.next().unwrap());
+    assert!(find().is_err());
+}

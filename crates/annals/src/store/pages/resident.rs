@@ -6,7 +6,8 @@
 //! Invariants
 //! 1. Views share what is noted as long as the bases of the table are the same: who takes others begins anew.
 //!    So what is noted holds for all of them, with the changes of each or without: of what one view has changed
-//!    it says nothing, unless what lies below in the base stays, too.
+//!    it says nothing, unless what lies below in the base stays, too. Who moves what the base has to another
+//!    slot begins anew: nobody may have looked at it.
 //! 2. A column that comes to be is in memory for whoever has it. Who drops one begins anew, for others still
 //!    have it.
 

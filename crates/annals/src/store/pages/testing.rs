@@ -81,6 +81,23 @@ impl TestImage {
         all[at(piece) + place] = byte;
         self.crafted.lock().unwrap().insert(piece.place);
     }
+
+    /// Changes bytes wherever they stand in a page that is stored into as many others, as if it had been written
+    /// like that.
+    pub(in crate::store) fn craft_bytes(&self, from: &[u8], to: &[u8]) {
+        assert_eq!(from.len(), to.len());
+        let live = self.live.lock().unwrap();
+        let mut all = self.bytes.lock().unwrap();
+        for stored in live.values() {
+            let at = usize::try_from(stored.place).unwrap();
+            let piece = &mut all[at..at + stored.len as usize];
+            let places = piece.windows(from.len()).enumerate().filter(|(_, there)| *there == from);
+            for place in places.map(|(place, _)| place).collect::<Vec<_>>() {
+                piece[place..place + to.len()].copy_from_slice(to);
+                self.crafted.lock().unwrap().insert(stored.place);
+            }
+        }
+    }
 }
 
 /// Loads what was saved.

@@ -10,7 +10,7 @@ use crate::storage::simulated::Rng;
 use crate::store::index::delaying::EntryChange::Remove;
 use crate::store::index::delaying::change_entry;
 use crate::store::index::key::encode_id;
-use crate::store::{Pager, Row, Store, TestImage, View};
+use crate::store::{Pager, Row, Store, TestImage, Uniqueness, View};
 use crate::{ErrorKind, Result};
 
 const TABLE: TableNumber = TableNumber(0);
@@ -221,4 +221,31 @@ fn an_entry_that_is_not_there_is_told_by_whoever_needs_the_tree() {
     let mut cursor = view.index(INDEXES[0]).unwrap().cursor();
     assert!(cursor.next().unwrap().is_err() && cursor.rank().is_err());
     assert!(late.apply(&Event::Insert { table: TABLE, id: RowId(1), values: &values }).is_err());
+}
+
+#[test]
+fn a_key_that_is_late_is_refused_to_a_second_row() {
+    let (image, pager) = TestImage::new(u64::MAX, true);
+    let mut plain = store();
+    let (name, fields) = ("unique".to_owned(), vec![NAME]);
+    let index = Command::CreateIndex { name, table: TABLE, fields, unique: true };
+    plain.apply_command(&index).unwrap();
+    plain.commit();
+    let mut late = Store::resume(load(&plain, &image, &pager)).delaying(100);
+    let names = ["a", "m", "z"].map(|name| [ValueRef::String(name), ValueRef::Null]);
+    for (id, values) in (0..).zip(&names) {
+        late.apply(&Event::Insert { table: TABLE, id: RowId(id), values }).unwrap();
+    }
+    late.end_delay();
+    late.commit();
+    let mut insert = |id, name| {
+        let values = [ValueRef::String(name), ValueRef::Null];
+        late.insert(TABLE, RowId(id), &values, Uniqueness::AtOnce).map_err(|error| error.kind())
+    };
+    assert_eq!(insert(3, "m"), Err(ErrorKind::Unique));
+    assert_eq!(insert(3, "n"), Ok(()));
+    assert_eq!(insert(4, "n"), Err(ErrorKind::Unique));
+    assert_eq!(insert(4, "b"), Ok(()));
+    late.view().check().unwrap();
+    assert_eq!(late.commit().index(INDEXES[0]).unwrap().rows().count(), 5);
 }
