@@ -397,15 +397,20 @@ mod tests {
     #[test]
     fn a_table_of_one_row_gets_no_second_one_behind_it() {
         let mut store = with_row();
+        let values = [ValueRef::Int64(2), ValueRef::Null];
+        // There is room behind the last row.
+        for id in 6..10 {
+            store.insert(TABLE, RowId(id), &values, Uniqueness::AtOnce).unwrap();
+        }
+        (6..10).for_each(|id| store.delete(TABLE, RowId(id)).unwrap());
         let command = Command::SetSingleRow { table: TABLE, single: true };
         store.apply_command(&command).unwrap();
-        let values = [ValueRef::Int64(2), ValueRef::Null];
-        for id in [4, 6] {
+        for id in [4, 6, 10] {
             let refused = store.insert(TABLE, RowId(id), &values, Uniqueness::AtOnce);
             assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
         }
         let columns = values.map(|value| vec![value; 2]);
-        assert!(store.apply_rows(TABLE, (RowId(6), 2), &columns).is_err());
+        assert!(store.apply_rows(TABLE, (RowId(10), 2), &columns).is_err());
         assert_eq!(store.commit().table(TABLE).unwrap().len(), 1);
     }
 }
