@@ -60,7 +60,7 @@ mod tests {
     use crate::store::pages::page::PAGE;
 
     #[test]
-    fn each_page_is_given_out_once_and_neighbours_lie_together() {
+    fn each_page_is_given_out_once() {
         let ahead = Ahead::default();
         let arrays: Vec<_> = (0..ARRAYS + 3).map(|_| ArrayId::next()).collect();
         let mut pages = Vec::new();
@@ -70,17 +70,27 @@ mod tests {
         let mut places: Vec<_> = pages.iter().map(|page| page.bytes().addr().get()).collect();
         places.sort_unstable();
         assert!(places.windows(2).all(|two| two[0] + PAGE <= two[1]), "they don't overlap");
+    }
 
+    #[test]
+    fn an_array_that_is_not_small_has_a_run_to_itself() {
+        let ahead = Ahead::default();
         let [first, second] = [ArrayId::next(), ArrayId::next()];
-        let mut near = 0;
-        let mut last = 0;
-        for index in SMALL..SMALL + 4 * RUN {
-            let [page, _other] = [first, second].map(|array| ahead.take(array, index, 7).page);
-            let place = page.bytes().addr().get();
-            near += usize::from(place.abs_diff(last) < 2 * PAGE);
-            last = place;
-            pages.push(page);
+        let left = || ahead.0.borrow().iter().map(|(_, pages)| pages.len()).collect::<Vec<_>>();
+        for index in 0..SMALL {
+            drop([first, second].map(|array| ahead.take(array, index, 7)));
         }
-        assert!(near > 3 * RUN, "{near} of {} follow the one before", 4 * RUN);
+        assert_eq!(left(), [0; 0]);
+        for taken in 1..=RUN {
+            let next = ahead
+                .0
+                .borrow()
+                .first()
+                .and_then(|(_, pages)| pages.last().map(|taken| taken.page.bytes()));
+            let given = ahead.take(first, SMALL, 7).page.bytes();
+            assert!(taken == 1 || next == Some(given), "the run is given out in its order");
+            drop(ahead.take(second, SMALL, 7));
+            assert_eq!(left(), [RUN - taken; 2]);
+        }
     }
 }
