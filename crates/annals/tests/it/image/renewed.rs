@@ -106,7 +106,9 @@ fn truncating_leaves_no_more_than_what_is_reached() {
     db.write(|tx| tx.update(TABLE, RowId(7), FieldNumber(1), ValueRef::Int64(-1))).unwrap();
     let before = dump(&db);
     let done = db.backfill(BackfillMode::Passive).unwrap();
-    assert_eq!((done.outcome, done.oldest_reader), (BackfillOutcome::Advanced, None));
+    // With so little memory what works in the background may have done it a moment before.
+    assert_ne!(done.outcome, BackfillOutcome::Postponed);
+    assert_eq!((done.txid, done.oldest_reader), (db.read().txid(), None));
     db.close().unwrap();
     assert_eq!(imaged(&path), done.txid);
     assert_eq!(dump(&Database::open(&path).unwrap()), before);
