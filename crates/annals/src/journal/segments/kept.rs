@@ -128,8 +128,9 @@ impl Kept {
     }
 }
 
-/// How often a segment is tried that somebody has: to remove it, or just for a moment, to see who reads it.
-const TRIES: usize = 10_000;
+/// How often a segment is tried that somebody has: to remove it, or just for a moment, to see who reads it. Some
+/// seconds, for the system may let others run before whoever has it.
+const TRIES: usize = 1_000_000;
 
 /// Keeps a segment from being removed as long as it is open; `false` if it is being removed. Where the
 /// system has no such locks an open file stays readable, removed or not.
