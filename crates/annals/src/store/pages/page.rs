@@ -224,12 +224,7 @@ impl PageRef {
     #[inline]
     pub(in crate::store) fn fetch(&self, offset: usize) {
         assert!(offset < PAGE, "a cell lies within its page");
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: nothing is read that the program could see.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(self.place(offset).cast());
-        }
+        ask_for_line(self.place(offset).cast_const());
     }
 
     /// Borrows a range of bytes.
@@ -319,14 +314,21 @@ impl PageRef {
 /// anybody reads.
 #[inline]
 pub(in crate::store) fn ask_for(bytes: &[u8]) {
+    let last = bytes.last().map(std::ptr::from_ref);
+    bytes.chunks(64).map(<[u8]>::as_ptr).chain(last).for_each(ask_for_line);
+}
+
+/// Asks the memory for what is around an address, where the processor knows how.
+#[inline]
+fn ask_for_line(address: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    for line in bytes.chunks(64).map(<[u8]>::as_ptr).chain(bytes.last().map(std::ptr::from_ref)) {
+    {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: any address may be asked for, and every processor of this kind knows the instruction.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = bytes;
+    let _ = address;
 }
 
 /// A page of a published view that nobody writes to any more, as the bytes that are stored of it.
