@@ -61,11 +61,11 @@ pub use annals_schema::{
 };
 pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
-    Commit, Custom, Customs, Database, Examination, Fate, Forgotten, HeadInspection, ImageCheck,
-    ImageComparison, ImageInspection, ImageRoot, Inspection, Older, OldestReader, Options, Pending,
-    Phase, Progress, Reader, Restarted, Restarting, Run, Salvaged, SegmentInspection, Sink,
-    Snapshot, Transaction, examine, inspect, inspect_head, inspect_head_in, inspect_in, scan,
-    scan_in,
+    Changed, Commit, Custom, Customs, Database, Examination, Fate, Forgotten, HeadInspection,
+    ImageCheck, ImageComparison, ImageInspection, ImageRoot, Inspection, Moment, MomentError,
+    Older, OldestReader, Options, Pending, Phase, Progress, Reader, Restarted, Restarting,
+    RowChange, Run, Salvaged, SegmentInspection, Sink, Snapshot, Transaction, Txid, Version,
+    examine, inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "testing")]

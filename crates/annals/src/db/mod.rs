@@ -6,8 +6,8 @@
 //! what was committed; `blobs` are written and read; `keeper` works in the background; `shared` and `turns` are
 //! for files that several processes write; `restart` lets the journal go on in a new `segment`, which may begin with
 //! the `state`, and others `follow`; `past` are the segments before, until we `forget` them, which rules of
-//! retention do (`retain`); `scan`, `reader` and `inspect` read journals without writing; `salvage` writes
-//! another.
+//! retention do (`retain`); `scan`, `reader` and `inspect` read journals without writing; `time` reads their
+//! past; `salvage` writes another.
 
 mod acquire;
 mod blobs;
@@ -33,6 +33,7 @@ mod segment;
 mod shared;
 mod snapshot;
 mod state;
+mod time;
 mod transaction;
 mod turns;
 #[cfg(test)]
@@ -57,5 +58,6 @@ pub use restart::{Forgotten, Older, Restarted};
 pub use salvage::{Fate, Run, Salvaged};
 pub use scan::{Sink, scan, scan_in};
 pub use snapshot::Snapshot;
+pub use time::{Changed, Moment, MomentError, RowChange, Txid, Version};
 pub use transaction::{Commit, Pending, Transaction};
 pub use upgrade::{Custom, Customs};

@@ -1,0 +1,9 @@
+//! The past: which moment is meant, the state as it was then, and what changed from then on.
+//!
+//! `moment` says when; `changed` is what one transaction, or one version of a row, did.
+
+mod changed;
+mod moment;
+
+pub use changed::{Changed, RowChange, Version};
+pub use moment::{Moment, MomentError, Txid};
