@@ -12,10 +12,9 @@ use super::progress::Watched;
 use super::segment::JournalFile;
 use super::shared::replay_between;
 use super::snapshot::{Published, Snapshot};
-use super::time::{Moment, Present, Through};
 use crate::image::Identity;
 use crate::journal::{Point, Survey, lock};
-use crate::storage::{Access, Directory, Storage, SystemClock};
+use crate::storage::{Access, Directory, Storage};
 use crate::store::{Store, View};
 use crate::{Error, Result};
 
@@ -25,7 +24,7 @@ use crate::{Error, Result};
 pub struct Reader {
     published: ArcSwap<Published>,
     following: Mutex<Following>,
-    reading: Reading,
+    pub(super) reading: Reading,
     findings: Vec<String>,
     /// Whether only hard commits are shown.
     hard_only: bool,
@@ -95,28 +94,6 @@ impl Reader {
     #[must_use]
     pub fn read(&self) -> Snapshot {
         Snapshot::new(self.published.load_full())
-    }
-
-    /// Gives the state as it was at a moment before: see [`Database::at`](crate::Database::at).
-    ///
-    /// # Errors
-    /// As there. What was committed since the last [`pull`](Self::pull) isn't found.
-    pub fn at(&self, moment: impl Into<Moment>) -> Result<Snapshot> {
-        self.past(&moment.into(), Through::Present)
-    }
-
-    /// Gives the state as it was, with the schema that there was: see
-    /// [`Database::as_it_was`](crate::Database::as_it_was).
-    ///
-    /// # Errors
-    /// As [`at`](Self::at).
-    pub fn as_it_was(&self, moment: impl Into<Moment>) -> Result<Snapshot> {
-        self.past(&moment.into(), Through::Then)
-    }
-
-    fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
-        let (published, budget) = (self.read().published, self.reading.budget());
-        Present { published, clock: &SystemClock, budget }.at(moment, through)
     }
 
     /// Tells what was found when it was opened: a sentence for each thing worth telling a person, such as why
