@@ -37,6 +37,10 @@ fuzz target seconds="300":
     cargo +nightly fuzz run {{target}} fuzz/target/corpus/{{target}} fuzz/corpus/{{target}} -- \
         -max_total_time={{seconds}} -max_len=6000 -timeout=20
 
+# The guide as a book, target/guide/book/index.html; with mdBook.
+guide:
+    .ci/guide
+
 # Licences and advisories of the dependencies.
 deny:
     cargo deny check
