@@ -11,6 +11,7 @@ mod cell;
 mod commands;
 mod dump;
 mod files;
+mod joedb;
 mod json;
 mod language;
 mod output;
