@@ -10,14 +10,14 @@ use std::io::{BufRead, Seek, SeekFrom};
 
 use annals::event::{Vector, width};
 use annals::{
-    Blob, Command, Database, Error, FieldNumber, Result, RowId, TableNumber, Timestamp,
+    Blob, Command, Database, Error, ErrorKind, FieldNumber, Result, RowId, TableNumber, Timestamp,
     Transaction, Value, ValueRef,
 };
 
 use super::format::{Cell, Entry, HEAD, Kind};
 use super::kind;
 use super::reader::Reader;
-use super::survey::{Survey, Until, survey};
+use super::survey::{Survey, Until, left_out, survey};
 use crate::output::count;
 
 /// A transaction with so many entries, or of so many bytes of the file, is long.
@@ -59,7 +59,7 @@ pub(crate) fn import(
     choices: Choices,
     create: impl FnOnce() -> Result<Database>,
 ) -> Result<(Database, Imported)> {
-    let Survey { end, first_time, notes } = survey(input, choices.until)?;
+    let Survey { end, checkpoint, first_time, notes } = survey(input, choices.until)?;
     input.seek(SeekFrom::Start(HEAD)).map_err(|error| Error::io("can't be read", error))?;
     let database = create()?;
     let mut import = Import {
@@ -67,13 +67,14 @@ pub(crate) fn import(
         pending: None,
         begun: (0, HEAD),
         time: first_time,
+        must: if choices.until == Until::End { checkpoint } else { end },
         blobs: Vec::new(),
         rows_left: choices.max_rows.unwrap_or(SPARE_ROWS + end),
         lossy: choices.lossy,
         lost: (0, 0),
         imported: Imported { entries: 0, transactions: 0, notes },
     };
-    import.run(&mut Reader::new(input, HEAD, end))?;
+    import.run(&mut Reader::new(input, HEAD, end), end)?;
     let imported = import.told();
     Ok((database, imported))
 }
@@ -85,6 +86,8 @@ struct Import<'db> {
     begun: (u64, u64),
     /// What the next commit's time is, if not the clock's.
     time: Option<Timestamp>,
+    /// Up to where in the file all entries must fit. The first one behind it that doesn't is the end.
+    must: u64,
     /// Where the bytes of each blob are in the file: blobs are numbered from 1 in this order.
     blobs: Vec<u64>,
     rows_left: u64,
@@ -95,18 +98,27 @@ struct Import<'db> {
 }
 
 impl<'db> Import<'db> {
-    fn run(&mut self, reader: &mut Reader<impl BufRead>) -> Result<()> {
+    fn run(&mut self, reader: &mut Reader<impl BufRead>, end: u64) -> Result<()> {
         loop {
             let at = reader.position();
-            let place = |error: Error| error.within(format_args!("position {at}"));
-            if !self.step(reader).map_err(place)? {
-                return self.commit(reader.position());
+            match self.step(reader) {
+                Ok(true) => {}
+                Ok(false) => return self.commit(at),
+                Err(error) if at >= self.must && error.kind() == ErrorKind::Io => {
+                    return Err(error);
+                }
+                Err(error) if at >= self.must => {
+                    let note = format!("position {at}: {error}: {}", left_out(end - at));
+                    self.imported.notes.push(note);
+                    return self.commit(at);
+                }
+                Err(error) => return Err(error.within(format_args!("position {at}"))),
             }
             let (entries, begin) = self.begun;
             let is_long = self.imported.entries - entries >= LONG.0
                 || reader.position().saturating_sub(begin) >= LONG.1;
             if is_long {
-                self.commit(reader.position()).map_err(place)?;
+                self.commit(reader.position())?;
             }
         }
     }
@@ -121,7 +133,16 @@ impl<'db> Import<'db> {
         let is_last = matches!(entry, Entry::Comment(_) | Entry::ValidData);
         match entry {
             Entry::UpdateVector { table, row, field, kind, count } => {
-                self.update_vector(reader, (table, row, field), kind, count)?;
+                let may_end_here = at >= self.must;
+                if may_end_here {
+                    // It goes in parts, and comes in wholly or not at all.
+                    self.commit(at)?;
+                }
+                let updated = self.update_vector(reader, (table, row, field), kind, count);
+                if may_end_here && updated.is_err() {
+                    self.pending = None;
+                }
+                updated?;
             }
             Entry::Blob { size } => {
                 self.blobs.push(reader.position());

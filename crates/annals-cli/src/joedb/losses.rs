@@ -28,7 +28,7 @@ impl Loss {
             Self::Type(from, to) => format!("{name}: joedb has no {from}, the field became {to}"),
             Self::Rule => format!("{name}: the reference is a plain one, joedb enforces none"),
             Self::Null => format!("{name}: {} became 0 or empty", count(times, "null value")),
-            Self::Index => format!("index {name}: left out, joedb's files have none"),
+            Self::Index => format!("{}: left out, joedb's files have none", count(times, "index")),
             Self::Single => format!("table {name}: that it has a single row was left out"),
         }
     }

@@ -6,6 +6,7 @@ use annals::{Error, ErrorKind, Result, Timestamp};
 
 use super::format::{Entry, HEAD, Head, Kind, SIGNATURE, VERSION};
 use super::reader::Reader;
+use crate::output::count;
 
 /// Up to where a file counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -24,6 +25,8 @@ pub(crate) enum Until {
 pub(super) struct Survey {
     /// Where what counts ends.
     pub(super) end: u64,
+    /// Up to where a checkpoint says that it counts.
+    pub(super) checkpoint: u64,
     /// The time of the first timestamp.
     pub(super) first_time: Option<Timestamp>,
     /// What a person should know.
@@ -43,10 +46,11 @@ pub(super) fn survey(input: &mut (impl BufRead + Seek), until: Until) -> Result<
     Read::take(&mut *input, HEAD).read_to_end(&mut bytes).map_err(unreadable)?;
     let head = parse(&bytes)?;
     let mut notes = Vec::new();
+    let checkpoint = head.hard().max(head.soft(len));
     let end = match until {
         Until::End => len,
         Until::Hard => head.hard(),
-        Until::Checkpoint => head.hard().max(head.soft(len)),
+        Until::Checkpoint => checkpoint,
     };
     if end > len {
         return Err(Error::corrupt(format!(
@@ -54,15 +58,16 @@ pub(super) fn survey(input: &mut (impl BufRead + Seek), until: Until) -> Result<
         )));
     }
     if end == HEAD && len > HEAD {
+        let what = if until == Until::Hard { "hard checkpoint" } else { "checkpoint" };
         return Err(Error::corrupt(format!(
-            "its head knows of no checkpoint, but {} bytes stand behind it; --until end takes what of them can be read",
-            len - HEAD
+            "its head knows of no {what}, but {} behind it; --until end takes what of that can be read",
+            there(len - HEAD)
         )));
     }
     if end < len {
         notes.push(format!(
-            "{} bytes behind the checkpoint at position {end} were left out; --until end takes them",
-            len - end
+            "behind the checkpoint at position {end} {}, and nothing of it was taken; --until end takes it",
+            there(len - end)
         ));
     }
     let mut looked = Looked { whole: HEAD, first_time: None };
@@ -71,12 +76,25 @@ pub(super) fn survey(input: &mut (impl BufRead + Seek), until: Until) -> Result<
         Ok(()) => end,
         Err(error) if until == Until::End && error.kind() != ErrorKind::Io => {
             let (whole, left) = (looked.whole, len - looked.whole);
-            notes.push(format!("position {whole}: {error}: the last {left} bytes were left out"));
+            notes.push(format!("position {whole}: {error}: {}", left_out(left)));
             whole
         }
         Err(error) => return Err(error.within(format_args!("position {}", looked.whole))),
     };
-    Ok(Survey { end, first_time: looked.first_time, notes })
+    Ok(Survey { end, checkpoint, first_time: looked.first_time, notes })
+}
+
+/// Says how many bytes there are.
+fn there(bytes: u64) -> String {
+    format!("{} {} there", count(bytes, "byte"), if bytes == 1 { "is" } else { "are" })
+}
+
+/// Says how much at the end isn't taken.
+pub(super) fn left_out(bytes: u64) -> String {
+    match bytes {
+        1 => "the last byte was left out".to_owned(),
+        _ => format!("the last {bytes} bytes were left out"),
+    }
 }
 
 fn parse(bytes: &[u8]) -> Result<Head> {

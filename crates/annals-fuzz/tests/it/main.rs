@@ -104,6 +104,26 @@ fn shell() {
     run_corpus("shell");
 }
 
+#[test]
+fn joedb() {
+    run_corpus("joedb");
+}
+
+/// Real joedb files that end anywhere, and with each bit wrong.
+#[test]
+fn joedb_files_are_cut_and_flipped_everywhere() {
+    for (path, input) in corpus("joedb") {
+        for end in 0..=input.len() {
+            run("joedb", body("joedb"), &input[..end], &path);
+        }
+        for bit in 8..8 * input.len() {
+            let mut flipped = input.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            run("joedb", body("joedb"), &flipped, &path);
+        }
+    }
+}
+
 /// What must hold can fail: with one of these mistakes in the library, the kept files show it.
 #[test]
 fn mistakes_are_found() {
