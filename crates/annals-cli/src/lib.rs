@@ -167,7 +167,9 @@ pub fn import_joedb(
 pub fn export_joedb(directory: &dyn Directory, name: &str) -> annals::Result<Vec<u8>> {
     let open = || Ok(annals::Options::new().open_read_only_in(directory, name)?.read());
     let output = std::io::Cursor::new(Vec::new());
-    let mut export = joedb::Export::new(output, name.to_owned(), false, &open)?;
+    let mut plan = joedb::Plan::new(false);
+    annals::scan_in(directory, name, &mut plan)?;
+    let mut export = joedb::Export::new((output, name.to_owned()), plan, false, &open)?;
     annals::scan_in(directory, name, &mut export)?;
     Ok(export.finish()?.0.into_inner())
 }

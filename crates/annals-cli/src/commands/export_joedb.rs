@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use annals::event::Event;
-use annals::{Committed, Error, ErrorKind, Result, Schema, Sink, Timestamp};
+use annals::{Error, ErrorKind, Result};
 use clap::Args;
 
 use crate::files::{NewFile, cannot};
-use crate::joedb::{Export, Exported};
+use crate::joedb::{Export, Exported, Plan};
 use crate::output::{Output, count};
 use crate::{Outcome, progress};
 
@@ -49,13 +48,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             format!("{}: there is such a file already; say --force to replace it", to.display());
         return Err(Error::new(ErrorKind::InUse, message));
     }
-    let mut when = Times(Vec::new());
-    if *times {
-        progress::options().scan(from, &mut when)?;
-    }
+    let mut plan = Plan::new(*times);
+    progress::options().scan(from, &mut plan)?;
     let open = || Ok(progress::options().open_read_only(from)?.read());
     let shown = to.display().to_string();
-    let mut export = Export::new(NewFile::create(to)?, shown, *strict, &open)?.with_times(when.0);
+    let mut export = Export::new((NewFile::create(to)?, shown), plan, *strict, &open)?;
     progress::options().scan(from, &mut export)?;
     let (file, Exported { events, transactions, notes }) = export.finish()?;
     file.finish()?;
@@ -67,18 +64,4 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     output.line(&format!("exported {events} of {transactions}"))?;
     output.flush()?;
     Ok(Outcome::Done)
-}
-
-/// Takes the time of each transaction.
-struct Times(Vec<Timestamp>);
-
-impl Sink for Times {
-    fn event(&mut self, _: &Schema, _: &Event<'_>) -> Result<()> {
-        Ok(())
-    }
-
-    fn commit(&mut self, _: &Schema, committed: &Committed) -> Result<()> {
-        self.0.push(committed.time);
-        Ok(())
-    }
 }

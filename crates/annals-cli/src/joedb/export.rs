@@ -9,14 +9,15 @@ use std::io::{self, Read, Seek, Write};
 
 use annals::event::{Event, Vector};
 use annals::{
-    Blob, Command, Committed, Error, Field, FieldNumber, Result, RowId, Schema, Sink, Snapshot,
-    Table, TableNumber, Timestamp, Type, Value, ValueRef,
+    Blob, Command, Committed, Error, ErrorKind, Field, FieldNumber, Result, RowId, Schema, Sink,
+    Snapshot, Table, TableNumber, Type, Value, ValueRef,
 };
 
 use super::format::{Cell, Entry};
 use super::kind;
 use super::live::Live;
 use super::losses::{Loss, Losses};
+use super::plan::Plan;
 use super::writer::{Writer, row_of};
 
 /// A table with larger ids than this, and far fewer rows, makes joedb take much memory.
@@ -47,8 +48,10 @@ pub(crate) struct Export<'o, W> {
     /// Opens the database, once a blob is to be read.
     open: &'o dyn Fn() -> Result<Snapshot>,
     snapshot: Option<Snapshot>,
-    /// When each transaction was committed, if that is to be written.
-    times: Vec<Timestamp>,
+    /// What was seen of the history before.
+    plan: Plan,
+    /// How many rows are still to come of a vector whose entry has begun.
+    more: u64,
     begun: bool,
     exported: Exported,
 }
@@ -63,10 +66,10 @@ struct State {
 }
 
 impl<'o, W: Write> Export<'o, W> {
-    /// Begins a file, which messages call by this name. If it is strict, what joedb can't hold is an error.
+    /// Begins a file, which messages call by this name, for a history that `plan` has seen. If it is strict, what joedb can't hold is an error.
     pub(crate) fn new(
-        output: W,
-        shown: String,
+        (output, shown): (W, String),
+        plan: Plan,
         is_strict: bool,
         open: &'o dyn Fn() -> Result<Snapshot>,
     ) -> Result<Self> {
@@ -79,15 +82,30 @@ impl<'o, W: Write> Export<'o, W> {
             blobs: HashMap::new(),
             open,
             snapshot: None,
-            times: Vec::new(),
+            plan,
+            more: 0,
             begun: false,
             exported: Exported { events: 0, transactions: 0, notes: Vec::new() },
         })
     }
 
-    /// Has the time of each transaction written as a timestamp in front of it.
-    pub(crate) fn with_times(self, times: Vec<Timestamp>) -> Self {
-        Self { times, ..self }
+    /// Says how many rows the vector has that begins here with so many; `None` if it has begun before.
+    fn begin_vector(&mut self, count: u64) -> Result<Option<u64>> {
+        let has_begun = self.more > 0;
+        // This event is counted already.
+        let planned = self.plan.totals.get(&(self.exported.events - 1)).copied();
+        let total = if has_begun { self.more } else { planned.unwrap_or(count) };
+        self.more = total.checked_sub(count).ok_or_else(|| self.changed())?;
+        Ok((!has_begun).then_some(total))
+    }
+
+    #[cold]
+    fn changed(&self) -> Error {
+        let shown = &self.shown;
+        Error::new(
+            ErrorKind::Busy,
+            format!("{shown}: the history was changed while it was read: try again"),
+        )
     }
 
     fn write(&mut self, entry: Entry<'_>) -> Result<()> {
@@ -218,7 +236,10 @@ impl<'o, W: Write> Export<'o, W> {
             }
         }
         let (table, row) = (number_of(table.number), row_number(table, id)?);
-        self.write(Entry::InsertVector { table, row, count })
+        match self.begin_vector(count)? {
+            Some(count) => self.write(Entry::InsertVector { table, row, count }),
+            None => Ok(()),
+        }
     }
 
     fn update_vector(
@@ -227,13 +248,12 @@ impl<'o, W: Write> Export<'o, W> {
         id: RowId,
         (field, values): (&Field, Vector<'_>),
     ) -> Result<()> {
-        self.write(Entry::UpdateVector {
-            table: number_of(table.number),
-            row: row_number(table, id)?,
-            field: place_of(field.number),
-            kind: kind::of_type(field.ty),
-            count: values.len(field.ty).unwrap_or_default() as u64,
-        })?;
+        let count = values.len(field.ty).unwrap_or_default() as u64;
+        if let Some(count) = self.begin_vector(count)? {
+            let (table, row) = (number_of(table.number), row_number(table, id)?);
+            let (field, kind) = (place_of(field.number), kind::of_type(field.ty));
+            self.write(Entry::UpdateVector { table, row, field, kind, count })?;
+        }
         for value in values.iter(field.ty) {
             let value = self.cell(table, field, value)?;
             self.writer.value(value).map_err(|error| unwritable(&self.shown, error))?;
@@ -273,12 +293,17 @@ impl<'o, W: Write> Export<'o, W> {
 impl<W: Write> Sink for Export<'_, W> {
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         if !std::mem::replace(&mut self.begun, true)
-            && let Some(time) = self.times.get(self.exported.transactions)
+            && let Some(time) = self.plan.times.get(self.exported.transactions)
             && *event != Event::Timestamp(time.seconds())
         {
             self.write(Entry::Timestamp(time.seconds()))?;
         }
         self.exported.events += 1;
+        if self.more > 0
+            && !matches!(event, Event::InsertVector { .. } | Event::UpdateVector { .. })
+        {
+            return Err(self.changed());
+        }
         match *event {
             Event::Schema(command) => self.command(schema, command),
             Event::Insert { table, id, values } => {

@@ -20,8 +20,10 @@ use super::reader::Reader;
 use super::survey::{Survey, Until, left_out, survey};
 use crate::output::count;
 
-/// A transaction with so many entries, or of so many bytes of the file, is long.
-const LONG: (u64, u64) = (1 << 16, 4 << 20);
+/// A transaction of so much weight is long: an entry or a value of a vector weighs 1, and so do 64 bytes of a text or
+/// of a blob. What an entry weighs doesn't depend on how short it is written, so that an exported file comes in with the
+/// same transactions.
+const LONG: u64 = 1 << 16;
 /// So many values of a vector, or bytes of them, are in memory at once.
 const PIECE: (usize, usize) = (1024, 1 << 20);
 /// So many rows may be inserted as vectors besides one for each byte of the file.
@@ -65,7 +67,7 @@ pub(crate) fn import(
     let mut import = Import {
         database: &database,
         pending: None,
-        begun: (0, HEAD),
+        weight: 0,
         time: first_time,
         must: if choices.until == Until::End { checkpoint } else { end },
         blobs: Vec::new(),
@@ -82,8 +84,8 @@ pub(crate) fn import(
 struct Import<'db> {
     database: &'db Database,
     pending: Option<Transaction<'db>>,
-    /// How many entries there were, and where in the file it was, at the last commit.
-    begun: (u64, u64),
+    /// What the entries weigh since the last commit.
+    weight: u64,
     /// What the next commit's time is, if not the clock's.
     time: Option<Timestamp>,
     /// Up to where in the file all entries must fit. The first one behind it that doesn't is the end.
@@ -102,23 +104,18 @@ impl<'db> Import<'db> {
         loop {
             let at = reader.position();
             match self.step(reader) {
+                Ok(true) if self.weight >= LONG => self.commit()?,
                 Ok(true) => {}
-                Ok(false) => return self.commit(at),
+                Ok(false) => return self.commit(),
                 Err(error) if at >= self.must && error.kind() == ErrorKind::Io => {
                     return Err(error);
                 }
                 Err(error) if at >= self.must => {
                     let note = format!("position {at}: {error}: {}", left_out(end - at));
                     self.imported.notes.push(note);
-                    return self.commit(at);
+                    return self.commit();
                 }
                 Err(error) => return Err(error.within(format_args!("position {at}"))),
-            }
-            let (entries, begin) = self.begun;
-            let is_long = self.imported.entries - entries >= LONG.0
-                || reader.position().saturating_sub(begin) >= LONG.1;
-            if is_long {
-                self.commit(reader.position())?;
             }
         }
     }
@@ -127,16 +124,22 @@ impl<'db> Import<'db> {
         let at = reader.position();
         let Some(entry) = reader.next()? else { return Ok(false) };
         if let Entry::Timestamp(seconds) = entry {
-            self.commit(at)?;
+            self.commit()?;
             self.time = Some(Timestamp::from_seconds(seconds));
         }
         let is_last = matches!(entry, Entry::Comment(_) | Entry::ValidData);
+        self.weight += match entry {
+            Entry::UpdateVector { count, .. } => count,
+            Entry::InsertVector { count: 0, .. } | Entry::DeleteVector { count: 0, .. } => 0,
+            Entry::Blob { size } => 1 + size / 64,
+            _ => 1,
+        };
         match entry {
             Entry::UpdateVector { table, row, field, kind, count } => {
                 let may_end_here = at >= self.must;
                 if may_end_here {
                     // It goes in parts, and comes in wholly or not at all.
-                    self.commit(at)?;
+                    self.commit()?;
                 }
                 let updated = self.update_vector(reader, (table, row, field), kind, count);
                 if may_end_here && updated.is_err() {
@@ -153,7 +156,7 @@ impl<'db> Import<'db> {
         }
         self.imported.entries += 1;
         if is_last {
-            self.commit(reader.position())?;
+            self.commit()?;
         }
         Ok(true)
     }
@@ -317,6 +320,7 @@ impl<'db> Import<'db> {
                 "a text that isn't UTF-8: --lossy puts U+FFFD where it is wrong",
             )),
             text => {
+                self.weight += bytes.len() as u64 / 64;
                 self.lost.0 += u64::from(matches!(text, Cow::Owned(_)));
                 Ok(text)
             }
@@ -386,9 +390,9 @@ impl<'db> Import<'db> {
         Ok(self.pending.insert(transaction))
     }
 
-    /// Commits what is pending, if there is anything; in the file it ends at a position.
-    fn commit(&mut self, position: u64) -> Result<()> {
-        self.begun = (self.imported.entries, position);
+    /// Commits what is pending, if there is anything.
+    fn commit(&mut self) -> Result<()> {
+        self.weight = 0;
         match self.pending.take() {
             Some(transaction) if !transaction.is_empty() => {
                 self.imported.transactions += 1;

@@ -122,6 +122,35 @@ fn what_comes_in_goes_out_to_the_byte() {
     }
 }
 
+/// Vectors of several events, and blobs of several pieces, are one entry each.
+#[test]
+fn long_vectors_and_blobs_stay_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::write(dir.join("bytes"), vec![7; 200_000]).unwrap();
+    let texts: String = (0..3000).map(|n| format!(" \"text {n}\"")).collect();
+    let numbers: String = (0..140_000).map(|n| format!(" {n}")).collect();
+    let script = format!(
+        "create_table t\nadd_field t s string\nadd_field t n int64\nadd_field t b blob\n\
+         insert_vector t 0 1100000\nupdate_vector t 5 s 3000{texts}\nupdate_vector t 1 s 1024{}\n\
+         update_vector t 0 n 140000{numbers}\nwrite_blob_file \"bytes\"\nappend_blob 0x0102\n\
+         update t 9 b blob:1\ndelete_vector t 0 1100000\n",
+        " \"\"".repeat(1024),
+    );
+    succeed(dir, &["shell", "first.annals"], &script);
+    succeed(dir, &["export", "joedb", "first.annals", "out.joedb"], "");
+    let import = ["import", "joedb", "--max-rows", "1100000", "out.joedb", "second.annals"];
+    // Of all of them, only the deletion is in two parts.
+    assert_eq!(succeed(dir, &import, ""), "imported 12 entries in 2 transactions\n");
+    succeed(dir, &["export", "joedb", "second.annals", "again.joedb"], "");
+    let [out, again] = ["out.joedb", "again.joedb"].map(|file| fs::read(dir.join(file)).unwrap());
+    assert!(out == again);
+    let small = run(dir, &["import", "joedb", "out.joedb", "third.annals"], b"");
+    let said = String::from_utf8(small.stderr).unwrap();
+    assert!(said.contains("a vector of 1100000 rows"), "{said}");
+    assert!(!dir.join("third.annals").exists());
+}
+
 /// Leaves out the times of commits, which are the clock's where a file has no timestamps.
 pub(crate) fn timeless(log: &str) -> String {
     let cut = |line: &str| match line.strip_prefix("commit soft at ") {
