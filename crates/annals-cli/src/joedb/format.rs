@@ -7,6 +7,10 @@
 /// The length of the head, where the entries begin, in bytes.
 pub(super) const HEAD: u64 = 41;
 
+/// The same, as the length of an array.
+const LEN: usize = 41;
+const _: () = assert!(LEN as u64 == HEAD);
+
 /// The version of the format.
 pub(super) const VERSION: u32 = 5;
 
@@ -281,9 +285,9 @@ impl Head {
     }
 
     /// Gives the bytes.
-    pub(super) fn encode(self) -> [u8; HEAD as usize] {
+    pub(super) fn encode(self) -> [u8; LEN] {
         let positions = self.0.into_iter().flat_map(i64::to_le_bytes);
-        let mut bytes = [0; HEAD as usize];
+        let mut bytes = [0; LEN];
         let all = positions.chain(VERSION.to_le_bytes()).chain(SIGNATURE);
         bytes.iter_mut().zip(all).for_each(|(to, byte)| *to = byte);
         bytes
