@@ -31,7 +31,7 @@ miri:
     cargo +nightly miri test -p annals --lib -- store::page store::unique store::cells store::btree \
         store::primitive store::vector store::writer db::group storage::uring::pump
 
-# Looks for bytes that break a target, for so many seconds: schema, codec, journal, image, shell (fuzz/README.md).
+# Looks for bytes that break a target, for so many seconds: schema, codec, journal, image, shell, joedb (fuzz/README.md).
 fuzz target seconds="300":
     mkdir -p fuzz/target/corpus/{{target}}
     cargo +nightly fuzz run {{target}} fuzz/target/corpus/{{target}} fuzz/corpus/{{target}} -- \

@@ -2,9 +2,10 @@
 //! at all.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use annals::storage::{Directory, FileDirectory};
 use annals::{Error, ErrorKind, Result};
 use flate2::bufread::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -119,7 +120,11 @@ impl NewFile {
         if let Some(writer) = self.writer.take() {
             writer.get_ref().sync_all().map_err(|error| cannot("write", &self.target, error))?;
         }
-        fs::rename(temporary, &self.target).map_err(|error| cannot("write", &self.target, error))
+        let named = fs::rename(temporary, &self.target).and_then(|()| {
+            let folder = self.target.parent().unwrap_or(Path::new(""));
+            FileDirectory::new(folder).flush()
+        });
+        named.map_err(|error| cannot("write", &self.target, error))
     }
 }
 
@@ -134,6 +139,12 @@ impl Write for NewFile {
     }
     fn flush(&mut self) -> io::Result<()> {
         self.writer.as_mut().map_or(Ok(()), BufWriter::flush)
+    }
+}
+
+impl Seek for NewFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.writer.as_mut().map_or(Ok(0), |writer| writer.seek(to))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The program `annals`: one command a file, below `commands`.
 //!
-//! It is a library so that fuzzing can reach it ([`run_script`], [`print_log`]); nothing else may use it as one.
+//! It is a library so that fuzzing can reach it ([`run_script`], [`print_log`], [`import_joedb`], [`export_joedb`]);
+//! nothing else may use it as one.
 //!
 //! Exit status: 0 when what was asked was done, 1 after an error (which stderr names), 2 when
 //! `check` found damage; `schema diff` has 3 and 4 for schemas that differ.
@@ -11,6 +12,7 @@ mod cell;
 mod commands;
 mod dump;
 mod files;
+mod joedb;
 mod json;
 mod language;
 mod output;
@@ -137,6 +139,39 @@ pub fn print_log(
     output: impl Write + 'static,
 ) -> annals::Result<()> {
     commands::log::print(output::Output::to(output), |sink| annals::scan_in(directory, name, sink))
+}
+
+/// Reads the bytes of a joedb file into a new database as `annals import joedb` does, with at most so many rows of
+/// vectors; up to its checkpoint, or as far as it can be read.
+///
+/// # Errors
+/// What is wrong with the file.
+#[doc(hidden)]
+pub fn import_joedb(
+    bytes: &[u8],
+    max_rows: u64,
+    to_end: bool,
+    create: impl FnOnce() -> annals::Result<Database>,
+) -> annals::Result<Database> {
+    let until = if to_end { joedb::Until::End } else { joedb::Until::Checkpoint };
+    let choices = joedb::Choices { max_rows: Some(max_rows), until, lossy: false };
+    let mut input = std::io::Cursor::new(bytes);
+    joedb::import(&mut input, choices, create).map(|(database, _)| database)
+}
+
+/// Gives the joedb file that `annals export joedb` makes of a file.
+///
+/// # Errors
+/// As [`annals::scan`], and those of values that joedb has no room for.
+#[doc(hidden)]
+pub fn export_joedb(directory: &dyn Directory, name: &str) -> annals::Result<Vec<u8>> {
+    let open = || Ok(annals::Options::new().open_read_only_in(directory, name)?.read());
+    let output = std::io::Cursor::new(Vec::new());
+    let mut plan = joedb::Plan::new(false);
+    annals::scan_in(directory, name, &mut plan)?;
+    let mut export = joedb::Export::new((output, name.to_owned()), plan, false, &open)?;
+    annals::scan_in(directory, name, &mut export)?;
+    Ok(export.finish()?.0.into_inner())
 }
 
 fn run(command: &Command) -> annals::Result<Outcome> {

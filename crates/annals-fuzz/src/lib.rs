@@ -2,7 +2,7 @@
 //!
 //! `fuzz/` lets libFuzzer look for bytes that break one; the test of this crate feeds each the files
 //! that are kept in `fuzz/corpus`, and changed ones. In reading order: `schema`, `codec`,
-//! `journal`, which makes its files with `draft` and weighs them with `weight`, `image`, and `shell`.
+//! `journal`, which makes its files with `draft` and weighs them with `weight`, `image`, `shell`, and `joedb`.
 
 #![cfg(feature = "testing")]
 
@@ -10,6 +10,7 @@ mod codec;
 mod content;
 mod draft;
 mod image;
+mod joedb;
 mod journal;
 #[path = "../../annals/tests/it/hostile/memory.rs"]
 mod memory;
@@ -19,6 +20,7 @@ mod weight;
 
 pub use codec::codec;
 pub use image::image;
+pub use joedb::joedb;
 pub use journal::journal;
 pub use schema::schema;
 pub use shell::shell;
@@ -27,10 +29,11 @@ pub use shell::shell;
 pub type Body = fn(&[u8]);
 
 /// All of them, by the names of their folders in `fuzz/corpus`.
-pub const ALL: [(&str, Body); 5] = [
+pub const ALL: [(&str, Body); 6] = [
     ("schema", schema),
     ("codec", codec),
     ("journal", journal),
     ("image", image),
     ("shell", shell),
+    ("joedb", joedb),
 ];

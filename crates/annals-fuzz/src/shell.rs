@@ -78,7 +78,7 @@ fn make(script: &[u8]) -> Arc<MemoryDirectory> {
     directory
 }
 
-fn reopen(directory: &Arc<MemoryDirectory>) -> annals::Database {
+pub(crate) fn reopen(directory: &Arc<MemoryDirectory>) -> annals::Database {
     let database = open(directory, Recovery::Refuse).expect("it was closed");
     let checked = database.read().check();
     assert!(checked.is_ok(), "{NAME} contradicts itself: {checked:?}");
@@ -93,7 +93,7 @@ fn run(database: &annals::Database, script: &[u8]) -> Vec<u8> {
     output.0.take()
 }
 
-fn log_of(directory: &MemoryDirectory) -> Vec<u8> {
+pub(crate) fn log_of(directory: &MemoryDirectory) -> Vec<u8> {
     let output = Shared::default();
     let printed = annals_cli::print_log(directory, NAME, output.clone());
     assert!(printed.is_ok(), "{printed:?}");

@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 use annals::{Error, Result, Table, View};
 use clap::{Args, Subcommand};
 
+use crate::commands::export_joedb;
 use crate::files::{NewFile, cannot};
 use crate::{Outcome, cell, progress};
 
 /// Write tables as files that other programs read
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  annals export csv people.annals people-csv")]
+  annals export csv people.annals people-csv
+  annals export joedb people.annals people.joedb")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     format: Format,
@@ -22,6 +24,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Format {
     Csv(Csv),
+    Joedb(export_joedb::Arguments),
 }
 
 /// Write a CSV file for each table
@@ -42,7 +45,10 @@ struct Csv {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let Format::Csv(csv) = &arguments.format;
+    let csv = match &arguments.format {
+        Format::Csv(csv) => csv,
+        Format::Joedb(arguments) => return export_joedb::run(arguments),
+    };
     let snapshot = progress::options().open_read_only(&csv.file)?.read();
     write_csv(&snapshot, &csv.dir)?;
     Ok(Outcome::Done)

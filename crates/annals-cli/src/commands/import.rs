@@ -4,13 +4,14 @@ use annals::Result;
 use clap::{Args, Subcommand};
 
 use crate::Outcome;
-use crate::commands::{import_changes, import_csv};
+use crate::commands::{import_changes, import_csv, import_joedb};
 
 /// Take in data that other programs wrote
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals import csv people.annals --schema people.schema person=person.csv.gz
-  annals import changes people.annals changes.ndjson")]
+  annals import changes people.annals changes.ndjson
+  annals import joedb people.joedb people.annals")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -20,6 +21,7 @@ pub(crate) struct Arguments {
 enum What {
     Csv(import_csv::Arguments),
     Changes(import_changes::Arguments),
+    Joedb(import_joedb::Arguments),
 }
 
 /// Runs the command.
@@ -27,5 +29,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     match &arguments.what {
         What::Csv(arguments) => import_csv::run(arguments),
         What::Changes(arguments) => import_changes::run(arguments),
+        What::Joedb(arguments) => import_joedb::run(arguments),
     }
 }

@@ -11,7 +11,7 @@ use crate::program::{run, succeed};
 /// Those that say the same to both programs.
 const SCRIPTS: [&str; 6] = ["evolution", "library", "random7", "sparse", "types", "vectors"];
 
-fn data() -> PathBuf {
+pub(crate) fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/joedb")
 }
 
@@ -19,7 +19,7 @@ fn script(name: &str) -> String {
     std::fs::read_to_string(data().join(format!("{name}.joedbi"))).unwrap()
 }
 
-fn joedb_saw(name: &str) -> Value {
+pub(crate) fn joedb_saw(name: &str) -> Value {
     let text = std::fs::read_to_string(data().join(format!("{name}.json"))).unwrap();
     serde_json::from_str(&text).unwrap()
 }
@@ -38,7 +38,7 @@ fn load(dir: &Path, script: &str) -> Value {
 }
 
 /// Turns rows into an array for each field, as joedb has them.
-fn by_column(rows: &Value, schema: &Schema) -> Value {
+pub(crate) fn by_column(rows: &Value, schema: &Schema) -> Value {
     let places: HashMap<(&str, u64), usize> = schema
         .tables()
         .iter()
@@ -70,7 +70,7 @@ fn by_column(rows: &Value, schema: &Schema) -> Value {
 }
 
 /// Compares as values: `0` and `0.0` are the same number, and joedb shows six digits of one.
-fn assert_same(ours: &Value, theirs: &Value, place: &str) {
+pub(crate) fn assert_same(ours: &Value, theirs: &Value, place: &str) {
     match (ours, theirs) {
         (Value::Object(a), Value::Object(b)) => {
             assert!(a.keys().eq(b.keys()), "{place}: {:?}, {:?}", a.keys(), b.keys());
@@ -93,10 +93,14 @@ fn assert_same(ours: &Value, theirs: &Value, place: &str) {
 
 /// Rounds as joedb's tools do when they print a number.
 fn six_digits(number: &serde_json::Number) -> String {
-    format!("{:.5e}", number.as_f64().unwrap())
+    six_digits_of(number.as_f64().unwrap())
 }
 
-fn schema(name: &str) -> Schema {
+pub(crate) fn six_digits_of(number: f64) -> String {
+    format!("{number:.5e}")
+}
+
+pub(crate) fn schema(name: &str) -> Schema {
     parse_files(&[(name, &script(name))]).unwrap().schema
 }
 

@@ -9,6 +9,7 @@ mod device;
 mod generated;
 mod identity;
 mod joedb;
+mod joedb_files;
 mod program;
 mod recover;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -19,7 +19,7 @@ fn load(dir: &Path, name: &str) -> Connection {
     connection
 }
 
-fn rows(connection: &Connection, query: &str) -> Vec<Vec<Value>> {
+pub(crate) fn rows(connection: &Connection, query: &str) -> Vec<Vec<Value>> {
     let mut statement = connection.prepare(query).unwrap();
     let columns = statement.column_count();
     let row = |row: &rusqlite::Row<'_>| (0..columns).map(|column| row.get(column)).collect();

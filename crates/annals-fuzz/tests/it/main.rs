@@ -16,8 +16,11 @@ use annals_fuzz::{ALL, Body};
 
 /// How many changed inputs each target gets.
 fn changes() -> usize {
-    let full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
-    if full { 30_000 } else { 2_000 }
+    if is_full() { 30_000 } else { 2_000 }
+}
+
+fn is_full() -> bool {
+    std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full")
 }
 
 fn body(target: &str) -> Body {
@@ -102,6 +105,26 @@ fn image() {
 #[test]
 fn shell() {
     run_corpus("shell");
+}
+
+#[test]
+fn joedb() {
+    run_corpus("joedb");
+}
+
+/// Real joedb files that end anywhere, and with a wrong bit in each byte; with full effort with each bit wrong.
+#[test]
+fn joedb_files_are_cut_and_flipped_everywhere() {
+    for (path, input) in corpus("joedb") {
+        for end in 0..=input.len() {
+            run("joedb", body("joedb"), &input[..end], &path);
+        }
+        for bit in (8..8 * input.len()).step_by(if is_full() { 1 } else { 7 }) {
+            let mut flipped = input.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            run("joedb", body("joedb"), &flipped, &path);
+        }
+    }
 }
 
 /// What must hold can fail: with one of these mistakes in the library, the kept files show it.

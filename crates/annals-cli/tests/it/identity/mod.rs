@@ -9,11 +9,16 @@ use std::path::Path;
 use self::generator::Generator;
 use crate::program::succeed;
 
+/// Gives a random script, the same for the same number.
+pub(crate) fn script(seed: u64) -> String {
+    Generator::new(seed).script()
+}
+
 #[test]
 fn log_and_dump_make_the_same_file_again() {
     let full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
     for seed in 0..if full { 2000 } else { 60 } {
-        let script = Generator::new(seed).script();
+        let script = script(seed);
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("script"), &script).unwrap();
         // A panic that passes through leaves the files there, to look at.

@@ -1,0 +1,72 @@
+//! `annals export joedb`: the whole history as a joedb file.
+
+use std::path::PathBuf;
+
+use annals::{Error, ErrorKind, Result};
+use clap::Args;
+
+use crate::files::{NewFile, cannot};
+use crate::joedb::{Export, Exported, Plan};
+use crate::output::{Output, count};
+use crate::{Outcome, progress};
+
+/// Write the whole history as a joedb file
+///
+/// OUT is a file of joedb's format 5, all of it below a hard checkpoint. Each event of FILE becomes an entry of it, an
+/// insert one for the row and one for each field that isn't zero. Types that joedb doesn't have become the next larger
+/// ones (uint8 becomes int16, timestamp becomes int64, bytes becomes string), null becomes 0 or empty, indexes and rules
+/// of references are left out: what was changed so is counted and told. A value that has no room is an error. OUT
+/// appears only when it is complete.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  annals export joedb people.annals people.joedb
+  annals export joedb --times --strict people.annals people.joedb")]
+pub(crate) struct Arguments {
+    /// The database
+    #[arg(value_name = "FILE")]
+    from: PathBuf,
+    /// The new joedb file
+    #[arg(value_name = "OUT")]
+    to: PathBuf,
+    /// Refuse what joedb can't hold as it is
+    #[arg(long)]
+    strict: bool,
+    /// Write the time of each commit as a timestamp in front of what it committed
+    #[arg(long)]
+    times: bool,
+    /// Replace OUT if it is there
+    #[arg(long)]
+    force: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
+    let Arguments { from, to, strict, times, force } = arguments;
+    let is_there = to.try_exists().map_err(|error| cannot("look for", to, error))?;
+    if is_there && !force {
+        let message =
+            format!("{}: there is such a file already; say --force to replace it", to.display());
+        return Err(Error::new(ErrorKind::InUse, message));
+    }
+    let real = |path: &PathBuf| std::fs::canonicalize(path).ok();
+    if is_there && real(from) == real(to) {
+        let message = format!("{}: it is the database itself; choose another name", to.display());
+        return Err(Error::invalid(message));
+    }
+    let mut plan = Plan::new(*times);
+    progress::options().scan(from, &mut plan)?;
+    let open = || Ok(progress::options().open_read_only(from)?.read());
+    let shown = to.display().to_string();
+    let mut export = Export::new((NewFile::create(to)?, shown), plan, *strict, &open)?;
+    progress::options().scan(from, &mut export)?;
+    let (file, Exported { events, transactions, notes }) = export.finish()?;
+    file.finish()?;
+    for note in notes {
+        eprintln!("note: {}", crate::output::plain(&note));
+    }
+    let mut output = Output::new();
+    let (events, transactions) = (count(events, "event"), count(transactions, "transaction"));
+    output.line(&format!("exported {events} of {transactions}"))?;
+    output.flush()?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,98 @@
+//! `annals import joedb`: a joedb file, with its whole history.
+
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use annals::storage::{Clock, Directory, FileDirectory, SystemClock};
+use annals::{Error, ErrorKind, Level, Options, Result};
+use clap::Args;
+
+use crate::joedb::{self, Choices, Imported, Until};
+use crate::output::{Output, count};
+use crate::{Outcome, files};
+
+/// Take in a joedb file, with its whole history
+///
+/// Each entry of IN becomes an event of OUT, which is new: rows keep their ids, and comments, timestamps,
+/// valid-data marks, names of custom functions and blobs stay where they are in the history. A commit is made in front
+/// of each timestamp, and behind each comment and valid-data mark; its time is that of the last timestamp. What of IN
+/// stands behind its checkpoint is left out. After an error there is no OUT.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  annals import joedb people.joedb people.annals
+  annals import joedb --until end broken.joedb people.annals")]
+pub(crate) struct Arguments {
+    /// The joedb file
+    #[arg(value_name = "IN")]
+    from: PathBuf,
+    /// The new database
+    #[arg(value_name = "OUT")]
+    to: PathBuf,
+    /// Up to where IN counts
+    #[arg(long, value_enum, default_value = "checkpoint")]
+    until: Until,
+    /// Change what can't be held as it is, and say how often: text that isn't UTF-8, blobs of other files
+    #[arg(long)]
+    lossy: bool,
+    /// Let N rows be inserted as vectors; 65536 and one for each byte of IN if left out
+    #[arg(long, value_name = "N")]
+    max_rows: Option<u64>,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
+    let Arguments { from, to, until, lossy, max_rows } = arguments;
+    let choices = Choices { until: *until, lossy: *lossy, max_rows: *max_rows };
+    let bar = files::progress(files::length(from));
+    let mut input = BufReader::with_capacity(1 << 16, bar.wrap_read(files::open_plain(from)?));
+    let imported = make(to, |directory, name| {
+        let create = || {
+            let clock = Arc::new(SystemClock);
+            let options = Options::new().level(Level::Soft).background(false);
+            let opened = options.open_in(directory, name, clock);
+            opened.map_err(|error| {
+                error.within(format_args!("{}: nothing was written", to.display()))
+            })
+        };
+        let imported = joedb::import(&mut input, choices, create);
+        let (database, imported) = imported.map_err(|error| error.within(from.display()))?;
+        database.close().map(|()| imported)
+    });
+    bar.finish_and_clear();
+    let Imported { entries, transactions, notes } = imported?;
+    for note in notes {
+        eprintln!("note: {}", crate::output::plain(&format!("{}: {note}", from.display())));
+    }
+    let mut output = Output::new();
+    let entries = format!("{entries} {}", if entries == 1 { "entry" } else { "entries" });
+    output.line(&format!("imported {entries} in {}", count(transactions, "transaction")))?;
+    output.flush()?;
+    Ok(Outcome::Done)
+}
+
+/// Makes a file under a temporary name, which is its own only once it is whole and on permanent storage. There must
+/// be none of that name.
+fn make<T>(path: &Path, write: impl FnOnce(Arc<dyn Directory>, &str) -> Result<T>) -> Result<T> {
+    let shown = path.display();
+    let exists = || {
+        let message = format!("{shown}: there is such a file already; choose another name");
+        Error::new(ErrorKind::InUse, message)
+    };
+    if path.try_exists().map_err(|error| files::cannot("look for", path, error))? {
+        return Err(exists());
+    }
+    let unusable = |error| Error::io(format!("the path {shown} can't be used"), error);
+    let (directory, name) = FileDirectory::split(path).map_err(unusable)?;
+    let temporary = format!("{name}.import-{:016x}", SystemClock.random());
+    let written = write(Arc::clone(&directory), &temporary).and_then(|made| {
+        let linked = directory.link(&temporary, &name).and_then(|()| directory.flush());
+        linked.map(|()| made).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => exists(),
+            _ => Error::io(format!("{shown}: can't be given its name"), error),
+        })
+    });
+    // It has its name, or is of no use.
+    let _ = directory.remove(&temporary);
+    written
+}

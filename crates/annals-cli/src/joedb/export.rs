@@ -1,0 +1,417 @@
+//! Makes entries of events.
+//!
+//! Each event becomes an entry, an insert one for the row and one for each field that isn't zero. Where a row comes
+//! to an id that was used before, all fields are said, because joedb's interpreter leaves in them what the last row
+//! had; but for rows of nothing but zeros, which are joedb's own way to insert.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Read, Seek, Write};
+
+use annals::event::{Event, Vector};
+use annals::{
+    Blob, Command, Committed, Error, ErrorKind, Field, FieldNumber, Result, RowId, Schema, Sink,
+    Snapshot, Table, TableNumber, Type, Value, ValueRef,
+};
+
+use super::format::{Cell, Entry};
+use super::kind;
+use super::live::Live;
+use super::losses::{Loss, Losses};
+use super::plan::Plan;
+use super::writer::{Writer, row_of};
+
+/// A table with larger ids than this, and far fewer rows, makes joedb take much memory.
+const SPARSE: u64 = 1 << 24;
+
+/// What was exported.
+#[derive(Debug)]
+pub(crate) struct Exported {
+    /// How many events.
+    pub(crate) events: u64,
+    /// Of how many transactions.
+    pub(crate) transactions: usize,
+    /// What a person should know.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Takes the history of a database and writes it as a joedb file.
+pub(crate) struct Export<'o, W> {
+    writer: Writer<W>,
+    /// What the new file is called in messages.
+    shown: String,
+    losses: Losses,
+    tables: BTreeMap<TableNumber, State>,
+    /// How many tables were created.
+    created: u32,
+    /// Where the bytes of each blob are in the new file, and how many.
+    blobs: HashMap<Blob, (u64, u64)>,
+    /// Opens the database, once a blob is to be read.
+    open: &'o dyn Fn() -> Result<Snapshot>,
+    snapshot: Option<Snapshot>,
+    /// What was seen of the history before.
+    plan: Plan,
+    /// How many rows are still to come of a vector whose entry has begun.
+    more: u64,
+    begun: bool,
+    exported: Exported,
+}
+
+/// What is known of a table.
+#[derive(Default)]
+struct State {
+    name: String,
+    rows: Live,
+    /// How many fields it ever had.
+    fields: u32,
+}
+
+impl<'o, W: Write> Export<'o, W> {
+    /// Begins a file, which messages call by this name, for a history that `plan` has seen. If it is strict, what joedb can't hold is an error.
+    pub(crate) fn new(
+        (output, shown): (W, String),
+        plan: Plan,
+        is_strict: bool,
+        open: &'o dyn Fn() -> Result<Snapshot>,
+    ) -> Result<Self> {
+        Ok(Self {
+            writer: Writer::new(output).map_err(|error| unwritable(&shown, error))?,
+            shown,
+            losses: Losses::new(is_strict),
+            tables: BTreeMap::new(),
+            created: 0,
+            blobs: HashMap::new(),
+            open,
+            snapshot: None,
+            plan,
+            more: 0,
+            begun: false,
+            exported: Exported { events: 0, transactions: 0, notes: Vec::new() },
+        })
+    }
+
+    /// Says how many rows the vector has that begins here with so many; `None` if it has begun before.
+    fn begin_vector(&mut self, count: u64) -> Result<Option<u64>> {
+        let has_begun = self.more > 0;
+        // This event is counted already.
+        let planned = self.plan.totals.get(&(self.exported.events - 1)).copied();
+        let total = if has_begun { self.more } else { planned.unwrap_or(count) };
+        self.more = total.checked_sub(count).ok_or_else(|| self.changed())?;
+        Ok((!has_begun).then_some(total))
+    }
+
+    #[cold]
+    fn changed(&self) -> Error {
+        let shown = &self.shown;
+        Error::new(
+            ErrorKind::Busy,
+            format!("{shown}: the history was changed while it was read: try again"),
+        )
+    }
+
+    fn write(&mut self, entry: Entry<'_>) -> Result<()> {
+        self.writer.entry(entry).map_err(|error| unwritable(&self.shown, error))
+    }
+
+    fn state(&mut self, table: TableNumber) -> &mut State {
+        self.tables.entry(table).or_default()
+    }
+
+    fn command(&mut self, schema: &Schema, command: &Command) -> Result<()> {
+        let text = str::as_bytes;
+        match command {
+            Command::CreateTable { name } => {
+                let state = State { name: name.clone(), ..State::default() };
+                self.tables.insert(TableNumber(self.created), state);
+                self.created += 1;
+                self.write(Entry::CreateTable { name: text(name) })
+            }
+            Command::DropTable { table } => {
+                self.tables.remove(table);
+                self.write(Entry::DropTable { table: number_of(*table) })
+            }
+            Command::RenameTable { table, name } => {
+                self.state(*table).name.clone_from(name);
+                self.write(Entry::RenameTable { table: number_of(*table), name: text(name) })
+            }
+            Command::AddField { .. } => self.add_field(schema, command),
+            Command::DropField { table, field } => {
+                self.write(Entry::DropField { table: number_of(*table), field: place_of(*field) })
+            }
+            Command::RenameField { table, field, name } => self.write(Entry::RenameField {
+                table: number_of(*table),
+                field: place_of(*field),
+                name: text(name),
+            }),
+            Command::Custom { name } => self.write(Entry::Custom(text(name))),
+            Command::CreateIndex { name, .. } => {
+                let nowhere = (TableNumber(0), FieldNumber(0));
+                self.losses.note(Loss::Index, nowhere, || name.clone(), 1)
+            }
+            Command::SetSingleRow { table, single: true } => {
+                let name = || find_table(schema, *table).map(|table| table.name.clone());
+                let place = (*table, FieldNumber(0));
+                self.losses.note(Loss::Single, place, || name().unwrap_or_default(), 1)
+            }
+            Command::DropIndex { .. } | Command::SetSingleRow { .. } => Ok(()),
+        }
+    }
+
+    /// Adds a field, and writes its default to the rows that are there.
+    fn add_field(&mut self, schema: &Schema, command: &Command) -> Result<()> {
+        let Command::AddField { table, name, ty, nullable, default } = command else {
+            return Ok(());
+        };
+        let owner = find_table(schema, *table)?;
+        let state = self.state(*table);
+        let field = Field {
+            number: FieldNumber(state.fields),
+            name: name.clone(),
+            ty: *ty,
+            nullable: *nullable,
+            default: default.clone(),
+        };
+        state.fields += 1;
+        let named = || full_name(owner, &field);
+        let place = (*table, field.number);
+        let kind = kind::of_type(*ty);
+        let loss = match ty {
+            Type::Reference(..) => Loss::Rule,
+            _ => Loss::Type(ty.name(), kind.name()),
+        };
+        self.losses.note(loss, place, named, u64::from(!kind::is_joedbs(*ty)))?;
+        let target = if let Type::Reference(target, _) = ty { number_of(*target) } else { 0 };
+        let owner_number = number_of(*table);
+        self.write(Entry::AddField { table: owner_number, name: name.as_bytes(), kind, target })?;
+        let default = field.default_value();
+        let cell = to_cell(owner, &field, default.as_ref(), &self.blobs)?;
+        let rows = self.state(*table).rows.len();
+        if matches!(default, Value::Null) && !ty.is_always_nullable() {
+            self.losses.note(Loss::Null, place, named, rows)?;
+        }
+        if cell.is_zero() {
+            return Ok(());
+        }
+        let runs: Vec<_> = self.state(*table).rows.runs().collect();
+        for id in runs.into_iter().flatten() {
+            let (row, field) = (row_number(owner, RowId(id))?, place_of(field.number));
+            self.write(Entry::Update { table: owner_number, row, field, value: cell })?;
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, table: &Table, id: RowId, values: &[ValueRef<'_>]) -> Result<()> {
+        let (number, row) = (number_of(table.number), row_number(table, id)?);
+        let rows = &mut self.state(table.number).rows;
+        let is_reused = id.0 < rows.next;
+        rows.insert(id.0, 1);
+        self.write(Entry::Insert { table: number, row })?;
+        let pairs = || table.fields.iter().zip(values);
+        let mut says_all = false;
+        if is_reused {
+            for (field, value) in pairs() {
+                says_all |= !to_cell(table, field, *value, &self.blobs)?.is_zero();
+            }
+        }
+        for (field, value) in pairs() {
+            let value = self.cell(table, field, *value)?;
+            if says_all || !value.is_zero() {
+                self.write(Entry::Update {
+                    table: number,
+                    row,
+                    field: place_of(field.number),
+                    value,
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn insert_vector(&mut self, table: &Table, id: RowId, count: u64) -> Result<()> {
+        row_number(table, RowId(id.0.saturating_add(count - 1)))?;
+        self.state(table.number).rows.insert(id.0, count);
+        for field in table.fields.iter().filter(|field| field.nullable) {
+            if !field.ty.is_always_nullable() {
+                let place = (table.number, field.number);
+                self.losses.note(Loss::Null, place, || full_name(table, field), count)?;
+            }
+        }
+        let (table, row) = (number_of(table.number), row_number(table, id)?);
+        match self.begin_vector(count)? {
+            Some(count) => self.write(Entry::InsertVector { table, row, count }),
+            None => Ok(()),
+        }
+    }
+
+    fn update_vector(
+        &mut self,
+        table: &Table,
+        id: RowId,
+        (field, values): (&Field, Vector<'_>),
+    ) -> Result<()> {
+        let count = values.len(field.ty).unwrap_or_default() as u64;
+        if let Some(count) = self.begin_vector(count)? {
+            let (table, row) = (number_of(table.number), row_number(table, id)?);
+            let (field, kind) = (place_of(field.number), kind::of_type(field.ty));
+            self.write(Entry::UpdateVector { table, row, field, kind, count })?;
+        }
+        for value in values.iter(field.ty) {
+            let value = self.cell(table, field, value)?;
+            self.writer.value(value).map_err(|error| unwritable(&self.shown, error))?;
+        }
+        Ok(())
+    }
+
+    /// Writes a whole blob where its first piece is.
+    fn blob(&mut self, blob: Blob, first: &[u8]) -> Result<()> {
+        if self.snapshot.is_none() {
+            self.snapshot = Some((self.open)()?);
+        }
+        let Some(snapshot) = &self.snapshot else { return Ok(()) };
+        let mut reader = snapshot.blob(blob)?;
+        let size = reader.len();
+        self.write(Entry::Blob { size })?;
+        self.blobs.insert(blob, (self.writer.position(), size));
+        let mut first = first;
+        let bytes: &mut dyn Read =
+            if size == first.len() as u64 { &mut first } else { &mut reader };
+        self.writer.stream(bytes).map_err(|error| {
+            let shown = &self.shown;
+            Error::io(format!("{shown}: the bytes of blob:{} can't be copied", blob.0), error)
+        })
+    }
+
+    /// Gives joedb's value for one of a field; notes where that is null.
+    fn cell<'v>(&mut self, table: &Table, field: &Field, value: ValueRef<'v>) -> Result<Cell<'v>> {
+        if matches!(value, ValueRef::Null) && !field.ty.is_always_nullable() {
+            let place = (table.number, field.number);
+            self.losses.note(Loss::Null, place, || full_name(table, field), 1)?;
+        }
+        to_cell(table, field, value, &self.blobs)
+    }
+}
+
+impl<W: Write> Sink for Export<'_, W> {
+    fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
+        if !std::mem::replace(&mut self.begun, true)
+            && let Some(time) = self.plan.times.get(self.exported.transactions)
+            && *event != Event::Timestamp(time.seconds())
+        {
+            self.write(Entry::Timestamp(time.seconds()))?;
+        }
+        self.exported.events += 1;
+        if self.more > 0
+            && !matches!(event, Event::InsertVector { .. } | Event::UpdateVector { .. })
+        {
+            return Err(self.changed());
+        }
+        match *event {
+            Event::Schema(command) => self.command(schema, command),
+            Event::Insert { table, id, values } => {
+                self.insert(find_table(schema, table)?, id, values)
+            }
+            Event::Update { table, id, field, value } => {
+                let table = find_table(schema, table)?;
+                let field = find_field(table, field)?;
+                let value = self.cell(table, field, value)?;
+                let (row, field) = (row_number(table, id)?, place_of(field.number));
+                self.write(Entry::Update { table: number_of(table.number), row, field, value })
+            }
+            Event::Delete { table, id } => {
+                self.state(table).rows.remove(id.0, 1);
+                let row = row_number(find_table(schema, table)?, id)?;
+                self.write(Entry::Delete { table: number_of(table), row })
+            }
+            Event::InsertVector { table, id, count } => {
+                self.insert_vector(find_table(schema, table)?, id, count)
+            }
+            Event::UpdateVector { table, id, field, values } => {
+                let table = find_table(schema, table)?;
+                self.update_vector(table, id, (find_field(table, field)?, values))
+            }
+            Event::DeleteVector { table, id, count } => {
+                self.state(table).rows.remove(id.0, count);
+                let row = row_number(find_table(schema, table)?, id)?;
+                self.write(Entry::DeleteVector { table: number_of(table), row, count })
+            }
+            Event::Blob { blob, offset: 0, bytes, .. } => self.blob(blob, bytes),
+            // It went with the first piece.
+            Event::Blob { .. } => Ok(()),
+            Event::ValidData => self.write(Entry::ValidData),
+            Event::Comment(text) => self.write(Entry::Comment(text.as_bytes())),
+            Event::Timestamp(seconds) => self.write(Entry::Timestamp(seconds)),
+        }
+    }
+
+    fn commit(&mut self, _: &Schema, _: &Committed) -> Result<()> {
+        self.exported.transactions += 1;
+        self.begun = false;
+        Ok(())
+    }
+}
+
+impl<W: Write + Seek> Export<'_, W> {
+    /// Ends the file; gives it back for the caller to flush, with what was written.
+    pub(crate) fn finish(self) -> Result<(W, Exported)> {
+        let Self { writer, shown, losses, mut exported, tables, .. } = self;
+        exported.notes.extend(losses.lines());
+        for State { name, rows: Live { next, inserted, .. }, .. } in tables.values() {
+            if *next > SPARSE && *next / 16 > *inserted {
+                let last = next - 1;
+                exported.notes.push(format!(
+                    "table {name}: joedb takes memory for each id up to the largest, which is {last}"
+                ));
+            }
+        }
+        let output = writer.finish().map_err(|error| unwritable(&shown, error))?;
+        Ok((output, exported))
+    }
+}
+
+/// Gives joedb's value for one of a field.
+fn to_cell<'v>(
+    table: &Table,
+    field: &Field,
+    value: ValueRef<'v>,
+    blobs: &HashMap<Blob, (u64, u64)>,
+) -> Result<Cell<'v>> {
+    kind::to_cell(field.ty, value, |blob| blobs.get(&blob).copied()).ok_or_else(|| {
+        let (name, what) = (full_name(table, field), crate::language::value_text(value));
+        Error::invalid(format!("{name}: joedb's files have no room for the value {what}"))
+    })
+}
+
+fn full_name(table: &Table, field: &Field) -> String {
+    format!("{}.{}", table.name, field.name)
+}
+
+fn row_number(table: &Table, id: RowId) -> Result<u64> {
+    row_of(id).ok_or_else(|| {
+        let (name, id) = (&table.name, id.0);
+        Error::invalid(format!("table {name}: joedb's files have no room for the id {id}"))
+    })
+}
+
+/// Gives joedb's number of a table.
+fn number_of(table: TableNumber) -> u64 {
+    u64::from(table.0) + 1
+}
+
+/// Gives joedb's number of a field.
+fn place_of(field: FieldNumber) -> u64 {
+    u64::from(field.0) + 1
+}
+
+fn find_table(schema: &Schema, number: TableNumber) -> Result<&Table> {
+    schema
+        .table(number)
+        .ok_or_else(|| Error::corrupt("an event speaks of a table that isn't there"))
+}
+
+fn find_field(table: &Table, number: FieldNumber) -> Result<&Field> {
+    table.field(number).ok_or_else(|| Error::corrupt("an event speaks of a field that isn't there"))
+}
+
+#[cold]
+fn unwritable(shown: &str, error: io::Error) -> Error {
+    Error::io(format!("cannot write {shown}"), error)
+}

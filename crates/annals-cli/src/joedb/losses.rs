@@ -1,0 +1,86 @@
+//! What of a database joedb can't hold: counted, or refused.
+
+use std::collections::BTreeMap;
+
+use annals::{Error, FieldNumber, Result, TableNumber};
+
+use crate::output::count;
+
+/// A kind of thing that joedb has otherwise, or not at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Loss {
+    /// A field gets another type.
+    Type(&'static str, &'static str),
+    /// A rule about references that are deleted.
+    Rule,
+    /// Null becomes a zero value.
+    Null,
+    /// There is an index.
+    Index,
+    /// There is a table of a single row.
+    Single,
+}
+
+impl Loss {
+    /// Says what became of it, so many times.
+    fn told(self, name: &str, times: u64) -> String {
+        match self {
+            Self::Type(from, to) => format!("{name}: joedb has no {from}, the field became {to}"),
+            Self::Rule => format!("{name}: the reference is a plain one, joedb enforces none"),
+            Self::Null => format!("{name}: {} became 0 or empty", count(times, "null value")),
+            Self::Index => format!("{}: left out, joedb's files have none", count(times, "index")),
+            Self::Single => format!("table {name}: that it has a single row was left out"),
+        }
+    }
+
+    /// Says why it can't be.
+    fn refused(self, name: &str) -> String {
+        match self {
+            Self::Type(from, to) => format!("{name} is of type {from}, which would become {to}"),
+            Self::Rule => format!("the reference {name} is enforced"),
+            Self::Null => format!("{name} is null"),
+            Self::Index => format!("there is an index, {name}"),
+            Self::Single => format!("table {name} has a single row"),
+        }
+    }
+}
+
+/// Notes losses.
+#[derive(Debug)]
+pub(super) struct Losses {
+    is_strict: bool,
+    met: BTreeMap<(Loss, TableNumber, FieldNumber), (String, u64)>,
+}
+
+impl Losses {
+    /// Begins without any; if strict, each one will be an error.
+    pub(super) const fn new(is_strict: bool) -> Self {
+        Self { is_strict, met: BTreeMap::new() }
+    }
+
+    /// Notes a loss, which happened so many times, of something that has a name.
+    pub(super) fn note(
+        &mut self,
+        loss: Loss,
+        place: (TableNumber, FieldNumber),
+        name: impl FnOnce() -> String,
+        times: u64,
+    ) -> Result<()> {
+        if times == 0 {
+            return Ok(());
+        }
+        if self.is_strict {
+            let refused = loss.refused(&name());
+            return Err(Error::invalid(format!(
+                "{refused}: joedb's files can't hold that; without --strict it is translated"
+            )));
+        }
+        self.met.entry((loss, place.0, place.1)).or_insert_with(|| (name(), 0)).1 += times;
+        Ok(())
+    }
+
+    /// Says what was noted, a line each.
+    pub(super) fn lines(&self) -> Vec<String> {
+        self.met.iter().map(|((loss, ..), (name, times))| loss.told(name, *times)).collect()
+    }
+}
