@@ -24,12 +24,9 @@ fn main() {
     for chapter in chapter::read_all(&guide) {
         Chapters { out: &out, code: &mut code, table: &mut table }.add(&chapter);
     }
-    let head = "/// The blocks: chapter, line, and what runs it.\n";
-    writeln!(
-        code,
-        "{head}pub(super) const RUST: &[(&str, usize, fn() -> ExitCode)] = &[\n{table}];"
-    )
-    .expect("a string takes everything");
+    let head = "/// All blocks.\n";
+    writeln!(code, "{head}pub(super) const RUST: &[Block] = &[\n{table}];")
+        .expect("a string takes everything");
     write(&out.join("blocks.rs"), &code);
 }
 
@@ -89,7 +86,7 @@ fn program<'a>(block: &Block, schemas: impl Iterator<Item = &'a usize>) -> Strin
     }
     let mut uses = String::new();
     for schema in schemas {
-        uses += &format!("#[allow(unused_imports)] use super::s{schema}::*;\n");
+        uses += &format!("use super::s{schema}::*;\n");
     }
     let body = if text.contains("fn main(") {
         text.replacen("fn main(", "pub(in super::super) fn main(", 1)

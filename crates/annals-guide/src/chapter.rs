@@ -48,6 +48,9 @@ impl Block {
 
 impl Chapter {
     /// Reads the Markdown of a chapter.
+    ///
+    /// # Panics
+    /// A block isn't closed.
     #[must_use]
     pub fn parse(name: &str, text: &str) -> Self {
         let mut chapter = Self {
@@ -69,9 +72,12 @@ impl Chapter {
             };
             let (language, note) = info.trim().split_once(' ').unwrap_or((info.trim(), ""));
             let mut text = String::new();
-            for (_, line) in lines.by_ref().take_while(|(_, line)| line.trim() != "```") {
-                text.push_str(line);
-                text.push('\n');
+            loop {
+                match lines.next() {
+                    None => panic!("{name}.md:{}: the block isn't closed", at + 1),
+                    Some((_, line)) if line.trim() == "```" => break,
+                    Some((_, line)) => text = text + line + "\n",
+                }
             }
             let (language, note) = (language.to_owned(), note.to_owned());
             chapter.blocks.push(Block { line: at + 1, language, note, text });

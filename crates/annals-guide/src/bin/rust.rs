@@ -23,10 +23,14 @@ fn fail(message: &str) -> ExitCode {
 /// What `build.rs` made of the chapters: a module each, and in it a module for each block.
 #[allow(clippy::print_stdout, reason = "blocks print what they find")]
 #[allow(missing_docs, dead_code, reason = "blocks are shown as they are")]
+#[allow(unused_imports, reason = "a block needn't need each module that it could")]
 #[allow(clippy::disallowed_methods, reason = "blocks are programs of their own")]
 #[allow(clippy::unnecessary_wraps, clippy::needless_pass_by_value, reason = "as above")]
 mod blocks {
     use super::{ExitCode, Termination};
+
+    /// The chapter of a block, its line, and what runs it.
+    type Block = (&'static str, usize, fn() -> ExitCode);
 
     include!(concat!(env!("OUT_DIR"), "/blocks.rs"));
 }
