@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use annals::storage::FileDirectory;
 use annals::{Error, ErrorKind, Result};
 use flate2::bufread::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -112,6 +113,12 @@ impl NewFile {
         Ok(Self { writer: buffered(file), temporary: Some(temporary), target })
     }
 
+    /// Gives where it is until then, for what writes it by its path.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn path(&self) -> &Path {
+        self.temporary.as_deref().unwrap_or(&self.target)
+    }
+
     /// Gives the file its name, once everything is on permanent storage.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.flush().map_err(|error| cannot("write", &self.target, error))?;
@@ -119,7 +126,11 @@ impl NewFile {
         if let Some(writer) = self.writer.take() {
             writer.get_ref().sync_all().map_err(|error| cannot("write", &self.target, error))?;
         }
-        fs::rename(temporary, &self.target).map_err(|error| cannot("write", &self.target, error))
+        let named = fs::rename(temporary, &self.target).and_then(|()| {
+            let (directory, _) = FileDirectory::split(&self.target)?;
+            directory.flush()
+        });
+        named.map_err(|error| cannot("write", &self.target, error))
     }
 }
 

@@ -10,13 +10,13 @@
 mod cell;
 mod commands;
 mod dump;
+mod exchange;
 mod files;
 mod json;
 mod language;
 mod output;
 mod present;
 mod progress;
-mod quotes;
 mod shell;
 
 use std::io::{BufRead, ErrorKind as IoKind, Write};

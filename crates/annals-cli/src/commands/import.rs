@@ -4,12 +4,15 @@ use annals::Result;
 use clap::{Args, Subcommand};
 
 use crate::Outcome;
-use crate::commands::{import_changes, import_csv};
+#[cfg(feature = "sqlite")]
+use crate::commands::import_sqlite;
+use crate::commands::{import_changes, import_csv, import_json};
 
 /// Take in data that other programs wrote
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals import csv people.annals --schema people.schema person=person.csv.gz
+  annals import sqlite people.sqlite people.annals
   annals import changes people.annals changes.ndjson")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -19,6 +22,10 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum What {
     Csv(import_csv::Arguments),
+    Json(import_json::Document),
+    Ndjson(import_json::Lines),
+    #[cfg(feature = "sqlite")]
+    Sqlite(import_sqlite::Arguments),
     Changes(import_changes::Arguments),
 }
 
@@ -26,6 +33,10 @@ enum What {
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     match &arguments.what {
         What::Csv(arguments) => import_csv::run(arguments),
+        What::Json(arguments) => import_json::run_document(arguments),
+        What::Ndjson(arguments) => import_json::run_lines(arguments),
+        #[cfg(feature = "sqlite")]
+        What::Sqlite(arguments) => import_sqlite::run(arguments),
         What::Changes(arguments) => import_changes::run(arguments),
     }
 }

@@ -9,6 +9,11 @@ use std::path::Path;
 use self::generator::Generator;
 use crate::program::succeed;
 
+/// Gives a random script for the shell, which is right.
+pub(crate) fn script(seed: u64) -> String {
+    Generator::new(seed).script()
+}
+
 #[test]
 fn log_and_dump_make_the_same_file_again() {
     let full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
