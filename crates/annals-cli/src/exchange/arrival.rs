@@ -91,7 +91,10 @@ pub(crate) fn create<T>(path: &Path, fill: impl FnOnce(&Database) -> Result<T>) 
             filled.and_then(|filled| closed.map(|()| filled))
         });
     let named = filled.and_then(|filled| {
-        let linked = directory.link(&temporary, &name).and_then(|()| directory.flush());
+        let linked = directory.link(&temporary, &name).and_then(|()| {
+            // A name that may go with a power cut is none.
+            directory.flush().inspect_err(|_| drop(directory.remove(&name)))
+        });
         linked.map(|()| filled).map_err(|error| match error.kind() {
             IoKind::AlreadyExists => exists(&path.display().to_string()),
             _ => files::cannot("give its name to", path, error),

@@ -46,7 +46,7 @@ pub(super) struct Index {
 
 /// Reads which tables there are, in the order in which they were created. What is no table is told.
 pub(super) fn tables(connection: &Connection) -> Result<Vec<Table>> {
-    let query = "SELECT m.name, m.type, coalesce(l.type, ''), coalesce(l.wr, 0), m.sql LIKE '%CHECK%(%' FROM sqlite_master m \
+    let query = "SELECT m.name, m.type, coalesce(l.type, ''), coalesce(l.wr, 0), m.sql FROM sqlite_master m \
          LEFT JOIN pragma_table_list l ON l.name = m.name AND l.schema = 'main' \
          WHERE m.type <> 'index' AND m.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY m.rowid";
     let mut statement = connection.prepare(query)?;
@@ -57,7 +57,9 @@ pub(super) fn tables(connection: &Connection) -> Result<Vec<Table>> {
             (row.get(0)?, row.get(1)?, row.get(2)?);
         match (kind.as_str(), of_table.as_str()) {
             ("table", "table") => {
-                if row.get(4)? {
+                let words: String = row.get(4)?;
+                let mut words = words.split(|c: char| !c.is_alphanumeric() && c != '_');
+                if words.any(|word| word.eq_ignore_ascii_case("check")) {
                     note(&format!("a CHECK of table {name} was left out"));
                 }
                 tables.push(table(connection, name, row.get(3)?)?);

@@ -28,7 +28,7 @@ fn a_schema_is_taken_over() {
         CREATE TABLE album (album_id INTEGER PRIMARY KEY, title VARCHAR(160) NOT NULL DEFAULT 'it''s',
             artist INTEGER NOT NULL REFERENCES artist(artist_id) ON DELETE CASCADE,
             price NUMERIC(10,2), made DATETIME DEFAULT CURRENT_TIMESTAMP, rating REAL DEFAULT (-1.5),
-            big BIGINT DEFAULT 5, small SMALLINT, cover BLOB, ok BOOLEAN DEFAULT TRUE);
+            big BIGINT DEFAULT 5, small SMALLINT CHECK (small < 9), cover BLOB, ok BOOLEAN DEFAULT TRUE);
         CREATE TABLE artist (artist_id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, boss REFERENCES artist);
         CREATE TABLE pair (a TEXT, b INT, PRIMARY KEY (a, b)) WITHOUT ROWID;
         CREATE VIEW v AS SELECT 1;
@@ -69,6 +69,7 @@ create_index by_title_ album title,artist
     assert_eq!(dump, expected);
     let notes = [
         "the view v was left out",
+        "a CHECK of table album was left out",
         "the index partial on album is of some rows only",
         "album.album_id is the id of the row",
         "album.made: the default CURRENT_TIMESTAMP was left out",
