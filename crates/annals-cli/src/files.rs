@@ -113,10 +113,10 @@ impl NewFile {
         Ok(Self { writer: buffered(file), temporary: Some(temporary), target })
     }
 
-    /// Gives where it is until then, for what writes it by its path.
+    /// Gives where it is until then, for what writes it by its path; none if the target is no file.
     #[cfg(feature = "sqlite")]
-    pub(crate) fn path(&self) -> &Path {
-        self.temporary.as_deref().unwrap_or(&self.target)
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.temporary.as_deref()
     }
 
     /// Gives the file its name, once everything is on permanent storage.

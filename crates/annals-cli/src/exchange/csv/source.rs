@@ -167,6 +167,10 @@ pub(crate) fn folder(path: &Path, given: Option<&Schema>) -> Result<Folder> {
     found.sort();
     let schema_path = path.join(SCHEMA_FILE);
     if given.is_some() || !schema_path.exists() {
+        if found.is_empty() {
+            let message = format!("{}: no file there ends with .csv or .csv.gz", path.display());
+            return Err(Error::new(annals::ErrorKind::NotFound, message));
+        }
         return Ok(Folder { files: found, ..Folder::default() });
     }
     let schema = language::read_schema(&schema_path)?.schema;

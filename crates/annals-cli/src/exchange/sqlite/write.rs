@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use annals::{Result, ValueRef};
+use annals::{Error, Result, ValueRef};
 use rusqlite::types::{ToSqlOutput, Value as Owned, ValueRef as Bound};
 use rusqlite::{Connection, Statement};
 
@@ -21,7 +21,10 @@ const LONGEST: usize = 1_000_000_000;
 pub(crate) fn write(present: &Present<'_>, path: &Path) -> Result<()> {
     let file = NewFile::create(path)?;
     let sqlite = |error: rusqlite::Error| failed(path, &error);
-    let connection = Connection::open(file.path()).map_err(sqlite)?;
+    let place = file.path().ok_or_else(|| {
+        Error::invalid(format!("{} is no file: SQLite's databases are", path.display()))
+    })?;
+    let connection = Connection::open(place).map_err(sqlite)?;
     // Until the file has its name a crash leaves nothing to recover.
     let begin = "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA foreign_keys=OFF; BEGIN";
     connection.execute_batch(begin).map_err(sqlite)?;

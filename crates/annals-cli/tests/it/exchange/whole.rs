@@ -40,6 +40,22 @@ fn what_is_there_stays() {
 }
 
 #[test]
+fn nothing_to_read_and_nowhere_to_write_are_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    succeed(dir.path(), &["shell", "a.annals"], SCRIPT);
+    std::fs::create_dir(dir.path().join("empty")).unwrap();
+    let said = refused(dir.path(), &["import", "csv", "empty", "b.annals"]);
+    assert!(said.contains("no file there ends with .csv"), "{said}");
+    std::fs::create_dir(dir.path().join("half")).unwrap();
+    std::fs::write(dir.path().join("half/schema.annals"), "create_table t\n").unwrap();
+    let said = refused(dir.path(), &["import", "csv", "half", "b.annals"]);
+    assert!(said.contains("no file for table t"), "{said}");
+    #[cfg(all(target_os = "linux", feature = "sqlite"))]
+    refused(dir.path(), &["export", "sqlite", "a.annals", "/dev/null"]);
+    assert_eq!(names(dir.path()), ["a.annals", "empty", "half"]);
+}
+
+#[test]
 fn a_file_that_was_cut_off_gives_nothing() {
     let dir = tempfile::tempdir().unwrap();
     succeed(dir.path(), &["shell", "a.annals"], SCRIPT);
