@@ -1,7 +1,9 @@
 //! Values of formats that know fewer types than we do, what was seen of a column of them, and the type that
 //! holds them all without loss.
 
-use annals::{OnDelete, RowId, TableNumber, Timestamp, Type, Value};
+#[cfg(any(feature = "sqlite", test))]
+use annals::{OnDelete, TableNumber};
+use annals::{RowId, Timestamp, Type, Value};
 
 /// The integers from minus this up to this are floats of 64 bits, too.
 const EXACT: i128 = 1 << 53;
@@ -18,6 +20,10 @@ pub(crate) enum Scalar<'a> {
     Int(i128),
     Real(f64),
     Text(&'a str),
+    #[cfg_attr(
+        not(any(feature = "sqlite", test)),
+        expect(dead_code, reason = "only SQLite has such")
+    )]
     Bytes(&'a [u8]),
 }
 
@@ -163,6 +169,7 @@ impl Seen {
     }
 
     /// Tells whether all that was seen can be ids of rows.
+    #[cfg(any(feature = "sqlite", test))]
     pub(crate) fn are_ids(&self) -> bool {
         self.fits(Type::Reference(TableNumber(0), OnDelete::Dangle))
     }

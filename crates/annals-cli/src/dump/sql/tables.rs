@@ -48,6 +48,7 @@ impl<'s> Tables<'s> {
     }
 
     /// Gives what has another name in SQL than here: table, column or index, and its name there.
+    #[cfg(feature = "sqlite")]
     pub(crate) fn renamed(&self) -> Vec<(String, String)> {
         let mut all = Vec::new();
         for table in &self.tables {
