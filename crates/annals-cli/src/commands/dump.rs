@@ -1,8 +1,8 @@
-//! `annals dump`: the present state, as a script, as SQL, as JSON, or as CSV files.
+//! `annals dump`: the present state, or that of an earlier moment, as a script, as SQL, as JSON, or as CSV files.
 
 use std::path::PathBuf;
 
-use annals::{Result, Snapshot};
+use annals::{Moment, Result, Snapshot};
 use clap::{Args, ValueEnum};
 
 use crate::commands;
@@ -12,7 +12,7 @@ use crate::output::Output;
 use crate::present::Present;
 use crate::{Outcome, dump, progress};
 
-/// Print the present state
+/// Print the present state, or that of any moment before
 ///
 /// As text it is a script: run through `annals shell` it gives a file with the same schema, rows, ids
 /// and next ids, but without the history. As SQL it is a script that SQLite and PostgreSQL read, or one of
@@ -25,10 +25,17 @@ use crate::{Outcome, dump, progress};
   annals dump people.annals --format sql | sqlite3 people.sqlite
   annals dump people.annals --format sql | psql --set ON_ERROR_STOP=1 people
   annals dump people.annals --format json | jq '.person[].name'
-  annals dump people.annals --format csv people-csv")]
+  annals dump people.annals --format csv people-csv
+  annals dump people.annals --at txid:17
+  annals dump people.annals --at time:2024-02-29T12:00:00Z --format json
+  annals dump people.annals --at 'comment:before the fair'")]
 pub(crate) struct Arguments {
     /// The database
     file: PathBuf,
+    /// The state as it was then, with the schema of then: after a transaction (txid:NUMBER), after the last one whose
+    /// time isn't later (time:RFC3339), or after the last one that has this comment (comment:TEXT)
+    #[arg(long, value_name = "MOMENT")]
+    at: Option<Moment>,
     /// How to print it
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -63,7 +70,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         )));
     }
     let reader = progress::options().open_read_only(&arguments.file)?;
-    let snapshot = reader.read();
+    let snapshot = match &arguments.at {
+        Some(moment) => reader.as_it_was(moment.clone())?,
+        None => reader.read(),
+    };
     let dumped = match (arguments.format, &arguments.dir) {
         (Format::Csv, Some(dir)) => csv::write_folder(&Present::Committed(snapshot), dir),
         (Format::Json, _) => print(snapshot, dump::json),
