@@ -6,7 +6,7 @@
 //! `backfill-during` commits meanwhile; `amplification` tells how much is written for what is committed;
 //! `size` how small a small database is; `instructions` counts those of each operation; `growth` tells how costs
 //! grow with a table; `wide` measures rows of many fields with several indexes, `unique` a unique index beside a
-//! map, `mixed` readers beside a writer, `compile` what a schema adds to a build.
+//! map, `mixed` readers beside a writer, `compile` what a schema adds to a build, `past` how long the past takes.
 //! Without one of them, the table of all workloads is made, or of those after `--only`.
 //! Each engine is used as its own documentation recommends for speed at equal guarantees. Engines take
 //! turns; what is printed is the median of all turns.
@@ -30,6 +30,7 @@ mod keys;
 mod measured;
 mod mixed;
 mod opening;
+mod past;
 mod processor;
 mod race;
 mod random;
@@ -111,6 +112,8 @@ enum Part {
     Mixed(mixed::Work),
     /// Rows of twelve fields with long strings and three indexes.
     Wide(wide::Work),
+    /// The state as it was, by how far back that is.
+    Past(past::Asked),
     /// What this program starts itself for.
     #[command(hide = true)]
     Grown(growth::Grown),
@@ -159,6 +162,7 @@ fn main() -> Result<(), engines::Failure> {
         Some(Part::Instructions(count)) => instructions::run(count, table)?,
         Some(Part::Counted(counted)) => counted.take()?,
         Some(Part::Growth(sizes)) => growth::run(sizes, table)?,
+        Some(Part::Past(asked)) => past::run(asked, table)?,
         Some(Part::Grown(grown)) => grown.take()?,
         Some(Part::Step(step)) => step.take()?,
         Some(Part::Turn(turn)) => turn.take()?,

@@ -29,6 +29,38 @@ pub(crate) fn value(table: &Table, field: &Field, text: &str) -> Result<Value> {
     }
 }
 
+/// Reads a cell of a CSV file, and whether it stands in quotes. Null is the text `null` if one is given;
+/// else a cell without quotes that is empty, where the field may be null.
+pub(crate) fn cell(
+    table: &Table,
+    field: &Field,
+    (text, quoted): (&str, bool),
+    null: Option<&str>,
+) -> Result<Value> {
+    if null == Some(text) {
+        return match field.nullable {
+            true => Ok(Value::Null),
+            false => Err(Error::invalid(format!(
+                "field {} of table {} is {text:?}, and it can't be null",
+                field.name, table.name
+            ))),
+        };
+    }
+    if field.ty == Type::String && (quoted || null.is_some()) {
+        return Ok(Value::String(text.to_owned()));
+    }
+    value(table, field, text)
+}
+
+/// Reads the bytes of a blob.
+pub(crate) fn bytes(table: &Table, field: &Field, text: &str) -> Result<Vec<u8>> {
+    let field = Field { ty: Type::Bytes, ..field.clone() };
+    match language::bare_value(table, &field, text)? {
+        Value::Bytes(bytes) => Ok(bytes),
+        _ => Ok(Vec::new()),
+    }
+}
+
 /// Writes a cell: null as an empty one, strings as they are, everything else as the shell does.
 pub(crate) fn write(value: ValueRef<'_>, cell: &mut String) {
     match value {

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use annals::storage::{Directory, FileDirectory};
+use annals::storage::FileDirectory;
 use annals::{Error, ErrorKind, Result};
 use flate2::bufread::MultiGzDecoder;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -113,6 +113,12 @@ impl NewFile {
         Ok(Self { writer: buffered(file), temporary: Some(temporary), target })
     }
 
+    /// Gives where it is until then, for what writes it by its path; none if the target is no file.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.temporary.as_deref()
+    }
+
     /// Gives the file its name, once everything is on permanent storage.
     pub(crate) fn finish(mut self) -> Result<()> {
         self.flush().map_err(|error| cannot("write", &self.target, error))?;
@@ -121,8 +127,8 @@ impl NewFile {
             writer.get_ref().sync_all().map_err(|error| cannot("write", &self.target, error))?;
         }
         let named = fs::rename(temporary, &self.target).and_then(|()| {
-            let folder = self.target.parent().unwrap_or(Path::new(""));
-            FileDirectory::new(folder).flush()
+            let (directory, _) = FileDirectory::split(&self.target)?;
+            directory.flush()
         });
         named.map_err(|error| cannot("write", &self.target, error))
     }

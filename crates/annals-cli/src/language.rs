@@ -14,6 +14,14 @@ pub(crate) fn read_schema(path: &Path) -> Result<SchemaFile> {
     read_schemas(std::slice::from_ref(&path))
 }
 
+/// Reads the text of a schema; the error has all its mistakes, one below the other.
+pub(crate) fn schema_of(text: &str) -> Result<Schema> {
+    let file = annals_schema::parse(text).map_err(|mistakes| {
+        Error::invalid(format!("the schema:\n{}", annals_schema::render_all(&mistakes, "schema")))
+    })?;
+    Ok(file.schema)
+}
+
 /// Reads and checks schema files as one schema; the error has all mistakes of all. Says on standard
 /// error if lines of them do nothing.
 pub(crate) fn read_schemas(paths: &[impl AsRef<Path>]) -> Result<SchemaFile> {

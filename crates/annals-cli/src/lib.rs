@@ -11,6 +11,7 @@
 mod cell;
 mod commands;
 mod dump;
+mod exchange;
 mod files;
 mod joedb;
 mod json;
@@ -18,7 +19,6 @@ mod language;
 mod output;
 mod present;
 mod progress;
-mod quotes;
 mod shell;
 
 use std::io::{BufRead, ErrorKind as IoKind, Write};

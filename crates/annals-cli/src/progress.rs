@@ -32,6 +32,32 @@ pub(crate) fn of_backfill() -> impl FnMut(BackfillProgress) -> ControlFlow<()> {
     }
 }
 
+/// Rows that are written or read, shown on standard error if that is a terminal.
+pub(crate) struct Rows {
+    bar: Bar,
+    done: u64,
+    total: u64,
+}
+
+impl Rows {
+    /// Shows how many of `total` rows are done.
+    pub(crate) fn new(message: &'static str, total: u64) -> Self {
+        let bar = Bar::new();
+        bar.bar.set_message(message);
+        bar.bar.set_style(files::style("{msg} {wide_bar} {pos}/{len} {eta}"));
+        Self { bar, done: 0, total }
+    }
+
+    /// Counts a row.
+    pub(crate) fn count(&mut self) {
+        self.done += 1;
+        if self.done.is_multiple_of(4096) {
+            let Self { done, total, .. } = *self;
+            self.bar.show(Progress { phase: Phase::Reading, done, total });
+        }
+    }
+}
+
 /// A bar that comes late, and goes when whatever it shows is done.
 struct Bar {
     bar: ProgressBar,

@@ -1,34 +1,47 @@
-//! `annals dump`: the present state, as a script, as SQL, as JSON, or as CSV files.
+//! `annals dump`: the present state, or that of an earlier moment, as a script, as SQL, as JSON, or as CSV files.
 
 use std::path::PathBuf;
 
-use annals::{Result, Snapshot};
+use annals::{Moment, Result, Snapshot};
 use clap::{Args, ValueEnum};
 
-use crate::commands::{self, export};
+use crate::commands;
+use crate::dump::Dialect;
+use crate::exchange::csv;
 use crate::output::Output;
 use crate::present::Present;
 use crate::{Outcome, dump, progress};
 
-/// Print the present state
+/// Print the present state, or that of any moment before
 ///
 /// As text it is a script: run through `annals shell` it gives a file with the same schema, rows, ids
-/// and next ids, but without the history. As SQL it is a script for SQLite. As JSON it is one object
-/// with an array of rows for each table. As CSV it is a file for each table in a directory, as
-/// `annals export csv` writes them. Text and SQL hold the bytes of blobs; JSON and CSV their names
-/// alone, as in `blob:7`.
+/// and next ids, but without the history. As SQL it is a script that SQLite and PostgreSQL read, or one of
+/// them. As JSON it is one object with an array of rows for each table, to look at; it holds the names of
+/// blobs, as in `blob:7`, where all others hold their bytes. (`annals export json` writes everything.) As CSV it
+/// is a file for each table in a directory, as `annals export csv` writes them.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals dump people.annals | annals shell copy.annals
   annals dump people.annals --format sql | sqlite3 people.sqlite
+  annals dump people.annals --format sql | psql --set ON_ERROR_STOP=1 people
   annals dump people.annals --format json | jq '.person[].name'
-  annals dump people.annals --format csv people-csv")]
+  annals dump people.annals --format csv people-csv
+  annals dump people.annals --at txid:17
+  annals dump people.annals --at time:2024-02-29T12:00:00Z --format json
+  annals dump people.annals --at 'comment:before the fair'")]
 pub(crate) struct Arguments {
     /// The database
     file: PathBuf,
+    /// The state as it was then, with the schema of then: after a transaction (txid:NUMBER), after the last one whose
+    /// time isn't later (time:RFC3339), or after the last one that has this comment (comment:TEXT)
+    #[arg(long, value_name = "MOMENT")]
+    at: Option<Moment>,
     /// How to print it
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+    /// Who reads the SQL
+    #[arg(long, value_enum, default_value = "both")]
+    dialect: Dialect,
     /// The directory for the CSV files; it is created if it isn't there
     #[arg(required_if_eq("format", "csv"))]
     dir: Option<PathBuf>,
@@ -38,7 +51,7 @@ pub(crate) struct Arguments {
 enum Format {
     /// A script for `annals shell`
     Text,
-    /// A script for SQLite
+    /// A script for SQLite and PostgreSQL
     Sql,
     /// One object: an array of rows for each table
     Json,
@@ -57,18 +70,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         )));
     }
     let reader = progress::options().open_read_only(&arguments.file)?;
-    let snapshot = reader.read();
+    let snapshot = match &arguments.at {
+        Some(moment) => reader.as_it_was(moment.clone())?,
+        None => reader.read(),
+    };
     let dumped = match (arguments.format, &arguments.dir) {
-        (Format::Csv, Some(dir)) => export::write_csv(&snapshot, dir),
+        (Format::Csv, Some(dir)) => csv::write_folder(&Present::Committed(snapshot), dir),
         (Format::Json, _) => print(snapshot, dump::json),
-        (Format::Sql, _) => print(snapshot, dump::sql),
+        (Format::Sql, _) => {
+            print(snapshot, |present, output| dump::sql(present, arguments.dialect, output))
+        }
         _ => print(snapshot, dump::text),
     };
     commands::tell_damage(&reader.image_damage());
     dumped.map(|()| Outcome::Done)
 }
 
-fn print(snapshot: Snapshot, how: fn(&Present<'_>, &mut Output) -> Result<()>) -> Result<()> {
+fn print(
+    snapshot: Snapshot,
+    how: impl FnOnce(&Present<'_>, &mut Output) -> Result<()>,
+) -> Result<()> {
     let mut output = Output::new();
     how(&Present::Committed(snapshot), &mut output)?;
     output.flush()

@@ -1,20 +1,25 @@
-//! `annals export`: tables as files that other programs read.
+//! `annals export`: everything that there is, as files that other programs read.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use annals::{Error, Result, Table, View};
+use annals::{Error, ErrorKind, Result};
 use clap::{Args, Subcommand};
 
 use crate::commands::export_joedb;
-use crate::files::{NewFile, cannot};
-use crate::{Outcome, cell, progress};
+use crate::exchange::{csv, json};
+use crate::files::NewFile;
+use crate::present::Present;
+use crate::progress::{self, Rows};
+use crate::{Outcome, commands};
 
-/// Write tables as files that other programs read
+/// Write everything as files that other programs read
+///
+/// `annals import` makes the same database of them again, but for the history: schema, rows, ids and next ids.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals export csv people.annals people-csv
+  annals export json people.annals people.json
+  annals export sqlite people.annals people.sqlite
   annals export joedb people.annals people.joedb")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -24,15 +29,19 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Format {
     Csv(Csv),
+    Json(Json),
+    Ndjson(Ndjson),
+    #[cfg(feature = "sqlite")]
+    Sqlite(Sqlite),
     Joedb(export_joedb::Arguments),
 }
 
 /// Write a CSV file for each table
 ///
 /// DIR/TABLE.csv has a header, `id` and the fields in the order of the schema, and the rows in order
-/// of their ids. Null is an empty cell, and so is an empty string. Of a blob there is the name, as in
-/// `blob:7`, not the bytes. The files appear, and replace older ones, only when all of them are
-/// complete.
+/// of their ids. Null is an empty cell; the empty string stands in quotes. Bytes, and those of blobs, are written
+/// as 0x00ff. DIR/schema.annals has the schema. The files appear, and replace older ones, only when all of them
+/// are complete.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals export csv people.annals people-csv")]
@@ -43,53 +52,104 @@ struct Csv {
     dir: PathBuf,
 }
 
+/// What becomes one file.
+#[derive(Debug, Args)]
+struct File {
+    /// The database
+    file: PathBuf,
+    /// The new file
+    out: PathBuf,
+    /// Replace OUT if it is there
+    #[arg(long)]
+    replace: bool,
+}
+
+/// Write one JSON document
+///
+/// It has the schema as commands, and an array of rows for each table. Bytes, and those of blobs, are written in
+/// base64, times as texts, and a float that JSON has no number for as "NaN", "Infinity" or "-Infinity". Integers
+/// have all their digits, and floats as many as give the same again: read those beyond 2^53 with a program that
+/// doesn't make floats of them.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  annals export json people.annals people.json
+  jq '.tables.person[].name' people.json")]
+struct Json {
+    #[command(flatten)]
+    file: File,
+}
+
+/// Write JSON lines
+///
+/// The first line has the schema as commands; then there is a line for each row, an object with the name of the
+/// table and the row. Values are written as `annals export json` does.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  annals export ndjson people.annals people.ndjson
+  jq 'select(.person) | .person.name' people.ndjson")]
+struct Ndjson {
+    #[command(flatten)]
+    file: File,
+}
+
+/// Write a database of SQLite
+///
+/// Ids are INTEGER PRIMARY KEY, references foreign keys with their rules; indexes, defaults and NOT NULL are
+/// there. Times are microseconds since 1970. What SQLite has no number for is another value: NaN the text `NaN`,
+/// -0 and integers from 2^63 on the eight bytes of the number.
+#[cfg(feature = "sqlite")]
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  annals export sqlite people.annals people.sqlite
+  sqlite3 people.sqlite 'SELECT name FROM person'")]
+struct Sqlite {
+    #[command(flatten)]
+    file: File,
+}
+
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let csv = match &arguments.format {
-        Format::Csv(csv) => csv,
-        Format::Joedb(arguments) => return export_joedb::run(arguments),
-    };
-    let snapshot = progress::options().open_read_only(&csv.file)?.read();
-    write_csv(&snapshot, &csv.dir)?;
-    Ok(Outcome::Done)
+    match &arguments.format {
+        Format::Csv(csv) => export(&csv.file, |present| csv::write_folder(present, &csv.dir)),
+        Format::Json(json) => one_file(&json.file, |present, out| {
+            let mut file = NewFile::create(out)?;
+            json::document(present, &mut file, &mut rows(present)?)?;
+            file.finish()
+        }),
+        Format::Ndjson(lines) => one_file(&lines.file, |present, out| {
+            let mut file = NewFile::create(out)?;
+            json::lines(present, &mut file, &mut rows(present)?)?;
+            file.finish()
+        }),
+        #[cfg(feature = "sqlite")]
+        Format::Sqlite(sqlite) => one_file(&sqlite.file, crate::exchange::sqlite::write),
+        Format::Joedb(arguments) => export_joedb::run(arguments),
+    }
 }
 
-/// Writes a file for each table into a directory.
-pub(crate) fn write_csv(view: &View, dir: &Path) -> Result<()> {
-    match fs::create_dir(dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(cannot("create the directory", dir, error));
-        }
-        _ => {}
+fn one_file(file: &File, how: impl FnOnce(&Present<'_>, &Path) -> Result<()>) -> Result<Outcome> {
+    let is_file = std::fs::symlink_metadata(&file.out).is_ok_and(|metadata| metadata.is_file());
+    if is_file && !file.replace {
+        let message = format!(
+            "{}: there is such a file already; choose another name, or say --replace",
+            file.out.display()
+        );
+        return Err(Error::new(ErrorKind::InUse, message));
     }
-    let mut files = Vec::new();
-    for table in view.schema().tables() {
-        files.push(write_table(view, table, &dir.join(format!("{}.csv", table.name)))?);
-    }
-    files.into_iter().try_for_each(NewFile::finish)
+    export(&file.file, |present| how(present, &file.out))
 }
 
-fn write_table(view: &View, table: &Table, path: &Path) -> Result<NewFile> {
-    let failed = |error: csv::Error| match error.into_kind() {
-        csv::ErrorKind::Io(error) => cannot("write", path, error),
-        other => Error::invalid(format!("cannot write {}: {other:?}", path.display())),
-    };
-    let mut writer = csv::Writer::from_writer(NewFile::create(path)?);
-    let headings = table.fields.iter().map(|field| cell::heading(table, field));
-    writer.write_record(std::iter::once("id".to_owned()).chain(headings)).map_err(failed)?;
-    let mut text = String::new();
-    for row in view.table(table.number)?.rows() {
-        let row = row?;
-        writer.write_field(row.id().0.to_string()).map_err(failed)?;
-        for field in &table.fields {
-            text.clear();
-            cell::write(row.value(field.number), &mut text);
-            writer.write_field(&text).map_err(failed)?;
-        }
-        writer.write_record(None::<&[u8]>).map_err(failed)?;
+fn export(file: &Path, how: impl FnOnce(&Present<'_>) -> Result<()>) -> Result<Outcome> {
+    let reader = progress::options().open_read_only(file)?;
+    let exported = how(&Present::Committed(reader.read()));
+    commands::tell_damage(&reader.image_damage());
+    exported.map(|()| Outcome::Done)
+}
+
+fn rows(present: &Present<'_>) -> Result<Rows> {
+    let mut total = 0;
+    for table in present.schema().tables() {
+        total += present.table(table.number)?.len();
     }
-    writer.into_inner().map_err(|error| {
-        let kind = error.error().kind();
-        cannot("write", path, io::Error::new(kind, error.error().to_string()))
-    })
+    Ok(Rows::new("writing", total))
 }

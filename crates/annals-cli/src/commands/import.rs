@@ -4,12 +4,15 @@ use annals::Result;
 use clap::{Args, Subcommand};
 
 use crate::Outcome;
-use crate::commands::{import_changes, import_csv, import_joedb};
+#[cfg(feature = "sqlite")]
+use crate::commands::import_sqlite;
+use crate::commands::{import_changes, import_csv, import_joedb, import_json};
 
 /// Take in data that other programs wrote
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals import csv people.annals --schema people.schema person=person.csv.gz
+  annals import sqlite people.sqlite people.annals
   annals import changes people.annals changes.ndjson
   annals import joedb people.joedb people.annals")]
 pub(crate) struct Arguments {
@@ -20,6 +23,10 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum What {
     Csv(import_csv::Arguments),
+    Json(import_json::Document),
+    Ndjson(import_json::Lines),
+    #[cfg(feature = "sqlite")]
+    Sqlite(import_sqlite::Arguments),
     Changes(import_changes::Arguments),
     Joedb(import_joedb::Arguments),
 }
@@ -28,6 +35,10 @@ enum What {
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     match &arguments.what {
         What::Csv(arguments) => import_csv::run(arguments),
+        What::Json(arguments) => import_json::run_document(arguments),
+        What::Ndjson(arguments) => import_json::run_lines(arguments),
+        #[cfg(feature = "sqlite")]
+        What::Sqlite(arguments) => import_sqlite::run(arguments),
         What::Changes(arguments) => import_changes::run(arguments),
         What::Joedb(arguments) => import_joedb::run(arguments),
     }

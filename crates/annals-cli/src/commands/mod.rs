@@ -11,6 +11,9 @@ pub(crate) mod import;
 pub(crate) mod import_changes;
 pub(crate) mod import_csv;
 pub(crate) mod import_joedb;
+pub(crate) mod import_json;
+#[cfg(feature = "sqlite")]
+pub(crate) mod import_sqlite;
 pub(crate) mod info;
 mod info_image;
 mod info_json;

@@ -1,10 +1,9 @@
 //! The present state of a database as text: a script, SQL, or JSON.
 
 mod json;
-mod names;
-mod sql;
+pub(crate) mod sql;
 mod text;
 
 pub(crate) use json::json;
-pub(crate) use sql::sql;
+pub(crate) use sql::{Dialect, sql};
 pub(crate) use text::text;

@@ -6,10 +6,13 @@
 mod damage;
 #[cfg(target_os = "linux")]
 mod device;
+mod exchange;
 mod generated;
 mod identity;
 mod joedb;
 mod joedb_files;
+#[cfg(unix)]
+mod postgres;
 mod program;
 mod recover;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -17,6 +20,7 @@ mod sql;
 mod streams;
 #[cfg(unix)]
 mod terminal;
-// The transcripts hold messages of the system, paths, and the name of the program as it is here.
-#[cfg(unix)]
+// The transcripts hold messages of the system, paths, and the name of the program as it is here; and its help
+// names all formats.
+#[cfg(all(unix, feature = "sqlite"))]
 mod transcripts;

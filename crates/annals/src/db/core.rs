@@ -26,6 +26,8 @@ use crate::{Error, ErrorKind, Result};
 /// The tail that is worth a backfill while the database is open, in bytes: a few hundredths of a second of
 /// replay.
 const TAIL: u64 = 4 << 20;
+/// The tail that is worth one all the same where the last one wrote little, for the sake of key frames.
+const TAIL_BETWEEN_FRAMES: u64 = 1 << 20;
 /// The tail that is worth one when it is closed: a fraction of a millisecond of replay.
 const TAIL_AT_CLOSE: u64 = 16 << 10;
 /// A journal that is shorter gets no image when it is closed: it would be several times as long.
@@ -189,7 +191,10 @@ impl Core {
 
     /// Tells at which end of the journal a backfill is worth its writes.
     pub(super) fn image_due(&self) -> u64 {
-        let due = |(reached, wrote): (u64, u64)| reached.saturating_add(TAIL.max(wrote / 4));
+        let due = |(reached, wrote): (u64, u64)| {
+            let tail = TAIL.max(wrote / 4);
+            reached.saturating_add(tail.min(wrote.max(TAIL_BETWEEN_FRAMES)))
+        };
         self.image_state().map_or(u64::MAX, due)
     }
 

@@ -393,7 +393,7 @@ impl Options {
     }
 
     /// Sets how many bytes of the image key frames may take: older states that are kept in it, sharing all that hasn't
-    /// changed since, so that [`Database::at`] replays little. They divide the journal evenly, at least 1 MiB
+    /// changed since, so that [`Database::at`] replays little. They divide the journal evenly, at least 256 KiB
     /// of it from one to the next, and are thinned to stay within this; 0: none are kept. Unless set they may
     /// take as much as the newest state does, and 4 MiB in any case. Without enough of them the past is
     /// only slower to read.

@@ -46,7 +46,7 @@ impl Default for KeyFrames {
 
 impl KeyFrames {
     pub(crate) const fn new() -> Self {
-        Self { budget: None, spacing: 1 << 20 }
+        Self { budget: None, spacing: 256 << 10 }
     }
 }
 

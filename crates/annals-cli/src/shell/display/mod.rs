@@ -26,7 +26,7 @@ pub(crate) fn dump(present: &Present<'_>, words: &Words<'_>, screen: &mut Screen
 /// `sql`
 pub(crate) fn sql(present: &Present<'_>, words: &Words<'_>, screen: &mut Screen) -> Result<()> {
     let [] = words.exactly()?;
-    crate::dump::sql(present, &mut screen.output)
+    crate::dump::sql(present, crate::dump::Dialect::Both, &mut screen.output)
 }
 
 /// `json`

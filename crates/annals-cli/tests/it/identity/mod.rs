@@ -9,7 +9,7 @@ use std::path::Path;
 use self::generator::Generator;
 use crate::program::succeed;
 
-/// Gives a random script, the same for the same number.
+/// Gives a random script for the shell, which is right.
 pub(crate) fn script(seed: u64) -> String {
     Generator::new(seed).script()
 }

@@ -19,6 +19,12 @@ pub(in crate::db) struct Earlier {
     pub(in crate::db) replay: Replay,
 }
 
+/// Tells how many entries of indexes the past leaves to be put in by whoever needs them: whoever looks back
+/// seldom needs all indexes. Each takes some 50 bytes.
+pub(in crate::db) fn late_entries(budget: u64) -> usize {
+    usize::try_from(budget >> 8).unwrap_or(usize::MAX).clamp(1 << 14, 1 << 20)
+}
+
 impl Earlier {
     /// Finds the nearest root before the end of a transaction, which the segment with this header has. `None`
     /// if there is none that can be used: what is wrong with an image is no error.
@@ -43,7 +49,7 @@ impl Earlier {
         let pager = Arc::new(Pager::new(source, budget, root.end <= budget));
         let (_, view) = load(&catalog, &pager).ok()?;
         let view = view.pinned(Arc::new(pin));
-        let store = Store::resume(view).delaying(pager.late_entries());
+        let store = Store::resume(view).delaying(late_entries(budget));
         let since = Since { segment: root.segment, point: root.point };
         Some(Self { since, replay: Replay::resume(store, root.segment) })
     }

@@ -33,7 +33,7 @@ mod verify;
 mod without;
 
 pub(super) use background::Background;
-pub(super) use earlier::Earlier;
+pub(super) use earlier::{Earlier, late_entries};
 pub(super) use imager::Imager;
 pub(super) use inspection::inspect;
 pub use inspection::{ImageInspection, ImageRoot};

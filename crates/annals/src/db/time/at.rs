@@ -17,7 +17,7 @@ use std::sync::Arc;
 use annals_schema::{Command, Schema};
 
 use super::moment::Moment;
-use crate::db::image::Earlier;
+use crate::db::image::{Earlier, late_entries};
 use crate::db::past::{Past, Since};
 use crate::db::scan::Replay;
 use crate::db::segment::JournalFile;
@@ -136,7 +136,8 @@ impl Present<'_> {
             return Ok(replayed);
         }
         let past = Past::needed(&*file.directory, &part.name, header)?;
-        self.replayed_from(Replay::default(), &past, part, txid)
+        let store = Store::new().delaying(late_entries(self.budget));
+        self.replayed_from(Replay::resume(store, header.segment), &past, part, txid)
     }
 
     fn replayed_from(

@@ -95,8 +95,8 @@ impl Delayed {
 #[derive(Debug)]
 pub(in crate::store) struct Late {
     changes: Delayed,
-    /// What they come to.
-    net: Box<[Change]>,
+    /// What they come to, once somebody has asked for that.
+    net: OnceLock<Box<[Change]>>,
     /// The tree that has all of them.
     settled: OnceLock<Tree>,
     settling: Mutex<()>,
@@ -108,12 +108,16 @@ impl Late {
     /// Takes entries.
     pub(in crate::store) fn new(changes: Delayed) -> Self {
         Self {
-            net: changes.net().into(),
+            net: OnceLock::new(),
             changes,
             settled: OnceLock::new(),
             settling: Mutex::new(()),
             parts: Default::default(),
         }
+    }
+
+    fn net(&self) -> &[Change] {
+        self.net.get_or_init(|| self.changes.net().into())
     }
 
     /// Gives the tree that has all of them, if it was made.
@@ -152,11 +156,11 @@ impl Late {
         if let Some(settled) = self.made() {
             return Ok(settled);
         }
-        let entries = |bound: &[u8]| {
-            self.net.partition_point(|change| change.entry(&self.changes.bytes) < bound)
-        };
+        let net = self.net();
+        let entries =
+            |bound: &[u8]| net.partition_point(|change| change.entry(&self.changes.bytes) < bound);
         let from = entries(low);
-        let to = high.map_or(self.net.len(), entries);
+        let to = high.map_or(net.len(), entries);
         if from >= to {
             return Ok(tree);
         }
@@ -178,7 +182,7 @@ impl Late {
     /// Makes a tree that has some of what they come to.
     fn with(&self, tree: &Tree, from: usize, to: usize) -> Result<Tree> {
         let (mut tree, epoch) = (tree.clone(), Epoch::apart());
-        for change in self.net.get(from..to).unwrap_or_default() {
+        for change in self.net().get(from..to).unwrap_or_default() {
             change.make(&mut tree, &self.changes.bytes, &epoch)?;
         }
         Ok(tree)
@@ -187,7 +191,8 @@ impl Late {
     /// Tells how much memory it takes beside the trees, in bytes.
     pub(in crate::store) fn memory(&self) -> usize {
         let Delayed { bytes, all } = &self.changes;
-        bytes.len() + size_of_val(&**all) + size_of_val(&*self.net) + size_of::<Self>()
+        let net = self.net.get().map_or(0, |net| size_of_val(&**net));
+        bytes.len() + size_of_val(&**all) + net + size_of::<Self>()
     }
 }
 

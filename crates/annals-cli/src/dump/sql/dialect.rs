@@ -1,0 +1,81 @@
+//! What SQLite and PostgreSQL say differently, and how one text can say it to both.
+//!
+//! PostgreSQL's comments lie in each other; SQLite's end at the first `*/`. So in
+//!
+//! ```text
+//! /*/**/ONE/**/--*/OTHER
+//! ```
+//!
+//! SQLite sees a comment, `ONE`, a comment, and a comment up to the end of the line; PostgreSQL sees a comment
+//! with two others in it, then `OTHER`. `ONE` may hold no `/*` and no `*/`, `OTHER` no line feed.
+
+use clap::ValueEnum;
+
+/// Who reads the SQL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Dialect {
+    /// SQLite and PostgreSQL, one text
+    Both,
+    /// SQLite
+    Sqlite,
+    /// PostgreSQL
+    Postgres,
+}
+
+/// Between the comment that both skip and what only SQLite reads.
+const BEFORE: &str = "/*/**/";
+/// Between that and what only PostgreSQL reads, up to the end of the line.
+const BETWEEN: &str = "/**/--*/";
+
+/// A part of a value that is too long to be at hand.
+#[derive(Clone, Copy)]
+pub(super) enum Part {
+    Text(&'static str),
+    /// Here stand the hexadecimal digits.
+    Digits,
+}
+
+impl Part {
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::Text(text) => text,
+            Self::Digits => "",
+        }
+    }
+}
+
+impl Dialect {
+    /// Gives what each reads.
+    pub(crate) fn choose(self, sqlite: &str, postgres: &str) -> String {
+        match self {
+            Self::Sqlite => sqlite.to_owned(),
+            Self::Postgres => postgres.to_owned(),
+            Self::Both if sqlite == postgres => sqlite.to_owned(),
+            Self::Both => format!("{BEFORE}{sqlite}{BETWEEN}{postgres}\n"),
+        }
+    }
+
+    /// Gives the parts of a literal of digits: what each reads in front of them and behind them.
+    pub(super) fn parts(
+        self,
+        sqlite: &'static str,
+        sqlite_end: &'static str,
+        postgres: &'static str,
+        postgres_end: &'static str,
+    ) -> Vec<Part> {
+        let texts = |start, end| [Part::Text(start), Part::Digits, Part::Text(end)];
+        let (sqlite, postgres) = (texts(sqlite, sqlite_end), texts(postgres, postgres_end));
+        match self {
+            Self::Sqlite => sqlite.to_vec(),
+            Self::Postgres => postgres.to_vec(),
+            Self::Both => {
+                let mut parts = vec![Part::Text(BEFORE)];
+                parts.extend(sqlite);
+                parts.push(Part::Text(BETWEEN));
+                parts.extend(postgres);
+                parts.push(Part::Text("\n"));
+                parts
+            }
+        }
+    }
+}

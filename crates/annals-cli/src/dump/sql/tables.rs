@@ -1,0 +1,192 @@
+//! The tables of a schema as SQL declares them.
+
+use annals::{Field, Index, OnDelete, Schema, Table, Type};
+
+use super::dialect::Dialect;
+use super::literal;
+use super::names::{Names, quoted};
+use crate::json;
+
+/// All tables of a schema, with the names that everything has in SQL.
+pub(crate) struct Tables<'s> {
+    dialect: Dialect,
+    schema: &'s Schema,
+    /// The tables.
+    pub(crate) tables: Vec<SqlTable<'s>>,
+    /// The names of the indexes.
+    indexes: Vec<String>,
+}
+
+/// A table, and the names that it and its columns have in SQL, in quotes.
+pub(crate) struct SqlTable<'s> {
+    /// The table.
+    pub(crate) table: &'s Table,
+    /// Its name.
+    pub(crate) name: String,
+    /// The columns of its fields.
+    pub(crate) columns: Vec<String>,
+    /// The name of PostgreSQL's index on the ids.
+    key: String,
+}
+
+impl<'s> Tables<'s> {
+    /// Gives a name to everything.
+    pub(crate) fn new(schema: &'s Schema, dialect: Dialect) -> Self {
+        let mut names = Names::new(dialect);
+        let own: Vec<_> = schema.tables().iter().map(|table| names.take(&table.name)).collect();
+        let indexes = schema.indexes().iter().map(|index| quoted(&names.take(&index.name)));
+        let indexes = indexes.collect();
+        let mut table = |(table, name): (&'s Table, String)| {
+            let mut columns = Names::of_columns(dialect);
+            let column = |field| quoted(&columns.take(&json::key(table, field)));
+            let columns = table.fields.iter().map(column).collect();
+            let key = quoted(&names.take(&format!("{name}_pkey")));
+            SqlTable { table, name: quoted(&name), columns, key }
+        };
+        let tables = schema.tables().iter().zip(own).map(&mut table).collect();
+        Self { dialect, schema, tables, indexes }
+    }
+
+    /// Gives what has another name in SQL than here: table, column or index, and its name there.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn renamed(&self) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        for table in &self.tables {
+            let name = &table.table.name;
+            all.push((name.clone(), name.clone(), &table.name));
+            let columns = table.table.fields.iter().zip(&table.columns);
+            all.extend(columns.map(|(field, column)| {
+                (format!("{name}.{}", field.name), json::key(table.table, field), column)
+            }));
+        }
+        let indexes = self.schema.indexes().iter().zip(&self.indexes);
+        all.extend(indexes.map(|(index, name)| (index.name.clone(), index.name.clone(), name)));
+        all.retain(|(_, plain, name)| quoted(plain) != **name);
+        all.into_iter().map(|(shown, _, name)| (shown, name.clone())).collect()
+    }
+
+    /// Gives the statement that creates a table.
+    pub(crate) fn create(&self, table: &SqlTable<'s>) -> String {
+        let postgres = format!("BIGINT CONSTRAINT {} PRIMARY KEY", table.key);
+        let id = self.dialect.choose("INTEGER PRIMARY KEY AUTOINCREMENT", &postgres);
+        let mut text = format!("CREATE TABLE {} (\n  \"id\" {id}", table.name);
+        // What PostgreSQL alone reads has the end of the line behind it.
+        let next = |text: &str| if text.ends_with('\n') { "  ," } else { ",\n  " };
+        for (field, column) in table.table.fields.iter().zip(&table.columns) {
+            text.push_str(next(&text));
+            text.push_str(column);
+            text.push(' ');
+            self.push_type(&mut text, field);
+        }
+        let end = if text.ends_with('\n') { ");" } else { "\n);" };
+        text + end
+    }
+
+    fn push_type(&self, text: &mut String, field: &Field) {
+        text.push_str(&type_word(field.ty, self.dialect));
+        if !field.nullable {
+            text.push_str(" NOT NULL");
+        }
+        // The bytes of a blob are not at hand here.
+        if let Some(default) = field.default.as_ref().filter(|_| field.ty != Type::Blob) {
+            text.push_str(" DEFAULT (");
+            literal::push(text, default.as_ref(), self.dialect);
+            text.push(')');
+        }
+        if let Some(clause) = self.reference(field) {
+            text.push_str(&self.dialect.choose(&format!(" {clause}"), ""));
+        }
+    }
+
+    /// Gives where a reference leads, and what becomes of it.
+    fn reference(&self, field: &Field) -> Option<String> {
+        let Type::Reference(target, on_delete) = field.ty else { return None };
+        let target = self.tables.iter().find(|table| table.table.number == target)?;
+        let rule = match on_delete {
+            OnDelete::Dangle => "",
+            OnDelete::Restrict => " ON DELETE RESTRICT",
+            OnDelete::Cascade => " ON DELETE CASCADE",
+            OnDelete::SetNull => " ON DELETE SET NULL",
+        };
+        Some(format!("REFERENCES {}(\"id\"){rule}", target.name))
+    }
+
+    /// Gives the statements that create the indexes.
+    pub(crate) fn indexes(&self) -> Vec<String> {
+        let indexes = self.schema.indexes().iter().zip(&self.indexes);
+        indexes.filter_map(|(index, name)| self.index(index, name)).collect()
+    }
+
+    fn index(&self, index: &Index, name: &str) -> Option<String> {
+        let table = self.tables.iter().find(|table| table.table.number == index.table)?;
+        let unique = if index.unique { "UNIQUE " } else { "" };
+        let place = |&number| table.table.place_of(number);
+        let column = |number| place(number).and_then(|place| table.columns.get(place));
+        let columns: Vec<&str> =
+            index.fields.iter().filter_map(column).map(String::as_str).collect();
+        Some(format!("CREATE {unique}INDEX {name} ON {} ({});", table.name, columns.join(", ")))
+    }
+
+    /// Gives PostgreSQL's statements that declare the references which are enforced.
+    pub(super) fn constraints(&self) -> Vec<String> {
+        let mut statements = Vec::new();
+        for table in &self.tables {
+            for (field, column) in table.table.fields.iter().zip(&table.columns) {
+                let enforced =
+                    matches!(field.ty, Type::Reference(_, on_delete) if on_delete.is_enforced());
+                if let Some(clause) = self.reference(field).filter(|_| enforced) {
+                    let name = &table.name;
+                    statements
+                        .push(format!("ALTER TABLE {name} ADD FOREIGN KEY ({column}) {clause};"));
+                }
+            }
+        }
+        statements
+    }
+}
+
+impl SqlTable<'_> {
+    /// Gives SQLite's statement that sets the next id.
+    pub(crate) fn sequence(&self, next: u64) -> String {
+        let name = self.name.trim_matches('"');
+        match next.checked_sub(1) {
+            Some(last) => format!("INSERT INTO sqlite_sequence VALUES('{name}',{last});"),
+            None => String::new(),
+        }
+    }
+
+    /// Gives PostgreSQL's statement that gives out ids.
+    pub(super) fn identity(&self, next: u64) -> String {
+        let name = &self.name;
+        format!(
+            "ALTER TABLE {name} ALTER \"id\" ADD GENERATED BY DEFAULT AS IDENTITY (MINVALUE 0 START {next});"
+        )
+    }
+}
+
+/// Gives the word for a type.
+fn type_word(ty: Type, dialect: Dialect) -> String {
+    let (sqlite, postgres) = match ty {
+        Type::Bool => ("BOOLEAN", "BOOLEAN"),
+        Type::Int8 => ("INT8", "SMALLINT"),
+        Type::Int16 => ("INT16", "SMALLINT"),
+        Type::Int32 => ("INT32", "INTEGER"),
+        Type::Int64 => ("INT64", "BIGINT"),
+        Type::UInt8 => ("UINT8", "SMALLINT"),
+        Type::UInt16 => ("UINT16", "INTEGER"),
+        Type::UInt32 => ("UINT32", "BIGINT"),
+        // To SQLite `NUMERIC` is a column that makes floats of large numbers.
+        Type::UInt64 => return dialect.choose("UINT64", "NUMERIC(20)"),
+        Type::Float32 => ("FLOAT32", "REAL"),
+        Type::Float64 => ("FLOAT64", "DOUBLE PRECISION"),
+        Type::String => ("TEXT", "TEXT"),
+        Type::Bytes => ("BLOB", "BYTEA"),
+        Type::Blob => ("LONGBLOB", "BYTEA"),
+        Type::Timestamp => ("TIMESTAMP_MICROSECONDS", "BIGINT"),
+        Type::Reference(..) => ("INTEGER", "BIGINT"),
+    };
+    match dialect {
+        Dialect::Sqlite => sqlite.to_owned(),
+        Dialect::Postgres | Dialect::Both => postgres.to_owned(),
+    }
+}

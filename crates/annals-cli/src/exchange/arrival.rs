@@ -1,0 +1,205 @@
+//! The database that an import makes: under a temporary name until all of it is there and durable.
+
+use std::io::ErrorKind as IoKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use annals::storage::{Clock, Directory, FileDirectory, SystemClock};
+use annals::{
+    Blob, Command, Commit, Database, Error, ErrorKind, Result, RowId, Schema, TableNumber,
+    Timestamp, Transaction, Value, ValueRef,
+};
+use clap::Args;
+
+use crate::output::{Output, count};
+use crate::{Outcome, commands, files, language, progress};
+
+/// Where an import goes.
+#[derive(Debug, Args)]
+pub(crate) struct To {
+    /// The database, which must not be there yet
+    pub(crate) file: PathBuf,
+    /// The time of the commit, as in 2021-11-02T00:00:00Z; the clock's if left out
+    #[arg(long, value_name = "TIME", value_parser = language::time_option)]
+    pub(crate) at: Option<Timestamp>,
+}
+
+/// What an import did.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrived {
+    rows: u64,
+    tables: usize,
+    commit: Commit,
+}
+
+impl Arrived {
+    /// Says on standard output what was taken in.
+    pub(crate) fn tell(self) -> Result<Outcome> {
+        let Commit { txid, position, level } = self.commit;
+        let level = level.name();
+        let mut output = Output::new();
+        let (rows, tables) = (count(self.rows, "row"), count(self.tables, "table"));
+        output.line(&format!("imported {rows} into {tables}"))?;
+        output.line(&format!("committed txid={txid} position={position} level={level}"))?;
+        output.flush()?;
+        Ok(Outcome::Done)
+    }
+}
+
+/// Refuses a database that is there already.
+pub(crate) fn refuse_existing(path: &Path) -> Result<()> {
+    match path.try_exists() {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(exists(&path.display().to_string())),
+        Err(error) => Err(files::cannot("look for", path, error)),
+    }
+}
+
+fn exists(shown: &str) -> Error {
+    let message = format!("{shown}: there is such a file already; choose another name");
+    Error::new(ErrorKind::InUse, message)
+}
+
+/// Makes a new database with a schema and what `fill` puts in, in one transaction. It has its name only once
+/// all of it is there and durable; after an error nothing is left.
+pub(crate) fn fill(
+    to: &To,
+    schema: &Schema,
+    fill: impl FnOnce(&mut Loading<'_>) -> Result<()>,
+) -> Result<Arrived> {
+    create(&to.file, |database| {
+        let mut loading = Loading::begin(database.begin()?, schema)?;
+        loading.set_time(to.at);
+        fill(&mut loading)?;
+        loading.finish(schema.tables().len())
+    })
+}
+
+/// Makes a new database, which has its name only once `fill` and closing it succeed.
+pub(crate) fn create<T>(path: &Path, fill: impl FnOnce(&Database) -> Result<T>) -> Result<T> {
+    refuse_existing(path)?;
+    let (directory, name) =
+        FileDirectory::split(path).map_err(|error| files::cannot("create", path, error))?;
+    let temporary = format!("{name}.import-{:016x}", SystemClock.random());
+    let options = progress::options().background(false);
+    let filled = options
+        .open_in(Arc::clone(&directory), &temporary, Arc::new(SystemClock))
+        .and_then(|database| {
+            let filled = fill(&database);
+            commands::tell_damage(&database.image_damage());
+            let closed = database.close();
+            filled.and_then(|filled| closed.map(|()| filled))
+        });
+    let named = filled.and_then(|filled| {
+        let linked = directory.link(&temporary, &name).and_then(|()| {
+            // A name that may go with a power cut is none.
+            directory.flush().inspect_err(|_| drop(directory.remove(&name)))
+        });
+        linked.map(|()| filled).map_err(|error| match error.kind() {
+            IoKind::AlreadyExists => exists(&path.display().to_string()),
+            _ => files::cannot("give its name to", path, error),
+        })
+    });
+    remove(&*directory, &temporary);
+    named.map_err(|error| match error.to_string() {
+        // Nobody knows the temporary name.
+        text if text.contains(&temporary) => {
+            Error::new(error.kind(), text.replace(&temporary, &name))
+        }
+        _ => error,
+    })
+}
+
+/// Removes the temporary name, and what lies beside it: a large transaction makes an image.
+fn remove(directory: &dyn Directory, temporary: &str) {
+    let left = directory.list().unwrap_or_default();
+    for name in left.iter().filter(|name| name.starts_with(temporary)) {
+        // It has its own name by now, or is of no use.
+        let _ = directory.remove(name);
+    }
+}
+
+/// The transaction that takes everything in.
+pub(crate) struct Loading<'db> {
+    transaction: Transaction<'db>,
+    schema: Schema,
+    /// What is done behind the rows.
+    ahead: Vec<Command>,
+    rows: u64,
+}
+
+impl<'db> Loading<'db> {
+    /// Makes the tables and fields.
+    pub(crate) fn begin(mut transaction: Transaction<'db>, schema: &Schema) -> Result<Self> {
+        for command in schema.commands().iter().filter(|command| command.is_ordered()) {
+            transaction.apply_command(command)?;
+        }
+        let ahead = super::finishing(schema);
+        Ok(Self { transaction, schema: schema.clone(), ahead, rows: 0 })
+    }
+
+    /// Makes the indexes already now, so that a row whose key is there already is refused by itself.
+    pub(crate) fn index_now(&mut self) -> Result<()> {
+        let is_index = |command: &mut Command| matches!(command, Command::CreateIndex { .. });
+        for command in self.ahead.extract_if(.., is_index) {
+            self.transaction.apply_command(&command)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on in a database that has this schema.
+    pub(crate) const fn resume(transaction: Transaction<'db>, schema: Schema) -> Self {
+        Self { transaction, schema, ahead: Vec::new(), rows: 0 }
+    }
+
+    /// Sets the time of the commit, if there is one.
+    pub(crate) fn set_time(&mut self, at: Option<Timestamp>) {
+        if let Some(time) = at {
+            self.transaction.set_time(time);
+        }
+    }
+
+    /// Gives the schema.
+    pub(crate) const fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Sees to it that the next row without an id gets this one or a later one. To be called before the
+    /// table's rows come.
+    pub(crate) fn set_next_id(&mut self, table: TableNumber, next: u64) -> Result<()> {
+        let Some(last) = next.checked_sub(1).map(RowId) else { return Ok(()) };
+        if last > RowId::MAX {
+            return Err(Error::invalid(format!("{next} can't be the next id of a table")));
+        }
+        self.transaction.insert_zero(table, last)?;
+        self.transaction.delete(table, last)
+    }
+
+    /// Inserts a row, with the next id if none is given.
+    pub(crate) fn insert(
+        &mut self,
+        table: TableNumber,
+        id: Option<RowId>,
+        values: &[Value],
+    ) -> Result<()> {
+        let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+        self.rows += 1;
+        match id {
+            Some(id) => self.transaction.insert_at(table, id, &values),
+            None => self.transaction.insert(table, &values).map(drop),
+        }
+    }
+
+    /// Writes a blob, for a row to come.
+    pub(crate) fn write_blob(&mut self, bytes: impl std::io::Read) -> Result<Blob> {
+        self.transaction.write_blob(bytes)
+    }
+
+    /// Makes the indexes that aren't there yet, and commits; `tables` is how many got rows.
+    pub(crate) fn finish(mut self, tables: usize) -> Result<Arrived> {
+        for command in &self.ahead {
+            self.transaction.apply_command(command)?;
+        }
+        Ok(Arrived { rows: self.rows, tables, commit: self.transaction.commit()? })
+    }
+}

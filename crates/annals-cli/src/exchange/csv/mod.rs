@@ -1,0 +1,12 @@
+//! CSV: a file for each table, and a file with the schema beside them.
+//!
+//! A cell without quotes that is empty is null; the empty string stands in quotes.
+
+mod infer;
+mod records;
+mod source;
+mod write;
+
+pub(crate) use infer::infer;
+pub(crate) use source::{Source, folder};
+pub(crate) use write::{SCHEMA_FILE, write_folder};

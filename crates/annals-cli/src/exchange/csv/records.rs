@@ -1,0 +1,196 @@
+//! The records of a CSV file, and whether their cells stand in quotes.
+
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+
+use annals::{Error, Result};
+
+use crate::files;
+
+/// A record: the texts of its cells. It is used again for the next.
+#[derive(Default)]
+pub(super) struct Record {
+    bytes: Vec<u8>,
+    /// Where each cell ends, and whether it stands in quotes.
+    cells: Vec<(usize, bool)>,
+    /// The line where it begins, from 1.
+    pub(super) line: u64,
+}
+
+impl Record {
+    /// Gives how many cells there are.
+    pub(super) const fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Gives the bytes of each cell, and whether it stands in quotes.
+    fn raw(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        let starts = std::iter::once(0).chain(self.cells.iter().map(|cell| cell.0));
+        let cells = starts.zip(&self.cells);
+        cells
+            .map(|(start, &(end, quoted))| (self.bytes.get(start..end).unwrap_or_default(), quoted))
+    }
+
+    /// Gives the text of each cell, and whether it stands in quotes.
+    pub(super) fn cells(&self) -> impl Iterator<Item = (&str, bool)> {
+        // That they are UTF-8 was looked at when they were read.
+        self.raw().map(|(bytes, quoted)| (std::str::from_utf8(bytes).unwrap_or_default(), quoted))
+    }
+}
+
+/// Where in a cell the next byte is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// At its beginning.
+    Start,
+    /// In a cell without quotes.
+    Plain,
+    /// Between quotes.
+    Quoted,
+    /// Right behind a quote that may be the closing one.
+    Closed,
+}
+
+/// Reads records.
+pub(super) struct Records {
+    input: Box<dyn BufRead>,
+    path: PathBuf,
+    line: u64,
+}
+
+impl Records {
+    /// Begins at the start of a file; `path` is what errors call it.
+    pub(super) fn new(input: Box<dyn BufRead>, path: &Path) -> Result<Self> {
+        let mut records = Self { input, path: path.to_owned(), line: 1 };
+        // A mark that some programs put in front of UTF-8.
+        for byte in *b"\xef\xbb\xbf" {
+            if records.byte()? != Some(byte) {
+                break;
+            }
+            records.input.consume(1);
+        }
+        Ok(records)
+    }
+
+    fn byte(&mut self) -> Result<Option<u8>> {
+        match self.input.fill_buf() {
+            Ok(bytes) => Ok(bytes.first().copied()),
+            Err(error) => Err(files::cannot("read", &self.path, error)),
+        }
+    }
+
+    fn wrong(&self, line: u64, what: &str) -> Error {
+        Error::invalid(format!("{}: line {line}: {what}", self.path.display()))
+    }
+
+    /// Reads the next record; tells whether there is one. Empty lines are none.
+    pub(super) fn read(&mut self, record: &mut Record) -> Result<bool> {
+        record.bytes.clear();
+        record.cells.clear();
+        while let Some(byte @ (b'\n' | b'\r')) = self.byte()? {
+            self.line += u64::from(byte == b'\n');
+            self.input.consume(1);
+        }
+        record.line = self.line;
+        if self.byte()?.is_none() {
+            return Ok(false);
+        }
+        while self.cell(record)? {}
+        for (place, (bytes, _)) in record.raw().enumerate() {
+            if std::str::from_utf8(bytes).is_err() {
+                let what = format!("cell {}: invalid UTF-8", place + 1);
+                return Err(self.wrong(record.line, &what));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads a cell; tells whether the record goes on.
+    fn cell(&mut self, record: &mut Record) -> Result<bool> {
+        let (mut place, mut quoted, mut opened) = (Place::Start, false, self.line);
+        loop {
+            let Some(byte) = self.byte()? else {
+                if place == Place::Quoted {
+                    let what = "a quote is opened here and never closed; a quote in a quoted cell is \
+                                written twice";
+                    return Err(self.wrong(opened, what));
+                }
+                record.cells.push((record.bytes.len(), quoted));
+                return Ok(false);
+            };
+            self.input.consume(1);
+            place = match (place, byte) {
+                (Place::Quoted, b'"') => Place::Closed,
+                (Place::Quoted, _) => {
+                    record.bytes.push(byte);
+                    Place::Quoted
+                }
+                (_, b',' | b'\n' | b'\r') => {
+                    self.line += u64::from(byte == b'\n');
+                    record.cells.push((record.bytes.len(), quoted));
+                    // The LF of CR LF is skipped with the empty lines in front of the next record.
+                    return Ok(byte == b',');
+                }
+                (Place::Start, b'"') => {
+                    (opened, quoted) = (self.line, true);
+                    Place::Quoted
+                }
+                (Place::Closed, b'"') => {
+                    record.bytes.push(byte);
+                    Place::Quoted
+                }
+                (Place::Closed, _) => {
+                    let what = "text right behind a closing quote; a quote in a quoted cell is written \
+                                twice";
+                    return Err(self.wrong(self.line, what));
+                }
+                (Place::Start | Place::Plain, _) => {
+                    record.bytes.push(byte);
+                    Place::Plain
+                }
+            };
+            self.line += u64::from(byte == b'\n');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Cells = Vec<(String, bool)>;
+
+    fn read(text: &'static str) -> Result<Vec<(u64, Cells)>, String> {
+        let input = std::io::BufReader::with_capacity(2, text.as_bytes());
+        let mut records = Records::new(Box::new(input), Path::new("x")).unwrap();
+        let (mut record, mut all) = (Record::default(), Vec::new());
+        while records.read(&mut record).map_err(|error| error.to_string())? {
+            let cells = record.cells().map(|(text, quoted)| (text.to_owned(), quoted)).collect();
+            all.push((record.line, cells));
+        }
+        Ok(all)
+    }
+
+    fn cells(cells: &[(&str, bool)]) -> Cells {
+        cells.iter().map(|(text, quoted)| ((*text).to_owned(), *quoted)).collect()
+    }
+
+    #[test]
+    fn cells_are_what_is_written() {
+        let text = "\u{feff}a,\"b \"\"c\"\",\r\nd\",e\"f\r\n\r\n\"\",,\"x\"\n\ny";
+        let expected = vec![
+            (1, cells(&[("a", false), ("b \"c\",\r\nd", true), ("e\"f", false)])),
+            (4, cells(&[("", true), ("", false), ("x", true)])),
+            (6, cells(&[("y", false)])),
+        ];
+        assert_eq!(read(text), Ok(expected));
+        assert_eq!(read("a,\n"), Ok(vec![(1, cells(&[("a", false), ("", false)]))]));
+        assert_eq!(read(""), Ok(vec![]));
+    }
+
+    #[test]
+    fn wrong_quotes_are_told_with_their_line() {
+        assert!(read("a\nb,\"c\nd\n").unwrap_err().starts_with("x: line 2: a quote is opened"));
+        assert!(read("a\n\"b\"c\n").unwrap_err().starts_with("x: line 2: text right behind"));
+    }
+}

@@ -1,0 +1,209 @@
+//! A CSV file and the table that its rows go to; and what a folder of them holds.
+
+use std::path::{Path, PathBuf};
+
+use annals::{Error, Field, Result, RowId, Schema, Table, TableNumber, Type, Value};
+use indicatif::ProgressBar;
+
+use super::SCHEMA_FILE;
+use super::records::{Record, Records};
+use crate::exchange::arrival::Loading;
+use crate::exchange::{naming, note};
+use crate::{cell, files, language};
+
+/// Where a column of the file goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Column {
+    /// It is the row's id.
+    Id,
+    /// It is the field with this place among the table's.
+    Field(usize),
+}
+
+/// A file, and the table that its rows go to.
+pub(crate) struct Source {
+    /// The table.
+    pub(crate) table: TableNumber,
+    path: PathBuf,
+    pub(super) columns: Vec<Column>,
+    records: Records,
+}
+
+impl Source {
+    /// Opens a file for a table and reads its header.
+    pub(crate) fn open(table: &Table, path: &Path, bar: &ProgressBar) -> Result<Self> {
+        let (mut records, mut heading) = (open(path, bar)?, Record::default());
+        records.read(&mut heading)?;
+        let columns = columns(table, &heading).map_err(|error| error.within(path.display()))?;
+        Ok(Self { table: table.number, path: path.to_owned(), columns, records })
+    }
+
+    /// Opens a file of which it is known where its columns go.
+    pub(super) fn known(
+        table: TableNumber,
+        path: &Path,
+        columns: Vec<Column>,
+        bar: &ProgressBar,
+    ) -> Result<Self> {
+        let mut records = open(path, bar)?;
+        records.read(&mut Record::default())?;
+        Ok(Self { table, path: path.to_owned(), columns, records })
+    }
+
+    /// Inserts all rows. Cells with the text `null` are null.
+    pub(crate) fn import(&mut self, loading: &mut Loading<'_>, null: Option<&str>) -> Result<()> {
+        let schema = loading.schema().clone();
+        let Some(table) = schema.table(self.table) else { return Ok(()) };
+        let mut values: Vec<Value> = table.fields.iter().map(Field::default_value).collect();
+        let mut record = Record::default();
+        while self.records.read(&mut record)? {
+            self.insert(table, &record, null, &mut values, loading).map_err(|error| {
+                error.within(format_args!("{}: line {}", self.path.display(), record.line))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Inserts one row. `values` is space for its values.
+    fn insert(
+        &self,
+        table: &Table,
+        record: &Record,
+        null: Option<&str>,
+        values: &mut [Value],
+        loading: &mut Loading<'_>,
+    ) -> Result<()> {
+        let mut id = None;
+        if record.len() != self.columns.len() {
+            let (cells, wanted) = (record.len(), self.columns.len());
+            return Err(Error::invalid(format!("{cells} cells, where the header has {wanted}")));
+        }
+        for (column, (text, quoted)) in self.columns.iter().zip(record.cells()) {
+            match *column {
+                Column::Id => id = Some(row_id(text)?),
+                Column::Field(place) => {
+                    let slot = table.fields.get(place).zip(values.get_mut(place));
+                    let Some((field, value)) = slot else { continue };
+                    *value = match (field.ty, text.strip_prefix("0x")) {
+                        (Type::Blob, Some(_)) if null != Some(text) => {
+                            Value::Blob(loading.write_blob(&*cell::bytes(table, field, text)?)?)
+                        }
+                        _ => cell::cell(table, field, (text, quoted), null)?,
+                    };
+                }
+            }
+        }
+        loading.insert(table.number, id, values)
+    }
+}
+
+fn row_id(text: &str) -> Result<RowId> {
+    language::row_id(text).map_err(|error| error.within("column id"))
+}
+
+/// Opens the records of a file.
+pub(super) fn open(path: &Path, bar: &ProgressBar) -> Result<Records> {
+    bar.inc_length(files::length(path));
+    Records::new(files::open_input(path, bar)?, path)
+}
+
+/// Finds where each column goes; all fields must be there, and nothing else.
+fn columns(table: &Table, headings: &Record) -> Result<Vec<Column>> {
+    let names: Vec<String> = table.fields.iter().map(|field| cell::heading(table, field)).collect();
+    let known = || language::those("fields", names.iter().map(String::as_str));
+    let mut columns = Vec::new();
+    for (heading, _) in headings.cells() {
+        let column = match names.iter().position(|name| name == heading) {
+            Some(place) => Column::Field(place),
+            None if heading == "id" => Column::Id,
+            None => {
+                let (name, known) = (&table.name, known());
+                let message = format!("table {name} has no field for column {heading:?}; {known}");
+                return Err(Error::invalid(message));
+            }
+        };
+        if columns.contains(&column) {
+            return Err(Error::invalid(format!("column {heading:?} is there twice")));
+        }
+        columns.push(column);
+    }
+    let places = names.iter().enumerate();
+    let missing = places.filter(|(place, _)| !columns.contains(&Column::Field(*place)));
+    let missing: Vec<&str> = missing.map(|(_, name)| name.as_str()).collect();
+    if !missing.is_empty() {
+        let (table, missing) = (&table.name, missing.join(", "));
+        let message = format!("no column for these fields of table {table}: {missing}");
+        return Err(Error::invalid(message));
+    }
+    Ok(columns)
+}
+
+/// What lies in a folder.
+#[derive(Default)]
+pub(crate) struct Folder {
+    /// The schema, if it is there.
+    pub(crate) schema: Option<Schema>,
+    /// The next ids of tables that no row gives.
+    pub(crate) next_ids: Vec<(TableNumber, u64)>,
+    /// The names of tables, and their files.
+    pub(crate) files: Vec<(String, PathBuf)>,
+}
+
+/// Looks into a folder; or at one file as if it lay alone in one. `given` is a schema from elsewhere.
+pub(crate) fn folder(path: &Path, given: Option<&Schema>) -> Result<Folder> {
+    if !path.is_dir() {
+        return Ok(Folder { files: vec![(stem(path), path.to_owned())], ..Folder::default() });
+    }
+    let failed = |error| files::cannot("read the directory", path, error);
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = name.unwrap_or_default();
+        if !name.starts_with('.') && (name.ends_with(".csv") || name.ends_with(".csv.gz")) {
+            found.push((stem(&path), path));
+        }
+    }
+    found.sort();
+    let schema_path = path.join(SCHEMA_FILE);
+    if given.is_some() || !schema_path.exists() {
+        if found.is_empty() {
+            let message = format!("{}: no file there ends with .csv or .csv.gz", path.display());
+            return Err(Error::new(annals::ErrorKind::NotFound, message));
+        }
+        return Ok(Folder { files: found, ..Folder::default() });
+    }
+    let schema = language::read_schema(&schema_path)?.schema;
+    let next_ids = next_ids(&schema, &files::read_text(&schema_path)?)
+        .map_err(|error| error.within(schema_path.display()))?;
+    let mut listed = Vec::new();
+    for (table, name) in schema.tables().iter().zip(naming::file_names(&schema)) {
+        let place = found.iter().position(|(found, _)| *found == name).ok_or_else(|| {
+            let (name, dir) = (&table.name, path.display());
+            Error::new(annals::ErrorKind::NotFound, format!("{dir}: no file for table {name}"))
+        })?;
+        listed.push((table.name.clone(), found.swap_remove(place).1));
+    }
+    for (_, path) in found {
+        note(&format!("{}: the schema has no such table: it was left out", path.display()));
+    }
+    Ok(Folder { schema: Some(schema), next_ids, files: listed })
+}
+
+/// Reads the lines `# next_id TABLE ID`.
+fn next_ids(schema: &Schema, text: &str) -> Result<Vec<(TableNumber, u64)>> {
+    let mut all = Vec::new();
+    for line in text.lines().filter_map(|line| line.strip_prefix("# next_id ")) {
+        let wrong = || Error::invalid(format!("{line:?} is no table and its next id"));
+        let (name, next) = line.split_once(' ').ok_or_else(wrong)?;
+        let next = next.trim().parse().map_err(|_| wrong())?;
+        all.push((language::table(schema, name)?.number, next));
+    }
+    Ok(all)
+}
+
+/// Gives the name of the table that a file is of.
+fn stem(path: &Path) -> String {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    name.split('.').next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,121 @@
+//! A folder of CSV files, and the schema beside them.
+
+use std::io::Write;
+use std::path::Path;
+use std::{fs, io};
+
+use annals::event::MAX_PIECE;
+use annals::{Blob, Result, Table, ValueRef};
+
+use crate::exchange::{naming, schema_lines};
+use crate::files::{NewFile, cannot};
+use crate::present::Present;
+use crate::progress::Rows;
+use crate::{cell, output};
+
+/// The schema, and the next ids of tables that no row gives.
+pub(crate) const SCHEMA_FILE: &str = "schema.annals";
+
+/// Writes a file for each table into a directory, and the schema. They appear when all are complete.
+pub(crate) fn write_folder(present: &Present<'_>, dir: &Path) -> Result<()> {
+    match fs::create_dir(dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(cannot("create the directory", dir, error));
+        }
+        _ => {}
+    }
+    let mut total = 0;
+    let schema_path = dir.join(SCHEMA_FILE);
+    let mut schema_file = NewFile::create(&schema_path)?;
+    let failed = |error| cannot("write", &schema_path, error);
+    for line in schema_lines(present.schema()) {
+        writeln!(schema_file, "{line}").map_err(failed)?;
+    }
+    for table in present.schema().tables() {
+        let view = present.table(table.number)?;
+        total += view.len();
+        let last = view.range(..).next_back().transpose()?;
+        if view.next_id() != last.map_or(0, |row| row.id().0 + 1) {
+            writeln!(schema_file, "# next_id {} {}", table.name, view.next_id()).map_err(failed)?;
+        }
+    }
+    let mut rows = Rows::new("writing", total);
+    let mut files = vec![schema_file];
+    let names = naming::file_names(present.schema());
+    for (table, name) in present.schema().tables().iter().zip(names) {
+        let path = dir.join(format!("{name}.csv"));
+        files.push(write_table(present, table, &path, &mut rows)?);
+    }
+    files.into_iter().try_for_each(NewFile::finish)
+}
+
+fn write_table(
+    present: &Present<'_>,
+    table: &Table,
+    path: &Path,
+    rows: &mut Rows,
+) -> Result<NewFile> {
+    let mut file = NewFile::create(path)?;
+    let failed = |error| cannot("write", path, error);
+    let mut line = String::from("id");
+    for field in &table.fields {
+        line.push(',');
+        line.push_str(&cell::heading(table, field));
+    }
+    let mut text = String::new();
+    for row in present.table(table.number)?.rows() {
+        let row = row?;
+        line.push('\n');
+        file.write_all(line.as_bytes()).map_err(failed)?;
+        line.clear();
+        line.push_str(&row.id().0.to_string());
+        for field in &table.fields {
+            line.push(',');
+            match row.value(field.number) {
+                ValueRef::Null => {}
+                ValueRef::Blob(blob) => {
+                    file.write_all(line.as_bytes()).map_err(failed)?;
+                    line.clear();
+                    write_blob(present, blob, |bytes| file.write_all(bytes).map_err(failed))?;
+                }
+                value => {
+                    text.clear();
+                    cell::write(value, &mut text);
+                    push_cell(&mut line, &text);
+                }
+            }
+        }
+        rows.count();
+    }
+    line.push('\n');
+    file.write_all(line.as_bytes()).map_err(failed)?;
+    Ok(file)
+}
+
+/// Appends a cell that isn't null.
+fn push_cell(line: &mut String, text: &str) {
+    if !text.is_empty() && !text.contains(['"', ',', '\n', '\r']) {
+        return line.push_str(text);
+    }
+    line.push('"');
+    line.push_str(&text.replace('"', "\"\""));
+    line.push('"');
+}
+
+/// Writes the bytes of a blob, piece by piece: they may be more than memory holds.
+fn write_blob(
+    present: &Present<'_>,
+    blob: Blob,
+    mut write: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut reader = present.blob(blob)?;
+    let mut bytes = vec![0; MAX_PIECE];
+    let mut offset = 0;
+    write(b"0x")?;
+    while offset < reader.len() {
+        let read = reader.read_at(offset, &mut bytes)?;
+        write(output::hex(bytes.get(..read).unwrap_or_default()).as_bytes())?;
+        offset += read as u64;
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! Data from and for other programs: CSV, JSON, and SQLite's files.
+//!
+//! In reading order: `arrival` is the database that an import makes; `scalar` is a value of a format that
+//! knows fewer types, what was seen of a column of them, and the type that follows; `naming` makes names of
+//! ours from others. Then there is a folder for each format.
+//!
+//! `docs/exchange.md` says what becomes of what.
+
+pub(crate) mod arrival;
+pub(crate) mod csv;
+pub(crate) mod json;
+pub(crate) mod naming;
+pub(crate) mod scalar;
+#[cfg(feature = "sqlite")]
+pub(crate) mod sqlite;
+
+use annals::{Command, Index, Schema};
+
+/// Tells of something that isn't as the user may expect, on standard error.
+pub(crate) fn note(what: &str) {
+    eprintln!("note: {}", crate::output::plain(what));
+}
+
+/// Gives the commands that come behind the rows: which tables have a single row, and the indexes, which are
+/// then built in one go.
+pub(crate) fn finishing(schema: &Schema) -> Vec<Command> {
+    let singles = schema.tables().iter().filter(|table| table.single_row);
+    let singles = singles.map(|table| Command::SetSingleRow { table: table.number, single: true });
+    let indexes = schema.indexes().iter().map(|index| {
+        let Index { name, table, fields, unique, .. } = index.clone();
+        Command::CreateIndex { name, table, fields, unique }
+    });
+    singles.chain(indexes).collect()
+}
+
+/// Gives the lines of a schema, one command each, that make the same tables, fields and indexes with the same
+/// numbers of tables and fields.
+pub(crate) fn schema_lines(schema: &Schema) -> Vec<String> {
+    let commands = schema.commands().iter().zip(schema.lines());
+    let mut lines: Vec<String> =
+        commands.filter(|(command, _)| command.is_ordered()).map(|(_, line)| line).collect();
+    lines.extend(finishing(schema).iter().map(|command| schema.command_text(command)));
+    lines
+}

@@ -1,0 +1,66 @@
+//! Names of ours for things that have other names elsewhere.
+
+use std::collections::HashSet;
+
+use annals::Schema;
+
+/// Names have at most so many bytes.
+const LONGEST: usize = 255;
+
+/// The names that are taken, where each may be there only once.
+#[derive(Debug, Default)]
+pub(crate) struct Naming(HashSet<String>);
+
+impl Naming {
+    /// Gives a name like this one, and takes it: what no name may hold becomes `_`, in front of a digit `_` is
+    /// put, and `_` is appended as long as the name is taken.
+    pub(crate) fn take(&mut self, name: &str) -> String {
+        let allowed = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        let mut free: String = name.chars().map(allowed).take(LONGEST - 16).collect();
+        if free.is_empty() || free.starts_with(|c: char| c.is_ascii_digit()) {
+            free.insert(0, '_');
+        }
+        while self.0.contains(&free) {
+            free.push('_');
+            if free.len() > LONGEST {
+                // Many that begin alike: a number tells them apart.
+                free = format!("_{}", self.0.len());
+            }
+        }
+        self.0.insert(free.clone());
+        free
+    }
+}
+
+/// Gives names for files of the tables, in the order of the schema. A file system may take `City` and `city`
+/// for the same.
+pub(crate) fn file_names(schema: &Schema) -> Vec<String> {
+    let mut taken = HashSet::new();
+    let name = |table: &annals::Table| {
+        let mut name = table.name.clone();
+        while !taken.insert(name.to_ascii_lowercase()) {
+            name.push('_');
+        }
+        name
+    };
+    schema.tables().iter().map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_ours_and_there_once() {
+        let mut naming = Naming::default();
+        let given = ["a b", "a_b", "7", "", "é", "_", "id"];
+        assert_eq!(
+            given.map(|name| naming.take(name)),
+            ["a_b", "a_b_", "_7", "_", "__", "___", "id"]
+        );
+        let long = "x".repeat(1000);
+        for _ in 0..40 {
+            assert!(naming.take(&long).len() <= LONGEST);
+        }
+    }
+}

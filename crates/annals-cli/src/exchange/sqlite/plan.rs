@@ -1,0 +1,233 @@
+//! The schema that holds a database of SQLite, and how its rows go there.
+
+use annals::{Command, Error, Field, FieldNumber, OnDelete, Result, Schema, TableNumber, Type};
+use rusqlite::Connection;
+
+use super::columns::{self, Columns};
+use super::outline::{self, Column, Reference, Table};
+use super::{defaults, types};
+use crate::exchange::naming::Naming;
+use crate::exchange::note;
+use crate::exchange::scalar::Seen;
+
+/// A table and how its rows become ours.
+pub(super) struct Plan {
+    pub(super) number: TableNumber,
+    pub(super) table: Table,
+    pub(super) rows: u64,
+    /// The place of the column that is the row's id.
+    pub(super) id: Option<usize>,
+    /// The place of each field's column, and the field's type.
+    pub(super) fields: Vec<(usize, Type)>,
+    seen: Columns,
+    /// Which fields hold values of several kinds as texts, or are no good as keys for another reason.
+    blurred: Vec<bool>,
+}
+
+/// Reads what there is, and gives a schema that holds it.
+pub(super) fn plan(connection: &Connection) -> rusqlite::Result<Result<(Schema, Vec<Plan>)>> {
+    let mut plans = Vec::new();
+    for (number, table) in (0..).map(TableNumber).zip(outline::tables(connection)?) {
+        let seen = columns::see(connection, &table)?;
+        let id = table.id.filter(|&place| {
+            let are_ids = seen.seen.get(place).is_none_or(Seen::are_ids);
+            if !are_ids {
+                let what = "a primary key is negative or too large for an id: rows get new ids";
+                note(&format!("{}: {what}, and the key is a field", table.name));
+            }
+            are_ids
+        });
+        let (rows, fields, blurred) = (seen.rows, Vec::new(), Vec::new());
+        plans.push(Plan { number, table, rows, id, fields, seen, blurred });
+    }
+    let mut schema = Schema::default();
+    let mut names = Naming::default();
+    for plan in &plans {
+        let original = &plan.table.name;
+        let name = names.take(original);
+        tell_name(original, &name);
+        if let Err(error) = add(&mut schema, original, Command::CreateTable { name }) {
+            return Ok(Err(error));
+        }
+    }
+    for place in 0..plans.len() {
+        if let Err(error) = add_fields(connection, &mut schema, &mut plans, place)? {
+            return Ok(Err(error));
+        }
+    }
+    let mut names = Naming::default();
+    for index in outline::indexes(connection)? {
+        if let Err(error) = add_index(&mut schema, &plans, &mut names, &index) {
+            return Ok(Err(error));
+        }
+    }
+    Ok(Ok((schema, plans)))
+}
+
+fn add(schema: &mut Schema, what: &str, command: Command) -> Result<()> {
+    schema.apply(command).map_err(|error| Error::invalid(format!("{what}: {error}")))
+}
+
+fn tell_name(original: &str, name: &str) {
+    if original != name {
+        note(&format!("{original:?} becomes {name}"));
+    }
+}
+
+/// Adds the fields of a table.
+fn add_fields(
+    connection: &Connection,
+    schema: &mut Schema,
+    plans: &mut [Plan],
+    place: usize,
+) -> rusqlite::Result<Result<()>> {
+    let Some(plan) = plans.get(place) else { return Ok(Ok(())) };
+    let (mut fields, mut blurred) = (Vec::new(), Vec::new());
+    let mut names = Naming::default();
+    let table = plan.number;
+    for (place, (column, seen)) in plan.table.columns.iter().zip(&plan.seen.seen).enumerate() {
+        let shown = format!("{}.{}", plan.table.name, column.name);
+        if plan.id == Some(place) {
+            if !column.name.eq_ignore_ascii_case("id") {
+                note(&format!("{shown} is the id of the row"));
+            }
+            continue;
+        }
+        let name = names.take(field_name(&plan.table, column));
+        if !shown.ends_with(&format!(".{name}")) && column.name != name {
+            tell_name(&shown, &name);
+        }
+        let ty = field_type(connection, plans, plan, (column, seen), &shown)?;
+        if column.not_null && ty.is_always_nullable() && ty != Type::Blob {
+            note(&format!("{shown} is NOT NULL: a reference may be null here"));
+        }
+        let nullable = ty.is_always_nullable() || !column.not_null || seen.nulls;
+        let number = FieldNumber(0);
+        let field = Field { number, name: name.clone(), ty, nullable, default: None };
+        let expression = column.default.as_deref();
+        let words = &column.declared;
+        let default = expression.and_then(|text| defaults::value(connection, &field, text, words));
+        if let (Some(text), None) = (expression, &default) {
+            note(&format!("{shown}: the default {text} was left out: it is no value of the type"));
+        }
+        if let Err(error) =
+            add(schema, &shown, Command::AddField { table, name, ty, nullable, default })
+        {
+            return Ok(Err(error));
+        }
+        fields.push((place, ty));
+        blurred.push((seen.is_mixed() && !seen.fits(ty)) || ty == Type::Blob);
+    }
+    if let Some(plan) = plans.get_mut(place) {
+        (plan.fields, plan.blurred) = (fields, blurred);
+    }
+    Ok(Ok(()))
+}
+
+/// Gives the name that a column has with us: `city.id` is how a field `id` was written.
+fn field_name<'c>(table: &Table, column: &'c Column) -> &'c str {
+    match column.name.strip_suffix(".id") {
+        Some(owner) if table.id.is_some() && table.name.starts_with(owner) => "id",
+        _ => &column.name,
+    }
+}
+
+fn field_type(
+    connection: &Connection,
+    plans: &[Plan],
+    plan: &Plan,
+    (column, seen): (&Column, &Seen),
+    shown: &str,
+) -> rusqlite::Result<Type> {
+    let mut references = plan.table.references.iter();
+    if let Some(reference) = references.find(|key| key.column.eq_ignore_ascii_case(&column.name)) {
+        match target(plans, reference).filter(|_| seen.are_ids()) {
+            Some((number, target, id)) => {
+                let rule = rule(connection, (plan, column), reference, (target, id))?;
+                return Ok(Type::Reference(number, rule));
+            }
+            None => note(&format!(
+                "{shown} refers to {}, but not to ids of rows: it stays a number or text",
+                reference.target
+            )),
+        }
+    }
+    let declared = types::declared(&column.declared);
+    let ty = declared.filter(|ty| seen.fits(*ty)).unwrap_or_else(|| seen.natural(false));
+    if declared.is_some_and(|declared| declared != ty) {
+        let words = &column.declared;
+        note(&format!(
+            "{shown} is declared {words} and holds other values: it becomes {}",
+            ty.name()
+        ));
+    }
+    if seen.is_mixed() && !seen.fits(ty) {
+        let what = "holds values of several kinds: they become";
+        note(&format!("{shown} {what} {}", if ty == Type::String { "texts" } else { "bytes" }));
+    }
+    Ok(ty)
+}
+
+/// Finds the table that a foreign key leads to, and the name of its id, if it leads to that.
+fn target<'p>(plans: &'p [Plan], reference: &Reference) -> Option<(TableNumber, &'p str, &'p str)> {
+    let plan = plans.iter().find(|plan| plan.table.name.eq_ignore_ascii_case(&reference.target))?;
+    let id = &plan.table.columns.get(plan.id?)?.name;
+    let is_id = reference.to.as_ref().is_none_or(|to| to.eq_ignore_ascii_case(id));
+    is_id.then_some((plan.number, plan.table.name.as_str(), id.as_str()))
+}
+
+fn rule(
+    connection: &Connection,
+    (plan, column): (&Plan, &Column),
+    reference: &Reference,
+    target: (&str, &str),
+) -> rusqlite::Result<OnDelete> {
+    let rule = match reference.on_delete.as_str() {
+        "RESTRICT" => OnDelete::Restrict,
+        "CASCADE" => OnDelete::Cascade,
+        "SET NULL" => OnDelete::SetNull,
+        _ => OnDelete::Dangle,
+    };
+    let from = (plan.table.name.as_str(), column.name.as_str());
+    if rule.is_enforced() && columns::dangles(connection, from, target)? {
+        let what = "leads to rows that aren't there: nothing is enforced";
+        note(&format!("{}.{} {what}", from.0, from.1));
+        return Ok(OnDelete::Dangle);
+    }
+    Ok(rule)
+}
+
+fn add_index(
+    schema: &mut Schema,
+    plans: &[Plan],
+    names: &mut Naming,
+    index: &outline::Index,
+) -> Result<()> {
+    let Some(plan) = plans.iter().find(|plan| plan.table.name == index.table) else {
+        return Ok(());
+    };
+    let (mut fields, mut unique) = (Vec::new(), index.unique);
+    for column in &index.columns {
+        let place = plan.table.columns.iter().position(|known| known.name == *column);
+        let field = plan.fields.iter().position(|(known, _)| Some(*known) == place);
+        let Some(number) = field.and_then(|field| u32::try_from(field).ok()).map(FieldNumber)
+        else {
+            note(&format!("the index {} is on the id of the row: it was left out", index.name));
+            return Ok(());
+        };
+        if unique && field.and_then(|field| plan.blurred.get(field)) == Some(&true) {
+            note(&format!("the index {} can't be unique with what {column} becomes", index.name));
+            unique = false;
+        }
+        fields.push(number);
+    }
+    let name = if index.is_implied {
+        names.take(&format!("{}_by_{}", index.table, index.columns.join("_")))
+    } else {
+        names.take(&index.name)
+    };
+    if !index.is_implied {
+        tell_name(&index.name, &name);
+    }
+    add(schema, &index.name, Command::CreateIndex { name, table: plan.number, fields, unique })
+}

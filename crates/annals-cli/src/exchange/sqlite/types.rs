@@ -1,0 +1,61 @@
+//! What the words of a column's type mean, and what a value of such a column is.
+
+use annals::Type;
+use rusqlite::types::ValueRef;
+
+use crate::exchange::scalar::Scalar;
+
+/// Gives the type that the words ask for; none if they leave it open, or ask for decimals or times, which are
+/// what their values are.
+pub(super) fn declared(words: &str) -> Option<Type> {
+    let upper = words.to_ascii_uppercase();
+    let word = upper.split('(').next().unwrap_or_default().trim();
+    let ty = match word {
+        "BOOLEAN" | "BOOL" => Type::Bool,
+        "INT8" | "TINYINT" => Type::Int8,
+        "INT16" | "SMALLINT" | "INT2" => Type::Int16,
+        "INT32" => Type::Int32,
+        "UINT8" => Type::UInt8,
+        "UINT16" => Type::UInt16,
+        "UINT32" => Type::UInt32,
+        "UINT64" => Type::UInt64,
+        "FLOAT32" => Type::Float32,
+        "TIMESTAMP_MICROSECONDS" => Type::Timestamp,
+        "LONGBLOB" => Type::Blob,
+        // The rules by which SQLite itself reads the words.
+        word if word.contains("INT") => Type::Int64,
+        word if ["CHAR", "CLOB", "TEXT"].iter().any(|text| word.contains(text)) => Type::String,
+        word if word.contains("BLOB") || word == "BYTEA" => Type::Bytes,
+        word if ["REAL", "FLOA", "DOUB"].iter().any(|real| word.contains(real)) => Type::Float64,
+        _ => return None,
+    };
+    Some(ty)
+}
+
+/// Gives a value of a column of which the type was declared so. What SQLite has no number for stands there as
+/// `write` wrote it.
+pub(super) fn scalar(value: ValueRef<'_>, declared: Option<Type>) -> Scalar<'_> {
+    let is_float = matches!(declared, Some(Type::Float32 | Type::Float64));
+    match value {
+        ValueRef::Null => Scalar::Null,
+        ValueRef::Integer(value) => Scalar::Int(value.into()),
+        ValueRef::Real(value) => Scalar::Real(value),
+        ValueRef::Text(b"NaN") if is_float => Scalar::Real(f64::NAN),
+        // SQLite doesn't look whether texts are ones.
+        ValueRef::Text(value) => {
+            std::str::from_utf8(value).map_or(Scalar::Bytes(value), Scalar::Text)
+        }
+        ValueRef::Blob(value) => match (bits(value), declared) {
+            (Some(bits), Some(Type::UInt64)) => Scalar::Int(bits.into()),
+            (Some(bits), Some(_)) if is_float && bits == (-0.0_f64).to_bits() => Scalar::Real(-0.0),
+            _ => Scalar::Bytes(value),
+        },
+    }
+}
+
+/// Reads eight bytes of which the first has its first bit.
+#[expect(clippy::big_endian_bytes, reason = "SQLite compares bytes from the first on")]
+fn bits(value: &[u8]) -> Option<u64> {
+    let bits = u64::from_be_bytes(value.try_into().ok()?);
+    (bits >> 63 == 1).then_some(bits)
+}

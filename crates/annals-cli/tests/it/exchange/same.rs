@@ -1,0 +1,87 @@
+//! Whether two databases hold the same.
+
+use std::path::Path;
+
+use annals::{Options, Schema, Snapshot, Type, Value, ValueRef};
+
+/// What a format keeps of a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// All commands whose order counts.
+    Everything,
+    /// The tables, fields and indexes that there are, but not which tables have a single row.
+    TheRest,
+}
+
+/// A field without numbers, which are others where fields were dropped.
+type Field = (String, String, bool, Option<String>);
+
+fn tables(schema: &Schema) -> Vec<(String, Vec<Field>)> {
+    let ty = |ty| match ty {
+        Type::Reference(target, rule) => format!("{} {rule:?}", schema.table(target).unwrap().name),
+        ty => ty.name().to_owned(),
+    };
+    let field = |field: &annals::Field| {
+        let default = field.default.as_ref().map(|value| shown(value.as_ref()));
+        (field.name.clone(), ty(field.ty), field.nullable, default)
+    };
+    let table =
+        |table: &annals::Table| (table.name.clone(), table.fields.iter().map(field).collect());
+    schema.tables().iter().map(table).collect()
+}
+
+fn indexes(schema: &Schema) -> Vec<(String, String, Vec<String>, bool)> {
+    let index = |index: &annals::Index| {
+        let table = schema.table(index.table).unwrap();
+        let fields = index.fields.iter().map(|&field| table.field(field).unwrap().name.clone());
+        (index.name.clone(), table.name.clone(), fields.collect(), index.unique)
+    };
+    schema.indexes().iter().map(index).collect()
+}
+
+/// Writes a value so that different bits are different texts.
+fn shown(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Float32(value) if !value.is_nan() => format!("f32 {:08x}", value.to_bits()),
+        ValueRef::Float64(value) if !value.is_nan() => format!("f64 {:016x}", value.to_bits()),
+        value => format!("{value:?}"),
+    }
+}
+
+/// Gives the rows of all tables; of a blob its bytes.
+fn rows(snapshot: &Snapshot) -> Vec<Vec<(u64, Vec<String>)>> {
+    let value = |value: ValueRef<'_>| match value {
+        ValueRef::Blob(blob) => {
+            let bytes = snapshot.blob(blob).unwrap().to_vec(1 << 30).unwrap();
+            format!("blob {}", shown(Value::Bytes(bytes).as_ref()))
+        }
+        value => shown(value),
+    };
+    let table = |table: &annals::Table| {
+        let rows = snapshot.table(table.number).unwrap().rows().map(|row| {
+            let row = row.unwrap();
+            let values = table.fields.iter().map(|field| value(row.value(field.number)));
+            (row.id().0, values.collect())
+        });
+        rows.collect()
+    };
+    snapshot.schema().tables().iter().map(table).collect()
+}
+
+/// Checks that two databases hold the same.
+pub(super) fn compare(first: &Path, second: &Path, kept: Kept) {
+    let [first, second] =
+        [first, second].map(|path| Options::new().open_read_only(path).unwrap().read());
+    let (before, after) = (first.schema(), second.schema());
+    assert_eq!(tables(after), tables(before));
+    assert_eq!(indexes(after), indexes(before));
+    if kept == Kept::Everything {
+        assert_eq!(annals_schema::first_difference(after, before), None);
+    }
+    let next_ids = |snapshot: &Snapshot| -> Vec<u64> {
+        let tables = snapshot.schema().tables().iter();
+        tables.map(|table| snapshot.table(table.number).unwrap().next_id()).collect()
+    };
+    assert_eq!(next_ids(&second), next_ids(&first));
+    assert_eq!(rows(&second), rows(&first));
+}

@@ -1,0 +1,185 @@
+//! Databases of SQLite that other programs made.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::same::{Kept, compare};
+use crate::identity;
+use crate::program::{run, succeed};
+
+/// Makes a database with SQLite and imports it; gives what there is then, and what the program said besides.
+fn import(dir: &Path, script: &str) -> (String, String) {
+    let connection = Connection::open(dir.join("a.sqlite")).unwrap();
+    connection.execute_batch("PRAGMA foreign_keys=OFF").unwrap();
+    connection.execute_batch(script).unwrap();
+    drop(connection);
+    let output = run(dir, &["import", "sqlite", "a.sqlite", "a.annals"], b"");
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{errors}");
+    assert!(succeed(dir, &["check", "a.annals"], "").starts_with("ok: "));
+    (succeed(dir, &["dump", "a.annals"], ""), errors)
+}
+
+#[test]
+fn a_schema_is_taken_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "
+        CREATE TABLE album (album_id INTEGER PRIMARY KEY, title VARCHAR(160) NOT NULL DEFAULT 'it''s',
+            artist INTEGER NOT NULL REFERENCES artist(artist_id) ON DELETE CASCADE,
+            price NUMERIC(10,2), made DATETIME DEFAULT CURRENT_TIMESTAMP, rating REAL DEFAULT (-1.5),
+            big BIGINT DEFAULT 5, small SMALLINT CHECK (small < 9), cover BLOB, ok BOOLEAN DEFAULT TRUE);
+        CREATE TABLE artist (artist_id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, boss REFERENCES artist);
+        CREATE TABLE pair (a TEXT, b INT, PRIMARY KEY (a, b)) WITHOUT ROWID;
+        CREATE VIEW v AS SELECT 1;
+        CREATE INDEX \"by title!\" ON album (title, artist);
+        CREATE INDEX partial ON album (title) WHERE small > 1;
+        INSERT INTO artist VALUES (5, 'Ada', NULL), (9, NULL, 5), (12, 'gone', NULL);
+        DELETE FROM artist WHERE artist_id = 12;
+        INSERT INTO album VALUES (2, 'x', 5, 9.99, '2020-01-01', 0.5, 9223372036854775807, -1, X'00ff', 1);
+        INSERT INTO pair VALUES ('b', 2), ('a', 1);";
+    let (dump, said) = import(dir.path(), script);
+    let expected = r#"create_table album
+create_table artist
+create_table pair
+add_field album title string default "it's"
+add_field album artist references artist cascade
+add_field album price float64 null
+add_field album made string null
+add_field album rating float64 null default -1.5
+add_field album big int64 null default 5
+add_field album small int16 null
+add_field album cover bytes null
+add_field album ok bool null default true
+add_field artist name string null
+add_field artist boss references artist
+add_field pair a string
+add_field pair b int64
+insert_into artist 12
+delete_from artist 12
+insert_at album 2 "x" 5 9.99 "2020-01-01" 0.5 9223372036854775807 -1 0x00ff true
+insert_at artist 5 "Ada" null
+insert_at artist 9 null 5
+insert_at pair 0 "a" 1
+insert_at pair 1 "b" 2
+create_unique_index pair_by_a_b pair a,b
+create_unique_index artist_by_name artist name
+create_index by_title_ album title,artist
+"#;
+    assert_eq!(dump, expected);
+    let notes = [
+        "the view v was left out",
+        "a CHECK of table album was left out",
+        "the index partial on album is of some rows only",
+        "album.album_id is the id of the row",
+        "album.made: the default CURRENT_TIMESTAMP was left out",
+        "\"by title!\" becomes by_title_",
+    ];
+    for note in notes {
+        assert!(said.contains(note), "{note} in {said}");
+    }
+}
+
+#[test]
+fn values_widen_the_types_of_their_columns() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "
+        CREATE TABLE t (tiny TINYINT, whole INTEGER, text TEXT, free, mixed, bits UINT64, f FLOAT32,
+            late REFERENCES t(a), a UNIQUE);
+        INSERT INTO t VALUES (300, 0.5, X'00ff', 1, 'x', X'ffffffffffffffff', 0.1, 77, 1);
+        INSERT INTO t VALUES (1, 2, 'y', 9007199254740993, 1, 7, 'NaN', 0, '1');
+        INSERT INTO t(text) VALUES (CAST(X'fe61' AS TEXT));";
+    let (dump, said) = import(dir.path(), script);
+    let expected = r#"create_table t
+add_field t tiny int64 null
+add_field t whole float64 null
+add_field t text bytes null
+add_field t free int64 null
+add_field t mixed string null
+add_field t bits uint64 null
+add_field t f float64 null
+add_field t late int64 null
+add_field t a string null
+insert_at t 0 300 0.5 0x00ff 1 "x" 18446744073709551615 0.1 77 "1"
+insert_at t 1 1 2 0x79 9007199254740993 "1" 7 nan 0 "1"
+insert_at t 2 null null 0xfe61 null null null null null null
+create_index t_by_a t a
+"#;
+    assert_eq!(dump, expected);
+    for note in [
+        "t.tiny is declared TINYINT and holds other values: it becomes int64",
+        "t.mixed holds values of several kinds: they become texts",
+        "t.text holds values of several kinds: they become bytes",
+        "t.late refers to t, but not to ids of rows",
+        "can't be unique",
+    ] {
+        assert!(said.contains(note), "{note} in {said}");
+    }
+}
+
+#[test]
+fn ids_and_references_that_cannot_be_stay_values() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "
+        CREATE TABLE t (id INTEGER PRIMARY KEY, up INTEGER REFERENCES t(id) ON DELETE RESTRICT);
+        CREATE TABLE u (id INTEGER PRIMARY KEY, up INTEGER REFERENCES u(id) ON DELETE RESTRICT);
+        INSERT INTO t VALUES (-5, NULL), (3, -5);
+        INSERT INTO u VALUES (1, 2), (3, 1);";
+    let (dump, said) = import(dir.path(), script);
+    let expected = r#"create_table t
+create_table u
+add_field t id int64 null
+add_field t up int64 null
+add_field u up references u
+insert_at t 0 -5 null
+insert_at t 1 3 -5
+insert_at u 1 2
+insert_at u 3 1
+"#;
+    assert_eq!(dump, expected);
+    assert!(said.contains("t: a primary key is negative"), "{said}");
+    assert!(said.contains("u.up leads to rows that aren't there"), "{said}");
+}
+
+#[test]
+fn sqlite_enforces_what_was_enforced() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "create_table a\ncreate_table b\nadd_field b c references a cascade\nadd_field b r references a restrict\n\
+        add_field b n references a set_null\nadd_field b d references a\ncreate_unique_index u b c\n\
+        insert a\ninsert a\ninsert a\ninsert a\ninsert b 0 1 2 3\n";
+    succeed(dir.path(), &["shell", "a.annals"], script);
+    succeed(dir.path(), &["export", "sqlite", "a.annals", "a.sqlite"], "");
+    let connection = Connection::open(dir.path().join("a.sqlite")).unwrap();
+    connection.execute_batch("PRAGMA foreign_keys=ON").unwrap();
+    let count = |query: &str| connection.query_row(query, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert!(connection.execute("DELETE FROM a WHERE id = 1", []).is_err(), "restrict");
+    connection.execute("DELETE FROM a WHERE id = 2", []).unwrap();
+    assert_eq!(count("SELECT count(*) FROM b WHERE n IS NULL"), 1);
+    assert!(connection.execute("INSERT INTO b VALUES (9, 0, 0, 0, 0)", []).is_err(), "unique");
+    connection.execute("DELETE FROM a WHERE id = 0", []).unwrap();
+    assert_eq!(count("SELECT count(*) FROM b"), 0);
+    connection.execute("INSERT INTO a DEFAULT VALUES", []).unwrap();
+    assert_eq!(count("SELECT max(id) FROM a"), 4);
+    assert_eq!(
+        connection.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0)).unwrap(),
+        "ok"
+    );
+}
+
+#[test]
+fn a_script_for_sqlite_makes_the_file_that_an_export_makes() {
+    for seed in 2000..2010 {
+        let dir = tempfile::tempdir().unwrap();
+        succeed(dir.path(), &["shell", "a.annals"], &identity::script(seed));
+        let sql = succeed(
+            dir.path(),
+            &["dump", "a.annals", "--format", "sql", "--dialect", "sqlite"],
+            "",
+        );
+        let connection = Connection::open(dir.path().join("a.sqlite")).unwrap();
+        connection.execute_batch(&sql).unwrap();
+        drop(connection);
+        succeed(dir.path(), &["import", "sqlite", "a.sqlite", "b.annals"], "");
+        compare(&dir.path().join("a.annals"), &dir.path().join("b.annals"), Kept::TheRest);
+    }
+}
