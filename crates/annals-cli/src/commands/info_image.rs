@@ -7,7 +7,8 @@ use crate::output::{Output, plain};
 
 /// Prints what there is to know of an image, if there is one.
 pub(super) fn print(image: Option<&ImageInspection>, output: &mut Output) -> Result<()> {
-    let Some(ImageInspection { path, len, newest, readers }) = image else { return Ok(()) };
+    let Some(image) = image else { return Ok(()) };
+    let ImageInspection { path, len, newest, key_frames, readers } = image;
     output.line(&format!("image: {}, {len} bytes", plain(path)))?;
     match newest {
         Ok(root) => output.line(&format!(
@@ -15,6 +16,10 @@ pub(super) fn print(image: Option<&ImageInspection>, output: &mut Output) -> Res
             root.number, root.txid, root.position, of_segment(root.segment), root.time, root.tail
         ))?,
         Err(problem) => output.line(&format!("image can't be used: {}", plain(problem)))?,
+    }
+    if let (Some(first), Some(last)) = (key_frames.first(), key_frames.last()) {
+        let count = key_frames.len();
+        output.line(&format!("image's key frames: {count}, of txid {first} to {last}"))?;
     }
     for reader in readers {
         output.line(&format!("image's older root {}", shown_reader(reader)))?;
@@ -35,7 +40,7 @@ fn shown_reader(reader: &OldestReader) -> String {
 
 /// Gives what there is to know of an image as an object.
 pub(super) fn object(image: &ImageInspection) -> Value {
-    let ImageInspection { path, len, newest, readers } = image;
+    let ImageInspection { path, len, newest, key_frames, readers } = image;
     let readers: Vec<_> = (readers.iter())
         .map(|reader| {
             json!({
@@ -61,6 +66,7 @@ pub(super) fn object(image: &ImageInspection) -> Value {
         "size": len,
         "root": root,
         "problem": newest.as_ref().err(),
+        "key_frames": key_frames,
         "older_readers": readers,
     })
 }

@@ -10,7 +10,7 @@ use annals_schema::Schema;
 use super::acquire::Acquired;
 use super::careful::{Before, Careful};
 use super::database::{Database, Setup};
-use super::image::{Found, Imager, Looking};
+use super::image::{Found, Imager, KeyFrames, Looking};
 use super::progress::{Watch, Watched};
 use super::reader::Reader;
 use super::scan::{self, Replay};
@@ -41,6 +41,8 @@ pub struct Options {
     pub(super) hard_only: bool,
     /// How much of an image may be kept in memory, in bytes; 0: half of what the machine has.
     pub(super) memory: u64,
+    /// How many key frames an image keeps.
+    pub(super) key_frames: KeyFrames,
     retention: Retention,
 }
 
@@ -74,6 +76,7 @@ impl Options {
             lock_timeout: LOCK_TIMEOUT,
             hard_only: false,
             memory: 0,
+            key_frames: KeyFrames::new(),
             retention: Retention { bytes: None, time: None, transactions: None },
         }
     }
@@ -351,6 +354,7 @@ impl Options {
                 budget: self.budget(),
                 // Between the turns of one process others advance the image.
                 spills: !self.shared,
+                key_frames: self.key_frames,
                 damages: Some(&damages),
             };
             let mut found = looking.find()?;
@@ -386,6 +390,26 @@ impl Options {
     /// As [`Self::open_read_only`].
     pub fn open_read_only_in(&self, directory: &dyn Directory, name: &str) -> Result<Reader> {
         Reader::open_with(self, directory, name)
+    }
+
+    /// Sets how many bytes of the image key frames may take: older states that are kept in it, sharing all that hasn't
+    /// changed since, so that [`Database::at`] replays little. They divide the journal evenly, at least 1 MiB
+    /// of it from one to the next, and are thinned to stay within this; 0: none are kept. Unless set they may
+    /// take as much as the newest state does, and 4 MiB in any case. Without enough of them the past is
+    /// only slower to read.
+    #[must_use]
+    pub const fn key_frames(mut self, bytes: u64) -> Self {
+        self.key_frames.budget = Some(bytes);
+        self
+    }
+
+    /// Sets how much of the journal lies between two key frames at least, in bytes: tests have short journals.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn key_frame_spacing(mut self, bytes: u64) -> Self {
+        self.key_frames.spacing = bytes;
+        self
     }
 
     /// Gives how much of an image may be kept in memory, in bytes.

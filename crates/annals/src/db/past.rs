@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::progress::{Watch, Watched};
 use super::scan::{Replay, open_to_read};
 use crate::journal::format::Header;
-use crate::journal::segments::Kept;
+use crate::journal::segments::{Kept, journal_of};
 use crate::journal::{Frame, FrameReader, Head, Point, SegmentFacts};
 use crate::storage::{Directory, Lock, Storage};
 use crate::{Error, Result};
@@ -78,6 +78,7 @@ pub(super) struct Past {
 impl Past {
     /// Opens what is needed to know the state: from the last segment on that begins with it.
     pub(super) fn needed(directory: &dyn Directory, name: &str, header: &Header) -> Result<Self> {
+        let name = journal_of(name, header.segment);
         let mut kept: Vec<Kept> = Vec::new();
         loop {
             let first = kept.last().map_or(header, |kept| &kept.head.header);
@@ -100,6 +101,7 @@ impl Past {
         header: &Header,
         since: Since,
     ) -> Result<Option<Self>> {
+        let name = journal_of(name, header.segment);
         let mut kept: Vec<Kept> = Vec::new();
         loop {
             let first = kept.last().map_or(header, |kept| &kept.head.header);
@@ -123,6 +125,7 @@ impl Past {
 
     /// Opens all that is left of the history.
     pub(super) fn whole(directory: &dyn Directory, name: &str, header: &Header) -> Result<Self> {
+        let name = journal_of(name, header.segment);
         let mut past = Self::needed(directory, name, header)?;
         past.kept.reverse();
         loop {

@@ -12,9 +12,10 @@ use super::progress::Watched;
 use super::segment::JournalFile;
 use super::shared::replay_between;
 use super::snapshot::{Published, Snapshot};
+use super::time::{Moment, Present, Through};
 use crate::image::Identity;
 use crate::journal::{Head, Point, Survey, lock};
-use crate::storage::{Access, Directory, Storage};
+use crate::storage::{Access, Directory, Storage, SystemClock};
 use crate::store::{Store, View};
 use crate::{Error, Result};
 
@@ -104,6 +105,28 @@ impl Reader {
     #[must_use]
     pub fn read(&self) -> Snapshot {
         Snapshot::new(self.pulling.published())
+    }
+
+    /// Gives the state as it was at a moment before: see [`Database::at`](crate::Database::at).
+    ///
+    /// # Errors
+    /// As there. What was committed since the last [`pull`](Self::pull) isn't found.
+    pub fn at(&self, moment: impl Into<Moment>) -> Result<Snapshot> {
+        self.past(&moment.into(), Through::Present)
+    }
+
+    /// Gives the state as it was, with the schema that there was: see
+    /// [`Database::as_it_was`](crate::Database::as_it_was).
+    ///
+    /// # Errors
+    /// As [`at`](Self::at).
+    pub fn as_it_was(&self, moment: impl Into<Moment>) -> Result<Snapshot> {
+        self.past(&moment.into(), Through::Then)
+    }
+
+    fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
+        let (published, budget) = (self.read().published, self.pulling.reading.budget());
+        Present { published, clock: &SystemClock, budget }.at(moment, through)
     }
 
     /// Tells what was found when it was opened: a sentence for each thing worth telling a person, such as why

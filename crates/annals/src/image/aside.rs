@@ -60,6 +60,7 @@ impl PutAside {
             working,
             held: self.held.clone(),
             number: self.number,
+            frames: Arc::default(),
             otherwise: before.map_or(Otherwise::Keep, Otherwise::Restore),
         }
     }

@@ -4,7 +4,8 @@
 //! 1. The header verifies, and a root can be relied on.
 //! 2. All that a whole root reaches verifies, lies inside its used space, and shares no unit; what both roots
 //!    reach is the same.
-//! 3. A root's used space ends where the last of its objects does, and what is reached of its own
+//! 3. So does all that a key frame of the root in use reaches.
+//! 4. A root's used space ends where the last of its objects does, and what is reached of its own
 //!    backfill isn't more than it says that it wrote.
 
 use std::io;
@@ -33,7 +34,9 @@ pub(crate) struct Report {
     pub(crate) objects: u64,
     /// How many bytes they have.
     pub(crate) bytes: u64,
-    /// How many bytes are used by either root and by the head, in whole units.
+    /// How many key frames the root that opening takes has.
+    pub(crate) frames: u64,
+    /// How many bytes are used by either root, by key frames and by the head, in whole units.
     pub(crate) used: u64,
     /// How many bytes are free before the end of the file.
     pub(crate) free: u64,
@@ -65,7 +68,7 @@ pub(crate) fn check(
         report.identity = Some(header.identity);
         let image = Image::new(directory, storage, (name, Access::Read), header.hash());
         let (roots, _pins) = pin_roots(&image, clock)?;
-        look(&image, &roots, &mut report)
+        look(&image, &roots, clock, &mut report)
     });
     match found {
         Ok(()) => Ok(report),
@@ -105,7 +108,7 @@ pub(super) fn pin_roots(image: &Image, clock: &dyn Clock) -> Result<(Roots, Vec<
     Ok((roots, Vec::new()))
 }
 
-fn look(image: &Image, roots: &Roots, report: &mut Report) -> Result<()> {
+fn look(image: &Image, roots: &Roots, clock: &dyn Clock, report: &mut Report) -> Result<()> {
     report.len = image.len()?;
     report.slots = Some(roots.slots);
     let chosen: Chosen =
@@ -123,8 +126,34 @@ fn look(image: &Image, roots: &Roots, report: &mut Report) -> Result<()> {
             used.take(run);
         }
     }
+    look_at_frames(image, (roots, &chosen.root), (&mut used, clock), report)?;
     report.used = used.used() * UNIT;
     report.free = report.len.saturating_sub(report.used);
+    Ok(())
+}
+
+/// Verifies what key frames reach, with those pinned; nothing if another process has published a root since.
+fn look_at_frames(
+    image: &Image,
+    (roots, newest): (&Roots, &Root),
+    (used, clock): (&mut Units, &dyn Clock),
+    report: &mut Report,
+) -> Result<()> {
+    let frames = image.frames_of(newest);
+    if newest.frames.is_some() && frames.is_empty() {
+        return Err(wrong(image, newest, "its list of key frames makes no sense".to_owned()));
+    }
+    let pins: io::Result<Vec<_>> =
+        frames.iter().map(|frame| image.pin(frame.number, clock)).collect();
+    if image.roots()?.slots != roots.slots {
+        return Ok(());
+    }
+    for frame in frames.iter().rev() {
+        let older = look_at(image, frame, used, report)?;
+        older.runs().for_each(|run| _ = used.take(run));
+    }
+    report.frames = frames.len() as u64;
+    drop(pins);
     Ok(())
 }
 

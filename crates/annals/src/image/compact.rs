@@ -138,6 +138,6 @@ impl Copying<'_> {
         let catalog = self.put(catalog.encode(), root.catalog.txid)?;
         self.write()?;
         let Root { segment, point, time, .. } = *root;
-        self.draft.publish(&NewRoot { segment, point, time, catalog }).map(drop)
+        self.draft.publish(&NewRoot { segment, point, time, catalog, frames: None }).map(drop)
     }
 }

@@ -50,6 +50,8 @@ impl Image {
                 match object {
                     Object::Page | Object::Bytes => damage.objects.push(*stored),
                     Object::Node(_) | Object::Catalog => damage.nodes.push(*stored),
+                    // The past is read without them, and the next list replaces this one.
+                    Object::Frames => {}
                 }
                 Ok(Step::Skip)
             }

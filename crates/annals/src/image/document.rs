@@ -19,6 +19,7 @@ pub(crate) fn constants() -> BTreeMap<String, Vec<u64>> {
         ("ROOT_MAGIC", bytes(&format::ROOT_MAGIC)),
         ("NODE_MAGIC", bytes(&format::NODE_MAGIC)),
         ("CATALOG_MAGIC", bytes(&format::CATALOG_MAGIC)),
+        ("FRAMES_MAGIC", bytes(&format::FRAMES_MAGIC)),
         ("UNIT", vec![format::UNIT]),
         ("IMAGE_HEADER_LEN", vec![format::IMAGE_HEADER_LEN as u64]),
         ("ROOT_AT", format::ROOT_AT.to_vec()),
@@ -31,6 +32,8 @@ pub(crate) fn constants() -> BTreeMap<String, Vec<u64>> {
         ("MAX_HEIGHT", vec![u64::from(format::MAX_HEIGHT)]),
         ("CATALOG_HEAD_LEN", vec![format::CATALOG_HEAD_LEN as u64]),
         ("ARRAY_LEN", vec![format::ARRAY_LEN as u64]),
+        ("FRAMES_HEAD_LEN", vec![format::FRAMES_HEAD_LEN as u64]),
+        ("MAX_FRAMES", vec![format::MAX_FRAMES as u64]),
         ("LONGEST_PAGE", vec![u64::from(format::LONGEST_PAGE)]),
         ("ARRAY_PAGES", vec![u64::from(format::ARRAY_PAGES)]),
         ("ARRAY_BYTES", vec![u64::from(format::ARRAY_BYTES)]),
@@ -89,6 +92,7 @@ fn roots_and_entries_are_laid_out_as_documented() {
         end: 0,
         bytes: 0,
         objects: 0,
+        frames: None,
     };
     let base = RootCopy { root, header: 0 };
     let encode = |copy: &RootCopy| copy.root.encode(copy.header).to_vec();
@@ -104,6 +108,7 @@ fn roots_and_entries_are_laid_out_as_documented() {
         "bytes": root.bytes = u64::MAX,
         "objects": root.objects = u64::MAX,
         "header": header = u64::MAX,
+        "frames": root.frames = Some(FULL),
     ];
     compare_layout("Roots", &encode(&base), &variants);
 

@@ -50,6 +50,8 @@ pub(super) struct Held {
     pub(super) temporary: Option<Temporary>,
     /// Whether the file's own name is known to be on permanent storage.
     pub(super) is_named: bool,
+    /// The key frames that the newest root lists, once a backfill has needed them.
+    pub(super) frames: Option<Arc<[Root]>>,
 }
 
 /// A file that isn't known by the image's name yet.

@@ -18,6 +18,8 @@ pub(crate) const ROOT_MAGIC: [u8; 4] = *b"ROOT";
 pub(crate) const NODE_MAGIC: [u8; 4] = *b"NODE";
 /// How each catalog begins.
 pub(crate) const CATALOG_MAGIC: [u8; 4] = *b"CATL";
+/// How each list of key frames begins.
+pub(crate) const FRAMES_MAGIC: [u8; 4] = *b"KEYS";
 
 /// What space is given out by: objects begin at multiples of it.
 pub(crate) const UNIT: u64 = 4096;
@@ -44,6 +46,10 @@ pub(crate) const MAX_HEIGHT: u8 = 11;
 pub(crate) const CATALOG_HEAD_LEN: usize = 16;
 /// Length of an array in a catalog.
 pub(crate) const ARRAY_LEN: usize = 40;
+/// Length of a list of key frames, before its roots.
+pub(crate) const FRAMES_HEAD_LEN: usize = 8;
+/// How many key frames there are at most.
+pub(crate) const MAX_FRAMES: usize = 512;
 /// The length of the longest page.
 pub(crate) const LONGEST_PAGE: u32 = 16384;
 /// The code of an array of pages.
@@ -155,6 +161,8 @@ pub(crate) struct Root {
     pub(crate) bytes: u64,
     /// How many objects the backfill wrote.
     pub(crate) objects: u64,
+    /// Where the list of older roots is that are kept as key frames, if there are any.
+    pub(crate) frames: Option<Stored>,
 }
 
 impl Root {
@@ -175,6 +183,7 @@ impl Root {
         to.put(96, self.bytes.to_le_bytes());
         to.put(104, self.objects.to_le_bytes());
         to.put(112, header.to_le_bytes());
+        to.put(120, self.frames.map_or([0; Stored::LEN], |frames| frames.encode()));
         to.seal(Self::SUM_AT);
         to.0
     }
@@ -195,8 +204,16 @@ impl Root {
             end: from.u64(88),
             bytes: from.u64(96),
             objects: from.u64(104),
+            frames: match from.array(120) {
+                frames if frames == [0; Stored::LEN] => None,
+                frames => Some(Stored::decode(&frames)?),
+            },
         };
-        let fits = root.end.is_multiple_of(UNIT) && check_place(&root.catalog, root.end).is_ok();
+        let fits = root.end.is_multiple_of(UNIT)
+            && [Some(root.catalog), root.frames]
+                .iter()
+                .flatten()
+                .all(|stored| check_place(stored, root.end).is_ok());
         (valid && fits).then_some(root)
     }
 

@@ -94,7 +94,8 @@ pub(super) fn advance(
         parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
     image.write(&objects)?;
     let time = i64::try_from(point.txid).unwrap();
-    let root = draft.publish(&NewRoot { segment: 0, point, time, catalog: stored })?;
+    let root =
+        draft.publish(&NewRoot { segment: 0, point, time, catalog: stored, frames: None })?;
     Ok((root, catalog))
 }
 

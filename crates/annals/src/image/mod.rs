@@ -7,7 +7,8 @@
 //! In reading order: `stored`, `format`, `node` and `catalog` are the bytes; `roots` are the two slots;
 //! `walk` visits all that a root reaches, noting its `units`; `space` is what is free; `file` is an
 //! open image, which is made by `create` and found by `open`; `batch` writes objects and `publish` makes them
-//! a root, also of those that were put `aside` before; `compact` copies what one reaches to another file;
+//! a root, also of those that were put `aside` before; `frames` are older roots that are
+//! kept; `compact` copies what one reaches to another file;
 //! `check` looks at all of it, and `damage` is what doesn't verify, of which `trace` finds what the rest of
 //! the file tells. (`document`, `vectors`,
 //! `tests`, `miniature` and `testing` are for tests only.)
@@ -24,6 +25,7 @@ mod damage;
 pub(crate) mod document;
 mod file;
 mod format;
+mod frames;
 #[cfg(any(test, feature = "testing"))]
 mod miniature;
 mod node;
@@ -51,6 +53,7 @@ pub(crate) use check::{Report, check, slots};
 pub(crate) use create::{SetAside, discard, image_name, set_aside};
 pub(crate) use file::Image;
 pub(crate) use format::{Identity, LONGEST_PAGE, MAX_HEIGHT, NODE_MAX_LEN, OBJECTS_AT, Root, UNIT};
+pub(crate) use frames::{Frame, Frames, KeyFrames};
 pub(crate) use node::{decode as decode_node, encode as encode_node};
 pub(crate) use open::{Opened, Usable};
 pub(crate) use pin::RootPin;

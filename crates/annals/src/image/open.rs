@@ -93,6 +93,7 @@ impl Image {
             temporary: None,
             // Whoever published the second root saw to that before.
             is_named: chosen.root.number > 1,
+            frames: None,
         };
         Ok(Usable { image, root: chosen.root, catalog })
     }
@@ -164,7 +165,7 @@ pub(super) fn verify_written(image: &Image, root: &Root) -> Result<()> {
         if !root.wrote(stored) {
             return Ok(Step::Skip);
         }
-        if matches!(object, Object::Page | Object::Bytes) {
+        if matches!(object, Object::Page | Object::Bytes | Object::Frames) {
             image.verify(stored)?;
         }
         Ok(Step::Enter)
@@ -204,7 +205,7 @@ pub(super) fn read_header(storage: &dyn Storage, shown: &str) -> Result<ImageHea
 }
 
 /// Refuses an image of another journal, or of a segment that this journal doesn't have.
-fn check_identity(found: &Identity, journal: &Identity) -> Result<()> {
+pub(super) fn check_identity(found: &Identity, journal: &Identity) -> Result<()> {
     let reason = if found.journal_id != journal.journal_id {
         "it belongs to another journal"
     } else if found.segment > journal.segment {

@@ -14,7 +14,7 @@
 //! opens with the root before, from whose slot and space nothing is taken before the next backfill.
 
 use std::io;
-use std::sync::MutexGuard;
+use std::sync::{Arc, MutexGuard};
 
 use super::file::{Held, Image};
 use super::format::{Root, UNIT};
@@ -38,6 +38,8 @@ pub(crate) struct NewRoot {
     pub(crate) time: i64,
     /// The catalog.
     pub(crate) catalog: Stored,
+    /// The list of key frames, if there are any.
+    pub(crate) frames: Option<Stored>,
 }
 
 /// A backfill under way: the only one. Unless it is published it leaves nothing.
@@ -47,6 +49,8 @@ pub(crate) struct Draft<'i> {
     pub(super) working: MutexGuard<'i, Option<Space>>,
     pub(super) held: Held,
     pub(super) number: u64,
+    /// The key frames that its root lists.
+    pub(super) frames: Arc<[Root]>,
     pub(super) otherwise: Otherwise,
 }
 
@@ -77,18 +81,27 @@ impl Image {
             return Err(Error::new(ErrorKind::Busy, format!("{}: {what}", self.path())));
         }
         self.make_whole()?;
-        let held = lock(&self.held).clone();
+        let mut held = lock(&self.held).clone();
         let newest = held.newest.map(|newest| newest.root);
-        let mut space = match (working.take(), newest) {
-            (Some(space), _) => space,
-            (None, Some(newest)) => Space::find(self, &newest, held.other.as_ref())?,
-            (None, None) => Space::empty(),
+        let frames = match (held.frames.take(), newest) {
+            (Some(frames), _) => frames,
+            (None, Some(newest)) => self.frames_of(&newest),
+            (None, None) => Arc::default(),
         };
+        let (mut space, frames) = match (working.take(), newest) {
+            (Some(space), _) => (space, frames),
+            (None, Some(newest)) => Space::find(self, &newest, held.other.as_ref(), &frames)?,
+            (None, None) => (Space::empty(), frames),
+        };
+        held.frames = Some(Arc::clone(&frames));
+        lock(&self.held).frames.clone_from(&held.frames);
         let on_disk: Vec<_> = held.other.into_iter().chain(newest).map(|it| it.number).collect();
-        space.begin(&on_disk, &pinned);
+        let frames: Vec<_> = frames.iter().map(|frame| frame.number).collect();
+        space.begin(&on_disk, &pinned, &frames);
         *working = Some(space);
         let number = held.last_number + u64::from(!is_made(Mistake::RootNumberRepeated));
-        Ok(Draft { image: self, working, held, number, otherwise: Otherwise::Abandon })
+        let frames = Arc::default();
+        Ok(Draft { image: self, working, held, number, frames, otherwise: Otherwise::Abandon })
     }
 
     /// Makes a root whole that was found by its first copy alone, and the name durable of an image that was
@@ -162,8 +175,8 @@ impl Image {
         told == held.newest.map(|newest| newest.root) && roots.last_number() == last
     }
 
-    /// Gives the file's unused end back; gives its length in bytes, or `None` if somebody may reach
-    /// something behind what the newest root does.
+    /// Gives the file's unused end back; gives its length in bytes, or `None` if somebody reads a root of which
+    /// nobody knows here what it reaches.
     ///
     /// # Errors
     /// As [`Self::space`]; `Io`.
@@ -172,11 +185,10 @@ impl Image {
         let draft = self.space(pinned.iter().copied())?;
         self.check_newest()?;
         let Some(newest) = draft.held.newest else { return Ok(None) };
-        let is_last = draft.used_end() <= newest.root.end && !draft.is_pinned_unknown(&pinned);
-        if !is_last {
+        if draft.is_pinned_unknown(&pinned) {
             return Ok(None);
         }
-        let len = newest.root.end;
+        let len = draft.used_end().max(newest.root.end);
         if self.len()? > len {
             self.storage.set_len(len).map_err(|error| self.io("can't shrink it", error))?;
         }
@@ -264,6 +276,7 @@ impl Draft<'_> {
             last_number: root.number,
             temporary: None,
             is_named: true,
+            frames: Some(std::mem::take(&mut self.frames)),
         };
         Ok(root)
     }
@@ -277,8 +290,8 @@ impl Draft<'_> {
         let end = self.end();
         let (bytes, objects) = self.space().map_or((0, 0), Space::asked);
         let number = self.number;
-        let NewRoot { segment, point, time, catalog } = *new;
-        let root = Root { number, segment, point, time, catalog, end, bytes, objects };
+        let NewRoot { segment, point, time, catalog, frames } = *new;
+        let root = Root { number, segment, point, time, catalog, end, bytes, objects, frames };
         let path = self.image.path();
         if back {
             return Err(Error::invalid(format!(

@@ -183,7 +183,17 @@ mod tests {
         let bytes = if much { VERIFY_AT_MOST + 1 } else { VERIFY_AT_MOST };
         let point = Point { position: 0, txid: 0, chain: 0 };
         let catalog = Stored::default();
-        Root { number, segment: 0, point, time: 0, catalog, end: 1000, bytes, objects: 1 }
+        Root {
+            number,
+            segment: 0,
+            point,
+            time: 0,
+            catalog,
+            end: 1000,
+            bytes,
+            objects: 1,
+            frames: None,
+        }
     }
 
     /// Gives the number of the root that is chosen where those of `good` verify, and which were verified.

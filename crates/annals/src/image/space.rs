@@ -2,13 +2,13 @@
 //! walking the roots, and is never stored.
 //!
 //! Invariants
-//! 1. `used` has all that either root on disk reaches, all that a pin may reach, and what the backfill
+//! 1. `used` has all that either root on disk and the key frames reach, all that a pin may reach, and what the backfill
 //!    under way was given. Only what isn't in it is given out.
 //! 2. `live` has what the newest root reaches, with the changes of the backfill under way.
 //! 3. What a root no longer reaches waits with that root's number and the number of the root that had it
 //!    first, until no root on disk and none that is pinned lies between. So a root that is pinned for
 //!    ever keeps what it reaches, and nothing else.
-//! 4. Nobody knows here what a root that is older than `known_from` reaches, nor what another handle's
+//! 4. Nobody knows here what a root that is older than `known_from` and no key frame reaches, nor what another handle's
 //!    backfill has written that has no root (whose pin has a number above all roots'), but that it lies
 //!    before `fence`. While one of them is pinned, space is only given out behind that.
 //! 5. A backfill that was put aside may be seen before it has a root, by views that pin the root below it.
@@ -16,6 +16,8 @@
 //!    reached through the root below, for as long as that is pinned. What nobody can have seen is free as
 //!    soon as the backfill's own view goes on without it. Other handles can't know any of this: for them
 //!    such a view has a pin of its own, by which 4 holds.
+
+use std::sync::Arc;
 
 use super::file::Image;
 use super::format::{OBJECTS_AT, Root, UNIT};
@@ -32,6 +34,8 @@ pub(crate) struct Space {
     live: Units,
     waiting: Vec<Waiting>,
     known_from: u64,
+    /// The key frames before that, of which it is known all the same.
+    known: Vec<u64>,
     /// Where the file ended when the space was found, in units.
     fence: u64,
     /// Where the search for space begins in the backfill under way, and where it goes on.
@@ -89,6 +93,7 @@ impl Space {
             used,
             waiting: Vec::new(),
             known_from: 0,
+            known: Vec::new(),
             fence: 0,
             first: 0,
             cursor: 0,
@@ -102,12 +107,18 @@ impl Space {
         }
     }
 
-    /// Finds the space by walking the directories of the newest root and of the other one, if that is
-    /// whole. Costs a read of each node that the newest reaches, and of those of the other that differ.
+    /// Finds the space by walking the directories of the newest root, of the other one, if that is whole, and of
+    /// the key frames. Gives the key frames that are whole, too. Costs a read of each node that the newest
+    /// reaches, and of those of the others that differ.
     ///
     /// # Errors
-    /// `Io`; `Corrupt` if the newest root's directory is. (If the other's is, nobody can use that root.)
-    pub(super) fn find(image: &Image, newest: &Root, other: Option<&Root>) -> Result<Self> {
+    /// `Io`; `Corrupt` if the newest root's directory is. (If another's is, nobody can use that root.)
+    pub(super) fn find(
+        image: &Image,
+        newest: &Root,
+        other: Option<&Root>,
+        frames: &Arc<[Root]>,
+    ) -> Result<(Self, Arc<[Root]>)> {
         let mut space = Self::empty();
         let live = walk(image, newest, |_, _| Ok(Step::Enter))?;
         for extent in live.runs() {
@@ -116,36 +127,78 @@ impl Space {
         }
         space.known_from = newest.number;
         space.fence = units(image.len()?);
-        let Some(other) = other.filter(|other| other.number < newest.number) else {
-            return Ok(space);
-        };
-        let old = walk(image, other, |_, stored| {
-            // What both reach is at the same place, and so is all that it leads to.
+        let mut later = newest.number;
+        let other = other.filter(|other| other.number < newest.number);
+        let is_listed = |other: &&Root| frames.iter().all(|frame| frame.number != other.number);
+        if let Some(other) = other.filter(is_listed)
+            && space.find_older(image, other, later)?
+        {
+            space.known_from = other.number;
+            later = other.number;
+        }
+        let mut whole = Vec::with_capacity(frames.len());
+        for frame in frames.iter().rev() {
+            // One that is newer than the other root can't be.
+            if frame.number < later && space.find_older(image, frame, later)? {
+                later = frame.number;
+                space.known.push(frame.number);
+                whole.push(*frame);
+            }
+        }
+        if other.is_some_and(|other| space.known.first() == Some(&other.number)) {
+            space.known_from = space.known.remove(0);
+        }
+        whole.reverse();
+        let is_whole = whole.len() == frames.len();
+        Ok((space, if is_whole { Arc::clone(frames) } else { whole.into() }))
+    }
+
+    /// Finds what a root reaches that none of the later ones does, of which `later` is the oldest; `false` if it
+    /// isn't whole.
+    fn find_older(&mut self, image: &Image, root: &Root, later: u64) -> Result<bool> {
+        let mut found = Vec::new();
+        let used = &self.used;
+        let walked = walk(image, root, |_, stored| {
+            // What two roots reach is at the same place, and so is all that it leads to.
             match Extent::of(stored) {
-                extent if live.are_used(extent) => Ok(Step::Skip),
-                extent if live.are_free(extent) => Ok(Step::Enter),
+                extent if used.are_used(extent) => Ok(Step::Skip),
+                extent if used.are_free(extent) => {
+                    found.push((extent, first_root(stored, root.number)));
+                    Ok(Step::Enter)
+                }
                 _ => Err(Error::corrupt(format!("damaged: {} is written over", stored.place))),
             }
         });
-        match old {
-            Ok(old) => {
-                // Which root had it first nobody asked: the oldest of all.
-                let waiting: Vec<_> = old.runs().map(|extent| (extent, 0)).collect();
-                for (extent, _) in &waiting {
-                    space.used.take(*extent);
-                }
-                space.waiting.push(Waiting { root: newest.number, units: waiting });
-                space.known_from = other.number;
-                Ok(space)
-            }
-            Err(error) if error.kind() == ErrorKind::Corrupt => Ok(space),
-            Err(error) => Err(error),
+        match walked {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Corrupt => return Ok(false),
+            Err(error) => return Err(error),
         }
+        for (extent, _) in &found {
+            self.used.take(*extent);
+        }
+        self.waiting.push(Waiting { root: later, units: found });
+        Ok(true)
+    }
+
+    /// Tells how many bytes only these older roots hold, in order of their numbers, once the backfill of this
+    /// number is published.
+    pub(super) fn held_by(&self, roots: &[u64], number: u64) -> u64 {
+        let is_held = |first: u64, until: u64| {
+            let before = roots.partition_point(|root| *root < until);
+            before.checked_sub(1).and_then(|at| roots.get(at)).is_some_and(|last| first <= *last)
+        };
+        let waiting = self.waiting.iter().flat_map(|waiting| {
+            waiting.units.iter().map(|(extent, first)| (extent, *first, waiting.root))
+        });
+        let released = self.released.iter().map(|(extent, first)| (extent, *first, number));
+        let held = waiting.chain(released).filter(|(_, first, until)| is_held(*first, *until));
+        held.map(|(extent, ..)| extent.count * UNIT).sum()
     }
 
     /// Begins a backfill: what waited for none of these roots is free now. `on_disk` are those that an
-    /// opening may take, the newest last, `pinned` those that somebody reads.
-    pub(super) fn begin(&mut self, on_disk: &[u64], pinned: &[u64]) {
+    /// opening may take, the newest last, `pinned` those that somebody reads, `frames` the key frames.
+    pub(super) fn begin(&mut self, on_disk: &[u64], pinned: &[u64], frames: &[u64]) {
         debug_assert!(self.given.used() == 0 && self.released.is_empty());
         let last = on_disk.len().saturating_sub(1);
         let on_disk_before = match is_made(Mistake::OlderRootWrittenOver) {
@@ -153,7 +206,8 @@ impl Space {
             false => on_disk.split_at(last).0,
         };
         let read = if is_made(Mistake::PinnedRootWrittenOver) { &[] } else { pinned };
-        let mut roots = [on_disk_before, on_disk.split_at(last).1, read].concat();
+        let frames = if is_made(Mistake::KeyFrameWrittenOver) { &[] } else { frames };
+        let mut roots = [on_disk_before, on_disk.split_at(last).1, read, frames].concat();
         roots.sort_unstable();
         let Self { waiting, used, .. } = self;
         for waiting in &mut *waiting {
@@ -181,7 +235,8 @@ impl Space {
     /// an opening found and a later one didn't, or another handle's backfill that has no root.
     pub(super) fn is_unknown(&self, newest: Option<u64>, pinned: &[u64]) -> bool {
         let newest = newest.unwrap_or(u64::MAX);
-        pinned.iter().any(|&pin| pin < self.known_from || pin > newest)
+        let is_known = |pin| pin >= self.known_from || self.known.contains(&pin);
+        pinned.iter().any(|&pin| pin > newest || !is_known(pin))
     }
 
     /// Gives out space for an object of `len` bytes: behind what was given out before in the same

@@ -23,6 +23,8 @@ pub(crate) enum Object {
     Page,
     /// A long value.
     Bytes,
+    /// The list of key frames.
+    Frames,
 }
 
 /// What to do about what is visited.
@@ -49,11 +51,13 @@ impl std::fmt::Display for Object {
             Self::Node(height) => write!(f, "a node of height {height}"),
             Self::Page => f.write_str("a page"),
             Self::Bytes => f.write_str("a long value"),
+            Self::Frames => f.write_str("the list of key frames"),
         }
     }
 }
 
-/// Visits all that a root reaches, each before what it leads to; gives the units of all that was entered.
+/// Visits all that a root reaches, each before what it leads to, but for its key frames, which have roots of
+/// their own; gives the units of all that was entered.
 ///
 /// # Errors
 /// `Corrupt` if the catalog or a node that was entered doesn't verify or says what can't be, or if two
@@ -63,6 +67,9 @@ where
     V: FnMut(Object, &Stored) -> Result<Step>,
 {
     let mut walk = Walk { source, end: root.end, units: Units::default(), visit };
+    if let Some(frames) = &root.frames {
+        walk.enter(Object::Frames, frames)?;
+    }
     if walk.enter(Object::Catalog, &root.catalog)? {
         let catalog = read_catalog(source, root)?;
         for array in &catalog.arrays {

@@ -129,6 +129,8 @@ pub enum Mistake {
     OlderRootWrittenOver,
     /// A backfill writes over what only snapshots reach.
     PinnedRootWrittenOver,
+    /// A backfill writes over what only key frames reach.
+    KeyFrameWrittenOver,
     /// Space of an image that nobody reaches any more isn't used again.
     FreedSpaceForgotten,
     /// A root counts by its first copy, without a look at what its backfill wrote.
@@ -149,7 +151,7 @@ pub enum Mistake {
 
 impl Mistake {
     /// All mistakes.
-    pub const ALL: [Self; 69] = [
+    pub const ALL: [Self; 70] = [
         Self::CommitNotFlushed,
         Self::SlotBeforeFlush,
         Self::UnflushedClaimed,
@@ -211,6 +213,7 @@ impl Mistake {
         Self::InstalledBeforePublished,
         Self::OlderRootWrittenOver,
         Self::PinnedRootWrittenOver,
+        Self::KeyFrameWrittenOver,
         Self::FreedSpaceForgotten,
         Self::FirstCopyTrusted,
         Self::FirstCopyNotRewritten,

@@ -27,6 +27,7 @@ mod history_model;
 mod hostile;
 mod image;
 mod indexes;
+mod past;
 mod processes;
 mod recovery;
 mod references;

@@ -13,6 +13,8 @@
 //! A failure is an error of the backfill and of nothing else (rule 8): no commit, no reader and no later
 //! backfill depends on it, but that a failed flush stops the image for this handle.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
@@ -27,10 +29,13 @@ use super::report::{BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, W
 use super::spill::{Spill, saved_before};
 use crate::Result;
 use crate::db::core::{Core, Writing};
+use crate::db::segment::JournalFile;
 use crate::db::snapshot::Published;
-use crate::image::{Catalog, NewRoot, RootPin};
+use crate::image::{Catalog, NewRoot, Root, RootPin, Stored};
 use crate::journal::lock;
+use crate::journal::segments::kept_name;
 use crate::mistakes::{Mistake, is_made};
+use crate::storage::Access;
 use crate::store::{Keep as _, Piece};
 
 /// A backfill that wrote so many bytes replaced so much memory that freeing it takes a while.
@@ -184,6 +189,7 @@ impl Core {
         if let Some(root) = working.root {
             drafting.leave(root.catalog);
         }
+        let frames = self.key_frames(imager, published, &mut drafting)?;
         let catalog = drafting.store(Piece::Node(catalog))?;
         let written = match is_made(Mistake::PublishedBeforeWritten) {
             true => Ok(()),
@@ -194,7 +200,7 @@ impl Core {
         phases.collect = clock.elapsed().saturating_sub(begun).saturating_sub(counts.took);
         let begun = clock.elapsed();
         let (segment, point) = (published.file.segment, published.point);
-        let new = NewRoot { segment, point, time, catalog };
+        let new = NewRoot { segment, point, time, catalog, frames };
         let root = written.and_then(|()| draft.publish(&new));
         if let Ok(root) = &root {
             let keeps = root.end <= imager.budget();
@@ -217,6 +223,29 @@ impl Core {
         let before = std::mem::replace(&mut working.reached, published.file.reach(point.position));
         working.wrote = counts.bytes;
         Ok((counts, before))
+    }
+
+    /// Chooses the key frames that the new root lists, and stores the list. What stands for history that was
+    /// forgotten isn't kept.
+    fn key_frames(
+        &self,
+        imager: &Imager,
+        published: &Published,
+        drafting: &mut Drafting<'_, '_>,
+    ) -> Result<Option<Stored>> {
+        let JournalFile { directory, journal, segment, .. } = &*published.file;
+        let known = RefCell::new(BTreeMap::from([(*segment, true)]));
+        let from = imager.frames_from.load(Ordering::Relaxed);
+        let are_read = |root: &Root| {
+            if root.segment < from {
+                return false;
+            }
+            let is_there =
+                || directory.open(&kept_name(journal, root.segment), Access::Read).is_ok();
+            *known.borrow_mut().entry(root.segment).or_insert_with(is_there)
+        };
+        let next = (*segment, published.point.position);
+        drafting.frames(imager.key_frames, next, &are_read)
     }
 
     /// Gives what a catalog says beside what the store does: how late the clock was.

@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::report::{BackfillProgress, Watching};
-use crate::image::{Array, Draft, Image, Step, Stored, Written, walk_array};
+use crate::image::{
+    Array, Draft, Frames, Image, KeyFrames, Root, Step, Stored, Written, walk_array,
+};
 use crate::mistakes::{Mistake, is_made};
 use crate::storage::Clock;
 use crate::store::{Keep, Piece, Saved};
@@ -98,6 +100,22 @@ impl<'d, 'i> Drafting<'d, 'i> {
                 self.leave(*stored);
                 Ok(Step::Enter)
             });
+        }
+    }
+
+    /// Decides which key frames the new root lists, and stores the list if it is another than before: see
+    /// [`Draft::choose_frames`].
+    pub(super) fn frames(
+        &mut self,
+        rule: KeyFrames,
+        next: (u64, u64),
+        are_read: &dyn Fn(&Root) -> bool,
+    ) -> Result<Option<Stored>> {
+        let Frames { keep, store, leave } = self.draft.choose_frames(rule, next, are_read);
+        leave.into_iter().for_each(|old| self.leave(old));
+        match store {
+            Some(list) => self.store(Piece::Node(list)).map(Some),
+            None => Ok(keep),
         }
     }
 

@@ -20,7 +20,7 @@ use crate::db::core::Core;
 use crate::db::database::this_thread;
 use crate::db::segment::JournalFile;
 use crate::db::snapshot::Published;
-use crate::image::{Identity, Image, Root, Stored, set_aside};
+use crate::image::{Identity, Image, KeyFrames, Root, Stored, set_aside};
 use crate::journal::lock;
 use crate::storage::{Clock, Directory};
 use crate::store::{Pager, Saved, Store, View};
@@ -41,6 +41,10 @@ pub(in crate::db) struct Imager {
     budget: u64,
     /// Whether nobody else writes the image meanwhile, so that something may lie in it ahead.
     spills: bool,
+    /// How many key frames are kept.
+    pub(super) key_frames: KeyFrames,
+    /// Key frames of earlier segments aren't kept: that history is forgotten.
+    pub(super) frames_from: AtomicU64,
     pub(super) working: Mutex<Working>,
     pending: Mutex<Option<Arc<Saved>>>,
     newest: AtomicU64,
@@ -133,7 +137,7 @@ impl Imager {
         directory: &Arc<dyn Directory>,
         found: &Found,
         clock: Arc<dyn Clock>,
-        (budget, spills): (u64, bool),
+        (budget, spills, key_frames): (u64, bool, KeyFrames),
     ) -> Self {
         // The segment of the root is the first that was read, or there is none before.
         let working = Working::new(found, |root| root.point.position);
@@ -146,6 +150,8 @@ impl Imager {
             clock,
             budget,
             spills,
+            key_frames,
+            frames_from: AtomicU64::new(0),
             working: Mutex::new(working),
             pending: Mutex::default(),
             newest: AtomicU64::new(newest),
@@ -430,7 +436,7 @@ impl Imager {
     }
 
     /// Gives how much of the image may be kept in memory, in bytes.
-    pub(super) const fn budget(&self) -> u64 {
+    pub(in crate::db) const fn budget(&self) -> u64 {
         self.budget
     }
 

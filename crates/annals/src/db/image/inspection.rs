@@ -23,6 +23,8 @@ pub struct ImageInspection {
     pub len: u64,
     /// The newest root that can be relied on; or why there is none.
     pub newest: std::result::Result<ImageRoot, String>,
+    /// The last transactions of the older states that it keeps as key frames, in order.
+    pub key_frames: Vec<u64>,
     /// Who reads older roots, oldest first, whose space isn't used again meanwhile.
     pub readers: Vec<OldestReader>,
 }
@@ -59,10 +61,12 @@ pub(in crate::db) fn inspect(
     let identity = super::opening::identity(&survey.head);
     let name = image_name(journal);
     let (path, directory) = (directory.display(&name), directory.again());
-    let (mut len, mut readers) = (0, Vec::new());
+    let (mut len, mut readers, mut key_frames) = (0, Vec::new(), Vec::new());
     let newest = match Image::open(&directory, &name, &identity, Access::Read) {
         Ok(Opened::Missing) => return None,
         Ok(Opened::Usable(usable)) => {
+            let frames = usable.image.frames_of(&usable.root);
+            key_frames = frames.iter().map(|frame| frame.point.txid).collect();
             root(*usable, (&*directory, journal, survey), clock, (&mut len, &mut readers))
         }
         Ok(Opened::SetAside(aside)) => Err(Error::corrupt(aside.reason)),
@@ -72,7 +76,7 @@ pub(in crate::db) fn inspect(
         len = directory.open(&name, Access::Read).and_then(|file| file.len()).unwrap_or(0);
     }
     let newest = newest.map_err(|error| error.to_string());
-    Some(ImageInspection { path, len, newest, readers })
+    Some(ImageInspection { path, len, newest, key_frames, readers })
 }
 
 fn root(

@@ -7,12 +7,14 @@
 //! [`background`] thread asks for a backfill when the tail has grown, or what is in memory alone; in some
 //! modes the journal is [`restarted`](restarting) behind it. The store goes on from another image if this one
 //! is [`renewed`](renewing). What is damaged is [`mended`], by [`rebuild`]ing it from the journal, or the
-//! store goes on [`without`] the image. [`verify`] looks at an image from outside, and [`compare`]s views.
+//! store goes on [`without`] the image. [`verify`] looks at an image from outside, and [`compare`]s views; the
+//! past is replayed from an [`earlier`] root.
 
 mod backfill;
 mod background;
 mod compare;
 mod drafting;
+mod earlier;
 mod imager;
 mod inspection;
 mod mended;
@@ -31,6 +33,7 @@ mod verify;
 mod without;
 
 pub(super) use background::Background;
+pub(super) use earlier::Earlier;
 pub(super) use imager::Imager;
 pub(super) use inspection::inspect;
 pub use inspection::{ImageInspection, ImageRoot};
@@ -41,3 +44,5 @@ pub use report::{
 };
 pub use restarting::Restarting;
 pub use verify::{ImageCheck, ImageComparison};
+
+pub(super) use crate::image::KeyFrames;

@@ -13,7 +13,7 @@ use crate::db::past::{Past, Since};
 use crate::db::progress::Watched;
 use crate::db::scan::{self, Replay};
 use crate::image::{
-    self, Catalog, Identity, Image, Opened, Root, RootPin, SetAside, Source, Usable,
+    self, Catalog, Identity, Image, KeyFrames, Opened, Root, RootPin, SetAside, Source, Usable,
 };
 use crate::journal::{FrameReader, Head, Point, Recovery, Rule, Survey, Verdict};
 use crate::mistakes::{Mistake, is_made};
@@ -83,6 +83,8 @@ pub(in crate::db) struct Looking<'a> {
     pub(in crate::db) budget: u64,
     /// Whether nobody else writes the image meanwhile, so that what is larger than memory may go there.
     pub(in crate::db) spills: bool,
+    /// How many key frames are kept by whoever brings it forward.
+    pub(in crate::db) key_frames: KeyFrames,
     /// Who is told of damage, which is mended then; none: damage is an error of what reads it.
     pub(in crate::db) damages: Option<&'a Arc<Damages>>,
 }
@@ -254,7 +256,7 @@ impl Looking<'_> {
 
     /// Gives what knows of the image from now on; none if there can be none.
     fn imager(&self, found: &Found) -> Option<Arc<Imager>> {
-        let how = (self.budget, self.spills);
+        let how = (self.budget, self.spills, self.key_frames);
         let imager = || Imager::new(self.directory, found, Arc::clone(&self.clock), how);
         (!self.storage.has_fixed_len()).then(|| Arc::new(imager()))
     }

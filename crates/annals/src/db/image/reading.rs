@@ -9,7 +9,7 @@ use crate::Result;
 use crate::db::progress::Watched;
 use crate::db::scan::{Replay, is_damaged, survey, survey_moving};
 use crate::db::segment::JournalFile;
-use crate::image::{Identity, Image, Root, image_name};
+use crate::image::{Identity, Image, KeyFrames, Root, image_name};
 use crate::journal::{Point, Recovery, Rule, Survey};
 use crate::storage::{Access, Directory, SystemClock};
 use crate::store::{Store, View};
@@ -67,6 +67,7 @@ impl Reading {
             clock: Arc::new(SystemClock),
             budget,
             spills: false,
+            key_frames: KeyFrames::new(),
             damages: Some(&damages),
         };
         let mut found = looking.find()?;
@@ -78,6 +79,11 @@ impl Reading {
         let name = name.to_owned();
         let reading = Self { directory, name, budget, damages };
         Ok((reading, Beginning { survey, replayed, identity, before, findings }))
+    }
+
+    /// Gives how much of the image may be kept in memory, in bytes.
+    pub(in crate::db) const fn budget(&self) -> u64 {
+        self.budget
     }
 
     /// Gives what of the image was found damaged, and what became of it.
@@ -99,6 +105,7 @@ impl Reading {
             clock: Arc::new(SystemClock),
             budget: self.budget,
             spills: false,
+            key_frames: KeyFrames::new(),
             damages: None,
         };
         let replayed = replayed(looking.replay_all(to).ok()?, 0);
@@ -135,6 +142,7 @@ impl Reading {
             clock: Arc::new(SystemClock),
             budget: *budget,
             spills: false,
+            key_frames: KeyFrames::new(),
             damages: Some(damages),
         };
         let found = looking.find().ok()?;

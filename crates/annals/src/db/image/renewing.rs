@@ -9,6 +9,7 @@ use super::opening::{Found, Looking};
 use crate::db::core::{Core, Writing};
 use crate::db::database::Database;
 use crate::db::scan::Replay;
+use crate::image::KeyFrames;
 use crate::journal::Point;
 use crate::storage::Access;
 use crate::store::Store;
@@ -84,6 +85,7 @@ impl Core {
             clock: Arc::clone(imager.clock()),
             budget: imager.budget(),
             spills: false,
+            key_frames: KeyFrames::new(),
             damages: Some(imager.damages()),
         };
         let mut found = looking.find()?;

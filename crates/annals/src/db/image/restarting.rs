@@ -14,6 +14,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::imager::{Imager, Working};
@@ -95,6 +96,10 @@ impl Database {
         restarted: &mut Restarted,
         watch: Watching<'_>,
     ) -> Result<Backfilled> {
+        if how.forget_history {
+            let from = &self.core().imager()?.frames_from;
+            from.fetch_max(restarted.segment, Ordering::Relaxed);
+        }
         let done = self.backfill_watched(BackfillMode::Full, watch)?;
         if how.forget_history {
             let begun = self.clock.elapsed();

@@ -10,7 +10,7 @@ use crate::db::options::{Options, locate};
 use crate::db::progress::Watched;
 use crate::db::scan::{self, open_to_read};
 use crate::db::snapshot::Snapshot;
-use crate::image::{self, Report, Slot};
+use crate::image::{self, KeyFrames, Report, Slot};
 use crate::journal::Recovery;
 use crate::storage::{Access, Directory, Storage, SystemClock};
 use crate::{Error, ErrorKind, Result};
@@ -198,6 +198,7 @@ impl Options {
             clock: Arc::new(SystemClock),
             budget: self.budget(),
             spills: false,
+            key_frames: KeyFrames::new(),
             damages: None,
         }
     }

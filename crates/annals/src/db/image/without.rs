@@ -12,6 +12,7 @@ use super::imager::{Imager, Working};
 use super::opening::Looking;
 use super::renewing::exactly;
 use crate::db::core::{Core, Writing};
+use crate::image::KeyFrames;
 use crate::storage::Access;
 use crate::{Error, ErrorKind, Result};
 
@@ -54,6 +55,7 @@ impl Core {
             clock: Arc::clone(imager.clock()),
             budget: imager.budget(),
             spills: false,
+            key_frames: KeyFrames::new(),
             damages: None,
         };
         writing.store = exactly(looking.replay_all(end.position)?, end)?;

@@ -7,20 +7,21 @@ use std::sync::Arc;
 
 use annals_schema::Schema;
 
+use super::at::Present;
 use crate::db::past::{Past, Since};
 use crate::db::scan::{self, Sink};
 use crate::db::segment::JournalFile;
-use crate::event;
+use crate::db::snapshot::Published;
 use crate::journal::format::{FRAMES_AT, Header};
 use crate::journal::segments::{Kept, Place, Seal, journal_of};
-use crate::journal::{Committed, Frame, FrameReader, Head, Point};
-use crate::storage::Storage;
+use crate::journal::{Frame, FrameReader, Head, Point};
+use crate::storage::{self, Storage, SystemClock};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
 
 /// How far the journal may be read: the segment that is written, and where its last transaction ends that counts.
 pub(in crate::db) struct End<'f> {
-    pub(in crate::db) file: &'f JournalFile,
+    pub(in crate::db) file: &'f Arc<JournalFile>,
     pub(in crate::db) position: u64,
 }
 
@@ -193,37 +194,17 @@ impl JournalCursor {
     }
 }
 
-/// Builds the state as of the end of a transaction from the history alone.
-struct Building(Store);
-
-impl Sink for Building {
-    fn event(&mut self, _: &Schema, event: &event::Event<'_>) -> Result<()> {
-        self.0.apply(event)
-    }
-
-    fn commit(&mut self, _: &Schema, _: &Committed) -> Result<()> {
-        self.0.commit();
-        Ok(())
-    }
-}
-
-/// Gives the state as of the end of a transaction, and where in the journal that is.
+/// Gives the state as of the end of a transaction that there is, and where in the journal that is.
 pub(in crate::db) fn state_at(end: &End<'_>, txid: u64) -> Result<(Arc<View>, Since)> {
     let file = end.file;
-    let mut cursor = JournalCursor::first(file)?;
     if txid < earliest(file)? {
-        return Err(forgotten(file, txid));
+        return Err(forgotten(file, txid + 1));
     }
-    let mut building = Building(Store::new());
-    cursor.read(end, (txid, u64::MAX), &mut building)?;
-    if cursor.txid() != txid {
-        return Err(Error::invalid(format!(
-            "{}: there is no transaction {txid} yet: the last one is {}",
-            file.name,
-            cursor.txid()
-        )));
-    }
-    Ok((building.0.commit(), cursor.since()))
+    // Only the end of the history is asked of it, not the state there.
+    let (view, file) = (Arc::clone(Store::new().published()), Arc::clone(file));
+    let point = Point { position: end.position, txid, chain: 0 };
+    let published = Arc::new(Published { view, point, file });
+    Present { published, clock: &SystemClock, budget: storage::memory() / 2 }.then(txid)
 }
 
 /// Gives the number of the transaction that the state is still known behind, first of all.

@@ -64,6 +64,7 @@ impl Tail {
             open_moving((&*self.directory, &self.name), |storage, shown| Head::read(&**storage, shown), |_| false)?;
         let segment = head.header.segment;
         let file = JournalFile::new(Arc::clone(&storage), segment, self.directory.again(), &self.name);
+        let file = Arc::new(file);
         let cursor = match &mut self.cursor {
             Some(cursor) => cursor,
             none => none.insert(JournalCursor::first(&file)?),

@@ -21,7 +21,9 @@ fn problem(make: impl FnOnce(&Image, &mut Draft<'_>) -> Vec<u8>) -> String {
     let mut draft = image.space(None).unwrap();
     let catalog = make(&image, &mut draft);
     let catalog = put(&image, &mut draft, &catalog);
-    draft.publish(&NewRoot { segment: 0, point: point(1), time: 0, catalog }).unwrap();
+    draft
+        .publish(&NewRoot { segment: 0, point: point(1), time: 0, catalog, frames: None })
+        .unwrap();
     let report = check(&directory, NAME, &SystemClock).unwrap();
     report.problem.unwrap_or_default()
 }
@@ -148,7 +150,7 @@ fn a_root_that_says_more_or_less_than_there_is_is_found() {
     let catalog = put(&image, &mut draft, &Catalog::default().encode());
     // Nothing leads to this.
     put(&image, &mut draft, b"lost");
-    let new = NewRoot { segment: 0, point: point(1), time: 0, catalog };
+    let new = NewRoot { segment: 0, point: point(1), time: 0, catalog, frames: None };
     let root = draft.publish(&new).unwrap();
     let problem = || check(&directory, NAME, &SystemClock).unwrap().problem.unwrap_or_default();
     assert!(problem().contains("its objects end at 16384, and it says 20480"), "{}", problem());
@@ -171,7 +173,9 @@ fn a_good_image_is_good() {
     let image = Image::create(&directory, NAME, &IDENTITY, &SimulatedClock::new(1)).unwrap();
     let mut draft = image.space(None).unwrap();
     let catalog = put(&image, &mut draft, &Catalog::default().encode());
-    draft.publish(&NewRoot { segment: 4, point: point(1), time: -5, catalog }).unwrap();
+    draft
+        .publish(&NewRoot { segment: 4, point: point(1), time: -5, catalog, frames: None })
+        .unwrap();
     let root = open(&directory).root;
     assert_eq!((root.segment, root.time, root.objects), (4, -5, 1));
 }

@@ -161,7 +161,8 @@ fn an_image_advances_and_only_from_its_newest_root() {
     let stale = open(&world.directory);
     world.advance(6, &BTreeMap::new(), None).unwrap();
     let draft = stale.image.space(None).unwrap();
-    let new = NewRoot { segment: 0, point: point(7), time: 0, catalog: stale.root.catalog };
+    let new =
+        NewRoot { segment: 0, point: point(7), time: 0, catalog: stale.root.catalog, frames: None };
     let error = draft.publish(&new).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "the catalog isn't its own: {error}");
     let mut draft = stale.image.space(None).unwrap();

@@ -20,7 +20,7 @@ use crate::segments::opening::border;
 /// How one kind of test explores one workload.
 type Test = (&'static str, &'static str, fn(&Explorer, &str) -> Checked);
 
-const TESTS: [Test; 29] = [
+const TESTS: [Test; 30] = [
     ("a_doubtful_commit_counts_by_its_slot", "levels", |_, _| doubt()),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::power),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::kill),
@@ -57,6 +57,7 @@ const TESTS: [Test; 29] = [
     ("what_was_spilled_stays_for_a_snapshot_that_outlives_its_database", "once", |_, _| {
         panics(|| outlived(true, 1 << 20))
     }),
+    ("what_key_frames_reach_is_not_written_over", "once", |_, _| crate::past::frames::kept()),
     ("who_only_reads_mends_for_itself", "once", |_, _| panics(mended_by_readers)),
 ];
 

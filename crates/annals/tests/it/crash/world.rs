@@ -101,7 +101,8 @@ impl World {
         let options = Options::new().background(self.background);
         let options = if self.padded { options.sector_padding(4096) } else { options };
         let options = match &self.imaging {
-            Some(imaging) => options.memory(imaging.memory),
+            // Each root that a backfill replaces is kept as a key frame.
+            Some(imaging) => options.memory(imaging.memory).key_frame_spacing(0),
             None => options,
         };
         let options = match self.sharing {

@@ -45,6 +45,39 @@ pub(super) fn rows(view: &View, model: &Model) {
     }
 }
 
+/// Compares the rows of a model through a later one's schema.
+pub(super) fn through(view: &View, then: &Model, now: &Model) {
+    let tables = view.schema().tables().iter().map(|table| (table.number.0, &table.name));
+    assert!(tables.eq(now.tables.iter().map(|(number, table)| (*number, &table.name))));
+    for (&number, present) in &now.tables {
+        let table = view.table(TableNumber(number)).unwrap();
+        let Some(expected) = then.tables.get(&number) else {
+            assert!(table.is_empty(), "table {number} wasn't there then");
+            continue;
+        };
+        let mut found = table.rows();
+        for (&id, values) in &expected.rows {
+            let row = found.next().unwrap().unwrap();
+            assert_eq!(row.id().0, id, "table {number}");
+            for field in &present.fields {
+                let there = row.value(FieldNumber(field.number));
+                match expected.place(field.number) {
+                    Some(place) => {
+                        assert!(same(there, &values[place]), "{number}, {id}: {there:?}")
+                    }
+                    None => assert!(
+                        same(there, &field.default) || matches!(field.ty, Type::Reference(..)),
+                        "{number}, {id}: {there:?} is not the default {:?}",
+                        field.default
+                    ),
+                }
+            }
+        }
+        assert!(found.next().is_none(), "table {number} had fewer rows then");
+    }
+    view.check().unwrap();
+}
+
 /// Compares the schema.
 pub(super) fn schema(view: &View, model: &Model) {
     let schema = view.schema();

@@ -33,7 +33,8 @@ fn run(seed: u64, steps: u64) {
         match world.random.below(100) {
             0..66 => world.transaction(),
             66..73 => world.backfill(),
-            73..77 => world.checkpoint(),
+            73..75 => world.checkpoint(),
+            75..77 => world.past(),
             77..81 => world.hold(),
             81..87 => world.restart(),
             87..89 => world.read_only(),

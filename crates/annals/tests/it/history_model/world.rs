@@ -6,7 +6,7 @@ use std::sync::Arc;
 use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk};
 use annals::storage::{Clock, Directory};
 use annals::{
-    BackfillMode, BackfillOutcome, Database, Level, Options, Reader, Snapshot, Timestamp,
+    BackfillMode, BackfillOutcome, Database, Level, Options, Reader, Snapshot, Timestamp, Txid,
 };
 
 use super::journal::{self, Commit};
@@ -40,6 +40,8 @@ pub(super) struct World {
     held: Vec<(Snapshot, Rc<Model>)>,
     /// Schemas that there have been.
     pub(super) schemas: Vec<Rc<Model>>,
+    /// The state after each transaction.
+    past: Vec<Rc<Model>>,
 }
 
 impl World {
@@ -54,6 +56,7 @@ impl World {
             states: Vec::new(),
             held: Vec::new(),
             schemas: vec![Rc::default()],
+            past: vec![Rc::default()],
         };
         world.open();
         world
@@ -69,7 +72,9 @@ impl World {
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
         // How much of the image stays in memory: all, nothing, a little.
         let memory = *self.random.pick(&[0, 0, 0, 0, 1, 64 << 10]);
-        let options = Options::new().background(false).memory(memory);
+        // One key frame for each backfill, at most.
+        let spacing = *self.random.pick(&[0, 1000, 1 << 20]);
+        let options = Options::new().background(false).memory(memory).key_frame_spacing(spacing);
         let opened = options.open_in(directory, NAME, clock).unwrap();
         let findings = &opened.recovered().findings;
         let of_image = findings.iter().find(|finding| finding.contains("image"));
@@ -81,6 +86,7 @@ impl World {
         let promised = self.states.first().map_or(0, |(commits, _)| *commits);
         assert!(found >= promised, "commit {found} is the last, and {promised} was durable");
         self.commits.truncate(found);
+        self.past.truncate(found + 1);
         assert_eq!(self.commits.len(), found);
         self.database = Some(opened);
         self.is_durable();
@@ -106,6 +112,7 @@ impl World {
             self.schemas.push(Rc::clone(&self.committed));
         }
         self.committed = Rc::new(model);
+        self.past.push(Rc::clone(&self.committed));
         self.commits.push((self.commits.len() as u64 + 1, level, time));
         self.states.push((self.commits.len(), Rc::clone(&self.committed)));
         if level.is_durable() {
@@ -231,6 +238,22 @@ impl World {
         look::snapshot(snapshot, model, &mut self.random, false);
         if self.held.len() > 5 {
             self.held.remove(place);
+        }
+    }
+
+    /// Looks at some moments of the past, through the schema of then and through the present one.
+    pub(super) fn past(&mut self) {
+        for _ in 0..3 {
+            let txid = self.random.below(self.past.len() as u64);
+            let then = Rc::clone(&self.past[usize::try_from(txid).unwrap()]);
+            let found = self.database().as_it_was(Txid(txid)).unwrap();
+            assert_eq!(found.txid(), txid);
+            look::snapshot(&found, &then, &mut self.random, false);
+            let through = self.database().at(Txid(txid)).unwrap();
+            let mut known: Vec<_> = self.committed.commands.clone();
+            known.truncate(then.commands.len());
+            assert_eq!(known, then.commands, "the schema of then is how that of now begins");
+            look::through(&through, &then, &self.committed);
         }
     }
 

@@ -381,7 +381,8 @@ fn backfills_go_on_while_others_commit() {
 #[test]
 fn the_space_of_what_was_dropped_is_used_again() {
     let folder = tempfile::tempdir().unwrap();
-    let db = create(&folder.path().join("a.annals"));
+    let options = Options::new().background(false).key_frames(0);
+    let db = options.open(folder.path().join("a.annals")).unwrap();
     let mut first = 0;
     for round in 0..6 {
         let table = TableNumber(round + 1);

@@ -1,0 +1,50 @@
+//! Where the past is replayed from: the nearest earlier root of the image.
+
+use std::sync::Arc;
+
+use super::mended::{Damages, Mended};
+use super::opening::load;
+use crate::db::past::Since;
+use crate::db::scan::Replay;
+use crate::db::segment::JournalFile;
+use crate::image::{Frame, Identity, Image, Root, image_name};
+use crate::journal::format::Header;
+use crate::storage::Clock;
+use crate::store::{Pager, Store};
+
+/// A root of the image that stands for a moment before, or for just that, ready to be replayed from.
+pub(in crate::db) struct Earlier {
+    /// Where in the journal it is.
+    pub(in crate::db) since: Since,
+    pub(in crate::db) replay: Replay,
+}
+
+impl Earlier {
+    /// Finds the nearest root before the end of a transaction, which the segment with this header has. `None`
+    /// if there is none that can be used: what is wrong with an image is no error.
+    pub(in crate::db) fn find(
+        file: &JournalFile,
+        (clock, budget): (&dyn Clock, u64),
+        (header, txid): (&Header, u64),
+    ) -> Option<Self> {
+        if file.storage.has_fixed_len() {
+            return None;
+        }
+        let (directory, name) = (&file.directory, image_name(&file.journal));
+        // Whoever made another image meanwhile, may have made it for a later segment.
+        let (journal_id, segment) = (header.journal_id, u64::MAX);
+        let identity = Identity { journal_id, segment, segment_hash: 0 };
+        let is_before = |root: &Root| root.segment <= header.segment && root.point.txid <= txid;
+        let found = Image::frame(directory, &name, (&identity, clock), &is_before).ok()??;
+        let Frame { image, root, catalog, pin } = found;
+        let (image, damages) = (Arc::new(image), Arc::<Damages>::default());
+        let journal = (directory, file.journal.as_str());
+        let source = Arc::new(Mended::new(&image, journal, budget, &damages));
+        let pager = Arc::new(Pager::new(source, budget, root.end <= budget));
+        let (_, view) = load(&catalog, &pager).ok()?;
+        let view = view.pinned(Arc::new(pin));
+        let store = Store::resume(view).delaying(pager.late_entries());
+        let since = Since { segment: root.segment, point: root.point };
+        Some(Self { since, replay: Replay::resume(store, root.segment) })
+    }
+}

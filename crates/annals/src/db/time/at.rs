@@ -1,0 +1,292 @@
+//! The state as it was: from the nearest earlier root of the image, or from the beginning, and a replay from there.
+//!
+//! ```text
+//! 1. which transaction a moment means                     (a look at the commits of the journal)
+//! 2. which segment of the journal has it
+//! 3. the nearest root of the image before it, pinned      (a key frame, or one of the two on disk)
+//! 4. replay from there up to that transaction
+//! 5. the later commands of the schema, so that the program's types fit
+//! ```
+//!
+//! What was read is a store of its own: the past has no part in what is present, and pins the root that it lies
+//! over, and no segment.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use annals_schema::{Command, Schema};
+
+use super::moment::Moment;
+use crate::db::image::Earlier;
+use crate::db::past::{Past, Since};
+use crate::db::scan::Replay;
+use crate::db::segment::JournalFile;
+use crate::db::snapshot::{Published, Snapshot};
+use crate::event::{self, Event};
+use crate::journal::format::Header;
+use crate::journal::segments::{Kept, kept_name};
+use crate::journal::{Frame, FrameReader, Head, Point};
+use crate::storage::{Clock, Storage};
+use crate::store::{Store, View};
+use crate::{Error, ErrorKind, Result};
+
+/// Through which schema the past is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::db) enum Through {
+    /// The present one, by the numbers of fields: what wasn't there yet is empty, or has its default.
+    Present,
+    /// The one that it had then.
+    Then,
+}
+
+/// From where the past is looked at.
+pub(in crate::db) struct Present<'p> {
+    pub(in crate::db) published: Arc<Published>,
+    pub(in crate::db) clock: &'p dyn Clock,
+    /// How much of the image may be kept in memory, in bytes.
+    pub(in crate::db) budget: u64,
+}
+
+/// A segment that has a transaction.
+struct Part {
+    storage: Arc<dyn Storage>,
+    head: Head,
+    /// What it is called in the directory, and in messages.
+    name: String,
+    shown: String,
+    /// How far to read at most.
+    end: u64,
+}
+
+impl Present<'_> {
+    /// Gives the state as it was.
+    pub(in crate::db) fn at(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
+        let now = self.published.point.txid;
+        let txid = self.txid_of(moment)?;
+        if txid == now {
+            return Ok(Snapshot::new(Arc::clone(&self.published)));
+        }
+        if txid > now {
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                format!("{}: there is no transaction {txid}: the last is {now}", self.file().name),
+            ));
+        }
+        let part = self.part_with(txid)?;
+        let (store, point) = self.replayed(&part, txid)?;
+        let view = match through {
+            Through::Then => Arc::clone(store.published()),
+            Through::Present => self.adapted(store)?,
+        };
+        let file = Arc::clone(self.file());
+        Ok(Snapshot::new(Arc::new(Published { view, point, file })))
+    }
+
+    /// Gives the state as of the end of a transaction, with the schema of then, and where in the journal that is.
+    pub(super) fn then(&self, txid: u64) -> Result<(Arc<View>, Since)> {
+        let part = self.part_with(txid)?;
+        let (store, point) = self.replayed(&part, txid)?;
+        let since = Since { segment: part.head.header.segment, point };
+        Ok((Arc::clone(store.published()), since))
+    }
+
+    fn file(&self) -> &Arc<JournalFile> {
+        &self.published.file
+    }
+
+    /// Gives the file that was written when the present was published.
+    fn newest(&self) -> Result<Part> {
+        let file = self.file();
+        Ok(Part {
+            storage: Arc::clone(&file.storage),
+            head: Head::read(&*file.storage, &file.name)?,
+            name: file.journal.clone(),
+            shown: file.name.clone(),
+            end: self.published.point.position,
+        })
+    }
+
+    /// Gives the segment that has a transaction.
+    fn part_with(&self, txid: u64) -> Result<Part> {
+        let file = self.file();
+        let mut part = self.newest()?;
+        loop {
+            let header = part.head.header;
+            if txid >= header.first_txid || header.segment == 0 {
+                return Ok(part);
+            }
+            let Some(kept) = Kept::before(&*file.directory, &file.journal, &header)? else {
+                return Err(match header.is_base() {
+                    true => forgotten(&file.name, txid, &header),
+                    false => Kept::missing(&*file.directory, &file.journal, &header),
+                });
+            };
+            part = Part {
+                name: kept_name(&file.journal, kept.head.header.segment),
+                end: kept.len,
+                storage: kept.storage,
+                head: kept.head,
+                shown: kept.shown,
+            };
+        }
+    }
+
+    /// Replays up to the end of a transaction that a segment has.
+    fn replayed(&self, part: &Part, txid: u64) -> Result<(Store, Point)> {
+        let file = self.file();
+        let header = &part.head.header;
+        let earlier = |since: Since| Past::since(&*file.directory, &part.name, header, since);
+        let begun = Earlier::find(file, (self.clock, self.budget), (header, txid));
+        if let Some(Earlier { since, replay }) = begun
+            && let Ok(Some(past)) = earlier(since)
+            && let Ok(replayed) = self.replayed_from(replay, &past, part, txid)
+        {
+            return Ok(replayed);
+        }
+        let past = Past::needed(&*file.directory, &part.name, header)?;
+        self.replayed_from(Replay::default(), &past, part, txid)
+    }
+
+    fn replayed_from(
+        &self,
+        mut replay: Replay,
+        past: &Past,
+        part: &Part,
+        txid: u64,
+    ) -> Result<(Store, Point)> {
+        past.replay(&mut replay, None)?;
+        let from = past.point().unwrap_or_else(|| part.head.start());
+        let io = |error| Error::io(format!("{}: can't read the journal", part.shown), error);
+        let mut reader = FrameReader::new(&*part.storage, from, part.end);
+        while reader.point().txid < txid {
+            let Some(frame) = reader.next().map_err(io)? else {
+                return Err(Error::corrupt(format!(
+                    "{}: damaged at position {}: from there on it doesn't verify; restore it from a backup",
+                    part.shown,
+                    reader.position()
+                )));
+            };
+            past.replay_frame(&mut replay, (&frame, u64::MAX), &part.shown)?;
+        }
+        Ok((replay.finish().0, reader.point()))
+    }
+
+    /// Brings the schema of a store of the past up to the present one.
+    fn adapted(&self, mut store: Store) -> Result<Arc<View>> {
+        let present = self.published.view.schema();
+        let since = store.view().schema().commands().len();
+        for command in present.commands().get(since..).unwrap_or_default() {
+            match store.apply_command(command) {
+                Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+                // What the rows of then don't fit: they are read without that rule.
+                Err(_) => match without_rule(command) {
+                    Some(command) => store.apply_command(&command)?,
+                    None => {}
+                },
+                Ok(()) => {}
+            }
+        }
+        Ok(store.commit())
+    }
+
+    /// Gives the number of the transaction that a moment means.
+    fn txid_of(&self, moment: &Moment) -> Result<u64> {
+        match moment {
+            Moment::Txid(txid) => Ok(*txid),
+            Moment::Time(time) => {
+                let mut found = None;
+                let first = self.each_frame(&mut |frame, _| {
+                    let is_it = frame.header.is_commit() && frame.header.time <= time.0;
+                    found = if is_it { Some(frame.header.txid) } else { found };
+                    Ok(())
+                })?;
+                match found {
+                    Some(txid) => Ok(txid),
+                    None if first.segment == 0 => Ok(0),
+                    None => Err(forgotten_time(&self.file().name, moment, &first)),
+                }
+            }
+            Moment::Comment(text) => {
+                let (mut found, mut schema) = (None, RefCell::new(Schema::default()));
+                self.each_frame(&mut |frame, at| {
+                    let mut is_it = false;
+                    if frame.header.has_events() {
+                        event::decode(frame.payload, at, schema.get_mut(), &mut |_, event| {
+                            is_it |= event == &Event::Comment(text);
+                            Ok(())
+                        })?;
+                    }
+                    found = if is_it { Some(frame.header.txid) } else { found };
+                    Ok(())
+                })?;
+                found.ok_or_else(|| {
+                    let name = &self.file().name;
+                    let what = format!("{name}: no transaction has the comment {text:?}");
+                    Error::new(ErrorKind::NotFound, what)
+                })
+            }
+        }
+    }
+
+    /// Shows each frame of the history that is left, up to the present, but for those that only repeat the state,
+    /// and where its payload is; gives the header of the first segment.
+    fn each_frame(&self, visit: &mut dyn FnMut(&Frame<'_>, u64) -> Result<()>) -> Result<Header> {
+        let (file, part) = (self.file(), self.newest()?);
+        let past = Past::whole(&*file.directory, &part.name, &part.head.header)?;
+        past.read(
+            None,
+            &mut &mut *visit,
+            |_, _| {},
+            |visit, frame, (_, is_repeated)| match is_repeated {
+                true => Ok(()),
+                false => visit(frame, frame.payload_at()),
+            },
+        )?;
+        let io = |error| Error::io(format!("{}: can't read the journal", part.shown), error);
+        let mut reader = FrameReader::new(&*part.storage, part.head.start(), part.end);
+        while let Some(frame) = reader.next().map_err(io)? {
+            if !past.is_repeated(&frame) {
+                visit(&frame, frame.payload_at())?;
+            }
+        }
+        Ok(past.segments().first().map_or(part.head.header, Kept::header))
+    }
+}
+
+/// Gives a command that does the same to the shape of the rows, and asks nothing of those that there are.
+fn without_rule(command: &Command) -> Option<Command> {
+    match command {
+        Command::CreateIndex { name, table, fields, .. } => Some(Command::CreateIndex {
+            name: name.clone(),
+            table: *table,
+            fields: fields.clone(),
+            unique: false,
+        }),
+        Command::AddField { table, name, ty, nullable, .. } => Some(Command::AddField {
+            table: *table,
+            name: name.clone(),
+            ty: *ty,
+            nullable: *nullable,
+            default: None,
+        }),
+        _ => None,
+    }
+}
+
+fn forgotten(name: &str, txid: u64, first: &Header) -> Error {
+    let first = first.first_txid;
+    Error::new(
+        ErrorKind::NotFound,
+        format!("{name}: transaction {txid} was forgotten: the history begins with {first}"),
+    )
+}
+
+fn forgotten_time(name: &str, moment: &Moment, first: &Header) -> Error {
+    let first = first.first_txid;
+    Error::new(
+        ErrorKind::NotFound,
+        format!(
+            "{name}: the state at {moment} was forgotten: the history begins with transaction {first}"
+        ),
+    )
+}

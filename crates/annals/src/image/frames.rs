@@ -1,0 +1,243 @@
+//! Key frames: older roots that the image keeps, from which the past is read.
+//!
+//! A root lists those that are kept with it. When the next one is published, the root before becomes one of them,
+//! unless the journal has hardly grown since the last; and the list is thinned until what only key frames
+//! reach is within the budget. Thinning takes away the one that leaves the smallest gap, so that those
+//! that stay divide the journal evenly: what has to be replayed to come to some moment doesn't depend on how
+//! long ago that was.
+//!
+//! Invariants
+//! 1. A listed root is older than the one that lists it, and was once the newest.
+//! 2. What a listed root reaches isn't written over: for the space it is as if somebody had it pinned.
+//! 3. A list that can't be read stands for none. The space is then found without those roots, and the next
+//!    list is a new one.
+
+use std::io;
+use std::sync::Arc;
+
+use super::Catalog;
+use super::file::{Held, Image};
+use super::format::{FRAMES_HEAD_LEN, FRAMES_MAGIC, Identity, MAX_FRAMES, ROOT_LEN, Root};
+use super::open::{check_identity, read_header};
+use super::pin::RootPin;
+use super::publish::Draft;
+use super::roots::{Chosen, Slot};
+use super::stored::{Source as _, Stored};
+use super::walk::read_catalog;
+use crate::journal::lock;
+use crate::storage::{Access, Clock, Directory};
+use crate::{Error, ErrorKind, Result};
+
+/// How many key frames are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyFrames {
+    /// How much of the image only they may reach, in bytes; none: as much as the newest root does.
+    pub(crate) budget: Option<u64>,
+    /// How much the journal grows from one to the next, at least, in bytes.
+    pub(crate) spacing: u64,
+}
+
+impl Default for KeyFrames {
+    /// Gives a spacing that takes some milliseconds to replay.
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl KeyFrames {
+    pub(crate) const fn new() -> Self {
+        Self { budget: None, spacing: 1 << 20 }
+    }
+}
+
+/// How much key frames may have if nothing was said and the newest root has less, in bytes.
+const LEAST_BUDGET: u64 = 4 << 20;
+
+/// An older root, or the newest, that is pinned and open for reading.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    /// The image, as if that root were its newest; for reading only.
+    pub(crate) image: Image,
+    pub(crate) root: Root,
+    pub(crate) catalog: Catalog,
+    pub(crate) pin: RootPin,
+}
+
+/// Encodes a list; `header` is the hash of the image's header.
+pub(super) fn encode(frames: &[Root], header: u64) -> Vec<u8> {
+    let mut out = Vec::with_capacity(FRAMES_HEAD_LEN + frames.len() * ROOT_LEN);
+    out.extend_from_slice(&FRAMES_MAGIC);
+    out.extend_from_slice(&u32::try_from(frames.len()).unwrap_or(u32::MAX).to_le_bytes());
+    frames.iter().for_each(|frame| out.extend_from_slice(&frame.encode(header)));
+    out
+}
+
+/// Decodes a list; `None` if it is none of this image, or damaged.
+fn decode(bytes: &[u8], header: u64) -> Option<Vec<Root>> {
+    let (head, roots) = bytes.split_first_chunk::<FRAMES_HEAD_LEN>()?;
+    let (magic, count) = head.split_first_chunk::<4>()?;
+    let count = usize::try_from(u32::from_le_bytes(count.try_into().ok()?)).ok()?;
+    let (roots, rest) = roots.as_chunks::<ROOT_LEN>();
+    if *magic != FRAMES_MAGIC || roots.len() != count || !rest.is_empty() || count > MAX_FRAMES {
+        return None;
+    }
+    let frames: Option<Vec<_>> = roots.iter().map(|root| Root::decode(root, header)).collect();
+    frames.filter(|frames| frames.is_sorted_by(|a, b| a.number < b.number))
+}
+
+/// Gives how much of the journal lies between two roots, as far as they tell: where one is in a later segment,
+/// from the beginning of that.
+const fn gap(from: Option<&Root>, to: (u64, u64)) -> u64 {
+    match from {
+        Some(from) if from.segment == to.0 => to.1.saturating_sub(from.point.position),
+        _ => to.1,
+    }
+}
+
+/// Gives the place of the root without which the widest gap that this makes is the smallest.
+fn least_missed(frames: &[Root], next: (u64, u64)) -> Option<usize> {
+    let wide = |at: usize| {
+        let before = at.checked_sub(1).and_then(|before| frames.get(before));
+        let behind = frames.get(at + 1).map_or(next, |root| (root.segment, root.point.position));
+        gap(before, behind)
+    };
+    (0..frames.len()).min_by_key(|&at| wide(at))
+}
+
+impl Image {
+    /// Reads the list of the key frames of a root; none if it can't be read.
+    pub(crate) fn frames_of(&self, root: &Root) -> Arc<[Root]> {
+        let read = || {
+            let stored = root.frames?;
+            let len = usize::try_from(stored.len).ok()?;
+            if len > FRAMES_HEAD_LEN + MAX_FRAMES * ROOT_LEN {
+                return None;
+            }
+            let mut bytes = vec![0; len];
+            self.read(&stored, &mut bytes).ok()?;
+            let frames = decode(&bytes, self.header)?;
+            frames.iter().all(|frame| frame.number < root.number).then_some(frames)
+        };
+        read().unwrap_or_default().into()
+    }
+
+    /// Opens the newest root that stands for a moment before, or for just that, what `is_before` tells of the
+    /// segment and the transaction of each: a key frame, or one of the two on disk. `None` if there is none,
+    /// or no image of this journal.
+    ///
+    /// Cost: reads the head and the list of key frames, and the catalog of the one that is taken.
+    ///
+    /// # Errors
+    /// `Io`; `Unsupported` where the system has no pins. An image that makes no sense is none.
+    pub(crate) fn frame(
+        directory: &Arc<dyn Directory>,
+        name: &str,
+        (identity, clock): (&Identity, &dyn Clock),
+        is_before: &dyn Fn(&Root) -> bool,
+    ) -> Result<Option<Frame>> {
+        const TRIES: usize = 100;
+        let mut damaged = Vec::new();
+        for _ in 0..TRIES {
+            let storage = match directory.open(name, Access::Read) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                opened => opened.map_err(|error| {
+                    Error::io(format!("{}: can't open the image", directory.display(name)), error)
+                })?,
+            };
+            let header = read_header(&*storage, &directory.display(name));
+            let header = header.and_then(|header| {
+                check_identity(&header.identity, identity).map(|()| header.hash())
+            });
+            let header = match header {
+                Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+                Err(_) => return Ok(None),
+                Ok(header) => header,
+            };
+            let image = Self::new(directory, storage, (name, Access::Read), header);
+            let slots = image.roots()?.slots;
+            let whole = |slot: &Slot| match slot {
+                Slot::Whole(root) => Some(*root),
+                _ => None,
+            };
+            let mut roots: Vec<_> = slots.iter().filter_map(whole).collect();
+            roots.sort_unstable_by_key(|root| root.number);
+            let listed = roots.last().map_or_else(Arc::default, |newest| image.frames_of(newest));
+            let all = listed.iter().chain(&roots);
+            let fits = all.filter(|root| is_before(root) && !damaged.contains(&root.number));
+            let Some(&root) = fits.max_by_key(|root| root.number) else { return Ok(None) };
+            let pin = image.pin(root.number, clock).map_err(|error| match error.kind() {
+                io::ErrorKind::Unsupported => Error::new(ErrorKind::Unsupported, "no pins"),
+                _ => image.io("can't pin a root", error),
+            })?;
+            // Whoever publishes from now on sees the pin.
+            if image.roots()?.slots != slots {
+                continue;
+            }
+            match read_catalog(&image, &root) {
+                Ok(catalog) => {
+                    let newest = Some(Chosen { root, slot: 0, is_whole: true });
+                    *lock(&image.held) = Held { newest, ..Held::default() };
+                    return Ok(Some(Frame { image, root, catalog, pin }));
+                }
+                Err(error) if error.kind() == ErrorKind::Corrupt => damaged.push(root.number),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Draft<'_> {
+    /// Decides which key frames the new root lists, that stands for this place of the journal (segment and
+    /// position): those that there are and that `are_read` still, and the newest root, as many as the rule
+    /// allows. Gives the list to be stored, and what of the old one isn't reached any more; or what stays.
+    pub(crate) fn choose_frames(
+        &mut self,
+        rule: KeyFrames,
+        next: (u64, u64),
+        are_read: &dyn Fn(&Root) -> bool,
+    ) -> Frames {
+        let before = self.held.frames.clone().unwrap_or_default();
+        let mut frames: Vec<_> = before.iter().filter(|root| are_read(root)).copied().collect();
+        let newest = self.held.newest.map(|newest| newest.root);
+        let is_due = |root: &Root| {
+            gap(frames.last(), (root.segment, root.point.position)) >= rule.spacing
+                && are_read(root)
+        };
+        frames.extend(newest.filter(is_due));
+        let live = self.space().map_or(0, |space| space.live_bytes());
+        let budget = rule.budget.unwrap_or_else(|| live.max(LEAST_BUDGET));
+        let number = self.number();
+        let held = |frames: &[Root]| {
+            let numbers: Vec<_> = frames.iter().map(|root| root.number).collect();
+            self.space().map_or(0, |space| space.held_by(&numbers, number))
+        };
+        while frames.len() > MAX_FRAMES || (!frames.is_empty() && held(&frames) > budget) {
+            let Some(at) = least_missed(&frames, next) else { break };
+            frames.remove(at);
+        }
+        let old = newest.and_then(|newest| newest.frames);
+        self.frames = frames.into();
+        match old {
+            _ if self.frames.is_empty() => Frames { keep: None, store: None, leave: old },
+            Some(old) if self.frames == before => {
+                Frames { keep: Some(old), store: None, leave: None }
+            }
+            _ => {
+                let store = Some(encode(&self.frames, self.image.header));
+                Frames { keep: None, store, leave: old }
+            }
+        }
+    }
+}
+
+/// What becomes of the list of key frames.
+#[derive(Debug, Default)]
+pub(crate) struct Frames {
+    /// The list stays where it is.
+    pub(crate) keep: Option<Stored>,
+    /// A list to be stored.
+    pub(crate) store: Option<Vec<u8>>,
+    /// The list that the new root doesn't reach any more.
+    pub(crate) leave: Option<Stored>,
+}

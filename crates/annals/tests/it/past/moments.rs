@@ -1,0 +1,139 @@
+//! Moments: by number, time and comment; and the past through a schema that came later.
+
+use annals::{
+    Command, Database, ErrorKind, FieldNumber, IndexNumber, Moment, Reader, RowId, TableNumber,
+    Timestamp, Txid, Type, Value, ValueRef,
+};
+
+use super::{NAME, TABLE, World, content, options};
+
+/// Makes a database whose transactions have these times, each with its number as comment.
+fn dated(times: &[i64]) -> World {
+    let mut world = World::new(1, options());
+    for (at, &time) in times.iter().enumerate() {
+        world.write(|tx| {
+            tx.set_time(Timestamp(time));
+            tx.comment(&format!("number {}", at % 3))?;
+            tx.insert(TABLE, &[ValueRef::Null, ValueRef::Int64(time), ValueRef::Null]).map(drop)
+        });
+    }
+    world
+}
+
+fn rows(db: &Database, moment: impl Into<Moment>) -> (u64, u64) {
+    let then = db.at(moment).unwrap();
+    (then.txid(), then.table(TABLE).unwrap().len())
+}
+
+#[test]
+fn a_time_means_the_last_transaction_that_is_not_later() {
+    // Explicit times may go back.
+    let world = dated(&[-100, -50, -80, -50, -10]);
+    let db = world.database();
+    // Transaction 1 made the table, at the time of the clock.
+    for (time, txid) in
+        [(-101, 0_u64), (-100, 2), (-81, 2), (-80, 4), (-51, 4), (-50, 5), (-10, 6), (0, 6)]
+    {
+        assert_eq!(rows(db, Timestamp(time)), (txid, txid.saturating_sub(1)), "{time}");
+    }
+    let now = db.read();
+    assert_eq!(rows(db, Timestamp(i64::MAX)).0, now.txid());
+}
+
+#[test]
+fn a_comment_means_the_last_transaction_that_has_it() {
+    let mut world = dated(&[1, 2, 3, 4, 5]);
+    let comment = |text: &str| Moment::Comment(text.to_owned());
+    let look = |world: &World| {
+        let db = world.database();
+        assert_eq!(rows(db, comment("number 0")).0, 5);
+        assert_eq!(rows(db, comment("number 2")).0, 4);
+        let error = db.at(comment("number")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(error.to_string().contains("no transaction has the comment \"number\""), "{error}");
+    };
+    look(&world);
+    world.restart(false);
+    look(&world);
+    world.change();
+    look(&world);
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    let world = dated(&[1, 2]);
+    let error = world.database().at(Txid(4)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().ends_with("there is no transaction 4: the last is 3"), "{error}");
+    assert!(world.database().at(Txid(0)).unwrap().table(TABLE).unwrap().is_empty());
+}
+
+#[test]
+fn readers_see_the_past_too_and_snapshots_of_it_stay() {
+    let mut world = World::new(2, options());
+    (0..8).for_each(|_| world.change());
+    world.restart(false);
+    (0..8).for_each(|_| world.change());
+    world.database().backfill(annals::BackfillMode::Full).unwrap();
+    (0..8).for_each(|_| world.change());
+    let reader = Reader::open(&world.directory, NAME).unwrap();
+    let held: Vec<_> =
+        world.states.keys().map(|&txid| reader.as_it_was(Txid(txid)).unwrap()).collect();
+    (0..8).for_each(|_| world.change());
+    world.reopen();
+    for (then, expected) in held.iter().zip(world.states.values()) {
+        assert!(content(then) == *expected);
+    }
+    let last = *world.states.keys().last().unwrap();
+    assert_eq!(reader.at(Txid(last)).unwrap_err().kind(), ErrorKind::NotFound);
+    reader.pull().unwrap();
+    assert_eq!(reader.at(Txid(last)).unwrap().txid(), last);
+}
+
+/// Rows that a later rule of the schema would refuse are read without it.
+#[test]
+fn the_past_is_read_through_the_present_schema() {
+    let mut world = World::new(3, options());
+    let name = |tx: &mut annals::Transaction<'_>, name: &str| {
+        tx.insert(TABLE, &[ValueRef::String(name), ValueRef::Null, ValueRef::Null]).map(drop)
+    };
+    world.write(|tx| name(tx, "twice"));
+    world.write(|tx| name(tx, "twice"));
+    world.write(|tx| tx.delete(TABLE, RowId(1)));
+    let other = TableNumber(1);
+    world.write(|tx| {
+        tx.apply_command(&Command::CreateIndex {
+            name: "once".to_owned(),
+            table: TABLE,
+            fields: vec![FieldNumber(0)],
+            unique: true,
+        })?;
+        let (nullable, ty) = (false, Type::Int16);
+        let (name, default) = ("new".to_owned(), Some(Value::Int16(7)));
+        tx.apply_command(&Command::AddField { table: TABLE, name, ty, nullable, default })?;
+        tx.apply_command(&Command::RenameField {
+            table: TABLE,
+            field: FieldNumber(0),
+            name: "title".to_owned(),
+        })?;
+        tx.apply_command(&Command::CreateTable { name: "settings".to_owned() })?;
+        tx.insert(other, &[])?;
+        tx.apply_command(&Command::SetSingleRow { table: other, single: true })?;
+        tx.apply_command(&Command::DropField { table: TABLE, field: FieldNumber(1) })
+    });
+    let then = world.database().at(Txid(3)).unwrap();
+    then.check().unwrap();
+    assert_eq!(then.schema().table(TABLE).unwrap().fields[0].name, "title");
+    let table = then.table(TABLE).unwrap();
+    for row in table.rows() {
+        assert_eq!(row.unwrap().value(FieldNumber(0)), ValueRef::String("twice"));
+    }
+    assert_eq!(table.len(), 2);
+    assert_eq!(table.get(RowId(1)).unwrap().value(FieldNumber(3)), ValueRef::Int16(7));
+    let once = then.index(IndexNumber(1)).unwrap();
+    assert_eq!(once.rows().count(), 2);
+    assert!(then.table(other).unwrap().single().is_err());
+    let was = world.database().as_it_was(Txid(3)).unwrap();
+    assert_eq!(was.schema().table(TABLE).unwrap().fields[0].name, "name");
+    assert!(was.table(other).is_err());
+}
