@@ -92,6 +92,40 @@ impl{generics} New{generics} {{
     )
 }
 
+/// Writes the values of a row by themselves.
+pub(super) fn values(table: &Table, columns: &[Column<'_>]) -> String {
+    let fields = columns.iter().map(|column| {
+        let (doc, name, ty) = (column.description(), column.name, column.owned());
+        format!("    /// {doc}\n    pub {name}: {ty},\n")
+    });
+    let fields = fields.collect::<String>();
+    let taken = columns.iter().map(|column| {
+        format!("            {}: row.take({})?,\n", column.name, column.number())
+    });
+    let (body, row, made) = match columns.is_empty() {
+        true => ("{}".to_owned(), "_", "Ok(Values {})".to_owned()),
+        false => {
+            let taken = taken.collect::<String>();
+            (format!("{{\n{fields}}}"), "row", format!("Ok(Values {{\n{taken}        }})"))
+        }
+    };
+    format!(
+        "\
+/// The values of a row of `{}` by themselves, as a [`Change`] has them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Values {body}
+
+impl ::annals::typed::Versioned for Kind {{
+    type Values = Values;
+    fn values({row}: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {{
+        {made}
+    }}
+}}
+",
+        table.name
+    )
+}
+
 /// Writes the defaults that the schema declares.
 fn default(columns: &[Column<'_>], borrows: bool) -> String {
     let elided = if borrows { "<'_>" } else { "" };
