@@ -109,9 +109,10 @@ impl<'s> SqlTable<'s> {
     }
 }
 
-fn push_type(text: &mut String, field: &Field, tables: &[SqlTable<'_>]) {
-    match field.ty {
-        Type::Bool => text.push_str(" BOOLEAN"),
+/// Gives the type of a column, with a space in front.
+pub(super) const fn column_type(ty: Type) -> &'static str {
+    match ty {
+        Type::Bool => " BOOLEAN",
         Type::Int8
         | Type::Int16
         | Type::Int32
@@ -119,24 +120,28 @@ fn push_type(text: &mut String, field: &Field, tables: &[SqlTable<'_>]) {
         | Type::UInt8
         | Type::UInt16
         | Type::UInt32
-        | Type::Timestamp => text.push_str(" INTEGER"),
+        | Type::Timestamp
+        | Type::Reference(..) => " INTEGER",
         // A column of numbers would round what is no integer of SQLite's.
-        Type::UInt64 => {}
-        Type::Float32 | Type::Float64 => text.push_str(" REAL"),
-        Type::String => text.push_str(" TEXT"),
-        Type::Bytes | Type::Blob => text.push_str(" BLOB"),
-        Type::Reference(target, on_delete) => {
-            text.push_str(" INTEGER");
-            if let Some(target) = table_of(tables, target) {
-                let _ = write!(text, " REFERENCES {}(\"id\")", target.name);
-            }
-            text.push_str(match on_delete {
-                OnDelete::Dangle => "",
-                OnDelete::Restrict => " ON DELETE RESTRICT",
-                OnDelete::Cascade => " ON DELETE CASCADE",
-                OnDelete::SetNull => " ON DELETE SET NULL",
-            });
+        Type::UInt64 => "",
+        Type::Float32 | Type::Float64 => " REAL",
+        Type::String => " TEXT",
+        Type::Bytes | Type::Blob => " BLOB",
+    }
+}
+
+fn push_type(text: &mut String, field: &Field, tables: &[SqlTable<'_>]) {
+    text.push_str(column_type(field.ty));
+    if let Type::Reference(target, on_delete) = field.ty {
+        if let Some(target) = table_of(tables, target) {
+            let _ = write!(text, " REFERENCES {}(\"id\")", target.name);
         }
+        text.push_str(match on_delete {
+            OnDelete::Dangle => "",
+            OnDelete::Restrict => " ON DELETE RESTRICT",
+            OnDelete::Cascade => " ON DELETE CASCADE",
+            OnDelete::SetNull => " ON DELETE SET NULL",
+        });
     }
     if !field.nullable {
         text.push_str(" NOT NULL");
@@ -149,7 +154,7 @@ fn push_type(text: &mut String, field: &Field, tables: &[SqlTable<'_>]) {
     }
 }
 
-fn push_value(text: &mut String, value: ValueRef<'_>) {
+pub(super) fn push_value(text: &mut String, value: ValueRef<'_>) {
     // Writing to a string can't fail.
     let _ = match value {
         ValueRef::Null => text.write_str("NULL"),
@@ -208,7 +213,7 @@ fn push_string(text: &mut String, value: &str) -> std::fmt::Result {
     text.write_char('\'')
 }
 
-fn push_hex(text: &mut String, bytes: &[u8]) -> std::fmt::Result {
+pub(super) fn push_hex(text: &mut String, bytes: &[u8]) -> std::fmt::Result {
     text.push_str("X'");
     push_digits(text, bytes);
     text.write_char('\'')

@@ -124,6 +124,24 @@ impl Reader {
         self.past(&moment.into(), Through::Then)
     }
 
+    /// Gives the number of the transaction at whose end a moment is.
+    ///
+    /// Cost: nothing for a number; else reading the journal.
+    ///
+    /// # Errors
+    /// `NotFound`: there is none that was brought in, or its history was forgotten; `Corrupt`; `Io`.
+    pub fn txid_of(&self, moment: &Moment) -> Result<u64> {
+        let (published, budget) = (self.read().published, self.pulling.reading.budget());
+        let now = published.point.txid;
+        match (Present { published, clock: &SystemClock, budget }).txid_of(moment)? {
+            txid if txid <= now => Ok(txid),
+            txid => Err(Error::new(
+                crate::ErrorKind::NotFound,
+                format!("there is no transaction {txid}: the last is {now}"),
+            )),
+        }
+    }
+
     fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
         let (published, budget) = (self.read().published, self.pulling.reading.budget());
         Present { published, clock: &SystemClock, budget }.at(moment, through)

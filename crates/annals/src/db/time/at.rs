@@ -190,7 +190,7 @@ impl Present<'_> {
     }
 
     /// Gives the number of the transaction that a moment means.
-    fn txid_of(&self, moment: &Moment) -> Result<u64> {
+    pub(in crate::db) fn txid_of(&self, moment: &Moment) -> Result<u64> {
         match moment {
             Moment::Txid(txid) => Ok(*txid),
             Moment::Time(time) => {
