@@ -85,7 +85,8 @@ fn push_text(line: &mut String, table: &Table, row: &RowChange) {
     line.push_str(&format!("{sign} {} {}", table.name, row.id.0));
     for field in &table.fields {
         let place = field.number.0 as usize;
-        let value = |side: &Option<Vec<Value>>| side.as_ref().and_then(|row| row.get(place).cloned());
+        let value =
+            |side: &Option<Vec<Value>>| side.as_ref().and_then(|row| row.get(place).cloned());
         match (value(&row.before), value(&row.after)) {
             (Some(before), Some(after)) if before == after => continue,
             (before, after) => {

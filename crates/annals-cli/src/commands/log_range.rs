@@ -141,9 +141,11 @@ fn table_of(schema: &Schema, event: &Event<'_>) -> Option<TableNumber> {
             | Command::DropField { table, .. }
             | Command::RenameField { table, .. }
             | Command::SetSingleRow { table, .. } => Some(*table),
-            Command::DropIndex { index } => {
-                schema.indexes().iter().find(|known| known.number == *index).map(|known| known.table)
-            }
+            Command::DropIndex { index } => schema
+                .indexes()
+                .iter()
+                .find(|known| known.number == *index)
+                .map(|known| known.table),
             Command::Custom { .. } => None,
         },
         Event::Blob { .. } | Event::ValidData | Event::Comment(_) | Event::Timestamp(_) => None,

@@ -251,7 +251,8 @@ impl SqlTable {
     /// Takes a command about a field; gives what it is in SQL.
     fn command(&mut self, table: &Table, command: &Command) -> Result<String> {
         let on = quoted(&self.name);
-        let key = |name: &str| if name == "id" { format!("{}.id", table.name) } else { name.to_owned() };
+        let key =
+            |name: &str| if name == "id" { format!("{}.id", table.name) } else { name.to_owned() };
         match command {
             Command::AddField { name, ty, .. } => {
                 let (number, column) = (self.made, self.names.take(&key(name)));

@@ -44,7 +44,8 @@ fn change(schema: &Schema, names: &Names) -> String {
     let (mut variants, mut arms) = (String::new(), String::new());
     for (table, names) in schema.tables().iter().zip(&names.tables) {
         let TableNames { name, variant, .. } = names;
-        variants += &format!("    /// Of a row of `{}`.\n    {variant}({name}::Change),\n", table.name);
+        variants +=
+            &format!("    /// Of a row of `{}`.\n    {variant}({name}::Change),\n", table.name);
         arms += &format!(
             "            {} => ::annals::typed::any_change(change, Self::{variant}),\n",
             table.number.0

@@ -99,9 +99,9 @@ pub(super) fn values(table: &Table, columns: &[Column<'_>]) -> String {
         format!("    /// {doc}\n    pub {name}: {ty},\n")
     });
     let fields = fields.collect::<String>();
-    let taken = columns.iter().map(|column| {
-        format!("            {}: row.take({})?,\n", column.name, column.number())
-    });
+    let taken = columns
+        .iter()
+        .map(|column| format!("            {}: row.take({})?,\n", column.name, column.number()));
     let (body, row, made) = match columns.is_empty() {
         true => ("{}".to_owned(), "_", "Ok(Values {})".to_owned()),
         false => {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::cursor::{End, JournalCursor, state_at};
 use super::rows::RowChanges;
 use super::{Changed, RowChange};
+use crate::Result;
 use crate::db::Database;
 use crate::db::reader::Reader;
 use crate::db::segment::JournalFile;
 use crate::db::snapshot::{Published, Snapshot};
 use crate::store::Store;
-use crate::Result;
 
 /// How much of the journal is read at once, in bytes.
 pub(super) const BATCH: u64 = 1 << 20;
@@ -41,10 +41,7 @@ pub struct Changes {
 
 impl Changes {
     /// Begins with the transactions of a range, as far as there are any.
-    pub(super) fn between(
-        published: &Published,
-        txids: &impl RangeBounds<u64>,
-    ) -> Result<Self> {
+    pub(super) fn between(published: &Published, txids: &impl RangeBounds<u64>) -> Result<Self> {
         let first = match txids.start_bound() {
             Bound::Included(&txid) => Some(txid),
             Bound::Excluded(&txid) => Some(txid.saturating_add(1)),

@@ -126,12 +126,13 @@ impl Feed {
     /// Waits until something is committed behind a transaction, or nothing will be, at most so long.
     pub(super) fn wait(&self, txid: u64, timeout: Option<Duration>) {
         let is_still = |news: &mut News| {
-            !news.is_over
-                && news.latest.as_ref().is_none_or(|latest| latest.point.txid <= txid)
+            !news.is_over && news.latest.as_ref().is_none_or(|latest| latest.point.txid <= txid)
         };
         let news: MutexGuard<'_, News> = lock(&self.news);
         match timeout {
-            None => drop(self.signal.wait_while(news, is_still).unwrap_or_else(PoisonError::into_inner)),
+            None => {
+                drop(self.signal.wait_while(news, is_still).unwrap_or_else(PoisonError::into_inner))
+            }
             Some(timeout) => drop(
                 self.signal
                     .wait_timeout_while(news, timeout, is_still)

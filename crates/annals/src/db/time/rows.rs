@@ -78,7 +78,6 @@ impl RowChanges {
         self.weight = 0;
     }
 
-
     /// Reads values through this schema from now on.
     pub(super) fn show_through(&mut self, present: &Arc<Schema>) {
         if !Arc::ptr_eq(&self.present, present) {

@@ -127,7 +127,17 @@ impl Subscription {
         *lock(&slot) = Some(Standing { rows, txid, target: None, is_idle: false });
         let ready = VecDeque::new();
         let origin = Origin::here();
-        Self { source, slot, cursor, kept: KEPT, ready, txid, is_over: false, failure: None, origin }
+        Self {
+            source,
+            slot,
+            cursor,
+            kept: KEPT,
+            ready,
+            txid,
+            is_over: false,
+            failure: None,
+            origin,
+        }
     }
 
     /// Gives the number of the last transaction that it gave; at first of the one that it begins behind.
@@ -191,9 +201,10 @@ impl Subscription {
     /// Reads a part of what there is.
     fn read_on(&mut self) -> Result<Read> {
         let forked = |error| Error::io("a subscription of another process", error);
-        self.origin.check().map_err(forked).map_err(|error| {
-            Error::new(ErrorKind::Poisoned, error.to_string())
-        })?;
+        self.origin
+            .check()
+            .map_err(forked)
+            .map_err(|error| Error::new(ErrorKind::Poisoned, error.to_string()))?;
         let Some(latest) = self.source.latest()? else { return Ok(Read::Over) };
         let Latest { published, position, is_last } = latest;
         let Since { segment, point } = self.cursor.since();

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::cursor::{End, JournalCursor};
+use crate::Result;
 use crate::db::options;
 use crate::db::past::open_moving;
 use crate::db::reader::acknowledged_in;
@@ -12,7 +13,6 @@ use crate::db::scan::Sink;
 use crate::db::segment::JournalFile;
 use crate::journal::{Head, Point, Survey};
 use crate::storage::{Directory, Storage};
-use crate::Result;
 
 /// Reads the history of a file that another process may be writing, and what comes, in memory that doesn't grow with
 /// it: for whoever wants events, and no state.
@@ -27,7 +27,10 @@ pub struct Tail {
 
 impl fmt::Debug for Tail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tail").field("name", &self.name).field("txid", &self.txid()).finish_non_exhaustive()
+        f.debug_struct("Tail")
+            .field("name", &self.name)
+            .field("txid", &self.txid())
+            .finish_non_exhaustive()
     }
 }
 
@@ -60,10 +63,14 @@ impl Tail {
     /// `NotFound`: there is no such file, or what wasn't read was forgotten; `NotAJournal`; `Corrupt`; `Unsupported`;
     /// `Io`; and what the sink returns. After an error it is of no use any more.
     pub fn read(&mut self, sink: &mut impl Sink) -> Result<()> {
-        let (storage, shown, head) =
-            open_moving((&*self.directory, &self.name), |storage, shown| Head::read(&**storage, shown), |_| false)?;
+        let (storage, shown, head) = open_moving(
+            (&*self.directory, &self.name),
+            |storage, shown| Head::read(&**storage, shown),
+            |_| false,
+        )?;
         let segment = head.header.segment;
-        let file = JournalFile::new(Arc::clone(&storage), segment, self.directory.again(), &self.name);
+        let file =
+            JournalFile::new(Arc::clone(&storage), segment, self.directory.again(), &self.name);
         let file = Arc::new(file);
         let cursor = match &mut self.cursor {
             Some(cursor) => cursor,

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use annals::storage::{MemoryDirectory, SystemClock};
 use annals::{
-    BackfillMode, Changed, Database, Level, Older, Options, Reader, RowChange, RowId,
-    Subscription, TableNumber, Value,
+    BackfillMode, Changed, Database, Level, Older, Options, Reader, RowChange, RowId, Subscription,
+    TableNumber, Value,
 };
 
 use super::NAME;
@@ -203,7 +203,9 @@ impl Past {
         for changed in &changes {
             assert_eq!(sorted(&changed.rows), self.difference(changed.txid - 1, changed.txid));
             for row in &changed.rows {
-                assert!(row.fields().next().is_some() || row.before.is_none() || row.after.is_none());
+                assert!(
+                    row.fields().next().is_some() || row.before.is_none() || row.after.is_none()
+                );
             }
         }
         for _ in 0..6 {
