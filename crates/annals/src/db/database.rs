@@ -13,7 +13,6 @@ use super::options::Options;
 use super::segment::{Current, JournalFile, Segment};
 use super::shared::Sharing;
 use super::snapshot::Snapshot;
-use super::time::{Moment, Present, Through};
 use super::transaction::Transaction;
 use crate::journal::{Checkpoints, Level, Point, Recovered, Retention, Writer, lock};
 use crate::storage::{Clock, Lock, Origin};
@@ -133,42 +132,6 @@ impl Database {
             self.core.try_to_go_on_without_image();
         }
         Snapshot::new(self.core.group.published())
-    }
-
-    /// Gives the state as it was at a moment: after a transaction, at a time, or at a comment. It is read through
-    /// the present schema, by the numbers of tables and fields: what wasn't there yet is empty, or has its
-    /// default; a unique index that came later, and that the rows of then don't fit, isn't unique there.
-    ///
-    /// Cost: for a transaction, the replay from the nearest older state that the image keeps
-    /// ([`Options::key_frames`]), of milliseconds where there is one; else that of all of the journal up to
-    /// there. For a time or a comment also a look at the commits. What was replayed is in memory, as long as
-    /// the snapshot is.
-    ///
-    /// # Errors
-    /// `NotFound` if there is no such moment, or it was forgotten; `Corrupt`, `Io`; `Poisoned` in a forked child.
-    pub fn at(&self, moment: impl Into<Moment>) -> Result<Snapshot> {
-        self.past(&moment.into(), Through::Present)
-    }
-
-    /// Does what [`at`](Self::at) does, with the schema that there was: tables and fields that were dropped since
-    /// are there, and have the names of then.
-    ///
-    /// # Errors
-    /// As [`at`](Self::at).
-    pub fn as_it_was(&self, moment: impl Into<Moment>) -> Result<Snapshot> {
-        self.past(&moment.into(), Through::Then)
-    }
-
-    fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
-        self.check_origin()?;
-        let published = self.read().published;
-        let present = Present { published, clock: &*self.clock, budget: self.budget() };
-        present.at(moment, through)
-    }
-
-    /// Gives how much of an image may be kept in memory, in bytes.
-    fn budget(&self) -> u64 {
-        self.core.image().map_or(0, Imager::budget)
     }
 
     /// Begins a transaction; waits until the one before has ended or is on its way to permanent storage.

@@ -12,10 +12,9 @@ use super::progress::Watched;
 use super::segment::JournalFile;
 use super::shared::replay_between;
 use super::snapshot::{Published, Snapshot};
-use super::time::{Moment, Present, Through};
 use crate::image::Identity;
 use crate::journal::{Head, Point, Survey, lock};
-use crate::storage::{Access, Directory, Storage, SystemClock};
+use crate::storage::{Access, Directory, Storage};
 use crate::store::{Store, View};
 use crate::{Error, Result};
 
@@ -31,7 +30,7 @@ pub struct Reader {
 pub(super) struct Pulling {
     published: ArcSwap<Published>,
     following: Mutex<Following>,
-    reading: Reading,
+    pub(super) reading: Reading,
     findings: Vec<String>,
     /// Whether only hard commits are shown.
     hard_only: bool,
@@ -105,46 +104,6 @@ impl Reader {
     #[must_use]
     pub fn read(&self) -> Snapshot {
         Snapshot::new(self.pulling.published())
-    }
-
-    /// Gives the state as it was at a moment before: see [`Database::at`](crate::Database::at).
-    ///
-    /// # Errors
-    /// As there. What was committed since the last [`pull`](Self::pull) isn't found.
-    pub fn at(&self, moment: impl Into<Moment>) -> Result<Snapshot> {
-        self.past(&moment.into(), Through::Present)
-    }
-
-    /// Gives the state as it was, with the schema that there was: see
-    /// [`Database::as_it_was`](crate::Database::as_it_was).
-    ///
-    /// # Errors
-    /// As [`at`](Self::at).
-    pub fn as_it_was(&self, moment: impl Into<Moment>) -> Result<Snapshot> {
-        self.past(&moment.into(), Through::Then)
-    }
-
-    /// Gives the number of the transaction at whose end a moment is.
-    ///
-    /// Cost: nothing for a number; else reading the journal.
-    ///
-    /// # Errors
-    /// `NotFound`: there is none that was brought in, or its history was forgotten; `Corrupt`; `Io`.
-    pub fn txid_of(&self, moment: &Moment) -> Result<u64> {
-        let (published, budget) = (self.read().published, self.pulling.reading.budget());
-        let now = published.point.txid;
-        match (Present { published, clock: &SystemClock, budget }).txid_of(moment)? {
-            txid if txid <= now => Ok(txid),
-            txid => Err(Error::new(
-                crate::ErrorKind::NotFound,
-                format!("there is no transaction {txid}: the last is {now}"),
-            )),
-        }
-    }
-
-    fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
-        let (published, budget) = (self.read().published, self.pulling.reading.budget());
-        Present { published, clock: &SystemClock, budget }.at(moment, through)
     }
 
     /// Tells what was found when it was opened: a sentence for each thing worth telling a person, such as why

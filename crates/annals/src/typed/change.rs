@@ -106,7 +106,8 @@ impl<T: Owned> Owned for Option<T> {
 /// let lille = db.write(|tx| tx.city().insert("Lile"))?;
 /// db.write(|tx| tx.city().set_name(lille, "Lille"))?;
 ///
-/// for transaction in db.changes(2..)? {
+/// // The first transaction made the tables, the second inserted a row.
+/// for transaction in db.changes(3..)? {
 ///     for change in transaction?.changes {
 ///         let Change::City(change) = change else { continue };
 ///         assert!(change.is_update() && change.changed(city::NAME));

@@ -179,10 +179,11 @@ impl Present<'_> {
             match store.apply_command(command) {
                 Err(error) if error.kind() == ErrorKind::Io => return Err(error),
                 // What the rows of then don't fit: they are read without that rule.
-                Err(_) => match without_rule(command) {
-                    Some(command) => store.apply_command(&command)?,
-                    None => {}
-                },
+                Err(_) => {
+                    if let Some(command) = without_rule(command) {
+                        store.apply_command(&command)?;
+                    }
+                }
                 Ok(()) => {}
             }
         }

@@ -169,7 +169,7 @@ impl Snapshot {
     /// db.write(|tx| tx.city().insert("Lille"))?;
     /// db.write(|tx| tx.city().insert("Lyon"))?;
     ///
-    /// let added = db.read().as_dynamic().differences(1, 2)?;
+    /// let added = db.read().as_dynamic().differences(2, 3)?;
     /// assert_eq!(added.len(), 1);
     /// assert!(added[0].before.is_none());
     /// # Ok(())
@@ -212,7 +212,8 @@ impl Database {
     /// let lille = db.write(|tx| tx.city().insert("Lile"))?;
     /// db.write(|tx| tx.city().set_name(lille, "Lille"))?;
     ///
-    /// let all: Vec<_> = db.as_dynamic().changes(2..)?.collect::<annals::Result<_>>()?;
+    /// // The first transaction made the tables, the second inserted a row.
+    /// let all: Vec<_> = db.as_dynamic().changes(3..)?.collect::<annals::Result<_>>()?;
     /// let change = &all[0].rows[0];
     /// assert_eq!(change.before, Some(vec![annals::Value::String("Lile".to_owned())]));
     /// assert_eq!(change.fields().count(), 1);

@@ -123,6 +123,11 @@ impl History {
         self.states.len() - 1
     }
 
+    /// Gives the state after a transaction, if it was acknowledged.
+    pub(super) fn was(&self, txid: u64) -> Option<State> {
+        self.states.get(usize::try_from(txid).ok()?).copied()
+    }
+
     pub(super) fn newest(&self) -> State {
         self.states[self.acknowledged()]
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
 use annals::storage::{Access, Directory};
 use annals::{
-    BackfillMode, BackfillOutcome, Database, FieldNumber, Level, Options, Recovery, TableNumber,
-    Transaction,
+    BackfillMode, BackfillOutcome, Database, ErrorKind, FieldNumber, Level, Options, Recovery,
+    TableNumber, Transaction, Txid,
 };
 
 use super::DEFAULT;
@@ -41,6 +41,25 @@ pub(super) fn opened(world: &World) -> Checked {
     if (with.point(), state(&with)?) != (without.point(), state(&without)?) {
         let (with, without) = (with.point(), without.point());
         return Err(format!("the image shows {with:?}, the journal {without:?}, or other rows"));
+    }
+    past(database, &world.history)
+}
+
+/// Judges what the past shows, some moments of it.
+fn past(database: &Database, history: &History) -> Checked {
+    let last = database.read().txid();
+    for txid in [last / 3, last.saturating_sub(1)] {
+        match database.as_it_was(Txid(txid)) {
+            Ok(then) => {
+                let found = State::of(&then).map_err(|error| format!("the past: {error:?}"))?;
+                if Some(found) != history.was(txid) {
+                    return Err(format!("transaction {txid} of {last} left another state"));
+                }
+            }
+            // Forgotten, and that was allowed.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(format!("the past: {error:?}")),
+        }
     }
     Ok(())
 }

@@ -19,6 +19,8 @@ const KEPT: usize = 3;
 pub(super) struct Imaging {
     /// How much of it is kept in memory, in bytes; 0: all.
     pub(super) memory: u64,
+    /// How much of the journal lies between two key frames at least, in bytes; 0: one for each backfill.
+    pub(super) spacing: u64,
     /// The last transaction that this handle's image had.
     txid: u64,
     kept: Vec<(Snapshot, State)>,
@@ -27,10 +29,13 @@ pub(super) struct Imaging {
 impl Imaging {
     /// Gives what there is to know of the image of a new handle, if the workload of this place has one.
     pub(super) fn of(place: &str) -> Option<Self> {
-        let memory = [0, 1, 64 << 10][usize::try_from(hash(place.as_bytes()) % 3).unwrap()];
+        let hash = hash(place.as_bytes());
+        let memory = [0, 1, 64 << 10][usize::try_from(hash % 3).unwrap()];
+        // Where space is counted there are none.
+        let spacing = if place == "imaged-" { u64::MAX } else { hash >> 8 & 1 << 20 };
         let has_one =
             ["imaged-", "truncating-", "sharedimage-"].iter().any(|of| place.starts_with(of));
-        has_one.then_some(Self { memory, txid: 0, kept: Vec::new() })
+        has_one.then_some(Self { memory, spacing, txid: 0, kept: Vec::new() })
     }
 
     /// Lets go of the snapshots that are kept.

@@ -101,8 +101,7 @@ impl World {
         let options = Options::new().background(self.background);
         let options = if self.padded { options.sector_padding(4096) } else { options };
         let options = match &self.imaging {
-            // Each root that a backfill replaces is kept as a key frame.
-            Some(imaging) => options.memory(imaging.memory).key_frame_spacing(0),
+            Some(imaging) => options.memory(imaging.memory).key_frame_spacing(imaging.spacing),
             None => options,
         };
         let options = match self.sharing {

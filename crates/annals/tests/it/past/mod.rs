@@ -108,7 +108,7 @@ impl World {
                 let number = i64::try_from(random.below(1000)).unwrap();
                 let name = "long ".repeat(usize::try_from(random.below(9)).unwrap());
                 let blob = match random.chance(5) && writes_blobs {
-                    true => Some(tx.write_blob(&name.as_bytes()[..])?),
+                    true => Some(tx.write_blob(name.as_bytes())?),
                     false => None,
                 };
                 let row = [ValueRef::String(&name), number.into(), blob.into()];

@@ -1,0 +1,85 @@
+//! The past as the handles of a database give it.
+
+use super::at::{Present, Through};
+use super::moment::Moment;
+use crate::db::database::Database;
+use crate::db::image::Imager;
+use crate::db::reader::Reader;
+use crate::db::snapshot::Snapshot;
+use crate::storage::SystemClock;
+use crate::{Error, ErrorKind, Result};
+
+impl Database {
+    /// Gives the state as it was at a moment: after a transaction, at a time, or at a comment. It is read through
+    /// the present schema, by the numbers of tables and fields: what wasn't there yet is empty, or has its
+    /// default; a unique index that came later, and that the rows of then don't fit, isn't unique there.
+    ///
+    /// Cost: for a transaction, the replay from the nearest older state that the image keeps
+    /// ([`Options::key_frames`](crate::Options::key_frames)), of milliseconds where there is one; else that of all of the journal up to
+    /// there. For a time or a comment also a look at the commits. What was replayed is in memory, as long as
+    /// the snapshot is.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such moment, or it was forgotten; `Corrupt`, `Io`; `Poisoned` in a forked child.
+    pub fn at(&self, moment: impl Into<Moment>) -> Result<Snapshot> {
+        self.past(&moment.into(), Through::Present)
+    }
+
+    /// Does what [`at`](Self::at) does, with the schema that there was: tables and fields that were dropped since
+    /// are there, and have the names of then.
+    ///
+    /// # Errors
+    /// As [`at`](Self::at).
+    pub fn as_it_was(&self, moment: impl Into<Moment>) -> Result<Snapshot> {
+        self.past(&moment.into(), Through::Then)
+    }
+
+    fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
+        self.check_origin()?;
+        let (published, clock) = (self.read().published, &*self.clock);
+        let budget = self.core().image().map_or(0, Imager::budget);
+        Present { published, clock, budget }.at(moment, through)
+    }
+}
+
+impl Reader {
+    /// Gives the state as it was at a moment before: see [`Database::at`](crate::Database::at).
+    ///
+    /// # Errors
+    /// As there. What was committed since the last [`pull`](Self::pull) isn't found.
+    pub fn at(&self, moment: impl Into<Moment>) -> Result<Snapshot> {
+        self.past(&moment.into(), Through::Present)
+    }
+
+    /// Gives the state as it was, with the schema that there was: see
+    /// [`Database::as_it_was`](crate::Database::as_it_was).
+    ///
+    /// # Errors
+    /// As [`at`](Self::at).
+    pub fn as_it_was(&self, moment: impl Into<Moment>) -> Result<Snapshot> {
+        self.past(&moment.into(), Through::Then)
+    }
+
+    /// Gives the number of the transaction at whose end a moment is.
+    ///
+    /// Cost: nothing for a number; else reading the journal.
+    ///
+    /// # Errors
+    /// `NotFound`: there is none that was brought in, or its history was forgotten; `Corrupt`; `Io`.
+    pub fn txid_of(&self, moment: &Moment) -> Result<u64> {
+        let (published, budget) = (self.read().published, self.pulling().reading.budget());
+        let now = published.point.txid;
+        match (Present { published, clock: &SystemClock, budget }).txid_of(moment)? {
+            txid if txid <= now => Ok(txid),
+            txid => Err(Error::new(
+                ErrorKind::NotFound,
+                format!("there is no transaction {txid}: the last is {now}"),
+            )),
+        }
+    }
+
+    fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
+        let (published, budget) = (self.read().published, self.pulling().reading.budget());
+        Present { published, clock: &SystemClock, budget }.at(moment, through)
+    }
+}
