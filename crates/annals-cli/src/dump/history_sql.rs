@@ -30,6 +30,8 @@ pub(crate) struct HistorySql {
     /// How many tables and indexes there ever were.
     made: (u32, u32),
     has_blobs: bool,
+    /// Whether a transaction is open, and whether any ever was.
+    is_open: bool,
     has_begun: bool,
     line: String,
 }
@@ -53,6 +55,7 @@ impl HistorySql {
             indexes: BTreeMap::new(),
             made: (0, 0),
             has_blobs: false,
+            is_open: false,
             has_begun: false,
             line: String::new(),
         }
@@ -72,10 +75,7 @@ impl HistorySql {
 
     /// Prints an event.
     pub(crate) fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
-        if !self.has_begun {
-            self.has_begun = true;
-            self.output.line("PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;")?;
-        }
+        self.begin()?;
         match *event {
             Event::Schema(command) => {
                 let text = self.command(schema, command)?;
@@ -108,13 +108,21 @@ impl HistorySql {
 
     /// Prints the end of a transaction.
     pub(crate) fn commit(&mut self, committed: &Committed) -> Result<()> {
-        if !self.has_begun {
-            self.output.line("BEGIN TRANSACTION;")?;
-        }
+        self.begin()?;
         let Committed { txid, time, .. } = committed;
         self.output.line(&format!("COMMIT; -- {txid} at {time}"))?;
-        self.has_begun = false;
+        self.is_open = false;
         Ok(())
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.output.line("PRAGMA foreign_keys=OFF;")?;
+        }
+        match std::mem::replace(&mut self.is_open, true) {
+            true => Ok(()),
+            false => self.output.line("BEGIN TRANSACTION;"),
+        }
     }
 
     fn note(&mut self, what: &str, text: &str) -> Result<()> {

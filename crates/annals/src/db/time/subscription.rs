@@ -213,9 +213,7 @@ impl Subscription {
             false => point.txid >= published.point.txid,
         };
         if is_there {
-            if let Some(standing) = &mut *lock(&self.slot) {
-                standing.take_over(&published);
-            }
+            self.stand_at(&published);
             return Ok(if is_last { Read::Over } else { Read::Nothing });
         }
         let end = End { file: &published.file, position };
@@ -234,6 +232,22 @@ impl Subscription {
         standing.is_idle = false;
         *lock(&self.slot) = Some(standing);
         Ok(if self.ready.is_empty() { Read::Nothing } else { Read::Some })
+    }
+
+    /// Goes on from what was committed last, if that is where it stands.
+    fn stand_at(&self, published: &Published) {
+        let mut slot = lock(&self.slot);
+        let (txid, view) = (self.cursor.txid(), &published.view);
+        match &mut *slot {
+            Some(standing) => {
+                standing.take_over(published);
+            }
+            none if published.point.txid == txid => {
+                let rows = RowChanges::new(Arc::clone(view), Arc::clone(view.schema()));
+                *none = Some(Standing { rows, txid, target: None, is_idle: false });
+            }
+            _ => {}
+        }
     }
 
     /// Gives the state in which it stands; looks it up if it was given up, or if too much of it changed since.
