@@ -4,7 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use annals::storage::simulated::Rng;
-use annals::{BackfillMode, Changed, Database, ErrorKind, Level, Older, Options, Subscription};
+use annals::{
+    BackfillMode, Changed, Database, ErrorKind, Level, Older, Options, Reader, Subscription,
+};
 
 use super::{effort, work};
 
