@@ -2,7 +2,7 @@
 
 use super::types::Column;
 use super::{Function, block, indent};
-use crate::Table;
+use crate::{Table, Type};
 
 /// Writes the row and its getters.
 pub(super) fn row(table: &Table, columns: &[Column<'_>]) -> String {
@@ -109,10 +109,12 @@ pub(super) fn values(table: &Table, columns: &[Column<'_>]) -> String {
             (format!("{{\n{fields}}}"), "row", format!("Ok(Values {{\n{taken}        }})"))
         }
     };
+    let is_float = |column: &Column<'_>| matches!(column.field.ty, Type::Float32 | Type::Float64);
+    let eq = if columns.iter().any(is_float) { "" } else { ", Eq" };
     format!(
         "\
 /// The values of a row of `{}` by themselves, as a [`Change`] has them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq{eq})]
 pub struct Values {body}
 
 impl ::annals::typed::Versioned for Kind {{

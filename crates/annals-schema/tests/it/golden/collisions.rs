@@ -1265,7 +1265,7 @@ pub mod r#type {
     }
 
     /// The values of a row of `type` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `type`: string.
         pub r#type: ::std::string::String,
@@ -1661,7 +1661,7 @@ pub mod self_ {
     }
 
     /// The values of a row of `self` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `crate`: string.
         pub crate_: ::std::string::String,
@@ -1947,7 +1947,7 @@ pub mod crate_ {
     }
 
     /// The values of a row of `crate` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {}
 
     impl ::annals::typed::Versioned for Kind {
@@ -2087,7 +2087,7 @@ pub mod super_ {
     }
 
     /// The values of a row of `super` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {}
 
     impl ::annals::typed::Versioned for Kind {
@@ -2256,7 +2256,7 @@ pub mod __ {
     }
 
     /// The values of a row of `_` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `get`: int32.
         pub get: i32,
@@ -2511,7 +2511,7 @@ pub mod Database_ {
     }
 
     /// The values of a row of `Database` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `Row`: string.
         pub Row_: ::std::string::String,
@@ -2912,7 +2912,7 @@ pub mod id {
     }
 
     /// The values of a row of `id` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `id`: int32.
         pub id__: i32,
@@ -3425,7 +3425,7 @@ pub mod comment___ {
     }
 
     /// The values of a row of `comment` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `text`: string.
         pub text: ::std::string::String,
@@ -3773,7 +3773,7 @@ pub mod comment_ {
     }
 
     /// The values of a row of `comment_` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {}
 
     impl ::annals::typed::Versioned for Kind {
@@ -3913,7 +3913,7 @@ pub mod view_ {
     }
 
     /// The values of a row of `view` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {}
 
     impl ::annals::typed::Versioned for Kind {
@@ -4082,7 +4082,7 @@ pub mod str_ {
     }
 
     /// The values of a row of `str` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `str`: string.
         pub str: ::std::string::String,
@@ -4292,7 +4292,7 @@ pub mod Option_ {
     }
 
     /// The values of a row of `Option` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `Option`: int32, may be null.
         pub Option: Option<i32>,
@@ -4503,7 +4503,7 @@ pub mod std {
     }
 
     /// The values of a row of `std` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `core`: string.
         pub core: ::std::string::String,
@@ -4759,7 +4759,7 @@ pub mod annals {
     }
 
     /// The values of a row of `annals` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `bounds`: string.
         pub bounds: ::std::string::String,
@@ -5257,7 +5257,7 @@ pub mod r#yield {
     }
 
     /// The values of a row of `yield` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `yield`: int32.
         pub r#yield: i32,
@@ -5486,7 +5486,7 @@ pub mod Customs_ {
     }
 
     /// The values of a row of `Customs` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `LEVEL`: int32.
         pub LEVEL: i32,
@@ -5748,7 +5748,7 @@ pub mod custom_ {
     }
 
     /// The values of a row of `custom` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The reference `custom` to a row of `custom_`.
         pub custom: Option<super::custom_::Id>,
@@ -5945,7 +5945,7 @@ pub mod Reader_ {
     }
 
     /// The values of a row of `Reader` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {}
 
     impl ::annals::typed::Versioned for Kind {
@@ -6085,7 +6085,7 @@ pub mod write_blob_ {
     }
 
     /// The values of a row of `write_blob` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {}
 
     impl ::annals::typed::Versioned for Kind {
@@ -6266,7 +6266,7 @@ pub mod New {
     }
 
     /// The values of a row of `New` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `row`: string, may be null.
         pub row: Option<::std::string::String>,
@@ -6517,7 +6517,7 @@ pub mod new {
     }
 
     /// The values of a row of `new` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `delete`: string.
         pub delete: ::std::string::String,

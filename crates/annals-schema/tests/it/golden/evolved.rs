@@ -703,7 +703,7 @@ pub mod tongue {
     }
 
     /// The values of a row of `tongue` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `code`: string.
         pub code: ::std::string::String,
@@ -933,7 +933,7 @@ pub mod person {
     }
 
     /// The values of a row of `person` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `full_name`: string.
         pub full_name: ::std::string::String,
@@ -1306,7 +1306,7 @@ pub mod file {
     }
 
     /// The values of a row of `file` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `name`: string.
         pub name: ::std::string::String,
@@ -1577,7 +1577,7 @@ pub mod settings {
     }
 
     /// The values of a row of `settings` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `volume`: int8, default `5`.
         pub volume: i8,
@@ -1726,7 +1726,7 @@ pub mod custom {
             }
 
             /// The values of a row of `gone` by themselves, as a [`Change`] has them.
-            #[derive(Clone, Debug, PartialEq)]
+            #[derive(Clone, Debug, PartialEq, Eq)]
             pub struct Values {
                 /// The field `text`: string.
                 pub text: ::std::string::String,
@@ -1971,7 +1971,7 @@ pub mod custom {
             }
 
             /// The values of a row of `person` by themselves, as a [`Change`] has them.
-            #[derive(Clone, Debug, PartialEq)]
+            #[derive(Clone, Debug, PartialEq, Eq)]
             pub struct Values {
                 /// The field `name`: string.
                 pub name: ::std::string::String,

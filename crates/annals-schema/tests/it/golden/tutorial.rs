@@ -608,7 +608,7 @@ pub mod city {
     }
 
     /// The values of a row of `city` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `name`: string.
         pub name: ::std::string::String,
@@ -907,7 +907,7 @@ pub mod person {
     }
 
     /// The values of a row of `person` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `first_name`: string.
         pub first_name: ::std::string::String,

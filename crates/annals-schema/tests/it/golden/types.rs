@@ -821,7 +821,7 @@ pub mod target {
     }
 
     /// The values of a row of `target` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {}
 
     impl ::annals::typed::Versioned for Kind {

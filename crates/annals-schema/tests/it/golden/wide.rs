@@ -676,7 +676,7 @@ pub mod countries {
     }
 
     /// The values of a row of `countries` by themselves, as a [`Change`] has them.
-    #[derive(Clone, Debug, PartialEq)]
+    #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Values {
         /// The field `code`: string.
         pub code: ::std::string::String,
