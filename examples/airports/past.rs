@@ -1,4 +1,4 @@
-//! One row's past, read from the journal.
+//! The past: the state as it was on some days, and one row's history.
 
 use std::path::Path;
 
@@ -60,6 +60,24 @@ fn text(value: ValueRef<'_>) -> String {
     // Writing to a string can't fail.
     let _ = annals_schema::write_value(&mut text, value);
     text
+}
+
+/// Looks at the state as it was at the beginning of each year, and says how long that takes.
+pub(crate) fn days(db: &Database) -> std::result::Result<(), Anything> {
+    println!("\nRunways, and closed ones among them:");
+    for year in 2022..=2026 {
+        let day: Timestamp = format!("{year}-01-01T00:00:00Z").parse()?;
+        #[allow(clippy::disallowed_methods, reason = "an example measures with the real clock")]
+        let start = Instant::now();
+        let then = db.at(day)?;
+        let mut closed = 0;
+        for runway in then.runways().iter() {
+            closed += u64::from(runway?.closed());
+        }
+        let (runways, took) = (then.runways().len(), start.elapsed().as_secs_f64() * 1e3);
+        println!("  {day}: {runways}, {closed} (transaction {}, in {took:.1} ms)", then.txid());
+    }
+    Ok(())
 }
 
 /// Prints all that happened to the row.

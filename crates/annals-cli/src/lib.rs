@@ -4,7 +4,7 @@
 //! nothing else may use it as one.
 //!
 //! Exit status: 0 when what was asked was done, 1 after an error (which stderr names), 2 when
-//! `check` found damage; `schema diff` has 3 and 4 for schemas that differ.
+//! `check` found damage; `diff` has 3 for rows that differ, and `schema diff` 3 and 4 for schemas.
 
 #![allow(clippy::print_stderr, reason = "this is the program; the library is silent")]
 
@@ -39,6 +39,8 @@ enum Outcome {
     Upgradable,
     /// It compared schemas, which differ, and the file can't be upgraded.
     Incompatible,
+    /// It compared two moments, and rows differ.
+    Differs,
 }
 
 /// An embedded relational database that never forgets.
@@ -58,7 +60,7 @@ enum Outcome {
   annals recover people.annals --dry-run
 
 Exit status: 0 when what was asked was done, 1 after an error, 2 when `check` found
-damage; `schema diff` has 3 and 4 for schemas that differ.")]
+damage; `diff` has 3 for rows that differ, and `schema diff` 3 and 4 for schemas.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -69,6 +71,7 @@ enum Command {
     Shell(commands::shell::Arguments),
     Compile(commands::compile::Arguments),
     Log(commands::log::Arguments),
+    Diff(commands::diff::Arguments),
     Dump(commands::dump::Arguments),
     Info(commands::info::Arguments),
     Check(commands::check::Arguments),
@@ -97,7 +100,7 @@ pub fn main() -> ExitCode {
     match run(&cli.command) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Damaged) => ExitCode::from(2),
-        Ok(Outcome::Upgradable) => ExitCode::from(3),
+        Ok(Outcome::Upgradable | Outcome::Differs) => ExitCode::from(3),
         Ok(Outcome::Incompatible) => ExitCode::from(4),
         Err(error) => {
             if !reader_left(&error) {
@@ -179,6 +182,7 @@ fn run(command: &Command) -> annals::Result<Outcome> {
         Command::Shell(arguments) => commands::shell::run(arguments),
         Command::Compile(arguments) => commands::compile::run(arguments),
         Command::Log(arguments) => commands::log::run(arguments),
+        Command::Diff(arguments) => commands::diff::run(arguments),
         Command::Dump(arguments) => commands::dump::run(arguments),
         Command::Info(arguments) => commands::info::run(arguments),
         Command::Check(arguments) => commands::check::run(arguments),

@@ -1,60 +1,127 @@
-//! `annals log`: the whole history, as a script or as JSON.
+//! `annals log`: the history, or a part of it, as a script, as SQL or as JSON.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use annals::event::{Event, Script};
-use annals::{Committed, Result, Schema, Sink};
+use annals::storage::{Clock, SystemClock};
+use annals::{Committed, Moment, Result, Schema, Tail};
 use clap::{Args, ValueEnum};
 
+use crate::commands::log_range::{Part, Printer, Range};
+use crate::dump::HistorySql;
 use crate::output::Output;
-use crate::{Outcome, json, progress};
+use crate::{Outcome, json, language, progress};
 
-/// Print the whole history
+/// How often a file that is followed is looked at.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+/// Print the whole history, or a part of it
 ///
 /// As text it is a script: run through `annals shell` it gives a file with the same history, times
-/// and comments included. As JSON it is one object a line for each transaction. What did not commit
-/// is not shown.
+/// and comments included. As SQL it is a script for SQLite, which holds the same rows then; references
+/// and unique keys are not watched over there. As JSON it is one object a line for each transaction:
+/// `events`, each with its `op`, then `txid`, `time`, `level` and `position`. What did not commit is not
+/// shown.
+///
+/// A moment is the end of a transaction: `txid:17`, `time:2024-02-29T12:00:00Z` (the last one that isn't
+/// later), or `comment:before the fair` (the last one that has this comment). So what is printed up to a
+/// moment, and then from it, is the whole.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals log people.annals | annals shell copy.annals
-  annals log people.annals --format json | jq 'select(.txid == 3)'")]
+  annals log people.annals --format json | jq 'select(.txid == 3)'
+  annals log people.annals --from time:2024-02-29T00:00:00Z --table person
+  annals log people.annals --format sql | sqlite3 people.sqlite
+  annals log people.annals --from txid:17 --follow")]
 pub(crate) struct Arguments {
     /// The database
     file: PathBuf,
     /// How to print it
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+    /// Print only what came after this moment
+    #[arg(long, value_name = "MOMENT")]
+    from: Option<Moment>,
+    /// Print only what came up to this moment
+    #[arg(long, value_name = "MOMENT", conflicts_with = "follow")]
+    to: Option<Moment>,
+    /// Print only what concerns this table, as it is called now, and transactions in which something does
+    #[arg(long, value_name = "NAME")]
+    table: Option<String>,
+    /// Print what other processes commit, as it comes, until it is interrupted
+    #[arg(long)]
+    follow: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
     /// A script for `annals shell`
     Text,
+    /// A script for SQLite
+    Sql,
     /// One object a line for each transaction
     Json,
 }
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
+    let range = range(arguments)?;
     let output = Output::new();
     match arguments.format {
-        Format::Text => print(output, |sink| progress::options().scan(&arguments.file, sink))?,
+        Format::Text => print_part(arguments, Part::new(Text::new(output), range))?,
+        Format::Sql => print_part(arguments, Part::new(HistorySql::new(output), range))?,
         Format::Json => {
-            let mut sink = Json { output, events: 0, text: String::new() };
-            let scanned = progress::options().scan(&arguments.file, &mut sink);
-            let flushed = sink.output.flush();
-            scanned.and(flushed)?;
+            let json = Json { output, events: 0, text: String::new() };
+            print_part(arguments, Part::new(json, range))?;
         }
     }
     Ok(Outcome::Done)
 }
 
-/// Prints what `scan` gives as a script.
-pub(crate) fn print(output: Output, scan: impl FnOnce(&mut Text) -> Result<()>) -> Result<()> {
-    let mut sink = Text { output, script: Script::new(), line: String::new() };
-    let scanned = scan(&mut sink);
+/// Finds out which transactions are asked for.
+fn range(arguments: &Arguments) -> Result<Range> {
+    let Arguments { file, from, to, table, .. } = arguments;
+    if from.is_none() && to.is_none() && table.is_none() {
+        return Ok(Range::ALL);
+    }
+    let reader = progress::options().open_read_only(file)?;
+    let txid = |moment: &Option<Moment>| moment.as_ref().map(|m| reader.txid_of(m)).transpose();
+    let table = match table {
+        Some(name) => Some(language::table(reader.read().schema(), name)?.number),
+        None => None,
+    };
+    Ok(Range { after: txid(from)?.unwrap_or(0), upto: txid(to)?.unwrap_or(u64::MAX), table })
+}
+
+fn print_part<P: Printer>(arguments: &Arguments, mut part: Part<P>) -> Result<()> {
+    let printed = match arguments.follow {
+        true => follow(arguments, &mut part),
+        false => progress::options().scan(&arguments.file, &mut part),
+    };
     // What was read before the damage is worth printing, too.
-    let flushed = sink.output.flush();
+    let flushed = part.printer.output().flush();
+    printed.and(flushed)
+}
+
+/// Prints what there is, and what comes, until nobody reads it any more.
+fn follow<P: Printer>(arguments: &Arguments, part: &mut Part<P>) -> Result<()> {
+    let mut tail = Tail::open(&arguments.file)?;
+    loop {
+        tail.read(part)?;
+        part.printer.output().flush()?;
+        SystemClock.pause(INTERVAL);
+    }
+}
+
+/// Prints what `scan` gives as a script.
+pub(crate) fn print(
+    output: Output,
+    scan: impl FnOnce(&mut Part<Text>) -> Result<()>,
+) -> Result<()> {
+    let mut part = Part::new(Text::new(output), Range::ALL);
+    let scanned = scan(&mut part);
+    let flushed = part.printer.output.flush();
     scanned.and(flushed)
 }
 
@@ -65,14 +132,30 @@ pub(crate) struct Text {
     line: String,
 }
 
-impl Sink for Text {
+impl Text {
+    fn new(output: Output) -> Self {
+        Self { output, script: Script::new(), line: String::new() }
+    }
+}
+
+impl Printer for Text {
+    fn output(&mut self) -> &mut Output {
+        &mut self.output
+    }
+
+    /// Whether an insert is written with its id depends on those before.
+    fn skip(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
+        self.line.clear();
+        self.script.push(schema, event, &mut self.line)
+    }
+
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         self.line.clear();
         self.script.push(schema, event, &mut self.line)?;
         self.output.line(&self.line)
     }
 
-    fn commit(&mut self, _schema: &Schema, committed: &Committed) -> Result<()> {
+    fn commit(&mut self, committed: &Committed) -> Result<()> {
         let level = committed.level.name();
         self.output.line(&format!("commit {level} at {}", committed.time))
     }
@@ -86,7 +169,15 @@ struct Json {
     text: String,
 }
 
-impl Sink for Json {
+impl Printer for Json {
+    fn output(&mut self) -> &mut Output {
+        &mut self.output
+    }
+
+    fn skip(&mut self, _: &Schema, _: &Event<'_>) -> Result<()> {
+        Ok(())
+    }
+
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         self.text.clear();
         self.text.push_str(if self.events == 0 { "{\"events\":[" } else { "," });
@@ -95,7 +186,7 @@ impl Sink for Json {
         self.output.write(&self.text)
     }
 
-    fn commit(&mut self, _schema: &Schema, committed: &Committed) -> Result<()> {
+    fn commit(&mut self, committed: &Committed) -> Result<()> {
         let start = if self.events == 0 { "{\"events\":[" } else { "" };
         self.events = 0;
         self.output.line(&format!(
@@ -105,5 +196,23 @@ impl Sink for Json {
             committed.level.name(),
             committed.position,
         ))
+    }
+}
+
+impl Printer for HistorySql {
+    fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
+        Self::event(self, schema, event)
+    }
+
+    fn skip(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
+        Self::skip(self, schema, event)
+    }
+
+    fn commit(&mut self, committed: &Committed) -> Result<()> {
+        Self::commit(self, committed)
+    }
+
+    fn output(&mut self) -> &mut Output {
+        Self::output(self)
     }
 }

@@ -75,6 +75,32 @@ pub(crate) fn holds_the_same(dir: &Path, name: &str, dump: &str) {
     assert_eq!(more, 0, "rows that the dump doesn't have");
 }
 
+/// Checks that the history as SQL gives the same rows as a dump.
+pub(crate) fn history_gives_the_same(dir: &Path, name: &str) {
+    let dumped = load(dir, name);
+    let sql = succeed(dir, &["log", name, "--format", "sql"], "");
+    let replayed = Connection::open_in_memory().unwrap();
+    replayed.execute_batch(&sql).unwrap_or_else(|error| panic!("{error}\n{sql}"));
+    // What differs in capitals only may have got its `_` in another order.
+    let names = "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'annals_blob'";
+    let tables = |connection: &Connection| -> Vec<String> {
+        let text = |value: &Value| match value {
+            Value::Text(text) => text.clone(),
+            other => panic!("{other:?}"),
+        };
+        rows(connection, names).iter().map(|row| text(&row[0])).collect()
+    };
+    let contents = |connection: &Connection| {
+        let rows = |name: &String| {
+            format!("{:?}", rows(connection, &format!("SELECT * FROM \"{name}\" ORDER BY id")))
+        };
+        let mut contents: Vec<_> = tables(connection).iter().map(rows).collect();
+        contents.sort();
+        contents
+    };
+    assert_eq!(contents(&replayed), contents(&dumped), "{sql}");
+}
+
 /// Reads what is written to a blob: text or bytes.
 fn bytes_of(token: &annals_schema::Token) -> Vec<u8> {
     match annals_schema::parse_value(annals::Type::Bytes, token) {

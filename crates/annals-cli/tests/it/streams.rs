@@ -113,6 +113,47 @@ fn a_killed_shell_loses_only_what_was_not_committed() {
 }
 
 #[test]
+fn a_log_that_follows_prints_what_comes_through_kills_and_restarts() {
+    let dir = tempfile::tempdir().unwrap();
+    let shell = |script: &str| {
+        let mut command = annals(dir.path(), &["shell", "a.annals", "--level", "soft"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.as_mut().unwrap().write_all(script.as_bytes()).unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("committed "), "{line}");
+        child
+    };
+    let mut first = shell("create_table t\nadd_field t x int32\ncommit\n");
+    let mut command = annals(dir.path(), &["log", "a.annals", "--follow", "--table", "t"]);
+    let mut follower = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(follower.stdout.take().unwrap());
+    let mut lines = |count: usize| -> Vec<String> {
+        let line = |_| {
+            let mut line = String::new();
+            output.read_line(&mut line).unwrap();
+            line.split(" at 2").next().unwrap().trim_end().to_owned()
+        };
+        (0..count).map(line).collect()
+    };
+    assert_eq!(lines(3), ["create_table t", "add_field t x int32", "commit soft"]);
+    writeln!(first.stdin.as_mut().unwrap(), "insert t 1\ncommit\ncomment \"no\"\ncommit").unwrap();
+    assert_eq!(lines(2), ["insert t 1", "commit soft"]);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    succeed(dir.path(), &["shell", "a.annals"], "insert t 2\n");
+    assert_eq!(lines(2), ["insert t 2", "commit checksummed"]);
+    succeed(dir.path(), &["backfill", "a.annals", "--mode", "restart"], "");
+    succeed(dir.path(), &["shell", "a.annals"], "comment \"yes\"\ninsert t 3\n");
+    assert_eq!(lines(3), ["comment \"yes\"", "insert t 3", "commit checksummed"]);
+    // Nobody reads it any more: it ends when it has something to say.
+    drop(output);
+    succeed(dir.path(), &["shell", "a.annals"], "insert t 4\n");
+    let ended = follower.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), &*ended.stderr), (Some(1), &b""[..]));
+}
+
+#[test]
 fn nobody_reads_the_output() {
     let dir = tempfile::tempdir().unwrap();
     let comments = "comment \"nobody will read this\"\n".repeat(20_000);

@@ -1,7 +1,7 @@
 //! The outer module: the schema's text, the database, its snapshots and transactions.
 
 use super::custom::Customs;
-use super::names::Names;
+use super::names::{Names, TableNames};
 use super::{Function, block, indent};
 use crate::{Index, Schema, Table};
 
@@ -23,6 +23,8 @@ pub(super) fn outer_items(schema: &Schema, names: &Names, customs: &Customs) -> 
         code.push('\n');
         code += &customs.parameter();
     }
+    code.push('\n');
+    code += &change(schema, names);
     let accessors = Accessors::new(schema, names, "&mut self.0");
     for (head, items) in [
         ("impl<'a> View<'a>", accessors.view),
@@ -35,6 +37,36 @@ pub(super) fn outer_items(schema: &Schema, names: &Names, customs: &Customs) -> 
         }
     }
     code
+}
+
+/// Writes the changes of any table.
+fn change(schema: &Schema, names: &Names) -> String {
+    let (mut variants, mut arms) = (String::new(), String::new());
+    for (table, names) in schema.tables().iter().zip(&names.tables) {
+        let TableNames { name, variant, .. } = names;
+        variants +=
+            &format!("    /// Of a row of `{}`.\n    {variant}({name}::Change),\n", table.name);
+        arms += &format!(
+            "            {} => ::annals::typed::any_change(change, Self::{variant}),\n",
+            table.number.0
+        );
+    }
+    let variants = if variants.is_empty() { "{}".to_owned() } else { format!("{{\n{variants}}}") };
+    format!(
+        "\
+/// What became of a row, of whichever table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {variants}
+
+impl ::annals::typed::AnyChange for Change {{
+    fn of(change: ::annals::RowChange) -> ::annals::Result<Option<Self>> {{
+        match change.table.0 {{
+{arms}            _ => Ok(None),
+        }}
+    }}
+}}
+"
+    )
 }
 
 /// Writes the schema's text as a constant, one line a command.

@@ -19,7 +19,8 @@ const NEVER_RAW: [&str; 5] = ["self", "super", "crate", "Self", "_"];
 
 /// What tables and indexes, which are methods and modules, can't be called: the other methods and
 /// items of the outer module, and what its code uses by a short name.
-const OUTER: [&str; 46] = [
+const OUTER: [&str; 47] = [
+    "Change",
     "view",
     "valid_data",
     "read_blob",
@@ -73,8 +74,10 @@ const INNER: [&str; 10] =
     ["id", "as_dynamic", "clone", "fmt", "Row", "Writer", "Some", "None", "Ok", "Err"];
 
 /// What the types of indexes can't be called in their table's module.
-const TYPES: [&str; 19] = [
+const TYPES: [&str; 21] = [
     "Kind",
+    "Change",
+    "Values",
     "Columns",
     "Id",
     "Row",
@@ -108,6 +111,8 @@ pub(super) struct TableNames {
     number: TableNumber,
     /// Module and method.
     pub(super) name: String,
+    /// The variant of a change.
+    pub(super) variant: String,
     /// Getters and parameters, in the order of the fields.
     pub(super) fields: Vec<String>,
     /// Constants, in the order of the fields.
@@ -127,6 +132,7 @@ impl Names {
         let tables = schema.tables().iter().map(|table| table.name.as_str());
         let indexes = schema.indexes().iter().map(|index| index.name.as_str());
         let mut outer = Scope::new(&OUTER, tables.chain(indexes));
+        let mut variants = Scope::new(&[], std::iter::empty());
         let tables = schema.tables().iter().map(|table| {
             let fields = table.fields.iter().map(|field| field.name.as_str());
             let mut inner = Scope::new(&INNER, fields.clone());
@@ -136,7 +142,9 @@ impl Names {
             let mut constants = Scope::new(&parameters, std::iter::empty());
             let columns = table.fields.iter().map(|field| field.name.to_ascii_uppercase());
             let columns = columns.map(|column| constants.declare(&column)).collect();
-            TableNames { number: table.number, name: outer.declare(&table.name), fields, columns }
+            let (number, name) = (table.number, outer.declare(&table.name));
+            let variant = variants.declare(&camel_case(&table.name, "Table"));
+            TableNames { number, name, variant, fields, columns }
         });
         let tables: Vec<_> = tables.collect();
         let mut types: Vec<_> =
@@ -144,8 +152,8 @@ impl Names {
         let indexes = schema.indexes().iter().map(|index| IndexNames {
             name: outer.declare(&index.name),
             ty: match place_of(&tables, index.table).and_then(|place| types.get_mut(place)) {
-                Some(scope) => scope.declare(&camel_case(&index.name)),
-                None => camel_case(&index.name),
+                Some(scope) => scope.declare(&camel_case(&index.name, "Index")),
+                None => camel_case(&index.name, "Index"),
             },
         });
         let indexes = indexes.collect();
@@ -211,8 +219,8 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Makes `CityByName` of `city_by_name`.
-fn camel_case(name: &str) -> String {
+/// Makes `CityByName` of `city_by_name`; what would begin with no letter begins with what it is.
+fn camel_case(name: &str, what: &str) -> String {
     let mut camel = String::new();
     for part in name.split('_') {
         let mut letters = part.chars();
@@ -221,6 +229,6 @@ fn camel_case(name: &str) -> String {
     }
     match camel.chars().next() {
         Some(first) if first.is_ascii_alphabetic() => camel,
-        _ => format!("Index{camel}"),
+        _ => format!("{what}{camel}"),
     }
 }

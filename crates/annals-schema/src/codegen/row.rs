@@ -2,7 +2,7 @@
 
 use super::types::Column;
 use super::{Function, block, indent};
-use crate::Table;
+use crate::{Table, Type};
 
 /// Writes the row and its getters.
 pub(super) fn row(table: &Table, columns: &[Column<'_>]) -> String {
@@ -89,6 +89,42 @@ impl{generics} New{generics} {{
         values.join(", "),
         if declared { default(columns, borrows) } else { String::new() },
         copy(columns, borrows),
+    )
+}
+
+/// Writes the values of a row by themselves.
+pub(super) fn values(table: &Table, columns: &[Column<'_>]) -> String {
+    let fields = columns.iter().map(|column| {
+        let (doc, name, ty) = (column.description(), column.name, column.owned());
+        format!("    /// {doc}\n    pub {name}: {ty},\n")
+    });
+    let fields = fields.collect::<String>();
+    let taken = columns
+        .iter()
+        .map(|column| format!("            {}: row.take({})?,\n", column.name, column.number()));
+    let (body, row, made) = match columns.is_empty() {
+        true => ("{}".to_owned(), "_", "Ok(Values {})".to_owned()),
+        false => {
+            let taken = taken.collect::<String>();
+            (format!("{{\n{fields}}}"), "row", format!("Ok(Values {{\n{taken}        }})"))
+        }
+    };
+    let is_float = |column: &Column<'_>| matches!(column.field.ty, Type::Float32 | Type::Float64);
+    let eq = if columns.iter().any(is_float) { "" } else { ", Eq" };
+    format!(
+        "\
+/// The values of a row of `{}` by themselves, as a [`Change`] has them.
+#[derive(Clone, Debug, PartialEq{eq})]
+pub struct Values {body}
+
+impl ::annals::typed::Versioned for Kind {{
+    type Values = Values;
+    fn values({row}: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {{
+        {made}
+    }}
+}}
+",
+        table.name
     )
 }
 

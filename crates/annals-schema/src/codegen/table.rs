@@ -25,6 +25,7 @@ pub(super) fn module(
     if has_new(table) {
         items.push(row::new_row(table, &columns));
     }
+    items.push(row::values(table, &columns));
     if !table.single_row {
         items.extend(constants(&columns, &names_of_table.columns));
     }
@@ -89,6 +90,9 @@ pub type Id = ::annals::typed::Id<Kind>;
 
 /// The table `{name}`, for reading.
 pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
+
+/// What became of a row of `{name}`.
+pub type Change = ::annals::typed::Change<Kind>;
 "
     )
 }

@@ -83,6 +83,16 @@ impl<'a> Column<'a> {
         if self.field.nullable { format!("Option<{plain}>") } else { plain }
     }
 
+    /// The type of a value by itself.
+    pub(super) fn owned(&self) -> String {
+        let plain = match self.plain.as_str() {
+            "&str" => "::std::string::String",
+            "&[u8]" => "::std::vec::Vec<u8>",
+            plain => plain,
+        };
+        if self.field.nullable { format!("Option<{plain}>") } else { plain.to_owned() }
+    }
+
     /// The parameter that takes a value to write. A field that may be null takes what its getter
     /// gives; references and blobs, which always may, take a plain one too.
     pub(super) fn parameter(&self) -> String {

@@ -429,6 +429,7 @@ impl Database {
             Ok(()) if self.sharing.is_some() => self.close_shared(),
             Ok(()) => self.close_journal(),
         };
+        self.core.group.feed().close();
         // Snapshots keep the file open, to read blobs; they must not keep others from writing.
         let file = self.file();
         let unlocked = file.storage.unlock(Lock::Head);

@@ -21,6 +21,7 @@ use arc_swap::ArcSwap;
 
 use super::segment::Current;
 use super::snapshot::Published;
+use super::time::{Feed, Slot};
 use crate::journal::{Level, Mistake, Point, is_made, lock};
 use crate::storage::Clock;
 use crate::store::View;
@@ -35,6 +36,8 @@ pub(super) struct Group {
     segment: Arc<Current>,
     clock: Arc<dyn Clock>,
     published: ArcSwap<Published>,
+    /// Tells those who follow; always with the lock of `queue` held.
+    feed: Arc<Feed>,
     queue: Mutex<Queue>,
     /// Told whenever a leader has ended.
     led: Condvar,
@@ -92,6 +95,7 @@ impl Group {
             segment,
             clock,
             published: ArcSwap::from_pointee(published),
+            feed: Arc::default(),
             queue: Mutex::default(),
             led: Condvar::new(),
             open: AtomicUsize::new(0),
@@ -110,10 +114,25 @@ impl Group {
         self.published.load_full()
     }
 
+    /// Gives what tells of commits.
+    pub(super) const fn feed(&self) -> &Arc<Feed> {
+        &self.feed
+    }
+
+    /// Lets somebody follow from the last commit on, who keeps a state there; gives that commit.
+    pub(super) fn follow(&self, slot: &Arc<Slot>) -> Arc<Published> {
+        let _queue = lock(&self.queue);
+        let latest = self.published();
+        self.feed.follow(Arc::clone(&latest), slot);
+        latest
+    }
+
     /// Shows what other processes committed. Nothing waits then.
     pub(super) fn show(&self, view: Arc<View>, point: Point) {
+        let _queue = lock(&self.queue);
         let file = Arc::clone(&self.segment.load().file);
         self.published.store(Arc::new(Published { view, point, file }));
+        self.feed.tell(|| self.published());
     }
 
     /// Shows the state in a new segment, in which no commit has been written. Nothing waits then.
@@ -134,6 +153,7 @@ impl Group {
                 self.published.store(Arc::new(Published { view, point, file }));
             }
         }
+        self.feed.replace(|| self.published());
     }
 
     /// Notes that a transaction is about to begin.
@@ -265,6 +285,7 @@ impl Group {
         let segment = self.segment.load();
         let file = Arc::clone(&segment.file);
         self.published.store(Arc::new(Published { view, point, file }));
+        self.feed.tell(|| self.published());
         segment.checkpoints.acknowledge(point, count, flushed);
     }
 }

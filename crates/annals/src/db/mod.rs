@@ -58,6 +58,8 @@ pub use restart::{Forgotten, Older, Restarted};
 pub use salvage::{Fate, Run, Salvaged};
 pub use scan::{Sink, scan, scan_in};
 pub use snapshot::Snapshot;
-pub use time::{Changed, Moment, MomentError, RowChange, Txid, Version};
+pub use time::{
+    Changed, Changes, Moment, MomentError, RowChange, Subscription, Tail, Txid, Version,
+};
 pub use transaction::{Commit, Pending, Transaction};
 pub use upgrade::{Custom, Customs};

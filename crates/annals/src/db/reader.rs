@@ -13,7 +13,7 @@ use super::segment::JournalFile;
 use super::shared::replay_between;
 use super::snapshot::{Published, Snapshot};
 use crate::image::Identity;
-use crate::journal::{Point, Survey, lock};
+use crate::journal::{Head, Point, Survey, lock};
 use crate::storage::{Access, Directory, Storage};
 use crate::store::{Store, View};
 use crate::{Error, Result};
@@ -22,6 +22,12 @@ use crate::{Error, Result};
 /// [`pull`](Reader::pull).
 #[derive(Debug)]
 pub struct Reader {
+    pulling: Arc<Pulling>,
+}
+
+/// What a reader shows, and brings in.
+#[derive(Debug)]
+pub(super) struct Pulling {
     published: ArcSwap<Published>,
     following: Mutex<Following>,
     pub(super) reading: Reading,
@@ -76,7 +82,7 @@ impl Reader {
         let file = JournalFile::new(storage, segment, directory.again(), name).behind(before);
         let file = Arc::new(file);
         let published = Published { view, point, file: Arc::clone(&file) };
-        let reader = Self {
+        let pulling = Pulling {
             published: ArcSwap::from_pointee(published),
             following: Mutex::new(Following { store, point, file, identity, began }),
             reading,
@@ -85,22 +91,26 @@ impl Reader {
         };
         if is_doubtful {
             // Perhaps only because somebody was writing meanwhile.
-            reader.bring_in(&mut lock(&reader.following))?;
+            pulling.bring_in(&mut lock(&pulling.following))?;
         }
-        Ok(reader)
+        Ok(Self { pulling: Arc::new(pulling) })
+    }
+
+    pub(super) const fn pulling(&self) -> &Arc<Pulling> {
+        &self.pulling
     }
 
     /// Gives the state as of the last commit that was brought in. Never waits.
     #[must_use]
     pub fn read(&self) -> Snapshot {
-        Snapshot::new(self.published.load_full())
+        Snapshot::new(self.pulling.published())
     }
 
     /// Tells what was found when it was opened: a sentence for each thing worth telling a person, such as why
     /// the image couldn't be used.
     #[must_use]
     pub fn findings(&self) -> &[String] {
-        &self.findings
+        &self.pulling.findings
     }
 
     /// Tells what of the image, the page file beside the journal, was found damaged since it was opened: a
@@ -108,7 +118,7 @@ impl Reader {
     /// where it can't, that read is an error, and the next [`pull`](Self::pull) replays the journal instead.
     #[must_use]
     pub fn image_damage(&self) -> Vec<String> {
-        self.reading.damages().told()
+        self.pulling.reading.damages().told()
     }
 
     /// Brings in what was committed since, and gives the state after it. Takes no lock of the file: what
@@ -122,14 +132,41 @@ impl Reader {
     /// `NotFound` if the file was removed or replaced; `Corrupt`; `Unsupported`; `Io`. What was shown
     /// stays as it is.
     pub fn pull(&self) -> Result<Snapshot> {
+        self.pulling.pull()?;
+        Ok(self.read())
+    }
+}
+
+/// Gives how far a segment is known to be acknowledged: its live block and its slots tell.
+pub(super) fn acknowledged_in(head: &Head) -> u64 {
+    let told = head.live.map_or(0, |live| live.soft.position);
+    head.newest_slot().map_or(told, |slot| told.max(slot.point.position))
+}
+
+impl Pulling {
+    /// Gives what was brought in last.
+    pub(super) fn published(&self) -> Arc<Published> {
+        self.published.load_full()
+    }
+
+    /// Brings in what was committed since; gives that, and how far of it is acknowledged.
+    pub(super) fn acknowledged(&self) -> Result<(Arc<Published>, u64)> {
+        self.pull()?;
+        let published = self.published();
+        let JournalFile { storage, name, .. } = &*published.file;
+        let told = acknowledged_in(&Head::read(&**storage, name)?);
+        let position = told.min(published.point.position);
+        Ok((published, position))
+    }
+
+    fn pull(&self) -> Result<()> {
         let mut following = lock(&self.following);
         let JournalFile { storage, name, .. } = &*following.file;
         let io = |error| Error::io(format!("{name}: can't read the journal"), error);
         match storage.is_linked().map_err(io)? {
-            true => self.bring_in(&mut following)?,
-            false => self.follow(&mut following)?,
+            true => self.bring_in(&mut following),
+            false => self.follow(&mut following),
         }
-        Ok(self.read())
     }
 
     fn bring_in(&self, following: &mut Following) -> Result<()> {

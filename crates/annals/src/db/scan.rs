@@ -22,6 +22,15 @@ use crate::{Error, ErrorKind, Result};
 
 /// Takes what happened in a journal, in order.
 pub trait Sink {
+    /// Takes the beginning of a transaction: its events follow. Does nothing unless it is written.
+    ///
+    /// # Errors
+    /// Any error ends the scan.
+    fn begin(&mut self, txid: u64) -> Result<()> {
+        let _ = txid;
+        Ok(())
+    }
+
     /// Takes an event. `schema` is the one before it.
     ///
     /// # Errors
@@ -67,7 +76,7 @@ pub(super) fn scan_storage(
     past.read(watch, &mut (), |(), _| {}, |(), _, _| Ok(()))?;
     let (survey, ()) = survey_moving(storage, shown, || Ok(()), |(), _, _| Ok(()))?;
     storage.read_again();
-    let mut scan = Scan { schema: Schema::default(), sink };
+    let mut scan = Scan { schema: Schema::default(), sink, is_open: false };
     past.read(
         watch,
         &mut scan,
@@ -100,24 +109,41 @@ pub(super) fn scan_storage(
 struct Scan<'s, S> {
     schema: Schema,
     sink: &'s mut S,
+    /// Whether the last frame was of a transaction that goes on.
+    is_open: bool,
 }
 
 impl<S: Sink> Scan<'_, S> {
     fn frame(&mut self, frame: &Frame<'_>, shown: &str) -> Result<()> {
-        if !frame.header.has_events() {
-            return Ok(());
+        if frame.header.has_events() {
+            if !self.is_open {
+                self.sink.begin(frame.header.txid)?;
+            }
+            self.is_open = !frame.header.is_commit();
         }
-        let Self { schema, sink } = self;
-        // What the sink says is no word about the file.
-        let mut refused = false;
-        event::decode(frame.payload, frame.payload_at(), schema, &mut |schema, event| {
-            sink.event(schema, event).inspect_err(|_| refused = true)
-        })
-        .map_err(|error| if refused { error } else { explain(error, shown, frame) })?;
-        match Committed::of(frame) {
-            Some(committed) => sink.commit(schema, &committed),
-            None => Ok(()),
-        }
+        take_frame((frame, frame.payload_at()), &mut self.schema, shown, self.sink)
+    }
+}
+
+/// Hands a frame over: its events, and the commit, if it is one. `position` is where its payload is.
+pub(super) fn take_frame(
+    (frame, position): (&Frame<'_>, u64),
+    schema: &mut Schema,
+    shown: &str,
+    sink: &mut impl Sink,
+) -> Result<()> {
+    if !frame.header.has_events() {
+        return Ok(());
+    }
+    // What the sink says is no word about the file.
+    let mut refused = false;
+    event::decode(frame.payload, position, schema, &mut |schema, event| {
+        sink.event(schema, event).inspect_err(|_| refused = true)
+    })
+    .map_err(|error| if refused { error } else { explain(error, shown, frame) })?;
+    match Committed::of(frame) {
+        Some(committed) => sink.commit(schema, &committed),
+        None => Ok(()),
     }
 }
 

@@ -6,9 +6,10 @@
 //! reading order: a [`Record`] stands for a table at compile time, [`Id`] is the id of a row of it,
 //! [`Table`] reads it, [`Index`] looks it up and a [`Cursor`] moves through it, [`Writer`] writes
 //! it; [`Nullable`] is what its parameters take for null; a [`Vector`] is a whole column of a run of
-//! its rows, and a [`Column`] says which; [`Single`] and [`SingleWriter`] are for a table of one row;
+//! its rows, and a [`Column`] says which; a [`Change`] is what became of a row, whose values are [`Versioned`]; [`Single`] and [`SingleWriter`] are for a table of one row;
 //! [`CompiledSchema`] is the schema that generated code was made from.
 
+mod change;
 mod column;
 mod cursor;
 mod id;
@@ -22,6 +23,9 @@ mod writer;
 
 use annals_schema::TableNumber;
 
+pub use change::{
+    AnyChange, Change, Changed, Changes, Owned, RowValues, Subscription, Versioned, any_change,
+};
 pub use column::{Column, ColumnType, Slice};
 pub use cursor::Cursor;
 pub use id::Id;

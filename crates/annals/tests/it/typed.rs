@@ -278,3 +278,47 @@ fn another_schema_is_refused_with_the_first_difference() {
     assert!(message.contains("create_table item"), "{message}");
     tutorial::Database::open(&path).unwrap().close().unwrap();
 }
+
+#[test]
+fn changes_have_the_types_of_their_tables() {
+    use tutorial::{Change, city, person};
+    let (directory, db) = tutorial();
+    let mut feed = db.subscribe();
+    // The first transaction made the tables.
+    let lille = db.write(|tx| tx.city().insert("Lile")).unwrap();
+    let remi = db
+        .write(|tx| {
+            tx.comment("moves in")?;
+            tx.city().set_name(lille, "Lille")?;
+            tx.person().insert("Rémi", "Coulom", lille)
+        })
+        .unwrap();
+    db.write(|tx| tx.person().delete(remi)).unwrap();
+
+    let all: Vec<_> = db.changes(2..).unwrap().collect::<Result<_>>().unwrap();
+    let heard: Vec<_> = (0..3).map(|_| feed.try_next().unwrap().unwrap()).collect();
+    assert_eq!(heard, all);
+    assert!(feed.try_next().unwrap().is_none());
+    let [Change::City(renamed), Change::Person(moved)] = &all[1].changes[..] else {
+        panic!("{:?}", all[1]);
+    };
+    assert_eq!((renamed.id, all[1].comments.as_slice()), (lille, &["moves in".to_owned()][..]));
+    assert!(renamed.is_update() && renamed.changed(city::NAME));
+    assert_eq!(renamed.before.as_ref().unwrap().name, "Lile");
+    let after = person::Values {
+        first_name: "Rémi".to_owned(),
+        last_name: "Coulom".to_owned(),
+        home: Some(lille),
+    };
+    assert_eq!((moved.before.clone(), moved.after.clone()), (None, Some(after)));
+    let [Change::Person(left)] = &all[2].changes[..] else { panic!("{:?}", all[2]) };
+    assert!(left.is_delete() && left.id == remi);
+    let then = db.at(annals::Txid(2)).unwrap();
+    assert_eq!(then.city().get(lille).unwrap().name(), "Lile");
+    assert_eq!(db.subscribe_from(4).unwrap().try_next().unwrap().unwrap(), all[2]);
+
+    let reader = tutorial::Database::open_read_only(directory.path().join("tutorial.annals"));
+    let reader = reader.unwrap();
+    assert_eq!(reader.changes(3..4).unwrap().next().unwrap().unwrap(), all[1]);
+    assert_eq!(reader.at(annals::Txid(3)).unwrap().person().len(), 1);
+}

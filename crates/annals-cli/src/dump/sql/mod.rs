@@ -18,6 +18,7 @@
 //! Of very large and very small floats SQLite may take the last of 17 digits in a script for another one.
 
 mod dialect;
+mod history;
 mod literal;
 mod names;
 mod tables;
@@ -26,6 +27,7 @@ use annals::event::MAX_PIECE;
 use annals::{Blob, Result, Row, ValueRef};
 
 pub(crate) use dialect::Dialect;
+pub(crate) use history::HistorySql;
 pub(crate) use tables::{SqlTable, Tables};
 
 use crate::output::Output;

@@ -58,6 +58,11 @@ impl Names {
         }
         free
     }
+
+    /// Lets others take a name that was taken.
+    pub(super) fn free(&mut self, name: &str) {
+        self.taken.remove(&name.to_ascii_lowercase());
+    }
 }
 
 /// Writes a name in quotes. Names hold no quote themselves.

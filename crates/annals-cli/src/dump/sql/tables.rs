@@ -165,7 +165,7 @@ impl SqlTable<'_> {
 }
 
 /// Gives the word for a type.
-fn type_word(ty: Type, dialect: Dialect) -> String {
+pub(super) fn type_word(ty: Type, dialect: Dialect) -> String {
     let (sqlite, postgres) = match ty {
         Type::Bool => ("BOOLEAN", "BOOLEAN"),
         Type::Int8 => ("INT8", "SMALLINT"),

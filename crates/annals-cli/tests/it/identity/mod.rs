@@ -52,8 +52,11 @@ fn check(dir: &Path, script: &str) {
     let third = succeed(dir, &["dump", "third.annals", "--format", "json"], "");
     assert_eq!(with_blobs_in_order(&third), with_blobs_in_order(&json));
 
+    in_pieces(dir, &log, lines.lines().count());
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     crate::sql::holds_the_same(dir, "first.annals", &dump);
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    crate::sql::history_gives_the_same(dir, "first.annals");
     let _: serde_json::Value = serde_json::from_str(&json).unwrap();
     let events = lines.lines().map(|line| {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -64,6 +67,15 @@ fn check(dir: &Path, script: &str) {
     for file in ["first.annals", "second.annals", "third.annals"] {
         assert!(succeed(dir, &["check", file], "").starts_with("ok: "), "{file}");
     }
+}
+
+/// Checks that what is printed up to a moment, and from there, is the whole.
+fn in_pieces(dir: &Path, log: &str, transactions: usize) {
+    let border = |part: usize| format!("txid:{}", transactions * part / 3);
+    let piece = |options: &[&str]| succeed(dir, &[&["log", "first.annals"], options].concat(), "");
+    let (one, two) = (border(1), border(2));
+    let pieces = piece(&["--to", &one]) + &piece(&["--from", &one, "--to", &two]);
+    assert_eq!(pieces + &piece(&["--from", &two]), log);
 }
 
 /// Gives txid and level of a line that tells of a commit; others name a blob that was written.

@@ -159,6 +159,45 @@ impl Database {
         Snapshot(self.0.read())
     }
 
+    /// Gives the state as it was at a moment: `Txid(17)` is the end of that transaction.
+    ///
+    /// # Errors
+    /// There is no such moment, or its history was forgotten; the file is damaged; or the operating
+    /// system said no.
+    pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
+        self.0.at(moment).map(Snapshot)
+    }
+
+    /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or the file is damaged; or the operating system said no.
+    pub fn changes(
+        &self,
+        txids: impl ::std::ops::RangeBounds<u64>,
+    ) -> ::annals::Result<::annals::typed::Changes<Change>> {
+        self.0.changes(txids).map(::annals::typed::Changes::new)
+    }
+
+    /// Follows what is committed from now on, each transaction once and in order: an iterator that
+    /// waits, or its `try_next`.
+    #[must_use]
+    pub fn subscribe(&self) -> ::annals::typed::Subscription<Change> {
+        ::annals::typed::Subscription::new(self.0.subscribe())
+    }
+
+    /// Follows what was and is committed, beginning with the transaction `first`.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or hasn't come yet; or the operating system said no.
+    pub fn subscribe_from(
+        &self,
+        first: u64,
+    ) -> ::annals::Result<::annals::typed::Subscription<Change>> {
+        let begun = self.0.subscribe_from(first)?;
+        Ok(::annals::typed::Subscription::new(begun))
+    }
+
     /// Begins a transaction; waits for the one before.
     ///
     /// # Errors
@@ -248,6 +287,45 @@ impl Reader {
     #[must_use]
     pub fn read(&self) -> Snapshot {
         Snapshot(self.0.read())
+    }
+
+    /// Gives the state as it was at a moment: `Txid(17)` is the end of that transaction.
+    ///
+    /// # Errors
+    /// There is no such moment, or its history was forgotten; the file is damaged; or the operating
+    /// system said no.
+    pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
+        self.0.at(moment).map(Snapshot)
+    }
+
+    /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or the file is damaged; or the operating system said no.
+    pub fn changes(
+        &self,
+        txids: impl ::std::ops::RangeBounds<u64>,
+    ) -> ::annals::Result<::annals::typed::Changes<Change>> {
+        self.0.changes(txids).map(::annals::typed::Changes::new)
+    }
+
+    /// Follows what is committed from now on, each transaction once and in order: an iterator that
+    /// waits, or its `try_next`.
+    #[must_use]
+    pub fn subscribe(&self) -> ::annals::typed::Subscription<Change> {
+        ::annals::typed::Subscription::new(self.0.subscribe())
+    }
+
+    /// Follows what was and is committed, beginning with the transaction `first`.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or hasn't come yet; or the operating system said no.
+    pub fn subscribe_from(
+        &self,
+        first: u64,
+    ) -> ::annals::Result<::annals::typed::Subscription<Change>> {
+        let begun = self.0.subscribe_from(first)?;
+        Ok(::annals::typed::Subscription::new(begun))
     }
 
     /// Brings in what was committed since, and gives the state after it. Waits for nobody.
@@ -455,6 +533,82 @@ impl Customs<'_> {
 impl ::std::fmt::Debug for Customs<'_> {
     fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
         f.debug_struct("Customs").finish_non_exhaustive()
+    }
+}
+
+/// What became of a row, of whichever table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// Of a row of `type`.
+    Type(r#type::Change),
+    /// Of a row of `self`.
+    Self_(self_::Change),
+    /// Of a row of `crate`.
+    Crate(crate_::Change),
+    /// Of a row of `super`.
+    Super(super_::Change),
+    /// Of a row of `_`.
+    Table(__::Change),
+    /// Of a row of `Database`.
+    Database(Database_::Change),
+    /// Of a row of `id`.
+    Id(id::Change),
+    /// Of a row of `comment`.
+    Comment(comment___::Change),
+    /// Of a row of `comment_`.
+    Comment_(comment_::Change),
+    /// Of a row of `view`.
+    View(view_::Change),
+    /// Of a row of `str`.
+    Str(str_::Change),
+    /// Of a row of `Option`.
+    Option(Option_::Change),
+    /// Of a row of `std`.
+    Std(std::Change),
+    /// Of a row of `annals`.
+    Annals(annals::Change),
+    /// Of a row of `yield`.
+    Yield(r#yield::Change),
+    /// Of a row of `Customs`.
+    Customs(Customs_::Change),
+    /// Of a row of `custom`.
+    Custom(custom_::Change),
+    /// Of a row of `Reader`.
+    Reader(Reader_::Change),
+    /// Of a row of `write_blob`.
+    WriteBlob(write_blob_::Change),
+    /// Of a row of `New`.
+    New(New::Change),
+    /// Of a row of `new`.
+    New_(new::Change),
+}
+
+impl ::annals::typed::AnyChange for Change {
+    fn of(change: ::annals::RowChange) -> ::annals::Result<Option<Self>> {
+        match change.table.0 {
+            0 => ::annals::typed::any_change(change, Self::Type),
+            1 => ::annals::typed::any_change(change, Self::Self_),
+            2 => ::annals::typed::any_change(change, Self::Crate),
+            3 => ::annals::typed::any_change(change, Self::Super),
+            4 => ::annals::typed::any_change(change, Self::Table),
+            5 => ::annals::typed::any_change(change, Self::Database),
+            6 => ::annals::typed::any_change(change, Self::Id),
+            7 => ::annals::typed::any_change(change, Self::Comment),
+            8 => ::annals::typed::any_change(change, Self::Comment_),
+            9 => ::annals::typed::any_change(change, Self::View),
+            10 => ::annals::typed::any_change(change, Self::Str),
+            11 => ::annals::typed::any_change(change, Self::Option),
+            12 => ::annals::typed::any_change(change, Self::Std),
+            13 => ::annals::typed::any_change(change, Self::Annals),
+            14 => ::annals::typed::any_change(change, Self::Yield),
+            15 => ::annals::typed::any_change(change, Self::Customs),
+            16 => ::annals::typed::any_change(change, Self::Custom),
+            17 => ::annals::typed::any_change(change, Self::Reader),
+            18 => ::annals::typed::any_change(change, Self::WriteBlob),
+            19 => ::annals::typed::any_change(change, Self::New),
+            20 => ::annals::typed::any_change(change, Self::New_),
+            _ => Ok(None),
+        }
     }
 }
 
@@ -1007,6 +1161,9 @@ pub mod r#type {
     /// The table `type`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `type`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `type`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -1104,6 +1261,31 @@ pub mod r#type {
                 self_: row.self_(),
                 id_: row.id_(),
             }
+        }
+    }
+
+    /// The values of a row of `type` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `type`: string.
+        pub r#type: ::std::string::String,
+        /// The field `match`: int32.
+        pub r#match: i32,
+        /// The field `self`: int32.
+        pub self_: i32,
+        /// The field `id`: int64.
+        pub id_: i64,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                r#type: row.take(::annals::FieldNumber(0))?,
+                r#match: row.take(::annals::FieldNumber(1))?,
+                self_: row.take(::annals::FieldNumber(2))?,
+                id_: row.take(::annals::FieldNumber(3))?,
+            })
         }
     }
 
@@ -1364,6 +1546,9 @@ pub mod self_ {
     /// The table `self`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `self`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `self`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -1472,6 +1657,34 @@ pub mod self_ {
                 ___: row.___(),
                 __: row.__(),
             }
+        }
+    }
+
+    /// The values of a row of `self` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `crate`: string.
+        pub crate_: ::std::string::String,
+        /// The field `super`: string.
+        pub super_: ::std::string::String,
+        /// The field `Self`: string.
+        pub Self_: ::std::string::String,
+        /// The field `_`: string.
+        pub ___: ::std::string::String,
+        /// The field `__`: string, may be null.
+        pub __: Option<::std::string::String>,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                crate_: row.take(::annals::FieldNumber(0))?,
+                super_: row.take(::annals::FieldNumber(1))?,
+                Self_: row.take(::annals::FieldNumber(2))?,
+                ___: row.take(::annals::FieldNumber(3))?,
+                __: row.take(::annals::FieldNumber(4))?,
+            })
         }
     }
 
@@ -1696,6 +1909,9 @@ pub mod crate_ {
     /// The table `crate`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `crate`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `crate`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -1727,6 +1943,17 @@ pub mod crate_ {
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
+        }
+    }
+
+    /// The values of a row of `crate` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {}
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {})
         }
     }
 
@@ -1822,6 +2049,9 @@ pub mod super_ {
     /// The table `super`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `super`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `super`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -1853,6 +2083,17 @@ pub mod super_ {
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
+        }
+    }
+
+    /// The values of a row of `super` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {}
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {})
         }
     }
 
@@ -1948,6 +2189,9 @@ pub mod __ {
     /// The table `_`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `_`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `_`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -2008,6 +2252,22 @@ pub mod __ {
         #[inline]
         fn from(row: &Row<'_>) -> Self {
             Self { get: row.get() }
+        }
+    }
+
+    /// The values of a row of `_` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `get`: int32.
+        pub get: i32,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                get: row.take(::annals::FieldNumber(0))?,
+            })
         }
     }
 
@@ -2136,6 +2396,9 @@ pub mod Database_ {
     /// The table `Database`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `Database`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `Database`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -2244,6 +2507,34 @@ pub mod Database_ {
                 id__: row.id__(),
                 id_: row.id_(),
             }
+        }
+    }
+
+    /// The values of a row of `Database` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `Row`: string.
+        pub Row_: ::std::string::String,
+        /// The reference `Writer` to a row of `Database_`.
+        pub Writer_: Option<super::Database_::Id>,
+        /// The reference `None` to a row of `r#type`.
+        pub None_: Option<super::r#type::Id>,
+        /// The field `id`: string.
+        pub id__: ::std::string::String,
+        /// The field `id_`: string.
+        pub id_: ::std::string::String,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                Row_: row.take(::annals::FieldNumber(0))?,
+                Writer_: row.take(::annals::FieldNumber(1))?,
+                None_: row.take(::annals::FieldNumber(2))?,
+                id__: row.take(::annals::FieldNumber(3))?,
+                id_: row.take(::annals::FieldNumber(4))?,
+            })
         }
     }
 
@@ -2484,6 +2775,9 @@ pub mod id {
     /// The table `id`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `id`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `id`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -2614,6 +2908,40 @@ pub mod id {
                 values: row.values(),
                 new: row.new(),
             }
+        }
+    }
+
+    /// The values of a row of `id` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `id`: int32.
+        pub id__: i32,
+        /// The field `id_`: int32.
+        pub id_: i32,
+        /// The field `clone`: int32.
+        pub clone_: i32,
+        /// The field `insert`: int32.
+        pub insert: i32,
+        /// The field `set_id`: int32.
+        pub set_id: i32,
+        /// The field `values`: int32.
+        pub values: i32,
+        /// The field `new`: int32.
+        pub new: i32,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                id__: row.take(::annals::FieldNumber(0))?,
+                id_: row.take(::annals::FieldNumber(1))?,
+                clone_: row.take(::annals::FieldNumber(2))?,
+                insert: row.take(::annals::FieldNumber(3))?,
+                set_id: row.take(::annals::FieldNumber(4))?,
+                values: row.take(::annals::FieldNumber(5))?,
+                new: row.take(::annals::FieldNumber(6))?,
+            })
         }
     }
 
@@ -2982,6 +3310,9 @@ pub mod comment___ {
     /// The table `comment`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `comment`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `comment`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -3090,6 +3421,34 @@ pub mod comment___ {
                 transaction: row.transaction(),
                 row: row.row(),
             }
+        }
+    }
+
+    /// The values of a row of `comment` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `text`: string.
+        pub text: ::std::string::String,
+        /// The field `find`: int32.
+        pub find: i32,
+        /// The field `delete`: int32.
+        pub delete: i32,
+        /// The field `transaction`: int32.
+        pub transaction: i32,
+        /// The field `row`: int32.
+        pub row: i32,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                text: row.take(::annals::FieldNumber(0))?,
+                find: row.take(::annals::FieldNumber(1))?,
+                delete: row.take(::annals::FieldNumber(2))?,
+                transaction: row.take(::annals::FieldNumber(3))?,
+                row: row.take(::annals::FieldNumber(4))?,
+            })
         }
     }
 
@@ -3376,6 +3735,9 @@ pub mod comment_ {
     /// The table `comment_`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `comment_`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `comment_`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -3407,6 +3769,17 @@ pub mod comment_ {
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
+        }
+    }
+
+    /// The values of a row of `comment_` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {}
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {})
         }
     }
 
@@ -3502,6 +3875,9 @@ pub mod view_ {
     /// The table `view`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `view`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `view`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -3533,6 +3909,17 @@ pub mod view_ {
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
+        }
+    }
+
+    /// The values of a row of `view` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {}
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {})
         }
     }
 
@@ -3628,6 +4015,9 @@ pub mod str_ {
     /// The table `str`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `str`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `str`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -3688,6 +4078,22 @@ pub mod str_ {
         #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self { str: row.str() }
+        }
+    }
+
+    /// The values of a row of `str` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `str`: string.
+        pub str: ::std::string::String,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                str: row.take(::annals::FieldNumber(0))?,
+            })
         }
     }
 
@@ -3817,6 +4223,9 @@ pub mod Option_ {
     /// The table `Option`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `Option`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `Option`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -3879,6 +4288,22 @@ pub mod Option_ {
             Self {
                 Option: row.Option(),
             }
+        }
+    }
+
+    /// The values of a row of `Option` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `Option`: int32, may be null.
+        pub Option: Option<i32>,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                Option: row.take(::annals::FieldNumber(0))?,
+            })
         }
     }
 
@@ -4011,6 +4436,9 @@ pub mod std {
     /// The table `std`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `std`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `std`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -4071,6 +4499,22 @@ pub mod std {
         #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self { core: row.core() }
+        }
+    }
+
+    /// The values of a row of `std` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `core`: string.
+        pub core: ::std::string::String,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                core: row.take(::annals::FieldNumber(0))?,
+            })
         }
     }
 
@@ -4200,6 +4644,9 @@ pub mod annals {
     /// The table `annals`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `annals`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `annals`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -4308,6 +4755,34 @@ pub mod annals {
                 LOUD: row.LOUD(),
                 r#gen: row.r#gen(),
             }
+        }
+    }
+
+    /// The values of a row of `annals` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `bounds`: string.
+        pub bounds: ::std::string::String,
+        /// The field `prefix`: bytes.
+        pub prefix: ::std::vec::Vec<u8>,
+        /// The field `usageType`: string.
+        pub usageType: ::std::string::String,
+        /// The field `LOUD`: string.
+        pub LOUD: ::std::string::String,
+        /// The reference `gen` to a row of `annals`.
+        pub r#gen: Option<super::annals::Id>,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                bounds: row.take(::annals::FieldNumber(0))?,
+                prefix: row.take(::annals::FieldNumber(1))?,
+                usageType: row.take(::annals::FieldNumber(2))?,
+                LOUD: row.take(::annals::FieldNumber(3))?,
+                r#gen: row.take(::annals::FieldNumber(4))?,
+            })
         }
     }
 
@@ -4713,6 +5188,9 @@ pub mod r#yield {
     /// The table `yield`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `yield`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `yield`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -4775,6 +5253,22 @@ pub mod r#yield {
             Self {
                 r#yield: row.r#yield(),
             }
+        }
+    }
+
+    /// The values of a row of `yield` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `yield`: int32.
+        pub r#yield: i32,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                r#yield: row.take(::annals::FieldNumber(0))?,
+            })
         }
     }
 
@@ -4903,6 +5397,9 @@ pub mod Customs_ {
     /// The table `Customs`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `Customs`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `Customs`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -4985,6 +5482,28 @@ pub mod Customs_ {
                 level: row.level(),
                 Level: row.Level(),
             }
+        }
+    }
+
+    /// The values of a row of `Customs` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `LEVEL`: int32.
+        pub LEVEL: i32,
+        /// The field `level`: int32.
+        pub level: i32,
+        /// The field `Level`: string, may be null.
+        pub Level: Option<::std::string::String>,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                LEVEL: row.take(::annals::FieldNumber(0))?,
+                level: row.take(::annals::FieldNumber(1))?,
+                Level: row.take(::annals::FieldNumber(2))?,
+            })
         }
     }
 
@@ -5160,6 +5679,9 @@ pub mod custom_ {
     /// The table `custom`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `custom`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `custom`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -5222,6 +5744,22 @@ pub mod custom_ {
             Self {
                 custom: row.custom(),
             }
+        }
+    }
+
+    /// The values of a row of `custom` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The reference `custom` to a row of `custom_`.
+        pub custom: Option<super::custom_::Id>,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                custom: row.take(::annals::FieldNumber(0))?,
+            })
         }
     }
 
@@ -5369,6 +5907,9 @@ pub mod Reader_ {
     /// The table `Reader`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `Reader`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `Reader`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -5400,6 +5941,17 @@ pub mod Reader_ {
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
+        }
+    }
+
+    /// The values of a row of `Reader` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {}
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {})
         }
     }
 
@@ -5495,6 +6047,9 @@ pub mod write_blob_ {
     /// The table `write_blob`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `write_blob`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `write_blob`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -5526,6 +6081,17 @@ pub mod write_blob_ {
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
+        }
+    }
+
+    /// The values of a row of `write_blob` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {}
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {})
         }
     }
 
@@ -5621,6 +6187,9 @@ pub mod New {
     /// The table `New`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `New`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `New`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -5693,6 +6262,25 @@ pub mod New {
                 row: row.row(),
                 values: row.values(),
             }
+        }
+    }
+
+    /// The values of a row of `New` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `row`: string, may be null.
+        pub row: Option<::std::string::String>,
+        /// The field `values`: blob.
+        pub values: Option<::annals::Blob>,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                row: row.take(::annals::FieldNumber(0))?,
+                values: row.take(::annals::FieldNumber(1))?,
+            })
         }
     }
 
@@ -5860,6 +6448,9 @@ pub mod new {
     /// The table `new`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `new`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `new`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -5922,6 +6513,22 @@ pub mod new {
             Self {
                 delete: row.delete(),
             }
+        }
+    }
+
+    /// The values of a row of `new` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `delete`: string.
+        pub delete: ::std::string::String,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                delete: row.take(::annals::FieldNumber(0))?,
+            })
         }
     }
 

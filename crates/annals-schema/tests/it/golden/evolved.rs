@@ -111,6 +111,45 @@ impl Database {
         Snapshot(self.0.read())
     }
 
+    /// Gives the state as it was at a moment: `Txid(17)` is the end of that transaction.
+    ///
+    /// # Errors
+    /// There is no such moment, or its history was forgotten; the file is damaged; or the operating
+    /// system said no.
+    pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
+        self.0.at(moment).map(Snapshot)
+    }
+
+    /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or the file is damaged; or the operating system said no.
+    pub fn changes(
+        &self,
+        txids: impl ::std::ops::RangeBounds<u64>,
+    ) -> ::annals::Result<::annals::typed::Changes<Change>> {
+        self.0.changes(txids).map(::annals::typed::Changes::new)
+    }
+
+    /// Follows what is committed from now on, each transaction once and in order: an iterator that
+    /// waits, or its `try_next`.
+    #[must_use]
+    pub fn subscribe(&self) -> ::annals::typed::Subscription<Change> {
+        ::annals::typed::Subscription::new(self.0.subscribe())
+    }
+
+    /// Follows what was and is committed, beginning with the transaction `first`.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or hasn't come yet; or the operating system said no.
+    pub fn subscribe_from(
+        &self,
+        first: u64,
+    ) -> ::annals::Result<::annals::typed::Subscription<Change>> {
+        let begun = self.0.subscribe_from(first)?;
+        Ok(::annals::typed::Subscription::new(begun))
+    }
+
     /// Begins a transaction; waits for the one before.
     ///
     /// # Errors
@@ -200,6 +239,45 @@ impl Reader {
     #[must_use]
     pub fn read(&self) -> Snapshot {
         Snapshot(self.0.read())
+    }
+
+    /// Gives the state as it was at a moment: `Txid(17)` is the end of that transaction.
+    ///
+    /// # Errors
+    /// There is no such moment, or its history was forgotten; the file is damaged; or the operating
+    /// system said no.
+    pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
+        self.0.at(moment).map(Snapshot)
+    }
+
+    /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or the file is damaged; or the operating system said no.
+    pub fn changes(
+        &self,
+        txids: impl ::std::ops::RangeBounds<u64>,
+    ) -> ::annals::Result<::annals::typed::Changes<Change>> {
+        self.0.changes(txids).map(::annals::typed::Changes::new)
+    }
+
+    /// Follows what is committed from now on, each transaction once and in order: an iterator that
+    /// waits, or its `try_next`.
+    #[must_use]
+    pub fn subscribe(&self) -> ::annals::typed::Subscription<Change> {
+        ::annals::typed::Subscription::new(self.0.subscribe())
+    }
+
+    /// Follows what was and is committed, beginning with the transaction `first`.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or hasn't come yet; or the operating system said no.
+    pub fn subscribe_from(
+        &self,
+        first: u64,
+    ) -> ::annals::Result<::annals::typed::Subscription<Change>> {
+        let begun = self.0.subscribe_from(first)?;
+        Ok(::annals::typed::Subscription::new(begun))
     }
 
     /// Brings in what was committed since, and gives the state after it. Waits for nobody.
@@ -404,6 +482,31 @@ impl ::std::fmt::Debug for Customs<'_> {
     }
 }
 
+/// What became of a row, of whichever table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// Of a row of `tongue`.
+    Tongue(tongue::Change),
+    /// Of a row of `person`.
+    Person(person::Change),
+    /// Of a row of `file`.
+    File(file::Change),
+    /// Of a row of `settings`.
+    Settings(settings::Change),
+}
+
+impl ::annals::typed::AnyChange for Change {
+    fn of(change: ::annals::RowChange) -> ::annals::Result<Option<Self>> {
+        match change.table.0 {
+            0 => ::annals::typed::any_change(change, Self::Tongue),
+            2 => ::annals::typed::any_change(change, Self::Person),
+            3 => ::annals::typed::any_change(change, Self::File),
+            4 => ::annals::typed::any_change(change, Self::Settings),
+            _ => Ok(None),
+        }
+    }
+}
+
 impl<'a> View<'a> {
     /// Gives the table `tongue`.
     #[inline]
@@ -533,6 +636,9 @@ pub mod tongue {
     /// The table `tongue`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `tongue`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `tongue`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -593,6 +699,22 @@ pub mod tongue {
         #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self { code: row.code() }
+        }
+    }
+
+    /// The values of a row of `tongue` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `code`: string.
+        pub code: ::std::string::String,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                code: row.take(::annals::FieldNumber(0))?,
+            })
         }
     }
 
@@ -722,6 +844,9 @@ pub mod person {
     /// The table `person`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `person`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `person`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -804,6 +929,28 @@ pub mod person {
                 spoken: row.spoken(),
                 lost: row.lost(),
             }
+        }
+    }
+
+    /// The values of a row of `person` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `full_name`: string.
+        pub full_name: ::std::string::String,
+        /// The reference `spoken` to a row of `tongue`.
+        pub spoken: Option<super::tongue::Id>,
+        /// The reference `lost` to a row of a table that was dropped.
+        pub lost: Option<::annals::RowId>,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                full_name: row.take(::annals::FieldNumber(0))?,
+                spoken: row.take(::annals::FieldNumber(1))?,
+                lost: row.take(::annals::FieldNumber(2))?,
+            })
         }
     }
 
@@ -1070,6 +1217,9 @@ pub mod file {
     /// The table `file`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `file`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `file`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -1152,6 +1302,28 @@ pub mod file {
                 content: row.content(),
                 owner: row.owner(),
             }
+        }
+    }
+
+    /// The values of a row of `file` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `name`: string.
+        pub name: ::std::string::String,
+        /// The field `content`: blob.
+        pub content: Option<::annals::Blob>,
+        /// The reference `owner` to a row of `person` (cascade).
+        pub owner: Option<super::person::Id>,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                name: row.take(::annals::FieldNumber(0))?,
+                content: row.take(::annals::FieldNumber(1))?,
+                owner: row.take(::annals::FieldNumber(2))?,
+            })
         }
     }
 
@@ -1353,6 +1525,9 @@ pub mod settings {
     /// The table `settings`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `settings`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `settings`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -1398,6 +1573,25 @@ pub mod settings {
         #[must_use]
         pub fn motto(&self) -> Option<&str> {
             self.0.read(::annals::FieldNumber(1))
+        }
+    }
+
+    /// The values of a row of `settings` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `volume`: int8, default `5`.
+        pub volume: i8,
+        /// The field `motto`: string, may be null.
+        pub motto: Option<::std::string::String>,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                volume: row.take(::annals::FieldNumber(0))?,
+                motto: row.take(::annals::FieldNumber(1))?,
+            })
         }
     }
 
@@ -1465,6 +1659,9 @@ pub mod custom {
             /// The table `gone`, for reading.
             pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+            /// What became of a row of `gone`.
+            pub type Change = ::annals::typed::Change<Kind>;
+
             /// A row of `gone`. Its getters can't fail, and cost no search.
             #[derive(Clone)]
             pub struct Row<'a>(::annals::Row<'a>);
@@ -1525,6 +1722,22 @@ pub mod custom {
                 #[inline]
                 fn from(row: &'a Row<'_>) -> Self {
                     Self { text: row.text() }
+                }
+            }
+
+            /// The values of a row of `gone` by themselves, as a [`Change`] has them.
+            #[derive(Clone, Debug, PartialEq, Eq)]
+            pub struct Values {
+                /// The field `text`: string.
+                pub text: ::std::string::String,
+            }
+
+            impl ::annals::typed::Versioned for Kind {
+                type Values = Values;
+                fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+                    Ok(Values {
+                        text: row.take(::annals::FieldNumber(0))?,
+                    })
                 }
             }
 
@@ -1654,6 +1867,9 @@ pub mod custom {
             /// The table `person`, for reading.
             pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+            /// What became of a row of `person`.
+            pub type Change = ::annals::typed::Change<Kind>;
+
             /// A row of `person`. Its getters can't fail, and cost no search.
             #[derive(Clone)]
             pub struct Row<'a>(::annals::Row<'a>);
@@ -1751,6 +1967,31 @@ pub mod custom {
                         lost: row.lost(),
                         old: row.old(),
                     }
+                }
+            }
+
+            /// The values of a row of `person` by themselves, as a [`Change`] has them.
+            #[derive(Clone, Debug, PartialEq, Eq)]
+            pub struct Values {
+                /// The field `name`: string.
+                pub name: ::std::string::String,
+                /// The reference `spoken` to a row of `language`.
+                pub spoken: Option<super::language::Id>,
+                /// The reference `lost` to a row of `gone`.
+                pub lost: Option<super::gone::Id>,
+                /// The field `old`: int32, may be null.
+                pub old: Option<i32>,
+            }
+
+            impl ::annals::typed::Versioned for Kind {
+                type Values = Values;
+                fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+                    Ok(Values {
+                        name: row.take(::annals::FieldNumber(0))?,
+                        spoken: row.take(::annals::FieldNumber(1))?,
+                        lost: row.take(::annals::FieldNumber(2))?,
+                        old: row.take(::annals::FieldNumber(3))?,
+                    })
                 }
             }
 

@@ -87,6 +87,45 @@ impl Database {
         Snapshot(self.0.read())
     }
 
+    /// Gives the state as it was at a moment: `Txid(17)` is the end of that transaction.
+    ///
+    /// # Errors
+    /// There is no such moment, or its history was forgotten; the file is damaged; or the operating
+    /// system said no.
+    pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
+        self.0.at(moment).map(Snapshot)
+    }
+
+    /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or the file is damaged; or the operating system said no.
+    pub fn changes(
+        &self,
+        txids: impl ::std::ops::RangeBounds<u64>,
+    ) -> ::annals::Result<::annals::typed::Changes<Change>> {
+        self.0.changes(txids).map(::annals::typed::Changes::new)
+    }
+
+    /// Follows what is committed from now on, each transaction once and in order: an iterator that
+    /// waits, or its `try_next`.
+    #[must_use]
+    pub fn subscribe(&self) -> ::annals::typed::Subscription<Change> {
+        ::annals::typed::Subscription::new(self.0.subscribe())
+    }
+
+    /// Follows what was and is committed, beginning with the transaction `first`.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or hasn't come yet; or the operating system said no.
+    pub fn subscribe_from(
+        &self,
+        first: u64,
+    ) -> ::annals::Result<::annals::typed::Subscription<Change>> {
+        let begun = self.0.subscribe_from(first)?;
+        Ok(::annals::typed::Subscription::new(begun))
+    }
+
     /// Begins a transaction; waits for the one before.
     ///
     /// # Errors
@@ -176,6 +215,45 @@ impl Reader {
     #[must_use]
     pub fn read(&self) -> Snapshot {
         Snapshot(self.0.read())
+    }
+
+    /// Gives the state as it was at a moment: `Txid(17)` is the end of that transaction.
+    ///
+    /// # Errors
+    /// There is no such moment, or its history was forgotten; the file is damaged; or the operating
+    /// system said no.
+    pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
+        self.0.at(moment).map(Snapshot)
+    }
+
+    /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or the file is damaged; or the operating system said no.
+    pub fn changes(
+        &self,
+        txids: impl ::std::ops::RangeBounds<u64>,
+    ) -> ::annals::Result<::annals::typed::Changes<Change>> {
+        self.0.changes(txids).map(::annals::typed::Changes::new)
+    }
+
+    /// Follows what is committed from now on, each transaction once and in order: an iterator that
+    /// waits, or its `try_next`.
+    #[must_use]
+    pub fn subscribe(&self) -> ::annals::typed::Subscription<Change> {
+        ::annals::typed::Subscription::new(self.0.subscribe())
+    }
+
+    /// Follows what was and is committed, beginning with the transaction `first`.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or hasn't come yet; or the operating system said no.
+    pub fn subscribe_from(
+        &self,
+        first: u64,
+    ) -> ::annals::Result<::annals::typed::Subscription<Change>> {
+        let begun = self.0.subscribe_from(first)?;
+        Ok(::annals::typed::Subscription::new(begun))
     }
 
     /// Brings in what was committed since, and gives the state after it. Waits for nobody.
@@ -338,6 +416,25 @@ impl<'db> Transaction<'db> {
     }
 }
 
+/// What became of a row, of whichever table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// Of a row of `city`.
+    City(city::Change),
+    /// Of a row of `person`.
+    Person(person::Change),
+}
+
+impl ::annals::typed::AnyChange for Change {
+    fn of(change: ::annals::RowChange) -> ::annals::Result<Option<Self>> {
+        match change.table.0 {
+            0 => ::annals::typed::any_change(change, Self::City),
+            1 => ::annals::typed::any_change(change, Self::Person),
+            _ => Ok(None),
+        }
+    }
+}
+
 impl<'a> View<'a> {
     /// Gives the table `city`.
     #[inline]
@@ -444,6 +541,9 @@ pub mod city {
     /// The table `city`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `city`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `city`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -504,6 +604,22 @@ pub mod city {
         #[inline]
         fn from(row: &'a Row<'_>) -> Self {
             Self { name: row.name() }
+        }
+    }
+
+    /// The values of a row of `city` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `name`: string.
+        pub name: ::std::string::String,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                name: row.take(::annals::FieldNumber(0))?,
+            })
         }
     }
 
@@ -698,6 +814,9 @@ pub mod person {
     /// The table `person`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `person`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `person`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -784,6 +903,28 @@ pub mod person {
                 last_name: row.last_name(),
                 home: row.home(),
             }
+        }
+    }
+
+    /// The values of a row of `person` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `first_name`: string.
+        pub first_name: ::std::string::String,
+        /// The field `last_name`: string.
+        pub last_name: ::std::string::String,
+        /// The reference `home` to a row of `city`.
+        pub home: Option<super::city::Id>,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                first_name: row.take(::annals::FieldNumber(0))?,
+                last_name: row.take(::annals::FieldNumber(1))?,
+                home: row.take(::annals::FieldNumber(2))?,
+            })
         }
     }
 

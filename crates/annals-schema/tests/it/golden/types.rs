@@ -134,6 +134,45 @@ impl Database {
         Snapshot(self.0.read())
     }
 
+    /// Gives the state as it was at a moment: `Txid(17)` is the end of that transaction.
+    ///
+    /// # Errors
+    /// There is no such moment, or its history was forgotten; the file is damaged; or the operating
+    /// system said no.
+    pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
+        self.0.at(moment).map(Snapshot)
+    }
+
+    /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or the file is damaged; or the operating system said no.
+    pub fn changes(
+        &self,
+        txids: impl ::std::ops::RangeBounds<u64>,
+    ) -> ::annals::Result<::annals::typed::Changes<Change>> {
+        self.0.changes(txids).map(::annals::typed::Changes::new)
+    }
+
+    /// Follows what is committed from now on, each transaction once and in order: an iterator that
+    /// waits, or its `try_next`.
+    #[must_use]
+    pub fn subscribe(&self) -> ::annals::typed::Subscription<Change> {
+        ::annals::typed::Subscription::new(self.0.subscribe())
+    }
+
+    /// Follows what was and is committed, beginning with the transaction `first`.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or hasn't come yet; or the operating system said no.
+    pub fn subscribe_from(
+        &self,
+        first: u64,
+    ) -> ::annals::Result<::annals::typed::Subscription<Change>> {
+        let begun = self.0.subscribe_from(first)?;
+        Ok(::annals::typed::Subscription::new(begun))
+    }
+
     /// Begins a transaction; waits for the one before.
     ///
     /// # Errors
@@ -223,6 +262,45 @@ impl Reader {
     #[must_use]
     pub fn read(&self) -> Snapshot {
         Snapshot(self.0.read())
+    }
+
+    /// Gives the state as it was at a moment: `Txid(17)` is the end of that transaction.
+    ///
+    /// # Errors
+    /// There is no such moment, or its history was forgotten; the file is damaged; or the operating
+    /// system said no.
+    pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
+        self.0.at(moment).map(Snapshot)
+    }
+
+    /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or the file is damaged; or the operating system said no.
+    pub fn changes(
+        &self,
+        txids: impl ::std::ops::RangeBounds<u64>,
+    ) -> ::annals::Result<::annals::typed::Changes<Change>> {
+        self.0.changes(txids).map(::annals::typed::Changes::new)
+    }
+
+    /// Follows what is committed from now on, each transaction once and in order: an iterator that
+    /// waits, or its `try_next`.
+    #[must_use]
+    pub fn subscribe(&self) -> ::annals::typed::Subscription<Change> {
+        ::annals::typed::Subscription::new(self.0.subscribe())
+    }
+
+    /// Follows what was and is committed, beginning with the transaction `first`.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or hasn't come yet; or the operating system said no.
+    pub fn subscribe_from(
+        &self,
+        first: u64,
+    ) -> ::annals::Result<::annals::typed::Subscription<Change>> {
+        let begun = self.0.subscribe_from(first)?;
+        Ok(::annals::typed::Subscription::new(begun))
     }
 
     /// Brings in what was committed since, and gives the state after it. Waits for nobody.
@@ -382,6 +460,34 @@ impl<'db> Transaction<'db> {
     #[must_use]
     pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
         &mut self.0
+    }
+}
+
+/// What became of a row, of whichever table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// Of a row of `target`.
+    Target(target::Change),
+    /// Of a row of `plain`.
+    Plain(plain::Change),
+    /// Of a row of `nullable`.
+    Nullable(nullable::Change),
+    /// Of a row of `defaults`.
+    Defaults(defaults::Change),
+    /// Of a row of `numbers`.
+    Numbers(numbers::Change),
+}
+
+impl ::annals::typed::AnyChange for Change {
+    fn of(change: ::annals::RowChange) -> ::annals::Result<Option<Self>> {
+        match change.table.0 {
+            0 => ::annals::typed::any_change(change, Self::Target),
+            1 => ::annals::typed::any_change(change, Self::Plain),
+            2 => ::annals::typed::any_change(change, Self::Nullable),
+            3 => ::annals::typed::any_change(change, Self::Defaults),
+            4 => ::annals::typed::any_change(change, Self::Numbers),
+            _ => Ok(None),
+        }
     }
 }
 
@@ -677,6 +783,9 @@ pub mod target {
     /// The table `target`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `target`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `target`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -708,6 +817,17 @@ pub mod target {
         #[must_use]
         pub fn as_dynamic(&self) -> &::annals::Row<'a> {
             &self.0
+        }
+    }
+
+    /// The values of a row of `target` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {}
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(_: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {})
         }
     }
 
@@ -802,6 +922,9 @@ pub mod plain {
 
     /// The table `plain`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
+
+    /// What became of a row of `plain`.
+    pub type Change = ::annals::typed::Change<Kind>;
 
     /// A row of `plain`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
@@ -1021,6 +1144,64 @@ pub mod plain {
                 moment: row.moment(),
                 pointer: row.pointer(),
             }
+        }
+    }
+
+    /// The values of a row of `plain` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Values {
+        /// The field `truth`: bool.
+        pub truth: bool,
+        /// The field `tiny`: int8.
+        pub tiny: i8,
+        /// The field `small`: int16.
+        pub small: i16,
+        /// The field `medium`: int32.
+        pub medium: i32,
+        /// The field `large`: int64.
+        pub large: i64,
+        /// The field `utiny`: uint8.
+        pub utiny: u8,
+        /// The field `usmall`: uint16.
+        pub usmall: u16,
+        /// The field `umedium`: uint32.
+        pub umedium: u32,
+        /// The field `ularge`: uint64.
+        pub ularge: u64,
+        /// The field `single`: float32.
+        pub single: f32,
+        /// The field `double`: float64.
+        pub double: f64,
+        /// The field `text`: string.
+        pub text: ::std::string::String,
+        /// The field `raw`: bytes.
+        pub raw: ::std::vec::Vec<u8>,
+        /// The field `moment`: timestamp.
+        pub moment: ::annals::Timestamp,
+        /// The reference `pointer` to a row of `target`.
+        pub pointer: Option<super::target::Id>,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                truth: row.take(::annals::FieldNumber(0))?,
+                tiny: row.take(::annals::FieldNumber(1))?,
+                small: row.take(::annals::FieldNumber(2))?,
+                medium: row.take(::annals::FieldNumber(3))?,
+                large: row.take(::annals::FieldNumber(4))?,
+                utiny: row.take(::annals::FieldNumber(5))?,
+                usmall: row.take(::annals::FieldNumber(6))?,
+                umedium: row.take(::annals::FieldNumber(7))?,
+                ularge: row.take(::annals::FieldNumber(8))?,
+                single: row.take(::annals::FieldNumber(9))?,
+                double: row.take(::annals::FieldNumber(10))?,
+                text: row.take(::annals::FieldNumber(11))?,
+                raw: row.take(::annals::FieldNumber(12))?,
+                moment: row.take(::annals::FieldNumber(13))?,
+                pointer: row.take(::annals::FieldNumber(14))?,
+            })
         }
     }
 
@@ -1813,6 +1994,9 @@ pub mod nullable {
     /// The table `nullable`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `nullable`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `nullable`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -2054,6 +2238,64 @@ pub mod nullable {
                 moment: row.moment(),
                 pointer: row.pointer(),
             }
+        }
+    }
+
+    /// The values of a row of `nullable` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Values {
+        /// The field `truth`: bool, may be null.
+        pub truth: Option<bool>,
+        /// The field `tiny`: int8, may be null, default `-128`.
+        pub tiny: Option<i8>,
+        /// The field `small`: int16, may be null, default `null`.
+        pub small: Option<i16>,
+        /// The field `medium`: int32, may be null.
+        pub medium: Option<i32>,
+        /// The field `large`: int64, may be null, default `-9223372036854775808`.
+        pub large: Option<i64>,
+        /// The field `utiny`: uint8, may be null.
+        pub utiny: Option<u8>,
+        /// The field `usmall`: uint16, may be null.
+        pub usmall: Option<u16>,
+        /// The field `umedium`: uint32, may be null.
+        pub umedium: Option<u32>,
+        /// The field `ularge`: uint64, may be null, default `18446744073709551615`.
+        pub ularge: Option<u64>,
+        /// The field `single`: float32, may be null, default `nan`.
+        pub single: Option<f32>,
+        /// The field `double`: float64, may be null, default `-inf`.
+        pub double: Option<f64>,
+        /// The field `text`: string, may be null.
+        pub text: Option<::std::string::String>,
+        /// The field `raw`: bytes, may be null, default `0x00ff22`.
+        pub raw: Option<::std::vec::Vec<u8>>,
+        /// The field `moment`: timestamp, may be null, default `2021-11-02T22:10:25.5Z`.
+        pub moment: Option<::annals::Timestamp>,
+        /// The reference `pointer` to a row of `target`.
+        pub pointer: Option<super::target::Id>,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                truth: row.take(::annals::FieldNumber(0))?,
+                tiny: row.take(::annals::FieldNumber(1))?,
+                small: row.take(::annals::FieldNumber(2))?,
+                medium: row.take(::annals::FieldNumber(3))?,
+                large: row.take(::annals::FieldNumber(4))?,
+                utiny: row.take(::annals::FieldNumber(5))?,
+                usmall: row.take(::annals::FieldNumber(6))?,
+                umedium: row.take(::annals::FieldNumber(7))?,
+                ularge: row.take(::annals::FieldNumber(8))?,
+                single: row.take(::annals::FieldNumber(9))?,
+                double: row.take(::annals::FieldNumber(10))?,
+                text: row.take(::annals::FieldNumber(11))?,
+                raw: row.take(::annals::FieldNumber(12))?,
+                moment: row.take(::annals::FieldNumber(13))?,
+                pointer: row.take(::annals::FieldNumber(14))?,
+            })
         }
     }
 
@@ -2708,6 +2950,9 @@ pub mod defaults {
     /// The table `defaults`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `defaults`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `defaults`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -2841,6 +3086,37 @@ pub mod defaults {
                 text: row.text(),
                 raw: row.raw(),
             }
+        }
+    }
+
+    /// The values of a row of `defaults` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Values {
+        /// The field `truth`: bool, default `true`.
+        pub truth: bool,
+        /// The field `number`: int32, default `80`.
+        pub number: i32,
+        /// The field `double`: float64, default `1e300`.
+        pub double: f64,
+        /// The field `single`: float32, default `0.1`.
+        pub single: f32,
+        /// The field `text`: string, default `"hello"`.
+        pub text: ::std::string::String,
+        /// The field `raw`: bytes, default `0x`.
+        pub raw: ::std::vec::Vec<u8>,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                truth: row.take(::annals::FieldNumber(0))?,
+                number: row.take(::annals::FieldNumber(1))?,
+                double: row.take(::annals::FieldNumber(2))?,
+                single: row.take(::annals::FieldNumber(3))?,
+                text: row.take(::annals::FieldNumber(4))?,
+                raw: row.take(::annals::FieldNumber(5))?,
+            })
         }
     }
 
@@ -3066,6 +3342,9 @@ pub mod numbers {
     /// The table `numbers`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `numbers`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `numbers`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -3185,6 +3464,37 @@ pub mod numbers {
                 e: row.e(),
                 f: row.f(),
             }
+        }
+    }
+
+    /// The values of a row of `numbers` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Values {
+        /// The field `a`: int32.
+        pub a: i32,
+        /// The field `b`: int64, may be null.
+        pub b: Option<i64>,
+        /// The field `c`: bool.
+        pub c: bool,
+        /// The field `d`: float32.
+        pub d: f32,
+        /// The field `e`: uint8.
+        pub e: u8,
+        /// The field `f`: timestamp.
+        pub f: ::annals::Timestamp,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                a: row.take(::annals::FieldNumber(0))?,
+                b: row.take(::annals::FieldNumber(1))?,
+                c: row.take(::annals::FieldNumber(2))?,
+                d: row.take(::annals::FieldNumber(3))?,
+                e: row.take(::annals::FieldNumber(4))?,
+                f: row.take(::annals::FieldNumber(5))?,
+            })
         }
     }
 

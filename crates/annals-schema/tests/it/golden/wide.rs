@@ -107,6 +107,45 @@ impl Database {
         Snapshot(self.0.read())
     }
 
+    /// Gives the state as it was at a moment: `Txid(17)` is the end of that transaction.
+    ///
+    /// # Errors
+    /// There is no such moment, or its history was forgotten; the file is damaged; or the operating
+    /// system said no.
+    pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
+        self.0.at(moment).map(Snapshot)
+    }
+
+    /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or the file is damaged; or the operating system said no.
+    pub fn changes(
+        &self,
+        txids: impl ::std::ops::RangeBounds<u64>,
+    ) -> ::annals::Result<::annals::typed::Changes<Change>> {
+        self.0.changes(txids).map(::annals::typed::Changes::new)
+    }
+
+    /// Follows what is committed from now on, each transaction once and in order: an iterator that
+    /// waits, or its `try_next`.
+    #[must_use]
+    pub fn subscribe(&self) -> ::annals::typed::Subscription<Change> {
+        ::annals::typed::Subscription::new(self.0.subscribe())
+    }
+
+    /// Follows what was and is committed, beginning with the transaction `first`.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or hasn't come yet; or the operating system said no.
+    pub fn subscribe_from(
+        &self,
+        first: u64,
+    ) -> ::annals::Result<::annals::typed::Subscription<Change>> {
+        let begun = self.0.subscribe_from(first)?;
+        Ok(::annals::typed::Subscription::new(begun))
+    }
+
     /// Begins a transaction; waits for the one before.
     ///
     /// # Errors
@@ -196,6 +235,45 @@ impl Reader {
     #[must_use]
     pub fn read(&self) -> Snapshot {
         Snapshot(self.0.read())
+    }
+
+    /// Gives the state as it was at a moment: `Txid(17)` is the end of that transaction.
+    ///
+    /// # Errors
+    /// There is no such moment, or its history was forgotten; the file is damaged; or the operating
+    /// system said no.
+    pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
+        self.0.at(moment).map(Snapshot)
+    }
+
+    /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or the file is damaged; or the operating system said no.
+    pub fn changes(
+        &self,
+        txids: impl ::std::ops::RangeBounds<u64>,
+    ) -> ::annals::Result<::annals::typed::Changes<Change>> {
+        self.0.changes(txids).map(::annals::typed::Changes::new)
+    }
+
+    /// Follows what is committed from now on, each transaction once and in order: an iterator that
+    /// waits, or its `try_next`.
+    #[must_use]
+    pub fn subscribe(&self) -> ::annals::typed::Subscription<Change> {
+        ::annals::typed::Subscription::new(self.0.subscribe())
+    }
+
+    /// Follows what was and is committed, beginning with the transaction `first`.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or hasn't come yet; or the operating system said no.
+    pub fn subscribe_from(
+        &self,
+        first: u64,
+    ) -> ::annals::Result<::annals::typed::Subscription<Change>> {
+        let begun = self.0.subscribe_from(first)?;
+        Ok(::annals::typed::Subscription::new(begun))
     }
 
     /// Brings in what was committed since, and gives the state after it. Waits for nobody.
@@ -358,6 +436,25 @@ impl<'db> Transaction<'db> {
     }
 }
 
+/// What became of a row, of whichever table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// Of a row of `countries`.
+    Countries(countries::Change),
+    /// Of a row of `runways`.
+    Runways(runways::Change),
+}
+
+impl ::annals::typed::AnyChange for Change {
+    fn of(change: ::annals::RowChange) -> ::annals::Result<Option<Self>> {
+        match change.table.0 {
+            0 => ::annals::typed::any_change(change, Self::Countries),
+            1 => ::annals::typed::any_change(change, Self::Runways),
+            _ => Ok(None),
+        }
+    }
+}
+
 impl<'a> View<'a> {
     /// Gives the table `countries`.
     #[inline]
@@ -463,6 +560,9 @@ pub mod countries {
 
     /// The table `countries`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
+
+    /// What became of a row of `countries`.
+    pub type Change = ::annals::typed::Change<Kind>;
 
     /// A row of `countries`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
@@ -572,6 +672,34 @@ pub mod countries {
                 wikipedia_link: row.wikipedia_link(),
                 keywords: row.keywords(),
             }
+        }
+    }
+
+    /// The values of a row of `countries` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Values {
+        /// The field `code`: string.
+        pub code: ::std::string::String,
+        /// The field `name`: string.
+        pub name: ::std::string::String,
+        /// The field `continent`: string.
+        pub continent: ::std::string::String,
+        /// The field `wikipedia_link`: string.
+        pub wikipedia_link: ::std::string::String,
+        /// The field `keywords`: string.
+        pub keywords: ::std::string::String,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                code: row.take(::annals::FieldNumber(0))?,
+                name: row.take(::annals::FieldNumber(1))?,
+                continent: row.take(::annals::FieldNumber(2))?,
+                wikipedia_link: row.take(::annals::FieldNumber(3))?,
+                keywords: row.take(::annals::FieldNumber(4))?,
+            })
         }
     }
 
@@ -862,6 +990,9 @@ pub mod runways {
     /// The table `runways`, for reading.
     pub type Table<'a> = ::annals::typed::Table<'a, Kind>;
 
+    /// What became of a row of `runways`.
+    pub type Change = ::annals::typed::Change<Kind>;
+
     /// A row of `runways`. Its getters can't fail, and cost no search.
     #[derive(Clone)]
     pub struct Row<'a>(::annals::Row<'a>);
@@ -1124,6 +1255,76 @@ pub mod runways {
                 he_heading_degT: row.he_heading_degT(),
                 he_displaced_threshold_ft: row.he_displaced_threshold_ft(),
             }
+        }
+    }
+
+    /// The values of a row of `runways` by themselves, as a [`Change`] has them.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Values {
+        /// The field `airport_ref`: int32.
+        pub airport_ref: i32,
+        /// The field `airport_ident`: string.
+        pub airport_ident: ::std::string::String,
+        /// The field `length_ft`: int32, may be null.
+        pub length_ft: Option<i32>,
+        /// The field `width_ft`: int32, may be null.
+        pub width_ft: Option<i32>,
+        /// The field `surface`: string.
+        pub surface: ::std::string::String,
+        /// The field `lighted`: bool.
+        pub lighted: bool,
+        /// The field `closed`: bool.
+        pub closed: bool,
+        /// The field `le_ident`: string.
+        pub le_ident: ::std::string::String,
+        /// The field `le_latitude_deg`: float64, may be null.
+        pub le_latitude_deg: Option<f64>,
+        /// The field `le_longitude_deg`: float64, may be null.
+        pub le_longitude_deg: Option<f64>,
+        /// The field `le_elevation_ft`: int32, may be null.
+        pub le_elevation_ft: Option<i32>,
+        /// The field `le_heading_degT`: float64, may be null.
+        pub le_heading_degT: Option<f64>,
+        /// The field `le_displaced_threshold_ft`: int32, may be null.
+        pub le_displaced_threshold_ft: Option<i32>,
+        /// The field `he_ident`: string.
+        pub he_ident: ::std::string::String,
+        /// The field `he_latitude_deg`: float64, may be null.
+        pub he_latitude_deg: Option<f64>,
+        /// The field `he_longitude_deg`: float64, may be null.
+        pub he_longitude_deg: Option<f64>,
+        /// The field `he_elevation_ft`: int32, may be null.
+        pub he_elevation_ft: Option<i32>,
+        /// The field `he_heading_degT`: float64, may be null.
+        pub he_heading_degT: Option<f64>,
+        /// The field `he_displaced_threshold_ft`: int32, may be null.
+        pub he_displaced_threshold_ft: Option<i32>,
+    }
+
+    impl ::annals::typed::Versioned for Kind {
+        type Values = Values;
+        fn values(row: &mut ::annals::typed::RowValues) -> ::annals::Result<Values> {
+            Ok(Values {
+                airport_ref: row.take(::annals::FieldNumber(0))?,
+                airport_ident: row.take(::annals::FieldNumber(1))?,
+                length_ft: row.take(::annals::FieldNumber(2))?,
+                width_ft: row.take(::annals::FieldNumber(3))?,
+                surface: row.take(::annals::FieldNumber(4))?,
+                lighted: row.take(::annals::FieldNumber(5))?,
+                closed: row.take(::annals::FieldNumber(6))?,
+                le_ident: row.take(::annals::FieldNumber(7))?,
+                le_latitude_deg: row.take(::annals::FieldNumber(8))?,
+                le_longitude_deg: row.take(::annals::FieldNumber(9))?,
+                le_elevation_ft: row.take(::annals::FieldNumber(10))?,
+                le_heading_degT: row.take(::annals::FieldNumber(11))?,
+                le_displaced_threshold_ft: row.take(::annals::FieldNumber(12))?,
+                he_ident: row.take(::annals::FieldNumber(13))?,
+                he_latitude_deg: row.take(::annals::FieldNumber(14))?,
+                he_longitude_deg: row.take(::annals::FieldNumber(15))?,
+                he_elevation_ft: row.take(::annals::FieldNumber(16))?,
+                he_heading_degT: row.take(::annals::FieldNumber(17))?,
+                he_displaced_threshold_ft: row.take(::annals::FieldNumber(18))?,
+            })
         }
     }
 

@@ -27,7 +27,7 @@ use crate::journal::format::Header;
 use crate::journal::segments::{Kept, kept_name};
 use crate::journal::{Frame, FrameReader, Head, Point};
 use crate::storage::{Clock, Storage};
-use crate::store::Store;
+use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
 
 /// Through which schema the past is read.
@@ -80,6 +80,14 @@ impl Present<'_> {
         };
         let file = Arc::clone(self.file());
         Ok(Snapshot::new(Arc::new(Published { view, point, file })))
+    }
+
+    /// Gives the state as of the end of a transaction, with the schema of then, and where in the journal that is.
+    pub(super) fn then(&self, txid: u64) -> Result<(Arc<View>, Since)> {
+        let part = self.part_with(txid)?;
+        let (store, point) = self.replayed(&part, txid)?;
+        let since = Since { segment: part.head.header.segment, point };
+        Ok((Arc::clone(store.published()), since))
     }
 
     fn file(&self) -> &Arc<JournalFile> {
@@ -165,7 +173,7 @@ impl Present<'_> {
     }
 
     /// Brings the schema of a store of the past up to the present one.
-    fn adapted(&self, mut store: Store) -> Result<Arc<crate::store::View>> {
+    fn adapted(&self, mut store: Store) -> Result<Arc<View>> {
         let present = self.published.view.schema();
         let since = store.view().schema().commands().len();
         for command in present.commands().get(since..).unwrap_or_default() {
@@ -184,7 +192,7 @@ impl Present<'_> {
     }
 
     /// Gives the number of the transaction that a moment means.
-    fn txid_of(&self, moment: &Moment) -> Result<u64> {
+    pub(in crate::db) fn txid_of(&self, moment: &Moment) -> Result<u64> {
         match moment {
             Moment::Txid(txid) => Ok(*txid),
             Moment::Time(time) => {

@@ -2,12 +2,12 @@
 
 use super::at::{Present, Through};
 use super::moment::Moment;
-use crate::Result;
 use crate::db::database::Database;
 use crate::db::image::Imager;
 use crate::db::reader::Reader;
 use crate::db::snapshot::Snapshot;
 use crate::storage::SystemClock;
+use crate::{Error, ErrorKind, Result};
 
 impl Database {
     /// Gives the state as it was at a moment: after a transaction, at a time, or at a comment. It is read through
@@ -60,8 +60,26 @@ impl Reader {
         self.past(&moment.into(), Through::Then)
     }
 
+    /// Gives the number of the transaction at whose end a moment is.
+    ///
+    /// Cost: nothing for a number; else reading the journal.
+    ///
+    /// # Errors
+    /// `NotFound`: there is none that was brought in, or its history was forgotten; `Corrupt`; `Io`.
+    pub fn txid_of(&self, moment: &Moment) -> Result<u64> {
+        let (published, budget) = (self.read().published, self.pulling().reading.budget());
+        let now = published.point.txid;
+        match (Present { published, clock: &SystemClock, budget }).txid_of(moment)? {
+            txid if txid <= now => Ok(txid),
+            txid => Err(Error::new(
+                ErrorKind::NotFound,
+                format!("there is no transaction {txid}: the last is {now}"),
+            )),
+        }
+    }
+
     fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
-        let (published, budget) = (self.read().published, self.reading.budget());
+        let (published, budget) = (self.read().published, self.pulling().reading.budget());
         Present { published, clock: &SystemClock, budget }.at(moment, through)
     }
 }

@@ -9,6 +9,7 @@
 //! A history that fails says how to repeat it. `ANNALS_TEST_EFFORT=full` tries many more, and longer ones.
 
 mod blobs;
+mod changes;
 mod draw;
 mod indexes;
 mod journal;

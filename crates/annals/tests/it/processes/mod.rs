@@ -8,6 +8,7 @@
 mod child;
 mod crowd;
 mod failing;
+mod followed;
 #[cfg(target_os = "linux")]
 mod full;
 mod killed;

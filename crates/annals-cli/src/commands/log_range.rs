@@ -1,0 +1,153 @@
+//! A part of a history: between two moments, and of one table.
+
+use annals::event::Event;
+use annals::{Command, Committed, Result, Schema, Sink, TableNumber};
+
+use crate::output::Output;
+
+/// Prints a history.
+pub(crate) trait Printer {
+    /// Prints an event.
+    fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()>;
+
+    /// Takes an event that isn't printed, but that what follows may rest on.
+    fn skip(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()>;
+
+    /// Prints the end of a transaction.
+    fn commit(&mut self, committed: &Committed) -> Result<()>;
+
+    /// Gives where it prints to.
+    fn output(&mut self) -> &mut Output;
+}
+
+/// What is printed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    /// Only what comes behind this transaction.
+    pub(crate) after: u64,
+    /// Nothing that comes behind this one.
+    pub(crate) upto: u64,
+    /// Only what is about this table, if there is one.
+    pub(crate) table: Option<TableNumber>,
+}
+
+impl Range {
+    /// All that there is.
+    pub(crate) const ALL: Self = Self { after: 0, upto: u64::MAX, table: None };
+}
+
+/// Hands that part over to a printer.
+pub(crate) struct Part<P> {
+    pub(crate) printer: P,
+    range: Range,
+    /// Whether the transaction is in the range.
+    is_in: bool,
+    /// Whether anything of it was printed.
+    is_shown: bool,
+    /// What was noted in a transaction before anything else was in it that is printed.
+    notes: Vec<Note>,
+}
+
+enum Note {
+    Comment(String),
+    Timestamp(i64),
+    ValidData,
+}
+
+impl<P: Printer> Part<P> {
+    pub(crate) const fn new(printer: P, range: Range) -> Self {
+        Self { printer, range, is_in: true, is_shown: false, notes: Vec::new() }
+    }
+
+    /// Prints an event of a table, with what was noted before.
+    fn show(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
+        self.is_shown = true;
+        for note in std::mem::take(&mut self.notes) {
+            let note = match &note {
+                Note::Comment(text) => Event::Comment(text),
+                Note::Timestamp(seconds) => Event::Timestamp(*seconds),
+                Note::ValidData => Event::ValidData,
+            };
+            self.printer.event(schema, &note)?;
+        }
+        self.printer.event(schema, event)
+    }
+}
+
+impl<P: Printer> Sink for Part<P> {
+    fn begin(&mut self, txid: u64) -> Result<()> {
+        self.is_in = self.range.after < txid && txid <= self.range.upto;
+        self.is_shown = false;
+        self.notes.clear();
+        Ok(())
+    }
+
+    fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
+        if !self.is_in {
+            return self.printer.skip(schema, event);
+        }
+        let Some(table) = self.range.table else {
+            self.is_shown = true;
+            return self.printer.event(schema, event);
+        };
+        match event {
+            Event::Comment(text) if !self.is_shown => {
+                self.notes.push(Note::Comment((*text).to_owned()));
+                Ok(())
+            }
+            Event::Timestamp(seconds) if !self.is_shown => {
+                self.notes.push(Note::Timestamp(*seconds));
+                Ok(())
+            }
+            Event::ValidData if !self.is_shown => {
+                self.notes.push(Note::ValidData);
+                Ok(())
+            }
+            Event::Comment(_) | Event::Timestamp(_) | Event::ValidData => {
+                self.printer.event(schema, event)
+            }
+            _ if table_of(schema, event) == Some(table) => self.show(schema, event),
+            _ => self.printer.skip(schema, event),
+        }
+    }
+
+    fn commit(&mut self, _: &Schema, committed: &Committed) -> Result<()> {
+        if self.is_in && (self.is_shown || self.range.table.is_none()) {
+            self.printer.commit(committed)?;
+        }
+        Ok(())
+    }
+}
+
+/// Gives the table that an event is about.
+fn table_of(schema: &Schema, event: &Event<'_>) -> Option<TableNumber> {
+    match *event {
+        Event::Insert { table, .. }
+        | Event::Update { table, .. }
+        | Event::Delete { table, .. }
+        | Event::InsertVector { table, .. }
+        | Event::UpdateVector { table, .. }
+        | Event::DeleteVector { table, .. } => Some(table),
+        Event::Schema(command) => match command {
+            Command::CreateTable { .. } => {
+                let is_one = |command: &&Command| matches!(command, Command::CreateTable { .. });
+                let before = schema.commands().iter().filter(is_one).count();
+                u32::try_from(before).ok().map(TableNumber)
+            }
+            Command::AddField { table, .. }
+            | Command::CreateIndex { table, .. }
+            | Command::DropTable { table }
+            | Command::RenameTable { table, .. }
+            | Command::DropField { table, .. }
+            | Command::RenameField { table, .. }
+            | Command::SetSingleRow { table, .. } => Some(*table),
+            Command::DropIndex { index } => schema
+                .indexes()
+                .iter()
+                .find(|known| known.number == *index)
+                .map(|known| known.table),
+            Command::Custom { .. } => None,
+        },
+        Event::Blob { .. } | Event::ValidData | Event::Comment(_) | Event::Timestamp(_) => None,
+    }
+}

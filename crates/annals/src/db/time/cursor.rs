@@ -1,0 +1,239 @@
+//! Reading a journal on from the end of a commit, transaction by transaction, segment after segment.
+//!
+//! Nothing is kept open in between: whoever reads slowly, or stops, keeps no file from being forgotten, and finds
+//! out when it reads on.
+
+use std::sync::Arc;
+
+use annals_schema::Schema;
+
+use super::at::Present;
+use crate::db::past::{Past, Since};
+use crate::db::scan::{self, Sink};
+use crate::db::segment::JournalFile;
+use crate::db::snapshot::Published;
+use crate::journal::format::{FRAMES_AT, Header};
+use crate::journal::segments::{Kept, Place, Seal, journal_of};
+use crate::journal::{Frame, FrameReader, Head, Point};
+use crate::storage::{self, Storage, SystemClock};
+use crate::store::{Store, View};
+use crate::{Error, ErrorKind, Result};
+
+/// How far the journal may be read: the segment that is written, and where its last transaction ends that counts.
+pub(in crate::db) struct End<'f> {
+    pub(in crate::db) file: &'f Arc<JournalFile>,
+    pub(in crate::db) position: u64,
+}
+
+/// Where in the journal somebody is: behind a commit.
+#[derive(Clone, Debug)]
+pub(in crate::db) struct JournalCursor {
+    since: Since,
+    /// The schema by then.
+    schema: Schema,
+    /// Whether the state by then is known. What a segment begins with only repeats it then.
+    knows_state: bool,
+}
+
+/// Why reading a segment ended.
+enum Stop {
+    /// There is nothing more, or nothing more that was asked for.
+    Reached,
+    /// So much was read.
+    Enough,
+    /// The journal goes on in another segment.
+    Sealed(Seal),
+}
+
+impl JournalCursor {
+    /// Stands behind the commit whose state this is.
+    pub(in crate::db) fn behind(view: &View, since: Since) -> Self {
+        Self { since, schema: Schema::clone(view.schema()), knows_state: true }
+    }
+
+    /// Stands before all that is left of the history.
+    pub(in crate::db) fn first(file: &JournalFile) -> Result<Self> {
+        let head = Head::read(&*file.storage, &file.name)?;
+        let past = Past::whole(&*file.directory, &file.journal, &head.header)?;
+        let first = past.segments().first().map_or(&head, |kept| &kept.head);
+        let since = Since { segment: first.header.segment, point: first.start() };
+        Ok(Self { since, schema: Schema::default(), knows_state: false })
+    }
+
+    /// Gives the number of the last transaction that was read.
+    pub(in crate::db) const fn txid(&self) -> u64 {
+        self.since.point.txid
+    }
+
+    /// Gives where that ends, in its segment.
+    pub(in crate::db) const fn since(&self) -> Since {
+        self.since
+    }
+
+    /// Reads into a sink what was committed behind this, up to the transaction `last` at most, and no further when
+    /// `most` bytes were read; tells whether there is more. After an error this is of no use any more.
+    pub(in crate::db) fn read(
+        &mut self,
+        end: &End<'_>,
+        (last, most): (u64, u64),
+        sink: &mut impl Sink,
+    ) -> Result<bool> {
+        loop {
+            let stop = if self.since.segment == end.file.segment {
+                self.keep_up(end)?;
+                let file = (&*end.file.storage, end.file.name.as_str());
+                self.read_segment(file, (end.position, last, most), sink)?
+            } else {
+                let kept = self.kept(end.file, self.since.segment)?;
+                let bounds = (kept.len, last, most);
+                self.read_segment((&*kept.storage, &kept.shown), bounds, sink)?
+            };
+            match stop {
+                Stop::Reached => return Ok(false),
+                Stop::Enough => return Ok(true),
+                Stop::Sealed(seal) => self.enter(seal, end.file)?,
+            }
+        }
+    }
+
+    fn read_segment(
+        &mut self,
+        (storage, shown): (&dyn Storage, &str),
+        (end, last, most): (u64, u64, u64),
+        sink: &mut impl Sink,
+    ) -> Result<Stop> {
+        let begun = self.since.point.position;
+        let mut reader = FrameReader::new(storage, self.since.point, end);
+        let (mut repeats, mut is_open, mut is_begun) = (false, false, false);
+        loop {
+            let Point { position, txid, .. } = self.since.point;
+            match () {
+                () if is_open => {}
+                () if txid >= last || position >= end => return Ok(Stop::Reached),
+                () if position - begun >= most => return Ok(Stop::Enough),
+                () => repeats = position == FRAMES_AT && self.repeats(storage, shown)?,
+            }
+            let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
+            let at = reader.position();
+            let Some(frame) = reader.next().map_err(io)? else { return Err(lost(shown, at)) };
+            if let Some(unknown) = frame.header.unknown() {
+                return Err(Error::new(
+                    ErrorKind::Unsupported,
+                    format!("{shown}: holds {unknown} at position {at}: use a newer program"),
+                ));
+            }
+            if frame.header.is_seal() {
+                return Seal::of(&frame).map(Stop::Sealed).ok_or_else(|| lost(shown, at));
+            }
+            if !repeats {
+                if !is_begun && frame.header.has_events() {
+                    sink.begin(frame.header.txid)?;
+                    is_begun = true;
+                }
+                self.take(&frame, shown, sink)?;
+            }
+            is_open = !frame.header.is_commit();
+            if !is_open {
+                is_begun = false;
+                self.knows_state = true;
+                let Frame { header, end, chain, .. } = frame;
+                self.since.point = Point { position: end, txid: header.txid, chain };
+            }
+        }
+    }
+
+    fn take(&mut self, frame: &Frame<'_>, shown: &str, sink: &mut impl Sink) -> Result<()> {
+        let place = Place::new(self.since.segment, frame.payload_at());
+        scan::take_frame((frame, place.0), &mut self.schema, shown, sink)
+    }
+
+    /// Tells whether the first transaction of a segment only repeats the state.
+    fn repeats(&self, storage: &dyn Storage, shown: &str) -> Result<bool> {
+        Ok(self.knows_state && Head::read(storage, shown)?.header.begins_with_state())
+    }
+
+    /// Opens an older segment.
+    fn kept(&self, file: &JournalFile, segment: u64) -> Result<Kept> {
+        let own = Head::read(&*file.storage, &file.name)?.header;
+        let journal = journal_of(&file.journal, file.segment);
+        // What is asked for is the segment before that one.
+        let successor = Header { segment: segment + 1, ..own };
+        let kept = Kept::before(&*file.directory, journal, &successor)?;
+        kept.ok_or_else(|| forgotten(file, self.txid() + 1))
+    }
+
+    /// Goes on in the segment that a seal names.
+    fn enter(&mut self, seal: Seal, file: &JournalFile) -> Result<()> {
+        let head = match seal.next == file.segment {
+            true => Head::read(&*file.storage, &file.name)?,
+            false => self.kept(file, seal.next)?.head,
+        };
+        if !seal.is_followed_by(&head.header) {
+            return Err(Error::corrupt(format!(
+                "{}: segment {} doesn't follow the one before: the files belong to different \
+                 histories; put the right ones beside each other",
+                file.name, seal.next
+            )));
+        }
+        self.since = Since { segment: seal.next, point: head.start() };
+        Ok(())
+    }
+
+    /// Looks whether the segment that is written was made anew, which it may be as long as nothing was committed
+    /// there.
+    fn keep_up(&mut self, end: &End<'_>) -> Result<()> {
+        let file = end.file;
+        if self.since.point.position != FRAMES_AT {
+            return Ok(());
+        }
+        let head = Head::read(&*file.storage, &file.name)?;
+        if head.start().txid == self.since.point.txid {
+            self.since.point = head.start();
+        }
+        Ok(())
+    }
+}
+
+/// Gives the state as of the end of a transaction that there is, and where in the journal that is.
+pub(in crate::db) fn state_at(end: &End<'_>, txid: u64) -> Result<(Arc<View>, Since)> {
+    let file = end.file;
+    if txid < earliest(file)? {
+        return Err(forgotten(file, txid + 1));
+    }
+    // Only the end of the history is asked of it, not the state there.
+    let (view, file) = (Arc::clone(Store::new().published()), Arc::clone(file));
+    let point = Point { position: end.position, txid, chain: 0 };
+    let published = Arc::new(Published { view, point, file });
+    Present { published, clock: &SystemClock, budget: storage::memory() / 2 }.then(txid)
+}
+
+/// Gives the number of the transaction that the state is still known behind, first of all.
+fn earliest(file: &JournalFile) -> Result<u64> {
+    let head = Head::read(&*file.storage, &file.name)?;
+    let past = Past::whole(&*file.directory, &file.journal, &head.header)?;
+    let first = past.segments().first().map_or(&head.header, |kept| &kept.head.header);
+    Ok(first.first_own_txid() - 1)
+}
+
+/// Says that the history is forgotten that is asked for, and from where there is some.
+fn forgotten(file: &JournalFile, txid: u64) -> Error {
+    match earliest(file) {
+        Ok(earliest) => Error::new(
+            ErrorKind::NotFound,
+            format!(
+                "{}: the history of transaction {txid} was forgotten: the oldest state that is known is \
+                 the one behind transaction {earliest}; begin anew with that or a newer one, and read on \
+                 from transaction {}",
+                file.name,
+                earliest + 1
+            ),
+        ),
+        Err(error) => error,
+    }
+}
+
+fn lost(shown: &str, at: u64) -> Error {
+    Error::corrupt(format!(
+        "{shown}: what was committed at position {at} doesn't verify: try again, and check the disk"
+    ))
+}

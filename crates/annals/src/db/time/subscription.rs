@@ -1,0 +1,384 @@
+//! Subscriptions: what is committed from now on, in order, as it comes.
+//!
+//! A subscription reads the journal from its own point on, so it misses nothing, however slow it is; the writer only
+//! wakes it. What a row was before is told by the state at that point, which is the last snapshot as long as the
+//! subscription keeps up.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use super::Changed;
+use super::changes::{BATCH, KEPT, state_of};
+use super::cursor::{End, JournalCursor, state_at};
+use super::feed::{Feed, Slot, Standing};
+use super::rows::RowChanges;
+use crate::db::past::Since;
+use crate::db::reader::{Pulling, Reader};
+use crate::db::snapshot::Published;
+use crate::db::{Database, Options};
+use crate::journal::lock;
+use crate::storage::{Clock, Directory, Origin, SystemClock};
+use crate::store::View;
+use crate::{Error, ErrorKind, Result};
+
+/// How often a file that other processes write is looked at.
+const INTERVAL: Duration = Duration::from_millis(10);
+
+/// What is committed from some transaction on, each once, in the order of txids: see [`Database::subscribe`].
+///
+/// As an iterator it waits for the next one ([`try_next`](Self::try_next) and
+/// [`next_timeout`](Self::next_timeout) don't, or not for ever), and ends when the database or the reader is dropped,
+/// after all that was committed by then. After an error it ends too: begin another one behind
+/// [`txid`](Self::txid).
+///
+/// What waits, waits as a thread does. In an async program let a thread of its own step it, and send what it
+/// gives through a channel.
+#[derive(Debug)]
+pub struct Subscription {
+    source: Source,
+    slot: Arc<Slot>,
+    cursor: JournalCursor,
+    /// How many bytes of rows are kept, about, before the state is looked up anew.
+    kept: usize,
+    /// What was read, and not given yet.
+    ready: VecDeque<Changed>,
+    /// The last transaction that was given.
+    txid: u64,
+    is_over: bool,
+    failure: Option<Error>,
+    origin: Origin,
+}
+
+/// Where commits come from.
+#[derive(Debug)]
+enum Source {
+    /// From this process alone.
+    Own(Arc<Feed>),
+    /// From a file that others write, as long as there is this reader.
+    Reader(Weak<Pulling>),
+    /// From a file that this process writes in turn with others: read as they read it, since a handle brings in
+    /// what others wrote only when it is asked to.
+    Shared { feed: Arc<Feed>, place: (Arc<dyn Directory>, String), reader: Option<Reader> },
+}
+
+/// How far it can be read.
+struct Latest {
+    published: Arc<Published>,
+    /// Where the last transaction ends that its writer acknowledged.
+    position: u64,
+    /// Whether nothing will follow.
+    is_last: bool,
+}
+
+/// What reading on has come to.
+#[derive(PartialEq, Eq)]
+enum Read {
+    Some,
+    Nothing,
+    Over,
+}
+
+impl Source {
+    /// Looks how far there is something; `None`: there will be nothing any more.
+    fn latest(&mut self) -> Result<Option<Latest>> {
+        let (read, is_last) = match self {
+            Self::Own(feed) => {
+                let (published, is_last) = feed.latest();
+                let latest = published.map(|published| {
+                    let position = published.point.position;
+                    Latest { published, position, is_last }
+                });
+                return Ok(latest);
+            }
+            Self::Reader(reader) => match reader.upgrade() {
+                Some(reader) => (reader.acknowledged()?, false),
+                None => return Ok(None),
+            },
+            Self::Shared { feed, place: (directory, name), reader } => {
+                let (_, is_last) = feed.latest();
+                let reader = match reader {
+                    Some(reader) => reader,
+                    None => reader.insert(Options::new().open_read_only_in(&**directory, name)?),
+                };
+                (reader.pulling().acknowledged()?, is_last)
+            }
+        };
+        let (published, position) = read;
+        Ok(Some(Latest { published, position, is_last }))
+    }
+
+    /// Waits for something behind a transaction, at most so long; others' commits are looked for now and then.
+    fn wait(&self, txid: u64, timeout: Option<Duration>) {
+        match self {
+            Self::Own(feed) => feed.wait(txid, timeout),
+            Self::Reader(_) | Self::Shared { .. } => {
+                SystemClock.pause(timeout.map_or(INTERVAL, |timeout| timeout.min(INTERVAL)));
+            }
+        }
+    }
+}
+
+impl Subscription {
+    fn new(source: Source, slot: Arc<Slot>, (base, cursor): (Arc<View>, JournalCursor)) -> Self {
+        let txid = cursor.txid();
+        let present = Arc::clone(base.schema());
+        let rows = RowChanges::new(base, present);
+        *lock(&slot) = Some(Standing { rows, txid, target: None, is_idle: false });
+        let ready = VecDeque::new();
+        let origin = Origin::here();
+        Self {
+            source,
+            slot,
+            cursor,
+            kept: KEPT,
+            ready,
+            txid,
+            is_over: false,
+            failure: None,
+            origin,
+        }
+    }
+
+    /// Gives the number of the last transaction that it gave; at first of the one that it begins behind.
+    #[must_use]
+    pub const fn txid(&self) -> u64 {
+        self.txid
+    }
+
+    /// Gives the next transaction if there is one already.
+    ///
+    /// # Errors
+    /// As [`next_timeout`](Self::next_timeout).
+    pub fn try_next(&mut self) -> Result<Option<Changed>> {
+        self.next_within(Some(Duration::ZERO))
+    }
+
+    /// Gives the next transaction; waits for it at most so long. `None`: there was none, or there will be none any
+    /// more, which [`is_over`](Self::is_over) tells.
+    ///
+    /// # Errors
+    /// `NotFound`: it was so slow that rules of retention forgot what it hadn't read, and the message says from where
+    /// there still is history; or the file was removed or replaced. `Corrupt`; `Unsupported`; `Io`; in a forked child
+    /// `Poisoned`. It is over then.
+    pub fn next_timeout(&mut self, timeout: Duration) -> Result<Option<Changed>> {
+        self.next_within(Some(timeout))
+    }
+
+    /// Tells whether it gives nothing any more: the database or the reader was dropped, or there was an error.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.is_over && self.ready.is_empty() && self.failure.is_none()
+    }
+
+    fn next_within(&mut self, timeout: Option<Duration>) -> Result<Option<Changed>> {
+        let begun = SystemClock.elapsed();
+        loop {
+            if let Some(changed) = self.ready.pop_front() {
+                self.txid = changed.txid;
+                return Ok(Some(changed));
+            }
+            if self.is_over {
+                return self.failure.take().map_or(Ok(None), Err);
+            }
+            match self.read_on() {
+                Ok(Read::Some) => {}
+                Ok(Read::Over) => self.is_over = true,
+                // What was read before that is worth giving.
+                Err(error) => (self.is_over, self.failure) = (true, Some(error)),
+                Ok(Read::Nothing) => {
+                    let waited = SystemClock.elapsed().saturating_sub(begun);
+                    let left = timeout.map(|timeout| timeout.saturating_sub(waited));
+                    if left == Some(Duration::ZERO) {
+                        return Ok(None);
+                    }
+                    self.source.wait(self.cursor.txid(), left);
+                }
+            }
+        }
+    }
+
+    /// Reads a part of what there is.
+    fn read_on(&mut self) -> Result<Read> {
+        let forked = |error| Error::io("a subscription of another process", error);
+        self.origin
+            .check()
+            .map_err(forked)
+            .map_err(|error| Error::new(ErrorKind::Poisoned, error.to_string()))?;
+        let Some(latest) = self.source.latest()? else { return Ok(Read::Over) };
+        let Latest { published, position, is_last } = latest;
+        let Since { segment, point } = self.cursor.since();
+        let is_there = match segment == published.file.segment {
+            true => point.position >= position,
+            false => point.txid >= published.point.txid,
+        };
+        if is_there {
+            self.stand_at(&published);
+            return Ok(if is_last { Read::Over } else { Read::Nothing });
+        }
+        let end = End { file: &published.file, position };
+        let mut standing = self.standing(&end)?;
+        standing.rows.show_through(published.view.schema());
+        let target = Arc::clone(standing.target.get_or_insert_with(|| Arc::clone(&published)));
+        let read = self.cursor.read(&end, (u64::MAX, BATCH), &mut standing.rows);
+        self.ready.append(&mut standing.rows.done);
+        read?;
+        let reached = Since { segment: target.file.segment, point: target.point };
+        if self.cursor.since() == reached {
+            standing.rows.rebase(Arc::clone(&target.view));
+            standing.target = None;
+        }
+        standing.txid = self.cursor.txid();
+        standing.is_idle = false;
+        *lock(&self.slot) = Some(standing);
+        Ok(if self.ready.is_empty() { Read::Nothing } else { Read::Some })
+    }
+
+    /// Goes on from what was committed last, if that is where it stands.
+    fn stand_at(&self, published: &Published) {
+        let mut slot = lock(&self.slot);
+        let (txid, view) = (self.cursor.txid(), &published.view);
+        match &mut *slot {
+            Some(standing) => {
+                standing.take_over(published);
+            }
+            none if published.point.txid == txid => {
+                let rows = RowChanges::new(Arc::clone(view), Arc::clone(view.schema()));
+                *none = Some(Standing { rows, txid, target: None, is_idle: false });
+            }
+            _ => {}
+        }
+    }
+
+    /// Gives the state in which it stands; looks it up if it was given up, or if too much of it changed since.
+    fn standing(&mut self, end: &End<'_>) -> Result<Standing> {
+        let standing = lock(&self.slot).take();
+        if let Some(standing) = standing {
+            if standing.rows.weight() <= self.kept {
+                return Ok(standing);
+            }
+            // So that this is done a few times only, whatever it costs.
+            self.kept *= 2;
+        }
+        let txid = self.cursor.txid();
+        let (base, _) = state_at(end, txid)?;
+        let present = Arc::clone(base.schema());
+        Ok(Standing { rows: RowChanges::new(base, present), txid, target: None, is_idle: false })
+    }
+}
+
+impl Iterator for Subscription {
+    type Item = Result<Changed>;
+
+    /// Waits for the next transaction; `None`: there will be none any more.
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_within(None).transpose()
+    }
+}
+
+/// Gives the state behind which transaction `first` comes, and where that is.
+fn before(published: &Published, first: u64) -> Result<(Arc<View>, JournalCursor)> {
+    let txid = first.saturating_sub(1);
+    let newest = published.point.txid;
+    if txid == newest {
+        return Ok(state_of(published));
+    }
+    if txid > newest {
+        return Err(Error::invalid(format!(
+            "{}: a subscription can't begin with transaction {first}: the last one is {newest}",
+            published.file.name
+        )));
+    }
+    let end = End { file: &published.file, position: published.point.position };
+    let (view, since) = state_at(&end, txid)?;
+    let cursor = JournalCursor::behind(&view, since);
+    Ok((view, cursor))
+}
+
+impl Database {
+    /// Begins to follow what is committed from now on: each transaction once, in the order of their numbers, with its
+    /// rows before and after, as [`changes`](Self::changes) gives them.
+    ///
+    /// It gives what [`read`](Self::read) shows: what has reached its [`Level`](crate::Level). It never makes a writer
+    /// wait, and misses nothing, however slow it is: it reads the journal from its own point on. It keeps no file and
+    /// no older state for long: what it has of the past is given up when the image has come forward twice meanwhile,
+    /// and looked up again when it goes on.
+    ///
+    /// In shared mode it follows the file, as a [`Reader`] does that is opened beside this handle, looks every 10 ms,
+    /// and may be ahead of what [`read`](Self::read) shows.
+    ///
+    /// ```
+    /// # annals::schema!("tutorial.schema");
+    /// # fn main() -> annals::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
+    /// let mut feed = db.as_dynamic().subscribe();
+    /// db.write(|tx| tx.city().insert("Lille"))?;
+    /// assert_eq!(feed.try_next()?.unwrap().rows.len(), 1);
+    /// assert!(feed.try_next()?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Cost: for each commit a wake-up, and reading it from the journal. Where nobody follows, nothing.
+    #[must_use]
+    pub fn subscribe(&self) -> Subscription {
+        let slot: Arc<Slot> = Arc::new(Mutex::new(None));
+        let (source, published) = self.source(&slot);
+        Subscription::new(source, slot, state_of(&published))
+    }
+
+    /// Does what [`subscribe`](Self::subscribe) does, beginning with transaction `first`, which may be the next one or
+    /// any before: so a program goes on behind the last one that it has taken care of.
+    ///
+    /// Cost: the state as of that beginning.
+    ///
+    /// # Errors
+    /// `NotFound`: the history there was forgotten; `Invalid`: it is later than the next one; `Corrupt`; `Io`.
+    pub fn subscribe_from(&self, first: u64) -> Result<Subscription> {
+        self.check_origin()?;
+        let slot: Arc<Slot> = Arc::new(Mutex::new(None));
+        let (source, published) = self.source(&slot);
+        Ok(Subscription::new(source, slot, before(&published, first)?))
+    }
+
+    fn source(&self, slot: &Arc<Slot>) -> (Source, Arc<Published>) {
+        let feed = Arc::clone(self.group().feed());
+        match self.sharing() {
+            None => (Source::Own(feed), self.group().follow(slot)),
+            Some(sharing) => {
+                let place = (Arc::clone(&sharing.directory), sharing.file.clone());
+                (Source::Shared { feed, place, reader: None }, self.group().published())
+            }
+        }
+    }
+}
+
+impl Reader {
+    /// Begins to follow what is committed behind the state that [`read`](Self::read) gives now: each transaction once,
+    /// in the order of their numbers, with its rows before and after. See [`Database::subscribe`].
+    ///
+    /// It looks at the file every 10 ms, and gives what the process that writes has acknowledged, and told so: that
+    /// takes it at most 10 ms more. What it gives, [`read`](Self::read) sees too: it does what
+    /// [`pull`](Self::pull) does.
+    #[must_use]
+    pub fn subscribe(&self) -> Subscription {
+        let (source, published) = self.source();
+        Subscription::new(source, Arc::default(), state_of(&published))
+    }
+
+    /// Does what [`subscribe`](Self::subscribe) does, beginning with transaction `first`: see
+    /// [`Database::subscribe_from`].
+    ///
+    /// # Errors
+    /// As [`Database::subscribe_from`].
+    pub fn subscribe_from(&self, first: u64) -> Result<Subscription> {
+        let (source, published) = self.source();
+        Ok(Subscription::new(source, Arc::default(), before(&published, first)?))
+    }
+
+    fn source(&self) -> (Source, Arc<Published>) {
+        let pulling = self.pulling();
+        (Source::Reader(Arc::downgrade(pulling)), pulling.published())
+    }
+}

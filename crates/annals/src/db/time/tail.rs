@@ -1,0 +1,97 @@
+//! The tail of a journal: events as they are, of what is there and of what comes.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::cursor::{End, JournalCursor};
+use crate::Result;
+use crate::db::options;
+use crate::db::past::open_moving;
+use crate::db::reader::acknowledged_in;
+use crate::db::scan::Sink;
+use crate::db::segment::JournalFile;
+use crate::journal::{Head, Point, Survey};
+use crate::storage::{Directory, Storage};
+
+/// Reads the history of a file that another process may be writing, and what comes, in memory that doesn't grow with
+/// it: for whoever wants events, and no state.
+///
+/// It shows what the process that writes has acknowledged, and told so, which takes it 10 ms; of what a process left
+/// that was killed, what the next one keeps.
+pub struct Tail {
+    directory: Arc<dyn Directory>,
+    name: String,
+    cursor: Option<JournalCursor>,
+}
+
+impl fmt::Debug for Tail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tail")
+            .field("name", &self.name)
+            .field("txid", &self.txid())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Tail {
+    /// Stands before all that is left of the history of a file. Reads nothing yet.
+    ///
+    /// # Errors
+    /// `Invalid`: the path can't be that of a file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let (directory, name) = options::locate(path.as_ref())?;
+        Ok(Self::open_in(&*directory, &name))
+    }
+
+    /// As [`open`](Self::open), in any directory.
+    #[must_use]
+    pub fn open_in(directory: &dyn Directory, name: &str) -> Self {
+        Self { directory: directory.again(), name: name.to_owned(), cursor: None }
+    }
+
+    /// Gives the number of the last transaction that was read; 0: none was.
+    #[must_use]
+    pub fn txid(&self) -> u64 {
+        self.cursor.as_ref().map_or(0, JournalCursor::txid)
+    }
+
+    /// Reads what is there by now and wasn't read yet into a sink, and comes back. Writes nothing, and keeps nothing
+    /// open afterwards.
+    ///
+    /// # Errors
+    /// `NotFound`: there is no such file, or what wasn't read was forgotten; `NotAJournal`; `Corrupt`; `Unsupported`;
+    /// `Io`; and what the sink returns. After an error it is of no use any more.
+    pub fn read(&mut self, sink: &mut impl Sink) -> Result<()> {
+        let (storage, shown, head) = open_moving(
+            (&*self.directory, &self.name),
+            |storage, shown| Head::read(&**storage, shown),
+            |_| false,
+        )?;
+        let segment = head.header.segment;
+        let file =
+            JournalFile::new(Arc::clone(&storage), segment, self.directory.again(), &self.name);
+        let file = Arc::new(file);
+        let cursor = match &mut self.cursor {
+            Some(cursor) => cursor,
+            none => none.insert(JournalCursor::first(&file)?),
+        };
+        let since = cursor.since();
+        // A segment in which nothing was committed yet may have been made anew.
+        let is_in_it = since.segment == segment && since.point.txid != head.start().txid;
+        let from = if is_in_it { since.point } else { head.start() };
+        let position = reached(&*storage, &shown, from)?;
+        let end = End { file: &file, position };
+        cursor.read(&end, (u64::MAX, u64::MAX), sink).map(drop)
+    }
+}
+
+/// Gives where the last transaction ends that counts and that was acknowledged, behind a commit.
+fn reached(storage: &dyn Storage, shown: &str, from: Point) -> Result<u64> {
+    let survey = Survey::since_moving(storage, shown, from)?;
+    let acknowledged = acknowledged_in(&survey.head);
+    if survey.end.position <= acknowledged {
+        return Ok(survey.end.position);
+    }
+    Ok(acknowledged.max(from.position))
+}

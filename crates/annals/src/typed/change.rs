@@ -1,0 +1,313 @@
+//! Changes with the types of their tables.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use annals_schema::{Blob, FieldNumber, RowId, TableNumber, Timestamp, Value};
+
+use super::{Column, Id, Record};
+use crate::{Error, Result, RowChange};
+
+/// A kind of rows whose values are known by themselves, as a struct; generated code has one for each table.
+pub trait Versioned: Record {
+    /// The values of a row, owned.
+    type Values: Clone + fmt::Debug + PartialEq;
+
+    /// Takes them, each by its number.
+    ///
+    /// # Errors
+    /// A value isn't of its field's type, which opening rules out.
+    fn values(row: &mut RowValues) -> Result<Self::Values>;
+}
+
+/// The values of a row, from which a struct takes its own.
+#[derive(Debug)]
+pub struct RowValues(Vec<Value>, TableNumber);
+
+impl RowValues {
+    /// Takes the value of a field.
+    ///
+    /// # Errors
+    /// There is none of that type.
+    pub fn take<T: Owned>(&mut self, field: FieldNumber) -> Result<T> {
+        let value = self.0.get_mut(field.0 as usize);
+        let value = value.map_or(Value::Null, |value| std::mem::replace(value, Value::Null));
+        T::from_value(value).ok_or_else(|| {
+            let (table, field) = (self.1.0, field.0);
+            Error::corrupt(format!(
+                "the history has a value of another type for field {field} of table {table}"
+            ))
+        })
+    }
+}
+
+/// A Rust value that a field's value is taken as: owned, and an `Option` where it may be null.
+pub trait Owned: Sized {
+    /// Takes a value; `None` if it is of another type.
+    fn from_value(value: Value) -> Option<Self>;
+}
+
+macro_rules! owned {
+    ($($rust:ty, $variant:ident, $taken:ident => $made:expr;)+) => {$(
+        impl Owned for $rust {
+            fn from_value(value: Value) -> Option<Self> {
+                match value {
+                    Value::$variant($taken) => Some($made),
+                    _ => None,
+                }
+            }
+        }
+    )+};
+}
+
+owned! {
+    bool, Bool, v => v;
+    i8, Int8, v => v;
+    i16, Int16, v => v;
+    i32, Int32, v => v;
+    i64, Int64, v => v;
+    u8, UInt8, v => v;
+    u16, UInt16, v => v;
+    u32, UInt32, v => v;
+    u64, UInt64, v => v;
+    f32, Float32, v => v;
+    f64, Float64, v => v;
+    String, String, v => v;
+    Vec<u8>, Bytes, v => v;
+    Timestamp, Timestamp, v => Timestamp(v);
+    Blob, Blob, v => v;
+    RowId, Reference, v => v;
+}
+
+impl<R: Record> Owned for Id<R> {
+    fn from_value(value: Value) -> Option<Self> {
+        RowId::from_value(value).map(Self::from)
+    }
+}
+
+impl<T: Owned> Owned for Option<T> {
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Null => Some(None),
+            value => T::from_value(value).map(Some),
+        }
+    }
+}
+
+/// What became of one row of a table.
+///
+/// ```
+/// annals::schema!("tutorial.schema");
+/// use tutorial::{Change, city};
+///
+/// # fn main() -> annals::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
+/// let lille = db.write(|tx| tx.city().insert("Lile"))?;
+/// db.write(|tx| tx.city().set_name(lille, "Lille"))?;
+///
+/// // The first transaction made the tables, the second inserted a row.
+/// for transaction in db.changes(3..)? {
+///     for change in transaction?.changes {
+///         let Change::City(change) = change else { continue };
+///         assert!(change.is_update() && change.changed(city::NAME));
+///         assert_eq!(change.id, lille);
+///         assert_eq!(change.after.unwrap().name, "Lille");
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Change<R: Versioned> {
+    /// The row.
+    pub id: Id<R>,
+    /// Its values before; `None`: there was no such row.
+    pub before: Option<R::Values>,
+    /// Its values afterwards; `None`: it is gone.
+    pub after: Option<R::Values>,
+    fields: Vec<FieldNumber>,
+    kind: PhantomData<fn() -> R>,
+}
+
+impl<R: Versioned> Change<R> {
+    /// Gives the types of the table to a change of one of its rows.
+    ///
+    /// # Errors
+    /// It is of another table, or a value isn't of its field's type.
+    pub fn new(change: RowChange) -> Result<Self> {
+        if change.table != R::TABLE {
+            return Err(Error::invalid(format!("a change of another table than `{}`", R::NAME)));
+        }
+        let fields = change.fields().collect();
+        let RowChange { table, id, before, after } = change;
+        let values = |row: Option<Vec<Value>>| {
+            row.map(|row| R::values(&mut RowValues(row, table))).transpose()
+        };
+        let (before, after) = (values(before)?, values(after)?);
+        Ok(Self { id: id.into(), before, after, fields, kind: PhantomData })
+    }
+
+    /// Tells whether the row is new.
+    #[must_use]
+    pub const fn is_insert(&self) -> bool {
+        self.before.is_none()
+    }
+
+    /// Tells whether the row was there, and is.
+    #[must_use]
+    pub const fn is_update(&self) -> bool {
+        self.before.is_some() && self.after.is_some()
+    }
+
+    /// Tells whether the row is gone.
+    #[must_use]
+    pub const fn is_delete(&self) -> bool {
+        self.after.is_none()
+    }
+
+    /// Tells whether the values of a field differ, as in `change.changed(city::NAME)`; always where the row came or
+    /// went, unless the field is null.
+    #[must_use]
+    pub fn changed<T>(&self, column: Column<R, T>) -> bool {
+        self.fields.contains(&column.field())
+    }
+}
+
+impl<R: Versioned> Clone for Change<R> {
+    fn clone(&self) -> Self {
+        let Self { id, before, after, fields, kind } = self;
+        let (before, after, fields) = (before.clone(), after.clone(), fields.clone());
+        Self { id: *id, before, after, fields, kind: *kind }
+    }
+}
+
+impl<R: Versioned> fmt::Debug for Change<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Change");
+        shown.field("id", &self.id).field("before", &self.before).field("after", &self.after);
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl<R: Versioned> PartialEq for Change<R> {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id && self.before == other.before && self.after == other.after
+    }
+}
+
+/// A change of a row of any table that a program knows: generated code has an enum of them.
+pub trait AnyChange: Sized {
+    /// Gives its types to a change; `None` if the program doesn't know the table.
+    ///
+    /// # Errors
+    /// A value isn't of its field's type.
+    fn of(change: RowChange) -> Result<Option<Self>>;
+}
+
+/// Gives the types of a table to a change of one of its rows, as one of those of any table.
+///
+/// # Errors
+/// As [`Change::new`].
+pub fn any_change<R: Versioned, C>(
+    change: RowChange,
+    of: impl Fn(Change<R>) -> C,
+) -> Result<Option<C>> {
+    Change::new(change).map(|change| Some(of(change)))
+}
+
+/// What one transaction did to the rows of the tables that a program knows.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Changed<C> {
+    /// Its number.
+    pub txid: u64,
+    /// Its time.
+    pub time: Timestamp,
+    /// Its comments, in order.
+    pub comments: Vec<String>,
+    /// The rows that differ afterwards, each once, in the order in which they were first touched.
+    pub changes: Vec<C>,
+}
+
+impl<C: AnyChange> Changed<C> {
+    /// Gives its types to what a transaction did. Rows of tables that the program doesn't know are left out: a newer
+    /// program may have added them.
+    ///
+    /// # Errors
+    /// A value isn't of its field's type.
+    pub fn new(changed: crate::Changed) -> Result<Self> {
+        let crate::Changed { txid, time, comments, rows } = changed;
+        let changes = rows.into_iter().filter_map(|row| C::of(row).transpose());
+        Ok(Self { txid, time, comments, changes: changes.collect::<Result<_>>()? })
+    }
+}
+
+/// What the transactions of a range did: see [`Database::changes`](crate::Database::changes).
+#[derive(Debug)]
+#[must_use = "it reads only when it is stepped"]
+pub struct Changes<C> {
+    changes: crate::Changes,
+    kind: PhantomData<fn() -> C>,
+}
+
+impl<C: AnyChange> Changes<C> {
+    /// Gives its types to changes.
+    pub fn new(changes: crate::Changes) -> Self {
+        Self { changes, kind: PhantomData }
+    }
+}
+
+impl<C: AnyChange> Iterator for Changes<C> {
+    type Item = Result<Changed<C>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.changes.next().map(|changed| changed.and_then(Changed::new))
+    }
+}
+
+/// What is committed from some transaction on, as it comes: see [`Subscription`](crate::Subscription).
+#[derive(Debug)]
+pub struct Subscription<C> {
+    subscription: crate::Subscription,
+    kind: PhantomData<fn() -> C>,
+}
+
+impl<C: AnyChange> Subscription<C> {
+    /// Gives its types to a subscription.
+    #[must_use]
+    pub fn new(subscription: crate::Subscription) -> Self {
+        Self { subscription, kind: PhantomData }
+    }
+
+    /// Gives the next transaction if there is one already.
+    ///
+    /// # Errors
+    /// As [`Subscription::try_next`](crate::Subscription::try_next).
+    pub fn try_next(&mut self) -> Result<Option<Changed<C>>> {
+        self.subscription.try_next()?.map(Changed::new).transpose()
+    }
+
+    /// Gives the next transaction; waits for it at most so long.
+    ///
+    /// # Errors
+    /// As [`Subscription::next_timeout`](crate::Subscription::next_timeout).
+    pub fn next_timeout(&mut self, timeout: std::time::Duration) -> Result<Option<Changed<C>>> {
+        self.subscription.next_timeout(timeout)?.map(Changed::new).transpose()
+    }
+
+    /// Gives the same subscription without the types of its schema: for the last transaction that was given, and for
+    /// whether it is over.
+    #[must_use]
+    pub const fn as_dynamic(&self) -> &crate::Subscription {
+        &self.subscription
+    }
+}
+
+impl<C: AnyChange> Iterator for Subscription<C> {
+    type Item = Result<Changed<C>>;
+
+    /// Waits for the next transaction; `None`: there will be none any more.
+    fn next(&mut self) -> Option<Self::Item> {
+        self.subscription.next().map(|changed| changed.and_then(Changed::new))
+    }
+}

@@ -1,0 +1,250 @@
+//! Changes, differences and subscriptions of random histories, against the states that the model had.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals::storage::{MemoryDirectory, SystemClock};
+use annals::{
+    BackfillMode, Changed, Database, Level, Older, Options, Reader, RowChange, RowId, Subscription,
+    TableNumber, Value,
+};
+
+use super::NAME;
+use super::model::Model;
+use super::statements::{Step, agree};
+use crate::store_model::Random;
+
+/// The rows of a moment, as the present schema shows them.
+type Rows = BTreeMap<(u32, u64), Vec<Value>>;
+
+/// A database, and all states that it had.
+struct Past {
+    random: Random,
+    directory: MemoryDirectory,
+    database: Option<Database>,
+    /// The state behind each transaction, and its comments.
+    states: Vec<Rc<Model>>,
+    /// Who follows: always, at times, hardly ever; and from another handle.
+    followers: Vec<(u64, Subscription, Vec<Changed>)>,
+    reader: Option<Reader>,
+}
+
+fn options() -> Options {
+    Options::new().background(false)
+}
+
+impl Past {
+    fn new(seed: u64) -> Self {
+        let directory = MemoryDirectory::new();
+        let mut past = Self {
+            random: Random::new(seed),
+            directory,
+            database: None,
+            states: vec![Rc::default()],
+            followers: Vec::new(),
+            reader: None,
+        };
+        past.open();
+        past
+    }
+
+    /// Opens, and begins to follow; whoever followed the handle before has given all.
+    fn open(&mut self) {
+        if let Some(database) = self.database.take() {
+            database.close().unwrap();
+            self.reader = None;
+            for (_, follower, heard) in &mut self.followers {
+                heard.extend(follower.map(Result::unwrap).take(usize::MAX));
+                assert!(follower.is_over());
+                assert!(follower.try_next().unwrap().is_none());
+            }
+        }
+        let directory = Arc::new(self.directory.clone());
+        let database = options().open_in(directory, NAME, Arc::new(SystemClock)).unwrap();
+        let reader = Reader::open(&self.directory, NAME).unwrap();
+        let begun = database.read().txid() + 1;
+        let all = self.compare_followers();
+        assert_eq!(all, begun - 1, "nobody missed anything");
+        self.followers = [100, 30, 3]
+            .into_iter()
+            .map(|chance| (chance, database.subscribe_from(begun).unwrap(), Vec::new()))
+            .collect();
+        self.followers.push((30, reader.subscribe(), Vec::new()));
+        (self.database, self.reader) = (Some(database), Some(reader));
+    }
+
+    /// Compares what followers heard with what happened; gives the last transaction that they heard of.
+    fn compare_followers(&mut self) -> u64 {
+        let mut last = self.states.len() as u64 - 1;
+        for (place, (_, follower, heard)) in self.followers.iter().enumerate() {
+            let txids: Vec<u64> = heard.iter().map(|changed| changed.txid).collect();
+            assert!(txids.is_sorted_by(|a, b| a + 1 == *b), "{txids:?}");
+            assert_eq!(follower.txid(), txids.last().copied().unwrap_or(follower.txid()));
+            for changed in heard {
+                let expected = self.difference(changed.txid - 1, changed.txid);
+                assert_eq!(self.shown(&changed.rows), expected, "transaction {}", changed.txid);
+            }
+            // One ends with its reader, which was dropped; the others have heard all.
+            if place < 3 {
+                last = last.min(follower.txid());
+            }
+        }
+        last
+    }
+
+    /// Gives changes that were seen through an earlier schema as the present one shows them.
+    fn shown(&self, rows: &[RowChange]) -> Vec<RowChange> {
+        let present = self.states.last().unwrap();
+        let mut rows = sorted(rows);
+        rows.retain_mut(|row| {
+            let Some(table) = present.tables.get(&row.table.0) else { return false };
+            for values in [&mut row.before, &mut row.after].into_iter().flatten() {
+                let old = std::mem::take(values);
+                let width = table.fields.last().map_or(0, |field| field.number as usize + 1);
+                values.resize(width, Value::Null);
+                for field in &table.fields {
+                    let number = field.number as usize;
+                    values[number] = old.get(number).unwrap_or(&field.default).clone();
+                }
+            }
+            row.before != row.after
+        });
+        rows
+    }
+
+    fn transaction(&mut self) {
+        let database = self.database.as_ref().unwrap();
+        let mut model = Model::clone(self.states.last().unwrap());
+        let mut tx = database.begin().unwrap();
+        tx.set_level(*self.random.pick(&Level::ALL));
+        let random = &mut self.random;
+        let mut step = Step { tx: &mut tx, model: &mut model, random, wrote: false };
+        for _ in 0..step.random.below(8) {
+            step.run();
+        }
+        let wrote = step.wrote;
+        if self.random.chance(10) || !wrote {
+            return tx.rollback().unwrap();
+        }
+        let verdict = model.verdict();
+        agree(tx.commit(), verdict);
+        if verdict.is_ok() {
+            model.end_transaction();
+            self.states.push(Rc::new(model));
+        }
+        for (chance, follower, heard) in &mut self.followers {
+            if self.random.chance(*chance) {
+                while let Some(changed) = follower.try_next().unwrap() {
+                    heard.push(changed);
+                }
+            }
+        }
+        let (_, _, always) = &self.followers[0];
+        let last = always.last().map_or(0, |changed| changed.txid);
+        assert!(always.is_empty() || last == self.states.len() as u64 - 1, "it hears at once");
+    }
+
+    fn other(&mut self) {
+        let database = self.database.as_ref().unwrap();
+        match self.random.below(6) {
+            0 => self.open(),
+            1 => {
+                let older = *self.random.pick(&[Older::Kept, Older::NotNeeded]);
+                database.restart(older, Duration::ZERO).map(drop).unwrap_or_default();
+            }
+            2 => drop(database.soft_checkpoint().unwrap()),
+            _ => drop(database.backfill(BackfillMode::Full).unwrap()),
+        }
+    }
+
+    /// Gives the rows behind a transaction.
+    fn rows(&self, txid: u64) -> Rows {
+        let present = self.states.last().unwrap();
+        let then = &self.states[usize::try_from(txid).unwrap()];
+        let mut rows = Rows::new();
+        for (number, table) in &present.tables {
+            let Some(was) = then.tables.get(number) else { continue };
+            for (id, values) in &was.rows {
+                let width = table.fields.last().map_or(0, |field| field.number as usize + 1);
+                let mut row = vec![Value::Null; width];
+                for field in &table.fields {
+                    let place = was.fields.iter().position(|old| old.number == field.number);
+                    row[field.number as usize] =
+                        place.map_or_else(|| field.default.clone(), |place| values[place].clone());
+                }
+                rows.insert((*number, *id), row);
+            }
+        }
+        rows
+    }
+
+    fn difference(&self, from: u64, to: u64) -> Vec<RowChange> {
+        let (from, to) = (self.rows(from), self.rows(to));
+        let keys = from.keys().chain(to.keys()).copied().collect::<std::collections::BTreeSet<_>>();
+        let change = |(table, id): (u32, u64)| RowChange {
+            table: TableNumber(table),
+            id: RowId(id),
+            before: from.get(&(table, id)).cloned(),
+            after: to.get(&(table, id)).cloned(),
+        };
+        keys.into_iter().map(change).filter(|change| change.before != change.after).collect()
+    }
+
+    /// Compares all that can be asked of the past with the states that there were.
+    fn compare(&mut self) {
+        let last = self.states.len() as u64 - 1;
+        let database = self.database.as_ref().unwrap();
+        let changes: Vec<Changed> =
+            database.changes(..).unwrap().collect::<Result<_, _>>().unwrap();
+        let txids: Vec<u64> = changes.iter().map(|changed| changed.txid).collect();
+        assert_eq!(txids, (1..=last).collect::<Vec<_>>());
+        for changed in &changes {
+            assert_eq!(sorted(&changed.rows), self.difference(changed.txid - 1, changed.txid));
+            for row in &changed.rows {
+                assert!(
+                    row.fields().next().is_some() || row.before.is_none() || row.after.is_none()
+                );
+            }
+        }
+        for _ in 0..6 {
+            let from = self.random.below(last + 1);
+            let to = self.random.below(last + 1);
+            let found = database.read().differences(from, to).unwrap();
+            assert_eq!(found, self.difference(from, to), "between {from} and {to}");
+            let some: Vec<Changed> =
+                database.changes(from..to).unwrap().collect::<Result<_, _>>().unwrap();
+            let first = usize::try_from(from.max(1)).unwrap() - 1;
+            let expected = changes.get(first..(usize::try_from(to).unwrap().max(1) - 1).max(first));
+            assert_eq!(some, expected.unwrap_or_default());
+            let rest = database.subscribe_from(from.max(1)).unwrap();
+            let rest: Vec<Changed> =
+                rest.map(Result::unwrap).take(changes.len().saturating_sub(first)).collect();
+            assert_eq!(rest, changes[first..]);
+        }
+        assert_eq!(self.compare_followers().max(last), last);
+    }
+}
+
+fn sorted(rows: &[RowChange]) -> Vec<RowChange> {
+    let mut rows = rows.to_vec();
+    rows.sort_by_key(|row| (row.table.0, row.id));
+    rows
+}
+
+#[test]
+fn changes_of_random_histories_are_what_differs() {
+    let full = std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full");
+    for seed in super::seeds(if full { 400 } else { 25 }) {
+        println!("repeat the last history with ANNALS_TEST_HISTORY={seed}");
+        let mut past = Past::new(seed);
+        for _ in 0..80 {
+            match past.random.chance(85) {
+                true => past.transaction(),
+                false => past.other(),
+            }
+        }
+        past.compare();
+    }
+}
