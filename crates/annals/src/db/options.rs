@@ -10,6 +10,7 @@ use annals_schema::Schema;
 use super::acquire::Acquired;
 use super::careful::{Before, Careful};
 use super::database::{Database, Setup};
+use super::history::Sizes;
 use super::image::{Found, Imager, Looking};
 use super::progress::{Watch, Watched};
 use super::reader::Reader;
@@ -42,6 +43,7 @@ pub struct Options {
     /// How much of an image may be kept in memory, in bytes; 0: half of what the machine has.
     pub(super) memory: u64,
     retention: Retention,
+    history: Option<Sizes>,
 }
 
 impl Default for Options {
@@ -75,6 +77,7 @@ impl Options {
             hard_only: false,
             memory: 0,
             retention: Retention { bytes: None, time: None, transactions: None },
+            history: Some(Sizes::USUAL),
         }
     }
 
@@ -174,6 +177,28 @@ impl Options {
     #[must_use]
     pub const fn retention(mut self, rules: Retention) -> Self {
         self.retention = rules;
+        self
+    }
+
+    /// Sets whether the history index is kept, the file beside the journal that tells in which parts of it a row was
+    /// changed, so that [`Database::history_of`] reads no more than those. It is, unless told otherwise, of
+    /// journals of 1 MiB or more.
+    ///
+    /// Costs, behind each backfill, that what the journal has got is read once more, and a few bytes for each change
+    /// that isn't one of a run of rows; no commit waits for it. One that is there is used also without this, and
+    /// deleting it loses nothing.
+    #[must_use]
+    pub const fn history_index(mut self, kept: bool) -> Self {
+        self.history = if kept { Some(Sizes::USUAL) } else { None };
+        self
+    }
+
+    /// Keeps a history index of any journal, with zones and steps of so many bytes.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn small_history_index(mut self, zone: u64, step: u64) -> Self {
+        self.history = Some(Sizes::small(zone, step));
         self
     }
 
@@ -322,6 +347,7 @@ impl Options {
             level: self.level,
             background: self.background,
             retention: self.retention,
+            history: self.history,
             sharing,
         }))
     }

@@ -52,4 +52,7 @@ pub struct Version {
     pub comments: Vec<String>,
     /// What it did to the row.
     pub change: RowChange,
+    /// Whether it is the state with which the history begins that is left: the row may be older, but what made it so
+    /// was forgotten.
+    pub is_beginning: bool,
 }
