@@ -6,6 +6,7 @@ pub(crate) mod compile;
 pub(crate) mod completions;
 pub(crate) mod dump;
 pub(crate) mod export;
+pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod import_changes;
 pub(crate) mod import_csv;

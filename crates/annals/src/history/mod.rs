@@ -11,6 +11,8 @@
 #![deny(clippy::indexing_slicing)]
 
 mod check;
+#[cfg(test)]
+pub(crate) mod document;
 mod entry;
 mod extent;
 mod file;
@@ -18,6 +20,8 @@ mod format;
 mod merge;
 mod node;
 mod read;
+#[cfg(test)]
+mod tests;
 mod write;
 mod zone;
 

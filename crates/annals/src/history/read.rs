@@ -155,6 +155,14 @@ impl<'f> Lookup<'f> {
         Ok(None)
     }
 
+    /// Gives the first zone whose segment isn't before one.
+    ///
+    /// # Errors
+    /// As [`Self::zones_of`].
+    pub(crate) fn first_of_segment_at(&mut self, segment: u64) -> Result<Option<(u64, Zone)>> {
+        self.first_zone(|run| run.segments.1 >= segment, |zone| zone.segment >= segment)
+    }
+
     /// Gives the first zone of a run whose segment isn't before one.
     pub(super) fn first_of_segment(&mut self, run: &Extent, segment: u64) -> Result<u64> {
         self.partition(run, |zone| zone.segment >= segment)

@@ -221,7 +221,7 @@ fn put(entries: &mut Vec<Entry>, joined: Entry) {
     }
 }
 
-/// Gives the entries of a zone that is read again, in their order; none of one that is behind what is read.
+/// Gives the entries of a zone that is read again, in their order.
 ///
 /// # Errors
 /// `Corrupt`, `Io`.

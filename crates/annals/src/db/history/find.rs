@@ -44,7 +44,7 @@ pub(super) struct Indexed<'i> {
     first_segment: u64,
     /// Where all has to be read from, and how many commands of the schema there are before.
     pub(super) tail: Since,
-    commands: u64,
+    pub(super) commands: u64,
     bytes: u64,
 }
 
@@ -195,28 +195,63 @@ impl<'i> Indexed<'i> {
         Ok(self.lookup.zone(number)?.filter(is_left))
     }
 
-    /// Gives the zone in which a transaction commits; `None` if the index doesn't have it.
+    /// Tells whether a transaction of the index is in the history that is left.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
-    pub(in crate::db) fn zone_of_txid(&mut self, txid: u64) -> Result<Option<Zone>> {
-        let found = self.lookup.zone_of_txid(txid)?;
-        Ok(found.map(|(number, _)| self.zone(number)).transpose()?.flatten())
+    pub(super) fn has(&mut self, files: &Files, txid: u64) -> Result<bool> {
+        let Some((number, _)) = self.lookup.zone_of_txid(txid)? else { return Ok(false) };
+        if self.zone(number)?.is_some() {
+            return Ok(txid > 0);
+        }
+        // It may be forgotten, but for the state behind it.
+        Ok(self.state(files)?.is_some_and(|state| state.txid == txid))
     }
 
-    /// Gives the last transaction in the index whose time isn't later.
+    /// Gives the last transaction in the index whose time isn't later; the state with which the history begins is one,
+    /// too.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
-    pub(in crate::db) fn last_at(&mut self, files: &Files, time: i64) -> Result<Option<Committed>> {
-        let Some((number, _)) = self.lookup.zone_of_time(time)? else { return Ok(None) };
-        let Some(zone) = self.zone(number)? else { return Ok(None) };
-        let mut last = None;
-        files.read_zone(&zone, &mut |seen| {
-            last = Committed::of(seen.frame).filter(|commit| commit.time.0 <= time).or(last);
-            Ok(())
-        })?;
-        Ok(last)
+    pub(super) fn last_at(&mut self, files: &Files, time: i64) -> Result<Option<u64>> {
+        let mut number = self.lookup.zone_of_time(time)?.map(|(number, _)| number);
+        // One behind the end of what is read says nothing of those before.
+        while let Some(at) = number.filter(|at| *at > self.last) {
+            number = at.checked_sub(1);
+        }
+        while let Some(at) = number {
+            let left = self.lookup.zone(at)?.filter(|zone| zone.segment >= self.first_segment);
+            let Some(zone) = left else { break };
+            number = at.checked_sub(1);
+            if zone.is(STATE) {
+                continue;
+            }
+            let mut last = None;
+            files.read_zone(&zone, &mut |seen| {
+                last = Committed::of(seen.frame).filter(|commit| commit.time.0 <= time).or(last);
+                Ok(())
+            })?;
+            if let Some(last) = last {
+                return Ok(Some(last.txid));
+            }
+        }
+        Ok(self.state(files)?.filter(|state| state.time.0 <= time).map(|state| state.txid))
+    }
+
+    /// Gives the transaction whose state the history begins with, if it does.
+    fn state(&mut self, files: &Files) -> Result<Option<Committed>> {
+        let Some((mut number, _)) = self.lookup.first_of_segment_at(self.first_segment)? else {
+            return Ok(None);
+        };
+        let mut state = None;
+        while let Some(zone) = self.zone(number)?.filter(|zone| zone.is(STATE) && state.is_none()) {
+            files.read_zone(&zone, &mut |seen| {
+                state = Committed::of(seen.frame).or(state);
+                Ok(())
+            })?;
+            number += 1;
+        }
+        Ok(state)
     }
 
     /// Gives the last transaction in the index that has a comment. `schema_of` gives the schema that so many
@@ -224,7 +259,7 @@ impl<'i> Indexed<'i> {
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
-    pub(in crate::db) fn last_with(
+    pub(super) fn last_with(
         &mut self,
         files: &Files,
         comment: &str,

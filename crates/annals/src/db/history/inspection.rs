@@ -123,7 +123,10 @@ impl Snapshot {
         entries.sort_unstable_by_key(|entry| (entry.zone, *entry));
         let mut left = entries.as_slice();
         let first = files.first().segment;
-        for (number, zone) in zones.iter().filter(|(_, zone)| zone.segment >= first) {
+        let end = (files.segment(), files.end.position);
+        let is_there =
+            |zone: &Zone| zone.segment >= first && (zone.segment, zone.end.position) <= end;
+        for (number, zone) in zones.iter().filter(|(_, zone)| is_there(zone)) {
             let made = super::collect::entries_of(files, self.schema(), (*number, zone))?;
             let from = left.partition_point(|entry| entry.zone < *number);
             let of = left.get(from..).unwrap_or_default();

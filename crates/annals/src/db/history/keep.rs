@@ -11,8 +11,8 @@
 //! transaction, a reader or another backfill waits for; who removes older segments waits for one such step. What goes
 //! wrong is noted, and tried again behind the next backfill: nothing depends on it.
 
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::collect::Collector;
 use super::files::Files;
@@ -61,23 +61,32 @@ pub(in crate::db) struct Keeping {
     sizes: Option<Sizes>,
     /// Held while something is added, and while segments are removed.
     adding: Mutex<()>,
+    /// Whether one was taken out of the way. If what was made anew can't be used either, it isn't the index that is
+    /// wrong.
+    is_anew: AtomicBool,
     problem: Mutex<Option<String>>,
 }
 
 impl Keeping {
     pub(in crate::db) fn new(sizes: Option<Sizes>) -> Self {
-        Self { sizes, adding: Mutex::default(), problem: Mutex::default() }
+        Self {
+            sizes,
+            adding: Mutex::default(),
+            is_anew: AtomicBool::default(),
+            problem: Mutex::default(),
+        }
     }
 
     /// Keeps anything from being added as long as what it gives is there.
-    pub(in crate::db) fn pause(&self) -> std::sync::MutexGuard<'_, ()> {
+    pub(in crate::db) fn pause(&self) -> MutexGuard<'_, ()> {
         lock(&self.adding)
     }
 }
 
 impl Database {
-    /// Tells what went wrong with the history index, the file beside the journal that tells in which parts of it a row
-    /// was changed, when something was to be added to it last. Nothing is lost by that.
+    /// Tells what went wrong last with the history index, the file beside the journal that tells in which parts of it a
+    /// row was changed, since the database was opened: it was made anew, or nothing could be added. Nothing is lost by
+    /// that, and it is tried again behind the next backfill.
     #[must_use]
     pub fn history_error(&self) -> Option<String> {
         lock(&self.core().history.problem).clone()
@@ -93,14 +102,13 @@ impl Core {
             if !goes_on() {
                 return;
             }
-            let added = self.add_history(&sizes);
-            if !matches!(added, Ok(true)) {
-                if added.is_ok() {
-                    // What was wrong before was told, and is over.
+            match self.add_history(&sizes) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => {
+                    *lock(&self.history.problem) = Some(error.to_string());
                     return;
                 }
-                *lock(&self.history.problem) = added.err().map(|error| error.to_string());
-                return;
             }
         }
     }
@@ -127,30 +135,31 @@ impl Core {
             index => Ok(index),
         });
         let index = match opened {
-            Err(error) if error.kind() == ErrorKind::Corrupt => {
-                self.set_history_aside(&files, &error)?;
+            Err(error) => {
+                self.set_history_aside(&files, error)?;
                 None
             }
-            opened => opened?,
+            Ok(index) => index,
         };
-        let added = self.add_to(&files, index, sizes);
-        match added {
-            Err(error) if error.kind() == ErrorKind::Corrupt => {
-                self.set_history_aside(&files, &error)?;
+        let is_there = index.is_some();
+        match self.add_to(&files, index, sizes) {
+            Err(error) if is_there => {
+                self.set_history_aside(&files, error)?;
                 self.add_to(&files, None, sizes)
             }
             added => added,
         }
     }
 
-    /// Takes an index out of the way that can't be used; `NotFound` is as good.
-    fn set_history_aside(&self, files: &Files, error: &Error) -> Result<()> {
+    /// Takes an index out of the way that can't be used; once, and only if it is the index that is wrong.
+    fn set_history_aside(&self, files: &Files, error: Error) -> Result<()> {
+        let is_wrong = error.kind() == ErrorKind::Corrupt;
+        if !is_wrong || self.history.is_anew.swap(true, Ordering::Relaxed) {
+            return Err(error);
+        }
         *lock(&self.history.problem) = Some(format!("the history index is made anew: {error}"));
         let name = history_name(&files.file.journal);
-        match set_aside(&*files.file.directory, &name, "it can't be used") {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            done => done,
-        }
+        set_aside(&*files.file.directory, &name, "it can't be used")
     }
 
     fn add_to(&self, files: &Files, index: Option<IndexFile>, sizes: &Sizes) -> Result<bool> {

@@ -1,7 +1,8 @@
 //! The history of rows, and the index that tells where it is.
 //!
 //! In reading order: `files` are those of a journal up to a commit; `find` tells which parts of them have to be read;
-//! `row` is a row as events make it, and `versions` what each transaction made of it; `collect` makes zones and
+//! `moments` are
+//! looked up so, too; `row` is a row as events make it, and `versions` what each transaction made of it; `collect` makes zones and
 //! entries of frames, and `keep` adds them to the index; `inspection` looks at that from outside.
 
 mod collect;
@@ -9,6 +10,7 @@ mod files;
 mod find;
 mod inspection;
 mod keep;
+mod moments;
 mod row;
 mod versions;
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{
-    Command, Database, FieldNumber, History, Options, Reader, Result, RowId, TableNumber, Type,
-    Version,
+    Command, Database, FieldNumber, History, Moment, Options, Reader, Result, RowId, TableNumber,
+    Timestamp, Txid, Type, Version,
 };
 
 use self::oracle::Oracle;
@@ -78,9 +78,34 @@ fn compare(directory: &MemoryDirectory, database: &Database) -> usize {
     for table in now.schema().tables() {
         assert_eq!(collect(database.history_of(table.number, RowId(1 << 40))), []);
     }
+    moments(&oracle, database);
     let check = now.check_history_index(true).unwrap();
     assert_eq!(check.and_then(|check| check.problem), None);
     versions
+}
+
+/// Compares which transactions moments mean with what a scan gives.
+fn moments(oracle: &Oracle, database: &Database) {
+    let commits = &oracle.commits;
+    let last = |is_it: &dyn Fn(&(u64, Timestamp, Vec<String>)) -> bool| {
+        commits.iter().rfind(|commit| is_it(commit)).map(|commit| Txid(commit.0))
+    };
+    let found = |moment: Moment| database.transaction_at(&moment).unwrap();
+    for (txid, time, comments) in commits.iter().step_by(3) {
+        assert_eq!(found(Moment::Txid(*txid)), Some(Txid(*txid)));
+        for time in [*time, Timestamp(time.0 - 1)] {
+            let expected = last(&|(_, other, _)| *other <= time);
+            assert_eq!(found(Moment::Time(time)), expected, "{time}");
+        }
+        for comment in comments {
+            let expected = last(&|(_, _, others)| others.contains(comment));
+            assert_eq!(found(Moment::Comment(comment.clone())), expected, "{comment}");
+        }
+    }
+    for none in [0, u64::MAX] {
+        assert_eq!(found(Moment::Txid(none)), None);
+    }
+    assert_eq!(found(Moment::Comment("nobody wrote this".to_owned())), None);
 }
 
 fn has_index(directory: &MemoryDirectory) -> bool {

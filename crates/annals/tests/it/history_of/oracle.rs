@@ -29,8 +29,8 @@ pub(super) struct Oracle {
     comments: Vec<String>,
     steps: BTreeMap<Of, Vec<Step>>,
     first: Option<u64>,
-    /// Events of rows.
-    pub(super) events: u64,
+    /// Each commit: its number, its time, and its comments.
+    pub(super) commits: Vec<(u64, Timestamp, Vec<String>)>,
 }
 
 impl Oracle {
@@ -73,7 +73,6 @@ impl Oracle {
 
     fn touch(&mut self, table: TableNumber, id: u64) -> Of {
         let of = (table.0, id);
-        self.events += 1;
         self.before.entry(of).or_insert_with(|| self.rows.get(&of).cloned());
         of
     }
@@ -140,6 +139,7 @@ impl Sink for Oracle {
     fn commit(&mut self, _: &Schema, committed: &Committed) -> annals::Result<()> {
         self.first.get_or_insert(committed.txid);
         let comments = std::mem::take(&mut self.comments);
+        self.commits.push((committed.txid, committed.time, comments.clone()));
         for (of, before) in std::mem::take(&mut self.before) {
             let after = self.rows.get(&of).cloned();
             self.steps.entry(of).or_default().push(Step {
