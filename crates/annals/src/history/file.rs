@@ -191,6 +191,7 @@ impl IndexFile {
             })?;
             runs.push(made);
         }
+        self.move_last(&mut runs)?;
         self.publish(Head {
             number: self.head.number + 1,
             journal_id: self.head.journal_id,
@@ -229,24 +230,53 @@ impl IndexFile {
         estimate: u64,
         make: impl Fn(&Self, (u64, u64)) -> Result<Made>,
     ) -> Result<Extent> {
-        let mut taken: Vec<_> =
-            self.taken().chain(runs).map(|run| (run.place, run.end())).collect();
-        taken.sort_unstable();
-        let wanted = estimate + estimate / 4 + 4 * PAGE as u64;
-        let mut end = RUNS_AT;
-        let mut gap = None;
-        for (place, behind) in taken {
-            if gap.is_none() && place.saturating_sub(end) >= wanted {
-                gap = Some((end, place));
-            }
-            end = end.max(behind);
-        }
+        let (gap, end) = self.gap(runs, estimate + estimate / 4 + 4 * PAGE as u64);
         for room in gap.into_iter().chain([(end, u64::MAX)]) {
             if let Made::Whole(made) = make(self, room)? {
                 return Ok(made);
             }
         }
         Err(self.corrupt("has no room behind its end"))
+    }
+
+    /// Finds a gap of such a length between runs, those that a copy of the head leads to as well; gives where the last of
+    /// all ends, too.
+    fn gap(&self, runs: &[Extent], wanted: u64) -> (Option<(u64, u64)>, u64) {
+        let all = self.taken().chain(runs);
+        let mut taken: Vec<_> = all.map(|run| (run.place, run.end())).collect();
+        taken.sort_unstable();
+        let (mut gap, mut end) = (None, RUNS_AT);
+        for (place, behind) in taken {
+            if gap.is_none() && place.saturating_sub(end) >= wanted {
+                gap = Some((end, place));
+            }
+            end = end.max(behind);
+        }
+        (gap, end)
+    }
+
+    /// Copies the last run in the file to a gap before it, where much of the file is free: so that it gets shorter once
+    /// no copy of the head leads to the end.
+    fn move_last(&self, runs: &mut [Extent]) -> Result<()> {
+        let live: u64 = runs.iter().map(|run| run.end() - run.place).sum();
+        let Some(last) = runs.iter().copied().max_by_key(|run| run.place) else { return Ok(()) };
+        let len = last.end() - last.place;
+        let is_sparse = last.end() > RUNS_AT + live + live / 2;
+        let (gap, _) = self.gap(runs, len);
+        let Some((to, _)) = gap.filter(|(to, _)| is_sparse && *to < last.place) else {
+            return Ok(());
+        };
+        let mut bytes = vec![0; 64 * PAGE];
+        for done in (0..len).step_by(bytes.len()) {
+            let left = usize::try_from(len - done).unwrap_or(usize::MAX).min(bytes.len());
+            let part = bytes.get_mut(..left).unwrap_or_default();
+            let read = self.storage.read_at(last.place + done, part);
+            read.map_err(|error| self.io("can't be read", error))?;
+            let written = self.storage.write_at(to + done, part);
+            written.map_err(|error| self.io("can't be written", error))?;
+        }
+        runs.iter_mut().filter(|run| run.place == last.place).for_each(|run| run.place = to);
+        Ok(())
     }
 
     /// Gives the runs that a copy of the head leads to.

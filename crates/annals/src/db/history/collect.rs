@@ -15,6 +15,11 @@ use crate::journal::Point;
 /// are changed again and again have the same entries in all zones, which takes less.
 const RANGE: u64 = 4;
 
+/// A zone with so many changes of single rows is longer than others, by this factor: where a change takes few bytes of
+/// the journal, an entry for each shall take fewer still, and rows come again in the same zone.
+const DENSE: usize = 2048;
+const DENSE_LEN: u64 = 4;
+
 /// Collects zones and their entries.
 #[derive(Debug)]
 pub(super) struct Collector {
@@ -181,7 +186,9 @@ impl Collector {
                 zone.least_time = zone.least_time.min(header.time);
             }
         }
-        let is_long = frame.end - zone.start.position >= self.zone_len;
+        let len = frame.end - zone.start.position;
+        let is_long = len >= self.zone_len
+            && (self.rows.len() < DENSE || len >= self.zone_len.saturating_mul(DENSE_LEN));
         if is_long || (is_state && header.is_commit()) {
             self.end_zone();
         }
