@@ -5,8 +5,9 @@
 //! log; `backfill` what brings many pages to the image, `backfill-floor` to a file with nothing around it;
 //! `backfill-during` commits meanwhile; `amplification` tells how much is written for what is committed;
 //! `size` how small a small database is; `instructions` counts those of each operation; `growth` tells how costs
-//! grow with a table; `wide` measures rows of many fields with several indexes, `unique` a unique index beside a
-//! map, `mixed` readers beside a writer, `compile` what a schema adds to a build, `past` how long the past takes.
+//! grow with a table; `history` finds the versions of a row, `past` the state as it was; `wide` measures rows of
+//! many fields with several indexes, `unique` a unique index beside a map, `mixed` readers beside a writer,
+//! `compile` what a schema adds to a build.
 //! Without one of them, the table of all workloads is made, or of those after `--only`.
 //! Each engine is used as its own documentation recommends for speed at equal guarantees. Engines take
 //! turns; what is printed is the median of all turns.
@@ -25,6 +26,7 @@ mod engines;
 mod figures;
 mod floor;
 mod growth;
+mod history;
 mod instructions;
 mod keys;
 mod measured;
@@ -106,6 +108,8 @@ enum Part {
     Instructions(instructions::Count),
     /// Bulk work, openings, reads and scans of tables of 1, 10 and 100 million rows.
     Growth(growth::Sizes),
+    /// The history of one row among many events, with the history index and without.
+    History(history::Work),
     /// A unique index on random strings, beside an ordered map in memory.
     Unique(unique::Names),
     /// Readers beside a writer, in parts of what each does alone.
@@ -160,6 +164,7 @@ fn main() -> Result<(), engines::Failure> {
             }
         }
         Some(Part::Instructions(count)) => instructions::run(count, table)?,
+        Some(Part::History(work)) => history::run(work, turns, table)?,
         Some(Part::Counted(counted)) => counted.take()?,
         Some(Part::Growth(sizes)) => growth::run(sizes, table)?,
         Some(Part::Past(asked)) => past::run(asked, table)?,

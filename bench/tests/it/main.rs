@@ -252,3 +252,17 @@ fn the_tables_have_every_workload() {
     assert!(text.contains("Openings without an image"), "{text}");
     assert!(text.contains("| Annals, full replay |"), "{text}");
 }
+
+#[test]
+fn the_history_of_a_row_is_found_by_its_index() {
+    let sizes = ["--events", "200000", "--versions", "1,100", "--turns", "1"];
+    let lines = figures(&[&["history"], &sizes[..]].concat());
+    assert_eq!(lines.len(), 2);
+    for line in &lines {
+        let of = |key: &str| line[key].as_f64().unwrap();
+        assert!(of("index") > 0.0 && of("index") < of("journal") * 0.25, "{line}");
+        assert!(of("without_bytes") > of("journal") * 0.9, "{line}");
+        assert!(of("with_bytes") < of("journal") * 1.3 && of("with_ms") > 0.0, "{line}");
+    }
+    assert!(lines[0]["with_bytes"].as_f64() < lines[1]["with_bytes"].as_f64());
+}

@@ -46,6 +46,7 @@ mod arena;
 mod db;
 mod error;
 pub mod event;
+mod history;
 mod image;
 pub mod journal;
 pub mod storage;
@@ -62,11 +63,11 @@ pub use annals_schema::{
 pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
     Changed, Changes, Commit, Custom, Customs, Database, Examination, Fate, Forgotten,
-    HeadInspection, ImageCheck, ImageComparison, ImageInspection, ImageRoot, Inspection, Moment,
-    MomentError, Older, OldestReader, Options, Pending, Phase, Progress, Reader, Restarted,
-    Restarting, RowChange, Run, Salvaged, SegmentInspection, Sink, Snapshot, Subscription, Tail,
-    Transaction, Txid, Version, examine, inspect, inspect_head, inspect_head_in, inspect_in, scan,
-    scan_in,
+    HeadInspection, History, HistoryCheck, HistoryInspection, ImageCheck, ImageComparison,
+    ImageInspection, ImageRoot, Inspection, Moment, MomentError, Older, OldestReader, Options,
+    Pending, Phase, Progress, Reader, Restarted, Restarting, RowChange, Run, Salvaged,
+    SegmentInspection, Sink, Snapshot, Subscription, Tail, Transaction, Txid, Version, examine,
+    inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "testing")]

@@ -19,7 +19,8 @@ use crate::{Outcome, progress};
 /// If there is an image, the page file beside the journal that opening begins with, all of it is
 /// verified too, and that it is this journal's. With --replay the state that it leads to is compared with
 /// the one that the journal gives: schema, rows with all values, next ids, order of indexes, blobs. Damage of
-/// the image loses nothing: it holds only what the journal does.
+/// the image loses nothing: it holds only what the journal does. So it is with the history index: all of it is
+/// verified, and with --replay each entry compared.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals check people.annals && echo sound
@@ -78,6 +79,7 @@ fn check(path: &Path, replay: bool) -> Result<String> {
         count(snapshot.schema().indexes().len(), "index"),
     );
     summary.extend(image(path, replay.then_some(snapshot))?);
+    summary.extend(history(path, (snapshot, replay))?);
     summary.extend(dangling(snapshot)?);
     summary.extend(unfinished(inspection));
     Ok(summary)
@@ -134,6 +136,23 @@ fn image(path: &Path, replayed: Option<&Snapshot>) -> Result<Option<String>> {
         }
         None => Ok(Some("\nnote: the image was removed meanwhile".to_owned())),
     }
+}
+
+/// Verifies the history index; if it is to be `deep`, each entry against the journal.
+fn history(path: &Path, (snapshot, deep): (&Snapshot, bool)) -> Result<Option<String>> {
+    let Some(found) = snapshot.check_history_index(deep)? else { return Ok(None) };
+    if let Some(problem) = found.problem {
+        return Err(Error::corrupt(format!(
+            "{problem}; nothing is lost, for the journal is sound: delete the history index, and `annals backfill \
+             {}` makes a new one",
+            path.display()
+        )));
+    }
+    let txid = found.inspection.txid.unwrap_or(0);
+    let compared = if deep { ", which the journal has, too" } else { "" };
+    let (zones, ranges) = (found.inspection.zones, found.inspection.entries);
+    let (zones, ranges) = (count(zones, "zone"), count(ranges, "range"));
+    Ok(Some(format!("\nhistory index: transactions up to {txid}, {zones}, {ranges}{compared}")))
 }
 
 /// Says where references that nothing enforces lead to no row.

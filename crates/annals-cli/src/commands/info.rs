@@ -77,6 +77,7 @@ fn print(path: &Path, found: &Found, output: &mut Output) -> Result<()> {
         Some(Ok(examination)) => {
             print_end(&examination.inspection, output)?;
             info_image::print(examination.inspection.image.as_ref(), output)?;
+            info_image::print_history(examination.inspection.history.as_ref(), output)?;
             print_history(examination, output)?;
             print_segments(examination, output)?;
             print_state(&examination.snapshot, output)

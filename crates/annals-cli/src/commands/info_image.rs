@@ -1,9 +1,9 @@
-//! What `annals info` tells of the image beside a journal.
+//! What `annals info` tells of the image and the history index beside a journal.
 
-use annals::{ImageInspection, OldestReader, Result};
+use annals::{HistoryInspection, ImageInspection, OldestReader, Result};
 use serde_json::{Value, json};
 
-use crate::output::{Output, plain};
+use crate::output::{Output, count, plain};
 
 /// Prints what there is to know of an image, if there is one.
 pub(super) fn print(image: Option<&ImageInspection>, output: &mut Output) -> Result<()> {
@@ -25,6 +25,43 @@ pub(super) fn print(image: Option<&ImageInspection>, output: &mut Output) -> Res
         output.line(&format!("image's older root {}", shown_reader(reader)))?;
     }
     Ok(())
+}
+
+/// Prints what there is to know of a history index, if there is one.
+pub(super) fn print_history(
+    history: Option<&HistoryInspection>,
+    output: &mut Output,
+) -> Result<()> {
+    let Some(HistoryInspection { path, len, txid, zones, entries, runs }) = history else {
+        return Ok(());
+    };
+    let path = plain(path);
+    match txid {
+        Ok(txid) => output.line(&format!(
+            "history index: {path}, {len} bytes, with transactions up to {txid}: {}, {} in {}",
+            count(*zones, "zone"),
+            count(*entries, "range"),
+            count(*runs as u64, "run"),
+        )),
+        Err(problem) => {
+            output.line(&format!("history index: {path}, {len} bytes"))?;
+            output.line(&format!("history index can't be used: {}", plain(problem)))
+        }
+    }
+}
+
+/// Gives what there is to know of a history index as an object.
+pub(super) fn history_object(history: &HistoryInspection) -> Value {
+    let HistoryInspection { path, len, txid, zones, entries, runs } = history;
+    json!({
+        "path": path,
+        "size": len,
+        "txid": txid.as_ref().ok(),
+        "problem": txid.as_ref().err(),
+        "zones": zones,
+        "entries": entries,
+        "runs": runs,
+    })
 }
 
 /// Names the segment of a position, unless it is the first.

@@ -88,6 +88,7 @@ fn rest(examination: &Examination) -> Value {
         "hard": inspection.hard,
         "verified_to": inspection.verified_to,
         "image": inspection.image.as_ref().map(info_image::object),
+        "history_index": inspection.history.as_ref().map(info_image::history_object),
         "segments": examination.segments.iter().map(segment).collect::<Vec<_>>(),
         "closed": inspection.closed,
         "process": inspection.holder,

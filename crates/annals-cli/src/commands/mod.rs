@@ -8,6 +8,7 @@ pub(crate) mod diff;
 pub(crate) mod dump;
 pub(crate) mod export;
 pub(crate) mod export_joedb;
+pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod import_changes;
 pub(crate) mod import_csv;

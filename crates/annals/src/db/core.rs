@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 use std::time::Duration;
 
 use super::group::Group;
+use super::history::Keeping;
 use super::image::{BackfillMode, Imager};
 use super::restart::Forgotten;
 use super::segment::{Current, JournalFile, Segment};
@@ -56,6 +57,8 @@ pub(super) struct Core {
     imager: Option<Arc<Imager>>,
     /// What went wrong with the image in the background.
     image_error: Mutex<Option<String>>,
+    /// What is known of the history index.
+    pub(super) history: Keeping,
     pub(super) clock: Arc<dyn Clock>,
     /// The files of earlier segments, as long as snapshots have them.
     pub(super) retired: Mutex<Vec<Weak<JournalFile>>>,
@@ -74,7 +77,7 @@ impl Core {
         writing: Writing,
         segment: Arc<Current>,
         imager: Option<Arc<Imager>>,
-        (clock, retention): (Arc<dyn Clock>, Retention),
+        (clock, retention, history): (Arc<dyn Clock>, Retention, Keeping),
     ) -> Self {
         let (writing, image_error) = (Mutex::new(writing), Mutex::default());
         Self {
@@ -83,6 +86,7 @@ impl Core {
             segment,
             imager,
             image_error,
+            history,
             clock,
             retired: Mutex::default(),
             keeping: Arc::default(),
@@ -217,6 +221,7 @@ impl Core {
             true => self.backfill(BackfillMode::Passive)?,
             false => return Ok(()),
         };
+        self.index_history(1, || true);
         // A transaction that was forgotten has the writer for ever.
         self.keep_the_rules(Duration::ZERO)?;
         self.imager()?.shrink()

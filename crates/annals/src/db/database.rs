@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::core::{Core, Writing};
 use super::group::Group;
+use super::history::{Keeping, Sizes};
 use super::image::{BackfillMode, BackfillProgress, Backfilled, Background, Imager, Restarting};
 use super::keeper::Keeper;
 use super::options::Options;
@@ -62,6 +63,8 @@ pub(super) struct Setup {
     pub(super) background: bool,
     /// What is kept of the history.
     pub(super) retention: Retention,
+    /// How the history index is kept; none if there is to be none.
+    pub(super) history: Option<Sizes>,
     /// What it takes to share the file with other processes; none if it isn't.
     pub(super) sharing: Option<Sharing>,
 }
@@ -79,7 +82,8 @@ impl Database {
             None => group,
         };
         let writing = Writing { writer: setup.writer, store: setup.store, file };
-        let keeps = (Arc::clone(&setup.clock), setup.retention);
+        let history = Keeping::new(setup.history);
+        let keeps = (Arc::clone(&setup.clock), setup.retention, history);
         let core = Core::new(group, writing, Arc::clone(&segment), setup.imager, keeps);
         let keeper = background.then(|| Keeper::new(segment, Arc::clone(&core.keeping)));
         let core = Arc::new(core);
@@ -256,7 +260,11 @@ impl Database {
         }
         match &self.sharing {
             Some(_) => self.backfill_among_others(mode, watch),
-            None => self.core.backfill_watched(mode, watch),
+            None => {
+                let done = self.core.backfill_watched(mode, watch)?;
+                self.core.index_history(usize::MAX, || true);
+                Ok(done)
+            }
         }
     }
 

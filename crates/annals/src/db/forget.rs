@@ -60,6 +60,8 @@ impl Core {
 
     /// Does what [`Database::forget_before`] does.
     pub(super) fn forget_before(&self, before: u64) -> Result<(Option<Forgotten>, Option<u64>)> {
+        // What is added to the history index keeps segments from being removed.
+        let _paused = self.history.pause();
         let file = self.file();
         let (directory, journal) = (&*file.directory, file.journal.as_str());
         let head = Head::read(&*file.storage, &file.name)?;

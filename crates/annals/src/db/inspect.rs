@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use annals_schema::Timestamp;
 
+use super::history::{self, HistoryInspection};
 use super::image::{self, ImageInspection};
 use super::options::{Options, locate};
 use super::past::{Opened, Past};
@@ -79,6 +80,8 @@ pub struct Inspection {
     pub closed: bool,
     /// The image beside it; none if there is none, or if nobody looked.
     pub image: Option<ImageInspection>,
+    /// The history index beside it; none if there is none, or if nobody looked.
+    pub history: Option<HistoryInspection>,
     /// The damage, if there is any: something was durable and doesn't verify any more.
     pub damage: Option<String>,
 }
@@ -97,9 +100,14 @@ impl Inspection {
         self.damaged_headers > 0 || (self.closed && self.slots.iter().any(Option::is_none))
     }
 
-    /// Looks at the image, too.
+    /// Looks at the image and the history index, too.
     fn with_image(self, directory: &dyn Directory, name: &str, survey: &Survey) -> Self {
-        Self { image: image::inspect(directory, name, survey, &storage::SystemClock), ..self }
+        let history = history::inspect(directory, name, survey);
+        Self {
+            image: image::inspect(directory, name, survey, &storage::SystemClock),
+            history,
+            ..self
+        }
     }
 
     /// Tells whether a commit may lie in what would be cut off, so that it is saved.
@@ -386,6 +394,7 @@ pub(super) fn inspection(survey: &Survey, shown: &str) -> Inspection {
         sealed: survey.sealed.map(|seal| seal.end),
         closed: survey.is_closed(),
         image: None,
+        history: None,
         damage: is_damaged(survey).then(|| Error::to_string(&survey.damage(shown))),
     }
 }

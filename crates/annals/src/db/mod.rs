@@ -7,7 +7,7 @@
 //! for files that several processes write; `restart` lets the journal go on in a new `segment`, which may begin with
 //! the `state`, and others `follow`; `past` are the segments before, until we `forget` them, which rules of
 //! retention do (`retain`); `scan`, `reader` and `inspect` read journals without writing; `time` reads their
-//! past; `salvage` writes another.
+//! past, `history` that of a row; `salvage` writes another.
 
 mod acquire;
 mod blobs;
@@ -17,6 +17,7 @@ mod database;
 mod follow;
 mod forget;
 mod group;
+mod history;
 mod image;
 mod inspect;
 mod keeper;
@@ -43,6 +44,7 @@ mod vectors;
 
 pub use blobs::BlobReader;
 pub use database::Database;
+pub use history::{History, HistoryCheck, HistoryInspection};
 pub use image::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, ImageCheck,
     ImageComparison, ImageInspection, ImageRoot, OldestReader, Restarting,

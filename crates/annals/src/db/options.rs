@@ -10,6 +10,7 @@ use annals_schema::Schema;
 use super::acquire::Acquired;
 use super::careful::{Before, Careful};
 use super::database::{Database, Setup};
+use super::history::Sizes;
 use super::image::{Found, Imager, KeyFrames, Looking};
 use super::progress::{Watch, Watched};
 use super::reader::Reader;
@@ -44,6 +45,7 @@ pub struct Options {
     /// How many key frames an image keeps.
     pub(super) key_frames: KeyFrames,
     retention: Retention,
+    history: Option<Sizes>,
 }
 
 impl Default for Options {
@@ -78,6 +80,7 @@ impl Options {
             memory: 0,
             key_frames: KeyFrames::new(),
             retention: Retention { bytes: None, time: None, transactions: None },
+            history: Some(Sizes::USUAL),
         }
     }
 
@@ -177,6 +180,28 @@ impl Options {
     #[must_use]
     pub const fn retention(mut self, rules: Retention) -> Self {
         self.retention = rules;
+        self
+    }
+
+    /// Sets whether the history index is kept, the file beside the journal that tells in which parts of it a row was
+    /// changed, so that [`Database::history_of`] reads no more than those. It is, unless told otherwise, of
+    /// journals of 1 MiB or more.
+    ///
+    /// Costs, behind each backfill, that what the journal has got is read once more, and a few bytes for each change
+    /// that isn't one of a run of rows; no commit waits for it. One that is there is used also without this, and
+    /// deleting it loses nothing.
+    #[must_use]
+    pub const fn history_index(mut self, kept: bool) -> Self {
+        self.history = if kept { Some(Sizes::USUAL) } else { None };
+        self
+    }
+
+    /// Keeps a history index of any journal, with zones and steps of so many bytes.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn small_history_index(mut self, zone: u64, step: u64) -> Self {
+        self.history = Some(Sizes::small(zone, step));
         self
     }
 
@@ -325,6 +350,7 @@ impl Options {
             level: self.level,
             background: self.background,
             retention: self.retention,
+            history: self.history,
             sharing,
         }))
     }

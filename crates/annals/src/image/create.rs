@@ -142,7 +142,8 @@ fn taken(shown: &str) -> Error {
     Error::new(ErrorKind::InUse, message)
 }
 
-fn remove_leftovers(directory: &dyn Directory, name: &str, names: &[String]) {
+/// Removes what creations left that didn't come to their end.
+pub(crate) fn remove_leftovers(directory: &dyn Directory, name: &str, names: &[String]) {
     let is_temporary = |found: &&String| {
         let id = found.strip_prefix(name).and_then(|rest| rest.strip_prefix(".new-"));
         id.is_some_and(|id| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))

@@ -168,6 +168,7 @@ fn the_constants_are_those_of_the_document() {
     let mut code = layout();
     code.extend(events());
     code.extend(crate::image::document::constants());
+    code.extend(crate::history::document::constants());
     let document = documented_constants();
     for (name, value) in &code {
         assert_eq!(document.get(name), Some(value), "docs/format.md on {name}");
@@ -182,6 +183,7 @@ fn the_constants_are_those_of_the_document() {
         include_str!("../event/opcode.rs"),
         include_str!("../event/mod.rs"),
         include_str!("../image/format.rs"),
+        include_str!("../history/format.rs"),
     ];
     for source in sources {
         for line in source.lines() {

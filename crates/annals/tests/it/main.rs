@@ -24,6 +24,7 @@ mod generated;
 mod generated_for_tests;
 mod group;
 mod history_model;
+mod history_of;
 mod hostile;
 mod image;
 mod indexes;

@@ -110,6 +110,7 @@ impl Shared {
                 }
                 Ok(_) => {
                     self.core.forget_image_error();
+                    self.core.index_history(usize::MAX, || *lock(&self.state) != State::Stopping);
                     if let Err(error) = self.core.keep_the_rules(PATIENCE) {
                         self.core.note_image_error(&error);
                     }

@@ -21,7 +21,7 @@ use crate::db::database::this_thread;
 use crate::db::segment::JournalFile;
 use crate::db::snapshot::Published;
 use crate::image::{Identity, Image, KeyFrames, Root, Stored, set_aside};
-use crate::journal::lock;
+use crate::journal::{Point, lock};
 use crate::storage::{Clock, Directory};
 use crate::store::{Pager, Saved, Store, View};
 use crate::{Error, ErrorKind, Result};
@@ -424,6 +424,11 @@ impl Imager {
     /// Gives the segment that the newest root's point is in, if there is one.
     pub(in crate::db) fn segment(&self) -> Option<u64> {
         lock(&self.working).root.map(|root| root.segment)
+    }
+
+    /// Gives the point of the journal that the newest root stands for, and its segment, if there is one.
+    pub(in crate::db) fn reached_point(&self) -> Option<(u64, Point)> {
+        lock(&self.working).root.map(|root| (root.segment, root.point))
     }
 
     /// Gives how many bytes the newest root reaches, in whole units, if there is one.

@@ -77,7 +77,11 @@ impl Database {
         self.end_turn();
         hardened?;
         phases.harden = laps.next();
-        self.advance_among_others((imager, mode, watch), &mut working, (writing, phases))
+        let done =
+            self.advance_among_others((imager, mode, watch), &mut working, (writing, phases))?;
+        drop(working);
+        self.core().index_history(usize::MAX, || true);
+        Ok(done)
     }
 
     /// Takes the right to bring the image forward, then the writer and the turn; nothing if it has no patience
@@ -128,7 +132,10 @@ impl Database {
         let watch: Watching<'_> = &mut |_| ControlFlow::Continue(());
         let how = (imager, BackfillMode::Passive, watch);
         let phases = BackfillPhases::default();
-        self.advance_among_others(how, &mut working, (writing, phases)).map(drop)
+        self.advance_among_others(how, &mut working, (writing, phases))?;
+        drop(working);
+        self.core().index_history(1, || true);
+        Ok(())
     }
 
     /// Writes a new root. The journal is hard up to the end of the store, in which nothing is pending.

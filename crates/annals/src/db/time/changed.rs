@@ -17,13 +17,19 @@ pub struct RowChange {
 }
 
 impl RowChange {
-    /// Gives the fields whose values differ; all of them where the row came or went.
+    /// Gives the fields whose values differ, as keys of indexes do (one NaN is like another); all of them where the row
+    /// came or went.
     pub fn fields(&self) -> impl Iterator<Item = FieldNumber> + '_ {
         let side = |values: &Option<Vec<Value>>| values.as_ref().map_or(0, Vec::len);
         let count = side(&self.before).max(side(&self.after));
-        let value = |side: &'_ Option<Vec<Value>>, field| side.as_ref()?.get(field).cloned();
         (0..count)
-            .filter(move |&field| value(&self.before, field) != value(&self.after, field))
+            .filter(move |&field| {
+                let value = |side: &'_ Option<Vec<Value>>| side.as_ref()?.get(field).cloned();
+                match (value(&self.before), value(&self.after)) {
+                    (Some(one), Some(other)) => one.as_ref().total_cmp(&other.as_ref()).is_ne(),
+                    (one, other) => one.is_some() != other.is_some(),
+                }
+            })
             .filter_map(|field| u32::try_from(field).ok().map(FieldNumber))
     }
 }
@@ -52,4 +58,7 @@ pub struct Version {
     pub comments: Vec<String>,
     /// What it did to the row.
     pub change: RowChange,
+    /// Whether it is the state with which the history begins that is left: the row may be older, but what made it so
+    /// was forgotten.
+    pub is_beginning: bool,
 }

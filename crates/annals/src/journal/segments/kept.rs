@@ -100,6 +100,14 @@ impl Kept {
         Err(self.damaged(reader.position()))
     }
 
+    /// Verifies that the segment with a header follows the seal of this one.
+    pub(crate) fn check_seal(&self, seal: &Frame<'_>, successor: &Header) -> Result<()> {
+        match Seal::of(seal).is_some_and(|seal| seal.is_followed_by(successor)) {
+            true => Ok(()),
+            false => Err(self.foreign(seal.header.position)),
+        }
+    }
+
     fn too_new(&self, unknown: &str, at: u64) -> Error {
         Error::new(
             crate::ErrorKind::Unsupported,

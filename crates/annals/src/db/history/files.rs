@@ -1,0 +1,215 @@
+//! The files of a journal, from the beginning of the history that is left up to a commit.
+
+use std::sync::Arc;
+
+use crate::db::past::{Past, Since};
+use crate::db::segment::JournalFile;
+use crate::db::snapshot::Published;
+use crate::history::Zone;
+use crate::journal::format::Header;
+use crate::journal::segments::Kept;
+use crate::journal::{Frame, FrameReader, Head, Point};
+use crate::storage::Storage;
+use crate::{Error, ErrorKind, Result};
+
+/// All files of a journal that are left, up to the end of a commit in the last. None is removed meanwhile.
+#[derive(Debug)]
+pub(super) struct Files {
+    past: Past,
+    pub(super) file: Arc<JournalFile>,
+    head: Head,
+    /// How far the last is read.
+    pub(super) end: Point,
+}
+
+/// One of them.
+struct Part<'f> {
+    storage: &'f dyn Storage,
+    shown: &'f str,
+    header: &'f Header,
+    /// How far it is read.
+    len: u64,
+    /// The one behind it.
+    next: Option<(&'f Header, Point)>,
+    kept: Option<&'f Kept>,
+}
+
+/// A frame, and whether it only repeats the state with which its segment begins.
+pub(super) struct Seen<'f> {
+    pub(super) frame: &'f Frame<'f>,
+    pub(super) segment: u64,
+    pub(super) is_state: bool,
+}
+
+impl Files {
+    /// Opens the files up to what is published.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(super) fn open(published: &Published) -> Result<Self> {
+        let file = Arc::clone(&published.file);
+        let head = Head::read(&*file.storage, &file.name)?;
+        let past = Past::whole(&*file.directory, &file.journal, &head.header)?;
+        Ok(Self { past, file, head, end: published.point })
+    }
+
+    /// Reads only up to a point in a segment; `false` if the last file doesn't reach it.
+    pub(super) fn end_at(&mut self, segment: u64, point: Point) -> bool {
+        let start = self.head.start();
+        self.end = if segment == self.file.segment { point } else { start };
+        segment <= self.file.segment
+    }
+
+    /// Gives the random id of the journal.
+    pub(super) const fn journal_id(&self) -> [u8; 16] {
+        self.head.header.journal_id
+    }
+
+    /// Gives the segment in which what is read ends.
+    pub(super) const fn segment(&self) -> u64 {
+        self.head.header.segment
+    }
+
+    /// Gives the beginning of the history that is left.
+    pub(super) fn first(&self) -> Since {
+        let head = self.past.segments().first().map_or(&self.head, |kept| &kept.head);
+        Since { segment: head.header.segment, point: head.start() }
+    }
+
+    fn heads(&self) -> impl Iterator<Item = &Head> {
+        self.past.segments().iter().map(|kept| &kept.head).chain([&self.head])
+    }
+
+    /// Gives the bytes from a place to the end.
+    pub(super) fn behind(&self, since: Since) -> u64 {
+        let kept = self.past.segments().iter().map(|kept| (kept.head.header.segment, kept.len));
+        let all = kept.chain([(self.segment(), self.end.position)]);
+        let later =
+            all.filter(|(segment, _)| *segment >= since.segment).map(|(_, len)| len).sum::<u64>();
+        later.saturating_sub(since.point.position)
+    }
+
+    fn part(&self, segment: u64) -> Result<Part<'_>> {
+        let kept = self.past.segments().iter().find(|kept| kept.head.header.segment == segment);
+        let next = self.heads().find(|head| head.header.segment == segment + 1);
+        let next = next.map(|head| (&head.header, head.start()));
+        match kept {
+            Some(kept) => Ok(Part {
+                storage: &*kept.storage,
+                shown: &kept.shown,
+                header: &kept.head.header,
+                len: kept.len,
+                next,
+                kept: Some(kept),
+            }),
+            None if segment == self.segment() => Ok(Part {
+                storage: &*self.file.storage,
+                shown: &self.file.name,
+                header: &self.head.header,
+                len: self.end.position,
+                next: None,
+                kept: None,
+            }),
+            None => Err(Error::corrupt(format!(
+                "{}: its segment {segment} is not among its files",
+                self.file.name
+            ))),
+        }
+    }
+
+    /// Reads frames from a place on, until so many bytes were read or a segment ends; gives where it goes on, or
+    /// nothing at the end.
+    ///
+    /// # Errors
+    /// `Corrupt` if a frame doesn't verify, or the place is none of this history; `Unsupported`; `Io`; and what
+    /// `visit` gives.
+    pub(super) fn read(
+        &self,
+        since: Since,
+        most: u64,
+        visit: &mut dyn FnMut(&Seen<'_>) -> Result<()>,
+    ) -> Result<Option<Since>> {
+        let part = self.part(since.segment)?;
+        let io = |error| Error::io(format!("{}: can't read the journal", part.shown), error);
+        let mut reader = FrameReader::new(part.storage, since.point, part.len);
+        while let Some(frame) = reader.next().map_err(io)? {
+            if let (true, Some(kept), Some((next, start))) =
+                (frame.header.is_seal(), part.kept, part.next)
+            {
+                kept.check_seal(&frame, next)?;
+                return Ok(Some(Since { segment: next.segment, point: start }));
+            }
+            part.see(&frame, visit)?;
+            let (read, point) = (frame.end - since.point.position, reader.point());
+            if read >= most && (part.kept.is_some() || point != self.end) {
+                return Ok(Some(Since { segment: since.segment, point }));
+            }
+        }
+        match part.kept.is_none() && reader.point() == self.end {
+            true => Ok(None),
+            false => Err(part.damaged(reader.position())),
+        }
+    }
+
+    /// Reads a zone; gives how many bytes it has.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(super) fn read_zone(
+        &self,
+        zone: &Zone,
+        visit: &mut dyn FnMut(&Seen<'_>) -> Result<()>,
+    ) -> Result<u64> {
+        let part = self.part(zone.segment)?;
+        let io = |error| Error::io(format!("{}: can't read the journal", part.shown), error);
+        let mut reader =
+            FrameReader::new(part.storage, zone.start, zone.end.position.min(part.len));
+        while let Some(frame) = reader.next().map_err(io)? {
+            part.see(&frame, visit)?;
+        }
+        match reader.point() == zone.end {
+            true => Ok(zone.end.position - zone.start.position),
+            false => Err(part.damaged(reader.position())),
+        }
+    }
+
+    /// Tells whether what is behind a place is this history's: each frame is read, and verified.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(super) fn verify(&self, since: Since) -> Result<()> {
+        let mut next = Some(since);
+        while let Some(since) = next {
+            next = self.read(since, u64::MAX, &mut |_| Ok(()))?;
+        }
+        Ok(())
+    }
+}
+
+impl Part<'_> {
+    fn see(&self, frame: &Frame<'_>, visit: &mut dyn FnMut(&Seen<'_>) -> Result<()>) -> Result<()> {
+        if let Some(unknown) = frame.header.unknown() {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                format!(
+                    "{}: holds {unknown} at position {}, which only a newer version of Annals understands: use \
+                     a newer program",
+                    self.shown, frame.header.position
+                ),
+            ));
+        }
+        let is_state =
+            self.header.begins_with_state() && frame.header.txid == self.header.first_txid;
+        visit(&Seen { frame, segment: self.header.segment, is_state })
+            .map_err(|error| error.within(self.shown))
+    }
+
+    #[cold]
+    fn damaged(&self, at: u64) -> Error {
+        Error::corrupt(format!(
+            "{}: from position {at} on it doesn't verify, though transactions were committed there: check it with \
+             `annals check`, and restore it from a backup",
+            self.shown
+        ))
+    }
+}

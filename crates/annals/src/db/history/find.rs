@@ -1,0 +1,303 @@
+//! Which parts of a journal have to be read: what the history index tells, as far as the journal proves it.
+//!
+//! An index is believed up to the end of its last zone before the end of what is read, if what the journal has behind
+//! that follows it: the chain there stands for all that was before, so that the history is the one that was indexed.
+
+use std::collections::BTreeSet;
+
+use annals_schema::{RowId, TableNumber};
+
+use super::files::Files;
+use crate::db::past::Since;
+use crate::event::{self, Event};
+use crate::history::{
+    COMMENTED, COMMENTS, ENDS_INSIDE, IndexFile, Lookup, STATE, Zone, comment_key, history_name,
+    table_key,
+};
+use crate::journal::Committed;
+use crate::storage::Access;
+use crate::{ErrorKind, Result};
+
+/// How often the index is looked at anew that somebody adds to meanwhile.
+const TRIES: usize = 5;
+
+/// What has to be read for a row.
+#[derive(Debug)]
+pub(super) struct Parts {
+    /// In their order.
+    pub(super) zones: Vec<Zone>,
+    /// From where all has to be read, and how many commands of the schema there are before.
+    pub(super) tail: Since,
+    pub(super) commands: u64,
+    /// Why the index can't be used.
+    pub(super) problem: Option<String>,
+    /// How many bytes were read to know that.
+    pub(super) bytes: u64,
+}
+
+/// An index, as far as it stands for the history that is read.
+pub(super) struct Indexed<'i> {
+    pub(super) lookup: Lookup<'i>,
+    /// The last of its zones that is before the end of what is read.
+    last: u64,
+    /// The segment with which the history that is left begins.
+    first_segment: u64,
+    /// Where all has to be read from, and how many commands of the schema there are before.
+    pub(super) tail: Since,
+    pub(super) commands: u64,
+    bytes: u64,
+}
+
+/// Tells what has to be read for a row.
+///
+/// # Errors
+/// `Io`.
+pub(super) fn parts_of(files: &Files, table: TableNumber, id: RowId) -> Result<Parts> {
+    let (found, problem) = with_index(files, |indexed| {
+        let zones = indexed.zones_of(table_key(table), id.0)?;
+        let (tail, commands) = (indexed.tail, indexed.commands);
+        let bytes = indexed.bytes + indexed.lookup.bytes();
+        Ok(Parts { zones, tail, commands, problem: None, bytes })
+    })?;
+    let tail = files.first();
+    Ok(found.unwrap_or(Parts { zones: Vec::new(), tail, commands: 0, problem, bytes: 0 }))
+}
+
+/// Looks something up in the index of a journal; nothing if there is none, or it can't be used, and then why.
+///
+/// # Errors
+/// `Io`; and what `look` gives, but that the index is damaged.
+pub(super) fn with_index<T>(
+    files: &Files,
+    mut look: impl FnMut(&mut Indexed<'_>) -> Result<T>,
+) -> Result<(Option<T>, Option<String>)> {
+    let name = history_name(&files.file.journal);
+    let open = || IndexFile::open(&*files.file.directory, &name, files.journal_id(), Access::Read);
+    let (mut before, mut problem) = (None, None);
+    for _ in 0..TRIES {
+        let looked = open().and_then(|index| {
+            let Some(index) = index else { return Ok((None, None)) };
+            let number = Some(index.head().number);
+            match Indexed::new(files, &index) {
+                Ok(Some(mut indexed)) => Ok((Some(look(&mut indexed)), number)),
+                Ok(None) => Ok((None, number)),
+                Err(error) => Ok((Some(Err(error)), number)),
+            }
+        });
+        let (looked, number) = match looked {
+            Ok((None, _)) => return Ok((None, None)),
+            Ok((Some(looked), number)) => (looked, number),
+            Err(error) => (Err(error), None),
+        };
+        match looked {
+            Ok(found) => return Ok((Some(found), None)),
+            Err(error) if error.kind() != ErrorKind::Corrupt => return Err(error),
+            Err(error) => problem = Some(error.to_string()),
+        }
+        // Its room may have been used again meanwhile.
+        if before == Some(number) {
+            break;
+        }
+        before = Some(number);
+    }
+    Ok((None, problem))
+}
+
+impl<'i> Indexed<'i> {
+    /// Takes an index for what it is; `None` if none of it is before the end of what is read, or not all.
+    ///
+    /// # Errors
+    /// `Corrupt` if it isn't this history's, or damaged; `Io`.
+    fn new(files: &Files, index: &'i IndexFile) -> Result<Option<Self>> {
+        let mut lookup = Lookup::new(index);
+        let first = files.first();
+        let begins = index.head().runs.first().map(|run| run.zone);
+        let begins = begins.map(|zone| lookup.zone(zone)).transpose()?.flatten();
+        let is_whole = begins.is_some_and(|zone| {
+            zone.segment < first.segment
+                || (zone.segment == first.segment && zone.start == first.point)
+        });
+        let place = (files.segment(), files.end.position);
+        let Some((mut last, mut zone)) = lookup.last_before(place)?.filter(|_| is_whole) else {
+            return Ok(None);
+        };
+        while zone.is(ENDS_INSIDE) {
+            let before =
+                last.checked_sub(1).map(|before| lookup.zone(before)).transpose()?.flatten();
+            let Some(before) = before else { return Ok(None) };
+            (last, zone) = (last - 1, before);
+        }
+        if zone.segment < first.segment {
+            return Ok(None);
+        }
+        let tail = Since { segment: zone.segment, point: zone.end };
+        files.verify(tail)?;
+        let commands = commands_behind(&mut lookup, last, index.head().bound.commands)?;
+        let bytes = files.behind(tail);
+        Ok(Some(Self { lookup, last, first_segment: first.segment, tail, commands, bytes }))
+    }
+
+    /// Gives the zones that have to be read for a row: those that change it, and of transactions that are in several
+    /// those with comments, and the end.
+    fn zones_of(&mut self, table: u64, row: u64) -> Result<Vec<Zone>> {
+        let mut wanted = BTreeSet::new();
+        for number in self.lookup.zones_of(table, row)? {
+            let Some(zone) = self.zone(number)? else { continue };
+            wanted.insert(number);
+            self.add_before(number, &zone, &mut wanted)?;
+            self.add_behind(number, zone, &mut wanted)?;
+        }
+        let zones = wanted.into_iter().map(|number| self.zone(number));
+        zones.filter_map(Result::transpose).collect()
+    }
+
+    /// Adds the zones with comments of a transaction that goes on in a zone.
+    fn add_before(&mut self, number: u64, zone: &Zone, wanted: &mut BTreeSet<u64>) -> Result<()> {
+        for number in (0..number).rev() {
+            let before = self.zone(number)?.filter(|before| before.segment == zone.segment);
+            let Some(before) = before.filter(|before| before.is(ENDS_INSIDE)) else { break };
+            if before.is(COMMENTED) {
+                wanted.insert(number);
+            }
+            // It has the beginning of that transaction.
+            if before.end.txid > before.start.txid {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what a transaction needs that goes on behind a zone.
+    fn add_behind(&mut self, number: u64, zone: Zone, wanted: &mut BTreeSet<u64>) -> Result<()> {
+        let mut behind = (number, zone);
+        while behind.1.is(ENDS_INSIDE) {
+            let Some(next) = self.zone(behind.0 + 1)? else { break };
+            let is_end = next.end.txid > next.start.txid;
+            if is_end || next.is(COMMENTED) {
+                wanted.insert(behind.0 + 1);
+            }
+            if is_end {
+                break;
+            }
+            behind = (behind.0 + 1, next);
+        }
+        Ok(())
+    }
+
+    /// Gives a zone, if it is part of the history that is left, and before the end of what is read.
+    fn zone(&mut self, number: u64) -> Result<Option<Zone>> {
+        if number > self.last {
+            return Ok(None);
+        }
+        let first = self.first_segment;
+        let is_left =
+            |zone: &Zone| zone.segment > first && !zone.is(STATE) || zone.segment == first;
+        Ok(self.lookup.zone(number)?.filter(is_left))
+    }
+
+    /// Tells whether a transaction of the index is in the history that is left.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(super) fn has(&mut self, files: &Files, txid: u64) -> Result<bool> {
+        let Some((number, _)) = self.lookup.zone_of_txid(txid)? else { return Ok(false) };
+        if self.zone(number)?.is_some() {
+            return Ok(txid > 0);
+        }
+        // It may be forgotten, but for the state behind it.
+        Ok(self.state(files)?.is_some_and(|state| state.txid == txid))
+    }
+
+    /// Gives the last transaction in the index whose time isn't later; the state with which the history begins is one,
+    /// too.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(super) fn last_at(&mut self, files: &Files, time: i64) -> Result<Option<u64>> {
+        let mut number = self.lookup.zone_of_time(time)?.map(|(number, _)| number);
+        // One behind the end of what is read says nothing of those before.
+        while let Some(at) = number.filter(|at| *at > self.last) {
+            number = at.checked_sub(1);
+        }
+        while let Some(at) = number {
+            let left = self.lookup.zone(at)?.filter(|zone| zone.segment >= self.first_segment);
+            let Some(zone) = left else { break };
+            number = at.checked_sub(1);
+            if zone.is(STATE) {
+                continue;
+            }
+            let mut last = None;
+            files.read_zone(&zone, &mut |seen| {
+                last = Committed::of(seen.frame).filter(|commit| commit.time.0 <= time).or(last);
+                Ok(())
+            })?;
+            if let Some(last) = last {
+                return Ok(Some(last.txid));
+            }
+        }
+        Ok(self.state(files)?.filter(|state| state.time.0 <= time).map(|state| state.txid))
+    }
+
+    /// Gives the transaction whose state the history begins with, if it does.
+    fn state(&mut self, files: &Files) -> Result<Option<Committed>> {
+        let Some((mut number, _)) = self.lookup.first_of_segment_at(self.first_segment)? else {
+            return Ok(None);
+        };
+        let mut state = None;
+        while let Some(zone) = self.zone(number)?.filter(|zone| zone.is(STATE) && state.is_none()) {
+            files.read_zone(&zone, &mut |seen| {
+                state = Committed::of(seen.frame).or(state);
+                Ok(())
+            })?;
+            number += 1;
+        }
+        Ok(state)
+    }
+
+    /// Gives the last transaction in the index that has a comment. `schema_of` gives the schema that so many
+    /// commands build.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`.
+    pub(super) fn last_with(
+        &mut self,
+        files: &Files,
+        comment: &str,
+        schema_of: impl Fn(u64) -> Result<annals_schema::Schema>,
+    ) -> Result<Option<u64>> {
+        let mut zones = self.lookup.zones_of(COMMENTS, comment_key(comment))?;
+        while let Some(number) = zones.pop() {
+            let Some(zone) = self.zone(number)? else { continue };
+            let (mut schema, mut last) = (schema_of(u64::from(zone.commands))?, None);
+            files.read_zone(&zone, &mut |seen| {
+                if !seen.frame.header.has_events() {
+                    return Ok(());
+                }
+                let (payload, at) = (seen.frame.payload, seen.frame.payload_at());
+                event::decode(payload, at, &mut schema, &mut |_, event| {
+                    if *event == Event::Comment(comment) {
+                        last = Some(seen.frame.header.txid);
+                    }
+                    Ok(())
+                })
+            })?;
+            if last.is_some() {
+                return Ok(last);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Gives how many commands of the schema there are behind a zone: as many as before the next one that doesn't only
+/// repeat the state.
+fn commands_behind(lookup: &mut Lookup<'_>, number: u64, at_end: u64) -> Result<u64> {
+    let mut next = number + 1;
+    loop {
+        match lookup.zone(next)? {
+            Some(zone) if zone.is(STATE) => next += 1,
+            Some(zone) => return Ok(u64::from(zone.commands)),
+            None => return Ok(at_end),
+        }
+    }
+}

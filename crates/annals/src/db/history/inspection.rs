@@ -1,0 +1,146 @@
+//! Looking at a history index from outside, and verifying it.
+
+use super::files::Files;
+use super::find::with_index;
+use crate::db::snapshot::Snapshot;
+use crate::history::{self, Entry, IndexFile, Zone, history_name};
+use crate::journal::Survey;
+use crate::storage::{Access, Directory};
+use crate::{Error, Result};
+
+/// What there is to know of a history index, the file beside a journal that tells in which parts of it a row was
+/// changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryInspection {
+    /// Its path.
+    pub path: String,
+    /// The length of the file in bytes.
+    pub len: u64,
+    /// The last transaction that it has; or why it can't be used.
+    pub txid: std::result::Result<u64, String>,
+    /// How many parts of the journal it tells of.
+    pub zones: u64,
+    /// How many entries it has: rows one behind another, or a comment, in such a part.
+    pub entries: u64,
+    /// How many sorted runs of those there are.
+    pub runs: usize,
+}
+
+/// What verifying a history index found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryCheck {
+    /// What there is to know of it.
+    pub inspection: HistoryInspection,
+    /// What is wrong with it, if anything is. Nothing is lost by that.
+    pub problem: Option<String>,
+}
+
+/// Looks at the history index of a journal; nothing if there is none.
+pub(in crate::db) fn inspect(
+    directory: &dyn Directory,
+    journal: &str,
+    survey: &Survey,
+) -> Option<HistoryInspection> {
+    let name = history_name(journal);
+    let path = directory.display(&name);
+    let opened = IndexFile::open(directory, &name, survey.head.header.journal_id, Access::Read);
+    let told = |txid, len| HistoryInspection { path, len, txid, zones: 0, entries: 0, runs: 0 };
+    match opened {
+        Ok(None) => None,
+        Ok(Some(index)) => Some(told_of(&index)),
+        Err(error) => {
+            let len = directory.open(&name, Access::Read).and_then(|file| file.len());
+            Some(told(Err(error.to_string()), len.unwrap_or(0)))
+        }
+    }
+}
+
+fn told_of(index: &IndexFile) -> HistoryInspection {
+    let head = index.head();
+    HistoryInspection {
+        path: index.shown().to_owned(),
+        len: index.len().unwrap_or(0),
+        txid: Ok(head.bound.point.txid),
+        zones: head.runs.iter().map(|run| run.zones).sum(),
+        entries: head.runs.iter().map(|run| run.entries).sum(),
+        runs: head.runs.len(),
+    }
+}
+
+impl Snapshot {
+    /// Verifies the history index that is beside the journal: every page of it, that it is this journal's, and that
+    /// each of its parts is where it says. If it is to be `deep`, it is made anew in memory, and each entry compared.
+    /// `None` if there is no index, or it can't be used for what this snapshot shows.
+    ///
+    /// Cost: reads the index, and for a deep check the journal; memory for all entries.
+    ///
+    /// # Errors
+    /// `Corrupt` if the journal can't be read; `Io`. That the index is wrong is part of the answer.
+    pub fn check_history_index(&self, deep: bool) -> Result<Option<HistoryCheck>> {
+        let files = Files::open(&self.published)?;
+        let name = history_name(&files.file.journal);
+        let directory = &*files.file.directory;
+        let opened = IndexFile::open(directory, &name, files.journal_id(), Access::Read);
+        let index = match opened {
+            Ok(None) => return Ok(None),
+            Ok(Some(index)) => index,
+            Err(error) if error.kind() == crate::ErrorKind::Corrupt => {
+                let inspection = HistoryInspection {
+                    path: directory.display(&name),
+                    len: 0,
+                    txid: Err(error.to_string()),
+                    zones: 0,
+                    entries: 0,
+                    runs: 0,
+                };
+                return Ok(Some(HistoryCheck { inspection, problem: Some(error.to_string()) }));
+            }
+            Err(error) => return Err(error),
+        };
+        let inspection = told_of(&index);
+        let (_, mut problem) = with_index(&files, |_| Ok(()))?;
+        if problem.is_none() {
+            problem = self.compare(&files, &index, deep).err().map(|error| error.to_string());
+        }
+        Ok(Some(HistoryCheck { inspection, problem }))
+    }
+
+    /// Compares what an index has with what the journal does.
+    fn compare(&self, files: &Files, index: &IndexFile, deep: bool) -> Result<()> {
+        let (mut zones, mut entries) = (Vec::new(), Vec::new());
+        let mut zone = |number: u64, zone: &Zone| -> Result<()> {
+            zones.push((number, *zone));
+            Ok(())
+        };
+        let mut entry = |entry: &Entry| -> Result<()> {
+            entries.extend(deep.then_some(*entry));
+            Ok(())
+        };
+        history::check(index, &mut zone, &mut entry)?;
+        if !deep {
+            return Ok(());
+        }
+        entries.sort_unstable_by_key(|entry| (entry.zone, *entry));
+        let mut left = entries.as_slice();
+        let first = files.first().segment;
+        let end = (files.segment(), files.end.position);
+        let is_there =
+            |zone: &Zone| zone.segment >= first && (zone.segment, zone.end.position) <= end;
+        for (number, zone) in zones.iter().filter(|(_, zone)| is_there(zone)) {
+            let made = super::collect::entries_of(files, self.schema(), (*number, zone))?;
+            let from = left.partition_point(|entry| entry.zone < *number);
+            let of = left.get(from..).unwrap_or_default();
+            let (of, rest) = of.split_at(of.partition_point(|entry| entry.zone == *number));
+            if of != made.as_slice() {
+                return Err(Error::corrupt(format!(
+                    "{}: it tells of other changes from position {} of segment {} on than the journal has",
+                    index.shown(),
+                    zone.start.position,
+                    zone.segment
+                )));
+            }
+            left = rest;
+        }
+        Ok(())
+    }
+}

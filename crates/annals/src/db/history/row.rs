@@ -1,0 +1,131 @@
+//! A row as the events of its history make it, in the fields of the present schema.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use annals_schema::{Field, FieldNumber, RowId, Schema, Table, TableNumber, Type, Value, ValueRef};
+
+use crate::event::Event;
+use crate::{Error, ErrorKind, Result};
+
+/// The row that is followed, as of some event.
+#[derive(Debug)]
+pub(super) struct Running {
+    present: Arc<Schema>,
+    pub(super) table: TableNumber,
+    pub(super) id: RowId,
+    /// Its values by the numbers of fields; none if it isn't there.
+    pub(super) values: Option<Vec<Value>>,
+}
+
+fn type_of(schema: &Schema, table: TableNumber, field: FieldNumber) -> Option<Type> {
+    Some(schema.table(table)?.field(field)?.ty)
+}
+
+/// Tells whether values are the same, as keys of indexes are.
+pub(super) fn are_same(one: &Option<Vec<Value>>, other: &Option<Vec<Value>>) -> bool {
+    let equal = |(a, b): (&Value, &Value)| a.as_ref().total_cmp(&b.as_ref()) == Ordering::Equal;
+    match (one, other) {
+        (Some(one), Some(other)) => one.len() == other.len() && one.iter().zip(other).all(equal),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+impl Running {
+    /// Begins with a row that isn't there.
+    ///
+    /// # Errors
+    /// `NotFound`: the present schema has no such table.
+    pub(super) fn new(present: &Arc<Schema>, table: TableNumber, id: RowId) -> Result<Self> {
+        if present.table(table).is_none() {
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                format!("there is no table number {}: it was dropped, or never created", table.0),
+            ));
+        }
+        Ok(Self { present: Arc::clone(present), table, id, values: None })
+    }
+
+    /// Tells whether an event is one of this row. `schema` is the one before it.
+    pub(super) fn is_changed_by(&self, schema: &Schema, event: &Event<'_>) -> bool {
+        match *event {
+            Event::Insert { table, id, .. }
+            | Event::Update { table, id, .. }
+            | Event::Delete { table, id } => self.is(table, id, 1),
+            Event::InsertVector { table, id, count } | Event::DeleteVector { table, id, count } => {
+                self.is(table, id, count)
+            }
+            Event::UpdateVector { table, id, field, values } => {
+                let len = type_of(schema, table, field).and_then(|ty| values.len(ty));
+                self.is(table, id, len.unwrap_or(0) as u64)
+            }
+            _ => false,
+        }
+    }
+
+    /// Applies an event of this row. `schema` is the one before it.
+    ///
+    /// # Errors
+    /// `Corrupt` if it changes the row though that isn't there.
+    pub(super) fn apply(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
+        match *event {
+            Event::Insert { values, .. } => self.insert(schema, |place, _| {
+                values.get(place).map_or(Value::Null, |value| value.to_value())
+            }),
+            Event::InsertVector { .. } => self.insert(schema, |_, field| field.zero_value()),
+            Event::Update { field, value, .. } => self.set(field, value)?,
+            Event::UpdateVector { table, id, field, values } => {
+                let place = usize::try_from(self.id.0 - id.0).unwrap_or(usize::MAX);
+                let ty = type_of(schema, table, field);
+                let value = ty.and_then(|ty| values.iter(ty).nth(place));
+                self.set(field, value.unwrap_or(ValueRef::Null))?;
+            }
+            _ => self.values = None,
+        }
+        Ok(())
+    }
+
+    const fn is(&self, table: TableNumber, id: RowId, count: u64) -> bool {
+        self.table.0 == table.0 && self.id.0 >= id.0 && self.id.0 - id.0 < count
+    }
+
+    fn present(&self) -> Option<&Table> {
+        self.present.table(self.table)
+    }
+
+    /// What wasn't a field then has its default; what isn't one now is null.
+    fn insert(&mut self, then: &Schema, value: impl Fn(usize, &Field) -> Value) {
+        let Some(table) = self.present() else { return };
+        let count = table.fields.last().map_or(0, |last| last.number.0 as usize + 1);
+        let mut values = vec![Value::Null; count];
+        for field in &table.fields {
+            if let Some(to) = values.get_mut(field.number.0 as usize) {
+                *to = field.default_value();
+            }
+        }
+        let fields = then.table(self.table).map_or(&[][..], |then| &then.fields);
+        for (place, field) in fields.iter().enumerate() {
+            if table.field(field.number).is_some()
+                && let Some(to) = values.get_mut(field.number.0 as usize)
+            {
+                *to = value(place, field);
+            }
+        }
+        self.values = Some(values);
+    }
+
+    fn set(&mut self, field: FieldNumber, value: ValueRef<'_>) -> Result<()> {
+        let is_present = self.present().is_some_and(|table| table.field(field).is_some());
+        let Some(values) = &mut self.values else {
+            return Err(Error::corrupt(format!(
+                "the journal changes row {} of table number {} where there is none",
+                self.id.0, self.table.0
+            )));
+        };
+        if let Some(to) = values.get_mut(field.0 as usize).filter(|_| is_present) {
+            *to = value.to_value();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,33 @@
+//! The history index: the file beside a journal that tells in which parts of it a row was changed. A cache:
+//! deleting it loses nothing, ever.
+//!
+//! The journal is cut into [`Zone`]s of whole frames. For each there is what is needed to begin reading there,
+//! and there are [`Entry`]s: which rows it changes, and which comments it has. Both lie in runs, as a
+//! log-structured tree has them: zones that are added are a new run, and runs of similar size become one.
+//!
+//! In reading order: `format` is the bytes of the head; `zone`, `entry` and `node` are those of pages; `extent` is
+//! where a run and its pages are; `write` makes a run, and `merge` one of several; `file` opens, creates and
+//! publishes; `read` looks things up; `check` looks at all of it. (`document` and `tests` are for tests only.)
+#![deny(clippy::indexing_slicing)]
+
+mod check;
+#[cfg(test)]
+pub(crate) mod document;
+mod entry;
+mod extent;
+mod file;
+mod format;
+mod merge;
+mod node;
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+mod zone;
+
+pub(crate) use check::check;
+pub(crate) use entry::{COMMENTS, Entry, comment_key, table_key};
+pub(crate) use file::{IndexFile, history_name, set_aside};
+pub(crate) use format::Bound;
+pub(crate) use read::Lookup;
+pub(crate) use zone::{COMMENTED, ENDS_INSIDE, STATE, Zone};

@@ -1,0 +1,108 @@
+//! What the index is for: few parts of the journal are read, however long it is.
+
+use annals::storage::{Directory, MemoryDirectory};
+use annals::{BackfillMode, Database, ErrorKind, Options, RowId, ValueRef};
+
+use super::{CITY, INDEX, PEOPLE, collect, compare, define, has_index, open, open_with};
+
+/// Inserts so many rows, and changes them one by one, each so often, every time in a transaction.
+pub(super) fn fill(database: &Database, rows: u64, rounds: u32) {
+    define(database);
+    let insert = |number: u64| {
+        let name = format!("city {number}");
+        database.write(|tx| tx.insert(CITY, &[ValueRef::String(&name), ValueRef::Null]).map(drop))
+    };
+    (0..rows).for_each(|number| insert(number).unwrap());
+    for round in 0..rounds {
+        for id in 0..rows {
+            database
+                .write(|tx| tx.update(CITY, RowId(id * 7 % rows), PEOPLE, round.into()))
+                .unwrap();
+        }
+    }
+}
+
+#[test]
+fn only_the_parts_are_read_that_change_the_row() {
+    let directory = MemoryDirectory::new();
+    let database = open(&directory);
+    fill(&database, 500, 4);
+    database.backfill(BackfillMode::Full).unwrap();
+    assert!(has_index(&directory));
+    let len = directory.open("db", annals::storage::Access::Read).unwrap().len().unwrap();
+    let read = |database: &Database| {
+        let mut history = database.history_of(CITY, RowId(123)).unwrap();
+        assert_eq!(history.by_ref().map(Result::unwrap).count(), 5);
+        history.bytes_read()
+    };
+    let with_index = read(&database);
+    assert!(with_index < len / 4, "{with_index} bytes of {len} were read");
+    directory.remove(INDEX).unwrap();
+    assert!(read(&database) > len * 9 / 10);
+    // The next backfill makes it anew.
+    database.backfill(BackfillMode::Full).unwrap();
+    assert_eq!(read(&database), with_index);
+}
+
+#[test]
+fn the_tail_that_is_not_indexed_yet_is_part_of_the_history() {
+    let directory = MemoryDirectory::new();
+    let database = open(&directory);
+    fill(&database, 20, 2);
+    database.backfill(BackfillMode::Full).unwrap();
+    database.write(|tx| tx.update(CITY, RowId(3), PEOPLE, 77_u32.into())).unwrap();
+    database.write(|tx| tx.delete(CITY, RowId(3))).unwrap();
+    let one = ValueRef::UInt32(1);
+    database.write(|tx| tx.insert_at(CITY, RowId(3), &["again".into(), one]).map(drop)).unwrap();
+    let history = collect(database.history_of(CITY, RowId(3)));
+    assert_eq!(history.len(), 1 + 2 + 3);
+    assert_eq!(history[4].change.after, None);
+    assert_eq!(history[5].change.before, None);
+    compare(&directory, &database);
+    let newest = database.history_of(CITY, RowId(3)).unwrap().newest(2).unwrap();
+    assert_eq!(newest, [history[5].clone(), history[4].clone()]);
+    let error = database.history_of(annals::TableNumber(9), RowId(0)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+}
+
+#[test]
+fn a_transaction_of_several_frames_has_one_version_and_all_its_comments() {
+    let directory = MemoryDirectory::new();
+    let database = open_with(&directory, &super::options().level(annals::Level::Soft));
+    define(&database);
+    let long = "x".repeat(30_000);
+    let insert = |tx: &mut annals::Transaction<'_>, number: u32| {
+        tx.insert(CITY, &[ValueRef::String(&long), number.into()]).map(drop)
+    };
+    for turn in 0..3_u32 {
+        let mut tx = database.begin().unwrap();
+        tx.comment(&format!("turn {turn} begins")).unwrap();
+        (0..120).for_each(|number| insert(&mut tx, number).unwrap());
+        if turn > 0 {
+            tx.update(CITY, RowId(5), PEOPLE, (1000 + turn).into()).unwrap();
+        }
+        tx.comment("half way").unwrap();
+        (0..120).for_each(|number| insert(&mut tx, number).unwrap());
+        tx.comment("at the end").unwrap();
+        tx.commit().unwrap();
+    }
+    database.backfill(BackfillMode::Full).unwrap();
+    let history = collect(database.history_of(CITY, RowId(5)));
+    assert_eq!(history.len(), 3);
+    assert_eq!(history[2].comments, ["turn 2 begins", "half way", "at the end"]);
+    compare(&directory, &database);
+}
+
+#[test]
+fn a_short_journal_has_no_index_and_a_program_may_want_none() {
+    let directory = MemoryDirectory::new();
+    let database = open_with(&directory, &Options::new().background(false));
+    fill(&database, 50, 1);
+    database.backfill(BackfillMode::Full).unwrap();
+    assert!(!has_index(&directory));
+    database.close().unwrap();
+    let database = open_with(&directory, &super::options().history_index(false));
+    database.backfill(BackfillMode::Full).unwrap();
+    assert!(!has_index(&directory));
+    compare(&directory, &database);
+}

@@ -1,0 +1,113 @@
+//! The history of rows: with an index and without one it is what a scan of the whole journal gives.
+
+mod damage;
+mod indexed;
+mod oracle;
+mod random;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use annals::storage::simulated::SimulatedClock;
+use annals::storage::{Directory, MemoryDirectory};
+use annals::{
+    Command, Database, FieldNumber, History, Moment, Options, Reader, Result, RowId, TableNumber,
+    Timestamp, Txid, Type, Version,
+};
+
+use self::oracle::Oracle;
+
+const NAME: &str = "db";
+const INDEX: &str = "db-history";
+const CITY: TableNumber = TableNumber(0);
+const PEOPLE: FieldNumber = FieldNumber(1);
+
+/// Opens with an index of any journal, of small zones, which many steps add.
+fn options() -> Options {
+    Options::new().background(false).small_history_index(300, 3000).lock_timeout(Duration::ZERO)
+}
+
+fn open(directory: &MemoryDirectory) -> Database {
+    open_with(directory, &options())
+}
+
+fn open_with(directory: &MemoryDirectory, options: &Options) -> Database {
+    let clock = Arc::new(SimulatedClock::new(7));
+    options.open_in(Arc::new(directory.clone()), NAME, clock).unwrap()
+}
+
+fn define(database: &Database) {
+    database
+        .write(|tx| {
+            tx.apply_command(&Command::CreateTable { name: "city".to_owned() })?;
+            for (name, ty) in [("name", Type::String), ("people", Type::UInt32)] {
+                let (name, table) = (name.to_owned(), CITY);
+                let (nullable, default) = (true, None);
+                tx.apply_command(&Command::AddField { table, name, ty, nullable, default })?;
+            }
+            Ok(())
+        })
+        .unwrap();
+}
+
+fn collect(history: Result<History>) -> Vec<Version> {
+    let history = history.unwrap();
+    assert_eq!(history.index_problem(), None);
+    history.map(Result::unwrap).collect()
+}
+
+/// Compares the history of every row with what a scan gives; gives how many versions there are.
+fn compare(directory: &MemoryDirectory, database: &Database) -> usize {
+    let oracle = Oracle::of(directory, NAME);
+    let reader = Reader::open(directory, NAME).unwrap();
+    let begins = database.segments().unwrap()[0].begins_with_state;
+    let now = database.read();
+    let mut versions = 0;
+    for (table, id) in oracle.rows(now.schema()) {
+        let expected = oracle.history(now.schema(), (table, id), begins);
+        let found = collect(database.history_of(table, id));
+        assert!(
+            found == expected,
+            "row {} of table {}:\n{found:#?}\nbut a scan gives\n{expected:#?}",
+            id.0,
+            table.0
+        );
+        assert!(collect(reader.history_of(table, id)) == expected);
+        versions += found.len();
+    }
+    for table in now.schema().tables() {
+        assert_eq!(collect(database.history_of(table.number, RowId(1 << 40))), []);
+    }
+    moments(&oracle, database);
+    let check = now.check_history_index(true).unwrap();
+    assert_eq!(check.and_then(|check| check.problem), None);
+    versions
+}
+
+/// Compares which transactions moments mean with what a scan gives.
+fn moments(oracle: &Oracle, database: &Database) {
+    let commits = &oracle.commits;
+    let last = |is_it: &dyn Fn(&(u64, Timestamp, Vec<String>)) -> bool| {
+        commits.iter().rfind(|commit| is_it(commit)).map(|commit| Txid(commit.0))
+    };
+    let found = |moment: Moment| database.transaction_at(&moment).unwrap();
+    for (txid, time, comments) in commits.iter().step_by(3) {
+        assert_eq!(found(Moment::Txid(*txid)), Some(Txid(*txid)));
+        for time in [*time, Timestamp(time.0 - 1)] {
+            let expected = last(&|(_, other, _)| *other <= time);
+            assert_eq!(found(Moment::Time(time)), expected, "{time}");
+        }
+        for comment in comments {
+            let expected = last(&|(_, _, others)| others.contains(comment));
+            assert_eq!(found(Moment::Comment(comment.clone())), expected, "{comment}");
+        }
+    }
+    for none in [0, u64::MAX] {
+        assert_eq!(found(Moment::Txid(none)), None);
+    }
+    assert_eq!(found(Moment::Comment("nobody wrote this".to_owned())), None);
+}
+
+fn has_index(directory: &MemoryDirectory) -> bool {
+    directory.list().unwrap().iter().any(|name| name == INDEX)
+}
