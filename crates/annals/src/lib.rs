@@ -61,19 +61,19 @@ pub use annals_schema::{
 };
 pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
-    Commit, Custom, Customs, Database, Examination, Fate, Forgotten, HeadInspection, ImageCheck,
-    ImageComparison, ImageInspection, ImageRoot, Inspection, Older, OldestReader, Options, Pending,
-    Phase, Progress, Reader, Restarted, Restarting, Run, Salvaged, SegmentInspection, Sink,
-    Snapshot, Transaction, examine, inspect, inspect_head, inspect_head_in, inspect_in, scan,
-    scan_in,
+    Commit, Custom, Customs, Database, Erase, Erased, Examination, Fate, Forgotten, HeadInspection,
+    ImageCheck, ImageComparison, ImageInspection, ImageRoot, Inspection, Older, OldestReader,
+    Options, Pending, Phase, Progress, Reader, Restarted, Restarting, Run, Salvaged,
+    SegmentInspection, Sink, Snapshot, Transaction, examine, inspect, inspect_head,
+    inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use image::testing as image_testing;
 pub use journal::{
-    Committed, Copies, Cut, Level, Plan, Point, Recovered, Recovery, Retention, SegmentFacts,
-    Skipped,
+    Carried, Committed, Copies, Cut, Erasure, Level, Plan, Point, Recovered, Recovery, Retention,
+    SegmentFacts, Skipped,
 };
 pub use store::{
     Cell, Dangling, FirstOfEach, IndexCursor, IndexRows, IndexView, Row, Rows, TableView, View,

@@ -15,7 +15,7 @@
 use std::fmt::Write;
 
 use annals::event::MAX_PIECE;
-use annals::{Blob, Field, Index, OnDelete, Result, Row, Table, Type, ValueRef};
+use annals::{Blob, Field, Index, OnDelete, Result, Row, Table, TableView, Type, ValueRef};
 
 use super::names::{Names, quoted};
 use crate::json;
@@ -30,7 +30,7 @@ pub(crate) fn sql(present: &Present<'_>, output: &mut Output) -> Result<()> {
         schema.tables().iter().map(|table| SqlTable::new(table, &mut names)).collect();
     output.line("PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;")?;
     for table in &tables {
-        output.line(&table.create(&tables))?;
+        output.line(&table.create(&tables, &present.table(table.table.number)?))?;
     }
     for table in &tables {
         for row in present.table(table.table.number)?.rows() {
@@ -70,12 +70,17 @@ impl<'s> SqlTable<'s> {
         Self { table, name: quoted(&names.take(&table.name)), columns: columns.collect() }
     }
 
-    fn create(&self, tables: &[SqlTable<'_>]) -> String {
+    fn create(&self, tables: &[SqlTable<'_>], rows: &TableView<'_>) -> String {
         let mut text = format!("CREATE TABLE {} (\n  \"id\" INTEGER PRIMARY KEY", self.name);
         for (field, column) in self.table.fields.iter().zip(&self.columns) {
             text.push_str(",\n  ");
             text.push_str(column);
             push_type(&mut text, field, tables);
+            // What was erased is null, whatever the schema says.
+            if !field.nullable && !rows.has_erased(field.number) {
+                text.push_str(" NOT NULL");
+            }
+            push_default(&mut text, field);
         }
         text + "\n);"
     }
@@ -138,9 +143,9 @@ fn push_type(text: &mut String, field: &Field, tables: &[SqlTable<'_>]) {
             });
         }
     }
-    if !field.nullable {
-        text.push_str(" NOT NULL");
-    }
+}
+
+fn push_default(text: &mut String, field: &Field) {
     // The bytes of a blob are not at hand here.
     if let Some(default) = field.default.as_ref().filter(|_| field.ty != Type::Blob) {
         text.push_str(" DEFAULT (");
