@@ -61,7 +61,7 @@ fn what_is_wrong_is_named() {
         default: None,
     };
     let mut other = schema.clone();
-    [true, false].map(|nullable| other.apply(field(nullable)).unwrap());
+    [true, false].into_iter().for_each(|nullable| other.apply(field(nullable)).unwrap());
     let erased = |code, body: &[u8]| {
         let len = u8::try_from(body.len()).unwrap() * 2 + 1;
         let payload = [&[code::TABLE, 3, code, len][..], body].concat();

@@ -57,8 +57,7 @@ impl Store {
     }
 
     /// Tells whether an event has a null that only says that a value was erased.
-    #[cold]
-    pub(super) fn erases(&self, event: &Event<'_>) -> bool {
+    pub(crate) fn erases(&self, event: &Event<'_>) -> bool {
         let field = |table, field| self.working.schema.table(table).and_then(|t| t.field(field));
         match *event {
             Event::Insert { table, values, .. } => {

@@ -9,7 +9,7 @@ use annals_schema::Schema;
 use super::replace;
 use super::report::{Erase, Erased};
 use super::search::{Others, Search, Target, Values};
-use super::write::{Mark, Old, Writing};
+use super::write::{MakeMark, Mark, Old, Writing};
 use crate::db::careful::Careful;
 use crate::db::options::{Options, locate};
 use crate::db::past::{Opened, Past};
@@ -106,7 +106,6 @@ impl Options {
         let watched = Watched::new(&*storage, self.watch.as_ref());
         let (survey, ()) = scan::survey_moving(&watched, &shown, || Ok(()), |(), _, _| Ok(()))
             .map_err(|error| watched.explain(error, &shown))?;
-        drop(watched);
         Ok(Held::new(storage, shown, past?, &survey))
     }
 
@@ -127,7 +126,6 @@ impl Options {
             let (survey, ()) =
                 scan::survey(&watched, &shown, rule, || Ok(()), looks_wrong, |(), _, _| Ok(()))
                     .map_err(|error| watched.explain(error, &shown))?;
-            drop(watched);
             replace::finish(directory, name, &survey.head.header)?;
             if let Some(seal) = &survey.sealed {
                 refuse(&shown, &survey, self.recovery)?;
@@ -279,7 +277,7 @@ impl Options {
             writing.unwritten = plan.search.unwritten(place, plan.target.table);
             let watched = Watched::new(&*old.storage, self.watch.as_ref());
             watched.read_again();
-            let mark = if is_newest { Some(&mark as &dyn Fn(&[Carried]) -> Mark) } else { None };
+            let mark = if is_newest { Some(&mark as MakeMark<'_>) } else { None };
             writing
                 .segment(old, &*newest, &watched, mark)
                 .map_err(|error| watched.explain(error, &old.shown))?;
@@ -348,14 +346,13 @@ impl Held {
         options: &Options,
         visitor: &mut V,
         begin: impl Fn(&mut V, &crate::journal::format::Header),
-        mut visit: impl FnMut(&mut V, &Frame<'_>, bool) -> Result<()>,
+        visit: impl Fn(&mut V, &Frame<'_>, bool) -> Result<()>,
     ) -> Result<()> {
-        let visit = std::cell::RefCell::new(&mut visit);
         self.past.read(
             options.watch.as_ref(),
             visitor,
             |visitor, kept: &Kept| begin(visitor, &kept.header()),
-            |visitor, frame, (_, is_repeated)| (visit.borrow_mut())(visitor, frame, is_repeated),
+            |visitor, frame, (_, is_repeated)| visit(visitor, frame, is_repeated),
         )?;
         begin(visitor, &self.head.header);
         let watched = Watched::new(&*self.storage, options.watch.as_ref());
@@ -365,7 +362,7 @@ impl Held {
         };
         let mut reader = FrameReader::new(&watched, self.head.start(), self.end);
         while let Some(frame) = reader.next().map_err(io)? {
-            (visit.borrow_mut())(visitor, &frame, self.past.is_repeated(&frame))?;
+            visit(visitor, &frame, self.past.is_repeated(&frame))?;
         }
         match reader.position() == self.end {
             true => Ok(()),

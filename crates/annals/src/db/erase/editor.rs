@@ -52,10 +52,10 @@ impl Edit for Editor<'_> {
                     put(&Event::Insert { table, id, values: &left.collect::<Vec<_>>() });
                 }
             }
-            Event::Update { table, id, field, value } => {
-                if self.has(table, id, field) && !is_null(&value) {
-                    put(&Event::Update { table, id, field, value: ValueRef::Null });
-                }
+            Event::Update { table, id, field, value }
+                if self.has(table, id, field) && !is_null(&value) =>
+            {
+                put(&Event::Update { table, id, field, value: ValueRef::Null });
             }
             Event::UpdateVector { table, id, field, values } => {
                 let described = schema.table(table).and_then(|table| table.field(field));

@@ -123,6 +123,8 @@ impl Search {
         };
         event::decode(frame.payload, 0, schema, &mut |schema, event| {
             match *event {
+                // The state repeats what was dropped before it.
+                Event::Schema(_) if is_repeated => {}
                 Event::Schema(Command::DropTable { table }) => {
                     dropped_tables.extend(schema.table(*table).cloned());
                 }

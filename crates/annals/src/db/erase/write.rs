@@ -47,6 +47,9 @@ pub(super) struct Mark {
     pub(super) nonce: u64,
 }
 
+/// Makes the mark, once all chains before it are known.
+pub(super) type MakeMark<'m> = &'m dyn Fn(&[Carried]) -> Mark;
+
 impl Writing<'_> {
     /// Writes a segment anew; the newest one gets the mark that `mark` makes of the chains. Gives its header and
     /// its length.
@@ -55,7 +58,7 @@ impl Writing<'_> {
         old: &Old,
         new: &dyn Storage,
         watched: &Watched<'_>,
-        mark: Option<&dyn Fn(&[Carried]) -> Mark>,
+        mark: Option<MakeMark<'_>>,
     ) -> Result<Header> {
         let header = Header {
             incompatible: old.head.header.incompatible | FEATURE_ERASED,

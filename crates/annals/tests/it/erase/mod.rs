@@ -112,7 +112,7 @@ fn journal(disk: &SimulatedDisk, older: Older) {
 
 /// Tells which files have the secrets.
 fn leaks(disk: &SimulatedDisk) -> Vec<String> {
-    let number = [NUMBER.to_le_bytes(), NUMBER.to_be_bytes()];
+    let number = [NUMBER.to_le_bytes(), NUMBER.swap_bytes().to_le_bytes()];
     let secrets = [&SECRET.as_bytes()[5..25], PHOTO, &number[0], &number[1]];
     let names = disk.list().unwrap().into_iter();
     let has = |name: &String| {

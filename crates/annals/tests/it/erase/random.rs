@@ -180,7 +180,7 @@ struct Masked<'m> {
     script: Script,
     lines: Vec<String>,
     commits: Vec<(u64, u64)>,
-    changed: usize,
+    changed: u64,
 }
 
 impl<'m> Masked<'m> {
@@ -294,6 +294,33 @@ impl<'db> Sink for Again<'db> {
     }
 }
 
+/// Compares what a disk shows with what others show that have the same history.
+fn compare_with_others(disk: &SimulatedDisk, place: &str) {
+    // The same events in a database of their own give the same rows, also in its image.
+    let shown = content(&try_open(&disk.fork()).unwrap().read(), |_, _, _| false);
+    let other = SimulatedDisk::new(3);
+    let database = try_open(&other).unwrap();
+    let mut again = Again { database: &database, open: None };
+    scan_in(disk, NAME, &mut again).unwrap();
+    drop(again);
+    assert_eq!(content(&database.read(), |_, _, _| false), shown, "{place}");
+    database.backfill(BackfillMode::Full).unwrap();
+    database.close().unwrap();
+    let database = try_open(&other).unwrap();
+    assert!(database.recovered().findings.is_empty());
+    assert_eq!(content(&database.read(), |_, _, _| false), shown, "{place}");
+    // What is left when older segments are forgotten is the same, too.
+    let newest = disk.fork();
+    let database = try_open(&newest).unwrap();
+    let based = database.segments().unwrap().into_iter().rev().find(|s| s.begins_with_state);
+    if let Some(facts) = based {
+        database.forget_before(facts.number).unwrap();
+        drop(database);
+        let _ = annals::storage::Directory::remove(&newest, "db-image");
+        assert_eq!(content(&try_open(&newest).unwrap().read(), |_, _, _| false), shown, "{place}");
+    }
+}
+
 /// Erases something at random, and compares; gives whether there was anything to erase.
 fn erase_something(world: &mut World, place: &str) -> bool {
     world.database.take().unwrap().close().unwrap();
@@ -327,7 +354,7 @@ fn erase_something(world: &mut World, place: &str) -> bool {
         }
         Ok(erased) => erased,
     };
-    assert_eq!(erased.values as usize, before.changed, "{place}: {what:?}");
+    assert_eq!(erased.values, before.changed, "{place}: {what:?}");
     let nothing = |_, _, _| false;
     let after = Masked::read(disk, &nothing);
     let (mark, history) = after.lines.split_at(after.lines.len() - 2);
@@ -350,32 +377,7 @@ fn erase_something(world: &mut World, place: &str) -> bool {
     }
     assert!(carried > 0, "{place}");
 
-    // The same events in a database of their own give the same rows, also in its image.
-    let shown = content(&try_open(&disk.fork()).unwrap().read(), |_, _, _| false);
-    let other = SimulatedDisk::new(3);
-    let database = try_open(&other).unwrap();
-    let mut again = Again { database: &database, open: None };
-    scan_in(disk, NAME, &mut again).unwrap();
-    assert_eq!(content(&database.read(), |_, _, _| false), shown, "{place}: {what:?}");
-    database.backfill(BackfillMode::Full).unwrap();
-    database.close().unwrap();
-    let database = try_open(&other).unwrap();
-    assert!(database.recovered().findings.is_empty());
-    assert_eq!(content(&database.read(), |_, _, _| false), shown, "{place}");
-    // What is left when older segments are forgotten is the same, too.
-    let newest = disk.fork();
-    let database = try_open(&newest).unwrap();
-    let based = database.segments().unwrap().into_iter().rev().find(|s| s.begins_with_state);
-    if let Some(facts) = based {
-        database.forget_before(facts.number).unwrap();
-        drop(database);
-        let _ = annals::storage::Directory::remove(&newest, "db-image");
-        assert_eq!(
-            content(&try_open(&newest).unwrap().read(), |_, _, _| false),
-            shown,
-            "{place}: {what:?}"
-        );
-    }
+    compare_with_others(disk, place);
     world.database = Some(try_open(disk).unwrap());
     true
 }
