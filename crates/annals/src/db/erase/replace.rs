@@ -89,7 +89,10 @@ pub(super) fn remove_derived(
     for found in directory.list()? {
         if is_derived(&found, journal) && Some(&found) != marker.as_ref() {
             directory.remove(&found)?;
-            removed.push(directory.display(&found));
+            // What the erasure itself made isn't worth a word.
+            if but.is_none_or(|id| !found.ends_with(&format!("{id:016x}"))) {
+                removed.push(directory.display(&found));
+            }
         }
     }
     Ok(removed)

@@ -294,21 +294,27 @@ impl<'db> Sink for Again<'db> {
     }
 }
 
+/// Writes down all rows, with the numbers of blobs only: a state has no bytes of blobs that no row led to then.
+fn numbers(snapshot: &annals::Snapshot) -> Vec<String> {
+    let lines = content(snapshot, |_, _, _| false).into_iter();
+    lines.map(|line| line.split(" of [").next().unwrap().to_owned()).collect()
+}
+
 /// Compares what a disk shows with what others show that have the same history.
 fn compare_with_others(disk: &SimulatedDisk, place: &str) {
     // The same events in a database of their own give the same rows, also in its image.
-    let shown = content(&try_open(&disk.fork()).unwrap().read(), |_, _, _| false);
+    let shown = numbers(&try_open(&disk.fork()).unwrap().read());
     let other = SimulatedDisk::new(3);
     let database = try_open(&other).unwrap();
     let mut again = Again { database: &database, open: None };
     scan_in(disk, NAME, &mut again).unwrap();
     drop(again);
-    assert_eq!(content(&database.read(), |_, _, _| false), shown, "{place}");
+    assert_eq!(numbers(&database.read()), shown, "{place}");
     database.backfill(BackfillMode::Full).unwrap();
     database.close().unwrap();
     let database = try_open(&other).unwrap();
     assert!(database.recovered().findings.is_empty());
-    assert_eq!(content(&database.read(), |_, _, _| false), shown, "{place}");
+    assert_eq!(numbers(&database.read()), shown, "{place}");
     // What is left when older segments are forgotten is the same, too.
     let newest = disk.fork();
     let database = try_open(&newest).unwrap();
@@ -317,7 +323,7 @@ fn compare_with_others(disk: &SimulatedDisk, place: &str) {
         database.forget_before(facts.number).unwrap();
         drop(database);
         let _ = annals::storage::Directory::remove(&newest, "db-image");
-        assert_eq!(content(&try_open(&newest).unwrap().read(), |_, _, _| false), shown, "{place}");
+        assert_eq!(numbers(&try_open(&newest).unwrap().read()), shown, "{place}");
     }
 }
 
