@@ -62,20 +62,20 @@ pub use annals_schema::{
 };
 pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
-    Changed, Changes, Commit, Custom, Customs, Database, Examination, Fate, Forgotten,
-    HeadInspection, History, HistoryCheck, HistoryInspection, ImageCheck, ImageComparison,
-    ImageInspection, ImageRoot, Inspection, Moment, MomentError, Older, OldestReader, Options,
-    Pending, Phase, Progress, Reader, Restarted, Restarting, RowChange, Run, Salvaged,
-    SegmentInspection, Sink, Snapshot, Subscription, Tail, Transaction, Txid, Version, examine,
-    inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
+    Changed, Changes, Commit, Custom, Customs, Database, Erase, Erased, Examination, Fate,
+    Forgotten, HeadInspection, History, HistoryCheck, HistoryInspection, ImageCheck,
+    ImageComparison, ImageInspection, ImageRoot, Inspection, Moment, MomentError, Older,
+    OldestReader, Options, Pending, Phase, Progress, Reader, Restarted, Restarting, RowChange, Run,
+    Salvaged, SegmentInspection, Sink, Snapshot, Subscription, Tail, Transaction, Txid, Version,
+    examine, inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use image::testing as image_testing;
 pub use journal::{
-    Committed, Copies, Cut, Level, Plan, Point, Recovered, Recovery, Retention, SegmentFacts,
-    Skipped,
+    Carried, Committed, Copies, Cut, Erasure, Level, Plan, Point, Recovered, Recovery, Retention,
+    SegmentFacts, Skipped,
 };
 pub use store::{
     Cell, Dangling, FirstOfEach, IndexCursor, IndexRows, IndexView, Row, Rows, TableView, View,

@@ -59,7 +59,8 @@ fn is_damage(error: &Error) -> bool {
 fn check(path: &Path, replay: bool) -> Result<String> {
     let examination = progress::options().examine(path)?;
     let inspection = &examination.inspection;
-    if let Some(damage) = inspection.damage.as_ref().or(examination.problem.as_ref()) {
+    let damage = inspection.damage.as_ref().or(examination.problem.as_ref());
+    if let Some(damage) = damage.or(examination.wrong_mark.as_ref()) {
         return Err(Error::corrupt(damage.clone()));
     }
     let snapshot = &examination.snapshot;

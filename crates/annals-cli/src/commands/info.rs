@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use annals::journal::format::{Live, Slot};
-use annals::{ErrorKind, Examination, HeadInspection, Inspection, Result, View};
+use annals::{Erasure, ErrorKind, Examination, HeadInspection, Inspection, Result, Schema, View};
 use clap::Args;
 
 use crate::Outcome;
@@ -80,6 +80,7 @@ fn print(path: &Path, found: &Found, output: &mut Output) -> Result<()> {
             info_image::print_history(examination.inspection.history.as_ref(), output)?;
             print_history(examination, output)?;
             print_segments(examination, output)?;
+            print_erasures(examination, output)?;
             print_state(&examination.snapshot, output)
         }
     }
@@ -107,6 +108,34 @@ fn print_segments(examination: &Examination, output: &mut Output) -> Result<()> 
         ))?;
     }
     Ok(())
+}
+
+/// Prints the marks of erasures.
+fn print_erasures(examination: &Examination, output: &mut Output) -> Result<()> {
+    for erasure in &examination.erasures {
+        output.line(&plain(&format!(
+            "erasure: {}; transactions {} to {} were written anew",
+            shown_erasure(erasure, examination.snapshot.schema()),
+            erasure.first_txid,
+            erasure.txid - 1
+        )))?;
+    }
+    Ok(())
+}
+
+/// Says what an erasure was of, by the names of today, and where its mark is.
+pub(crate) fn shown_erasure(erasure: &Erasure, schema: &Schema) -> String {
+    let table = schema.table(erasure.table);
+    let name = table.map_or_else(|| format!("number {}", erasure.table.0), |t| t.name.clone());
+    let field = erasure.field.map(|number| {
+        let field = table.and_then(|table| table.field(number));
+        field.map_or_else(
+            || format!(", field number {}", number.0),
+            |field| format!(", field {}", field.name),
+        )
+    });
+    let field = field.unwrap_or_default();
+    format!("table {name}, row {}{field}, in transaction {}", erasure.row.0, erasure.txid)
 }
 
 /// Prints each copy of what the head holds.

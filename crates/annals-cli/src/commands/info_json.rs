@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use annals::journal::format::{Header, Live, Slot};
-use annals::{Committed, Examination, Point, SegmentInspection, Timestamp, View};
+use annals::{Committed, Erasure, Examination, Point, SegmentInspection, Timestamp, View};
 use serde_json::{Value, json};
 
 use super::info::Found;
@@ -90,6 +90,7 @@ fn rest(examination: &Examination) -> Value {
         "image": inspection.image.as_ref().map(info_image::object),
         "history_index": inspection.history.as_ref().map(info_image::history_object),
         "segments": examination.segments.iter().map(segment).collect::<Vec<_>>(),
+        "erasures": examination.erasures.iter().map(erasure).collect::<Vec<_>>(),
         "closed": inspection.closed,
         "process": inspection.holder,
         "process_lives": inspection.holder_lives,
@@ -104,6 +105,21 @@ fn rest(examination: &Examination) -> Value {
         "last": inspection.last.as_ref().map(commit),
         "tables": tables(&examination.snapshot),
         "indexes": indexes(&examination.snapshot),
+    })
+}
+
+fn erasure(erasure: &Erasure) -> Value {
+    let chains = erasure.chains.iter().map(|told| {
+        let (before, after) = (format!("{:016x}", told.before), format!("{:016x}", told.after));
+        json!({ "txid": told.txid, "before": before, "after": after })
+    });
+    json!({
+        "txid": erasure.txid,
+        "table": erasure.table.0,
+        "row": erasure.row.0,
+        "field": erasure.field.map(|field| field.0),
+        "first_txid": erasure.first_txid,
+        "chains": chains.collect::<Vec<_>>(),
     })
 }
 

@@ -1,11 +1,16 @@
 //! The commands of the program, one file each.
 
+use std::io::{BufRead, IsTerminal};
+
+use annals::{Error, Result};
+
 pub(crate) mod backfill;
 pub(crate) mod check;
 pub(crate) mod compile;
 pub(crate) mod completions;
 pub(crate) mod diff;
 pub(crate) mod dump;
+pub(crate) mod erase;
 pub(crate) mod export;
 pub(crate) mod export_joedb;
 pub(crate) mod history;
@@ -27,6 +32,20 @@ mod recover_text;
 pub(crate) mod retain;
 pub(crate) mod schema;
 pub(crate) mod shell;
+
+/// Asks at the terminal whether what was shown is to be done.
+pub(crate) fn confirm() -> Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Error::invalid(
+            "nothing was changed: there is no terminal to ask at; say --yes if it is to be done",
+        ));
+    }
+    eprint!("Do it? [yes, no] ");
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    read.map_err(|error| Error::io("cannot read the answer", error))?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
 
 /// Says on standard error what opening found and did, if the last end wasn't a clean one.
 pub(crate) fn tell_recovery(database: &annals::Database) {

@@ -1,6 +1,5 @@
 //! `annals recover`: makes a file fit to be used again, or saves from it what verifies.
 
-use std::io::{BufRead, IsTerminal};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use crate::commands::recover_text::{plan, salvage_json, salvage_lines};
 use crate::output::{Output, plain};
-use crate::{Outcome, progress};
+use crate::{Outcome, commands, progress};
 
 /// Recover a database after a crash, or save what verifies of a damaged one
 ///
@@ -162,19 +161,7 @@ fn decide(file: &Path, inspection: &Inspection, yes: bool, dry_run: bool) -> Res
 }
 
 fn ask() -> Result<Decision> {
-    if !std::io::stdin().is_terminal() {
-        return Err(Error::invalid(
-            "nothing was changed: there is no terminal to ask at; say --yes if it is to be done",
-        ));
-    }
-    eprint!("Do it? [yes, no] ");
-    let mut answer = String::new();
-    let read = std::io::stdin().lock().read_line(&mut answer);
-    read.map_err(|error| Error::io("cannot read the answer", error))?;
-    match answer.trim().to_lowercase().as_str() {
-        "y" | "yes" => Ok(Decision::Yes),
-        _ => Ok(Decision::No),
-    }
+    Ok(if commands::confirm()? { Decision::Yes } else { Decision::No })
 }
 
 fn salvage(file: &Path, new: &Path, json: bool) -> Result<Outcome> {

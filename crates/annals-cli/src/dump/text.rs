@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use annals::event::MAX_PIECE;
+use annals::event::{MAX_PIECE, write_field_value};
 use annals::{Blob, Command, Index, Result, RowId, Table, TableView, ValueRef};
 
 use crate::language;
@@ -35,7 +35,7 @@ pub(crate) fn text(present: &Present<'_>, output: &mut Output) -> Result<()> {
                     value => value,
                 };
                 line.push(' ');
-                language::write_value(value, &mut line);
+                write_field_value(field, value, &mut line);
             }
             output.line(&line)?;
         }

@@ -1,11 +1,11 @@
 //! The commands that change rows, or note something in the journal.
 
+use annals::event::{Event, has_erased, is_erased};
 use annals::storage::Clock;
 use annals::{Error, Result, RowId, Table, Timestamp, Transaction};
 
 use super::screen::Screen;
-use super::words::{Words, all_values, field, lent, row_id, table};
-use crate::language;
+use super::words::{Words, all_values, field, lent, row_id, table, value};
 
 /// `insert T VALUE..`
 pub(crate) fn insert(
@@ -19,7 +19,16 @@ pub(crate) fn insert(
     let schema = transaction.view().schema().clone();
     let table = table(&schema, name)?;
     let values = all_values("insert T", table, values)?;
-    let id = transaction.insert(table.number, &lent(&values))?;
+    let values = lent(&values);
+    let id = match has_erased(table, &values) {
+        true => {
+            let id = RowId(transaction.view().table(table.number)?.next_id());
+            let insert = Event::Insert { table: table.number, id, values: &values };
+            transaction.restore(&insert)?;
+            id
+        }
+        false => transaction.insert(table.number, &values)?,
+    };
     tell_row(screen, table, id)
 }
 
@@ -36,7 +45,11 @@ pub(crate) fn insert_at(
     let table = table(&schema, name)?;
     let id = row_id(id)?;
     let values = all_values("insert_at T ID", table, values)?;
-    transaction.insert_at(table.number, id, &lent(&values))
+    let values = lent(&values);
+    match has_erased(table, &values) {
+        true => transaction.restore(&Event::Insert { table: table.number, id, values: &values }),
+        false => transaction.insert_at(table.number, id, &values),
+    }
 }
 
 /// `insert_into T ID`
@@ -56,13 +69,17 @@ pub(crate) fn update(
     words: &Words<'_>,
     _screen: &mut Screen,
 ) -> Result<()> {
-    let [name, id, field_name, value] = words.exactly()?;
+    let [name, id, field_name, value_word] = words.exactly()?;
     let schema = transaction.view().schema().clone();
     let table = table(&schema, name)?;
     let field = field(table, field_name)?;
     let id = row_id(id)?;
-    let value = language::value(table, field, value)?;
-    transaction.update(table.number, id, field.number, value.as_ref())
+    let value = value(table, field, value_word)?;
+    let (table, number, value) = (table.number, field.number, value.as_ref());
+    match is_erased(field, &value) {
+        true => transaction.restore(&Event::Update { table, id, field: number, value }),
+        false => transaction.update(table, id, number, value),
+    }
 }
 
 /// `delete_from T ID`

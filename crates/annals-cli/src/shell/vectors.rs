@@ -1,11 +1,10 @@
 //! The commands that change rows whose ids stand in a row.
 
-use annals::event::Vector;
+use annals::event::{Event, Vector, is_erased};
 use annals::{Error, Result, RowId, TableNumber, Transaction, Value};
 
 use super::screen::Screen;
-use super::words::{Words, field, lent, number, row_id, table};
-use crate::language;
+use super::words::{Words, field, lent, number, row_id, table, value};
 
 /// `insert_vector T ID COUNT`
 pub(crate) fn insert(
@@ -35,8 +34,16 @@ pub(crate) fn update(
         return Err(Error::invalid(format!("expected {count} values, as COUNT says, not {given}")));
     }
     let values: Vec<Value> =
-        values.iter().map(|value| language::value(table, field, value)).collect::<Result<_>>()?;
-    transaction.update_vector(table.number, id, field.number, Vector::Values(&lent(&values)))
+        values.iter().map(|word| value(table, field, word)).collect::<Result<_>>()?;
+    let (values, table, number) = (lent(&values), table.number, field.number);
+    let values_of = Vector::Values(&values);
+    match values.iter().any(|value| is_erased(field, value)) {
+        true => {
+            let update = Event::UpdateVector { table, id, field: number, values: values_of };
+            transaction.restore(&update)
+        }
+        false => transaction.update_vector(table, id, number, values_of),
+    }
 }
 
 /// `delete_vector T ID COUNT`

@@ -1,5 +1,6 @@
 //! The arguments of a command, as words; and what is said when they don't fit its form.
 
+use annals::event::ERASED;
 use annals::{Error, Field, Result, RowId, Schema, Table, Value, ValueRef};
 use annals_schema::Token;
 
@@ -80,8 +81,16 @@ pub(crate) fn all_values(before: &str, table: &Table, tokens: &[Token<'_>]) -> R
             language::those("fields", names),
         )));
     }
-    let value = |(field, token): (&Field, &Token<'_>)| language::value(table, field, token);
+    let value = |(field, token): (&Field, &Token<'_>)| value(table, field, token);
     table.fields.iter().zip(tokens).map(value).collect()
+}
+
+/// Reads a value; one that was erased is null in a field that may not be null.
+pub(crate) fn value(table: &Table, field: &Field, token: &Token<'_>) -> Result<Value> {
+    match token.is(ERASED) && !field.nullable {
+        true => Ok(Value::Null),
+        false => language::value(table, field, token),
+    }
 }
 
 /// Lends values to a transaction.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use annals_schema::Timestamp;
 
+use super::erase::Marks;
 use super::history::{self, HistoryInspection};
 use super::image::{self, ImageInspection};
 use super::options::{Options, locate};
@@ -17,7 +18,9 @@ use super::segment::JournalFile;
 use super::snapshot::{Published, Snapshot};
 use crate::journal::format::{Header, Live, Slot};
 use crate::journal::segments::Kept;
-use crate::journal::{Committed, Copies, Frame, Point, Recovery, Rule, SegmentFacts, Survey};
+use crate::journal::{
+    Committed, Copies, Erasure, Frame, Point, Recovery, Rule, SegmentFacts, Survey,
+};
 use crate::storage::{self, Directory};
 use crate::{Error, ErrorKind, Result};
 
@@ -133,6 +136,10 @@ pub struct Examination {
     pub segments: Vec<SegmentInspection>,
     /// Why the history can't be replayed, though every frame verifies: then the snapshot is empty.
     pub problem: Option<String>,
+    /// The marks of erasures, the oldest first.
+    pub erasures: Vec<Erasure>,
+    /// What is wrong with one of them, if anything is: the chains that it tells aren't those of the journal.
+    pub wrong_mark: Option<String>,
 }
 
 /// A segment of a journal, as it is beside the others.
@@ -254,6 +261,8 @@ pub(super) fn examine_storage(
         first: state.first_kept.or(first),
         segments,
         problem,
+        wrong_mark: state.marks.problem(),
+        erasures: state.marks.erasures,
     })
 }
 
@@ -301,6 +310,7 @@ struct State {
     since_commit: u64,
     /// Where a frame can't be replayed, and why.
     problem: Option<(u64, String)>,
+    marks: Marks,
 }
 
 impl State {
@@ -314,7 +324,10 @@ impl State {
                 return Ok(state);
             }
         };
-        let begin = |state: &mut Self, kept: &Kept| state.replay.begin(&kept.head.header);
+        let begin = |state: &mut Self, kept: &Kept| {
+            state.marks.begin();
+            state.replay.begin(&kept.head.header);
+        };
         let read = past.read(options.watch.as_ref(), &mut state, begin, |state, frame, seen| {
             state.take(frame, u64::MAX, seen);
             Ok(())
@@ -325,12 +338,14 @@ impl State {
             // Whatever is before the file counts.
             Ok(()) => state.problem = state.problem.map(|(_, why)| (0, why)),
         }
+        state.marks.begin();
         state.first_kept = state.first.take();
         state.replay.begin(past.header());
         Ok(state)
     }
 
     fn take(&mut self, frame: &Frame<'_>, end: u64, (shown, is_repeated): (&str, bool)) {
+        self.marks.frame(frame);
         if !is_repeated {
             return self.frame(frame, end, shown);
         }

@@ -7,13 +7,14 @@
 //! for files that several processes write; `restart` lets the journal go on in a new `segment`, which may begin with
 //! the `state`, and others `follow`; `past` are the segments before, until we `forget` them, which rules of
 //! retention do (`retain`); `scan`, `reader` and `inspect` read journals without writing; `time` reads their
-//! past, `history` that of a row; `salvage` writes another.
+//! past, `history` that of a row; `salvage` writes another, and `erase` all segments anew.
 
 mod acquire;
 mod blobs;
 mod careful;
 mod core;
 mod database;
+mod erase;
 mod follow;
 mod forget;
 mod group;
@@ -44,6 +45,7 @@ mod vectors;
 
 pub use blobs::BlobReader;
 pub use database::Database;
+pub use erase::{Erase, Erased};
 pub use history::{History, HistoryCheck, HistoryInspection};
 pub use image::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, ImageCheck,

@@ -10,6 +10,7 @@ use annals_schema::Schema;
 use super::acquire::Acquired;
 use super::careful::{Before, Careful};
 use super::database::{Database, Setup};
+use super::erase;
 use super::history::Sizes;
 use super::image::{Found, Imager, KeyFrames, Looking};
 use super::progress::{Watch, Watched};
@@ -384,6 +385,9 @@ impl Options {
                 damages: Some(&damages),
             };
             let mut found = looking.find()?;
+            if !storage.has_fixed_len() {
+                erase::finish(&**directory, name, &found.head.header)?;
+            }
             let (survey, replay, imager) =
                 looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
             let Some(seal) = &survey.sealed else {

@@ -14,7 +14,7 @@ use crate::event::{self, Event};
 use crate::journal::format::Header;
 use crate::journal::segments::Place;
 use crate::journal::{
-    Committed, Frame, FrameReader, Mistake, Recovery, Rule, Survey, Verdict, is_made,
+    Committed, Erasure, Frame, FrameReader, Mistake, Recovery, Rule, Survey, Verdict, is_made,
 };
 use crate::storage::{Access, Directory, Storage};
 use crate::store::{BlobPiece, Store, View};
@@ -42,6 +42,14 @@ pub trait Sink {
     /// # Errors
     /// Any error ends the scan.
     fn commit(&mut self, schema: &Schema, committed: &Committed) -> Result<()>;
+
+    /// Takes the mark of an erasure, which is in the transaction that comes to its end next.
+    ///
+    /// # Errors
+    /// Any error ends the scan.
+    fn erasure(&mut self, _schema: &Schema, _erasure: &Erasure) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Reads the whole history of a journal into a sink, all segments that are left of it, in memory that
@@ -115,6 +123,9 @@ struct Scan<'s, S> {
 
 impl<S: Sink> Scan<'_, S> {
     fn frame(&mut self, frame: &Frame<'_>, shown: &str) -> Result<()> {
+        if let Some(erasure) = Erasure::of(frame) {
+            return self.sink.erasure(&self.schema, &erasure);
+        }
         if frame.header.has_events() {
             if !self.is_open {
                 self.sink.begin(frame.header.txid)?;

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use annals_schema::{Blob, Command, FieldNumber, RowId, Schema, TableNumber, Type, ValueRef};
 
 use super::snapshot::Snapshot;
-use crate::event::{Event, MAX_PIECE};
+use crate::event::{self, Event, MAX_PIECE};
 use crate::journal::Writer;
 use crate::journal::segments::Place;
 use crate::store::{BlobPiece, TableView};
@@ -152,7 +152,14 @@ impl State<'_> {
                 let row = row?;
                 let values: Vec<_> =
                     table.fields.iter().map(|field| row.value(field.number)).collect();
-                self.writer.insert(table, row.id(), &values)?;
+                // An erased value has an event of its own.
+                match event::has_erased(table, &values) {
+                    true => {
+                        let (table, id) = (table.number, row.id());
+                        self.event(&Event::Insert { table, id, values: &values })?;
+                    }
+                    false => self.writer.insert(table, row.id(), &values)?,
+                }
             }
         }
         Ok(())

@@ -230,6 +230,26 @@ impl<'db> Transaction<'db> {
         self.note(&Event::Update { table, id, field, value })
     }
 
+    /// Applies an insert or an update in which null stands for a value that was erased, also where the field may
+    /// not be null: for who makes a history again, as the shell does of a log. Unique keys are checked at commit.
+    ///
+    /// # Errors
+    /// As [`Self::insert_at`], [`Self::update`] and [`Self::update_vector`]; then all that is left is to roll
+    /// back. `Invalid`: it is another event.
+    pub fn restore(&mut self, event: &Event<'_>) -> Result<()> {
+        self.usable()?;
+        if !matches!(
+            event,
+            Event::Insert { .. } | Event::Update { .. } | Event::UpdateVector { .. }
+        ) {
+            return Err(Error::invalid("only inserts and updates have values that were erased"));
+        }
+        self.wholly(|tx| {
+            tx.writing.store.restore(event, true)?;
+            tx.note(event)
+        })
+    }
+
     /// Deletes a row; and at once what refers to it by `cascade`, with what refers to that, while
     /// references by `set_null` become null. `restrict` is looked at by the commit.
     ///

@@ -96,7 +96,7 @@ impl Transaction<'_> {
 
     /// Runs what must happen wholly or not at all. If it fails, or if the program's values panic when
     /// they are asked for, all that is left is to roll back.
-    fn wholly(&mut self, change: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+    pub(super) fn wholly(&mut self, change: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.broken = true;
         let changed = change(self);
         self.broken = changed.is_err();

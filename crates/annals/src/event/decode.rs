@@ -28,6 +28,9 @@ pub(crate) trait Sink {
     /// Takes an event. `schema` is the one before it.
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()>;
 
+    /// Notes that an event, or what sets the context, ended so many bytes before the frame's end.
+    fn end(&mut self, _left: usize) {}
+
     /// Takes so many rows, at least two, with ids from one on: the values of each field.
     fn rows(
         &mut self,
@@ -101,6 +104,9 @@ pub(crate) fn decode_to<S: Sink>(
             opcode::UPDATE_VECTOR => {
                 sink.event(schema, &decoder.update_vector(schema, &mut values)?)?;
             }
+            opcode::ERASED_INSERT..=opcode::ERASED_VECTOR => {
+                sink.event(schema, &decoder.erased(code, schema, &mut values)?)?;
+            }
             opcode::FIRST_ESSENTIAL.. => {
                 return Err(Error::new(
                     crate::ErrorKind::Unsupported,
@@ -118,16 +124,17 @@ pub(crate) fn decode_to<S: Sink>(
                 }
             }
         }
+        sink.end(decoder.input.len());
     }
     Ok(())
 }
 
 pub(super) struct Decoder<'p> {
-    input: &'p [u8],
+    pub(super) input: &'p [u8],
     /// Where the input ends in the file.
-    end: u64,
-    table: Option<TableNumber>,
-    last_id: Option<RowId>,
+    pub(super) end: u64,
+    pub(super) table: Option<TableNumber>,
+    pub(super) last_id: Option<RowId>,
 }
 
 impl<'p> Decoder<'p> {
@@ -289,7 +296,7 @@ impl<'p> Decoder<'p> {
     }
 
     /// Takes the number of rows from `id` on; gives the last id too.
-    fn count(&mut self, id: RowId) -> Result<(u64, RowId), Malformed> {
+    pub(super) fn count(&mut self, id: RowId) -> Result<(u64, RowId), Malformed> {
         let count = compact::take(&mut self.input)?;
         if !(1..=MAX_VECTOR).contains(&count) {
             return Err(Malformed("the number of rows is out of range"));
@@ -402,7 +409,7 @@ impl<'p> Decoder<'p> {
         opcode::to_type(code, target).ok_or(Malformed("a field has a type that is unknown"))
     }
 
-    fn table<'s>(&self, schema: &'s Schema) -> Result<&'s Table, Malformed> {
+    pub(super) fn table<'s>(&self, schema: &'s Schema) -> Result<&'s Table, Malformed> {
         let number = self.table.ok_or(Malformed("it names no table"))?;
         schema.table(number).ok_or(Malformed("it names a table that isn't there"))
     }
@@ -440,14 +447,14 @@ impl<'p> Decoder<'p> {
         })
     }
 
-    fn id(&mut self) -> Result<RowId, Malformed> {
+    pub(super) fn id(&mut self) -> Result<RowId, Malformed> {
         match compact::take(&mut self.input)? {
             id if id <= RowId::MAX.0 => Ok(RowId(id)),
             _ => Err(Malformed("the id of a row is out of range")),
         }
     }
 
-    fn number<T: TryFrom<u64>>(&mut self) -> Result<T, Malformed> {
+    pub(super) fn number<T: TryFrom<u64>>(&mut self) -> Result<T, Malformed> {
         T::try_from(compact::take(&mut self.input)?)
             .map_err(|_| Malformed("a number is out of range"))
     }
@@ -461,7 +468,7 @@ impl<'p> Decoder<'p> {
         std::str::from_utf8(self.bytes()?).map_err(|_| Malformed("a text is not UTF-8"))
     }
 
-    fn bytes(&mut self) -> Result<&'p [u8], Malformed> {
+    pub(super) fn bytes(&mut self) -> Result<&'p [u8], Malformed> {
         // What is longer than memory can be is longer than the input, too.
         let len = usize::try_from(compact::take(&mut self.input)?).unwrap_or(usize::MAX);
         self.slice(len)

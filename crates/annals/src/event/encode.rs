@@ -7,13 +7,14 @@ use annals_schema::{
     Blob, Command, Field, FieldNumber, RowId, Schema, Table, TableNumber, Type, ValueRef,
 };
 
+use super::erased::{has_erased, is_erased};
 use super::{Event, Vector, cells, compact, opcode, piece};
 
 /// Encodes the events of one frame after another.
 #[derive(Debug, Default)]
 pub(crate) struct Encoder {
     table: Option<TableNumber>,
-    last_id: Option<RowId>,
+    pub(super) last_id: Option<RowId>,
     /// How many fields the table of the last insert had, and how many of them have a null bit.
     shape: (usize, usize),
 }
@@ -24,6 +25,11 @@ impl Encoder {
         *self = Self::default();
     }
 
+    /// Begins in the midst of a frame: behind an event on a table, with the last id if one is known.
+    pub(super) fn within(table: TableNumber, last_id: Option<RowId>) -> Self {
+        Self { table: Some(table), last_id, ..Self::default() }
+    }
+
     /// Appends one event. `schema` is the one before the event.
     pub(crate) fn encode(&mut self, schema: &Schema, event: &Event<'_>, out: &mut Vec<u8>) {
         match *event {
@@ -32,15 +38,22 @@ impl Encoder {
                 self.shape = (0, 0);
                 encode_command(command, out);
             }
-            Event::Insert { table, id, values } => {
-                if let Some(description) = schema.table(table) {
-                    self.insert(description, id, values, out);
+            Event::Insert { table, id, values } => match schema.table(table) {
+                Some(table) if has_erased(table, values) => {
+                    self.insert_erased(table, id, values, out);
                 }
-            }
+                Some(table) => self.insert(table, id, values, out),
+                None => {}
+            },
             Event::Update { table, id, field, value } => {
-                let ty = schema.table(table).and_then(|t| t.field(field)).map(|f| f.ty);
-                if let Some(ty) = ty {
-                    self.update(table, id, (field, ty), value, out);
+                let table = schema.table(table);
+                if let Some((table, field)) = table.and_then(|t| Some((t, t.field(field)?))) {
+                    match is_erased(field, &value) {
+                        true => self.update_erased(table, id, field.number, out),
+                        false => {
+                            self.update(table.number, id, (field.number, field.ty), value, out)
+                        }
+                    }
                 }
             }
             Event::Delete { table, id } => {
@@ -53,9 +66,14 @@ impl Encoder {
                 self.last_id = Some(RowId(id.0 + count.saturating_sub(1)));
             }
             Event::UpdateVector { table, id, field, values } => {
-                let description = schema.table(table).and_then(|t| t.field(field));
-                if let Some(field) = description {
-                    self.update_vector(table, id, (field, values), out);
+                let table = schema.table(table);
+                if let Some((table, field)) = table.and_then(|t| Some((t, t.field(field)?))) {
+                    match values {
+                        Vector::Values(values) if values.iter().any(|v| is_erased(field, v)) => {
+                            self.update_vector_erased(table, id, (field.number, values), out);
+                        }
+                        _ => self.update_vector(table.number, id, (field, values), out),
+                    }
                 }
             }
             Event::DeleteVector { table, id, count } => {
@@ -163,7 +181,7 @@ impl Encoder {
 
     /// Names the table, unless the last event was on it too.
     #[inline]
-    fn switch(&mut self, table: TableNumber, out: &mut Vec<u8>) {
+    pub(super) fn switch(&mut self, table: TableNumber, out: &mut Vec<u8>) {
         if self.table != Some(table) {
             out.push(opcode::TABLE);
             compact::put(out, u64::from(table.0));

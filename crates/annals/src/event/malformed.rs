@@ -52,6 +52,38 @@ fn what_is_wrong_is_named() {
         let error = decoded(payload, POSITION, &mut schema.clone()).unwrap_err().to_string();
         assert!(error.contains(expected), "{payload:x?}: {error}");
     }
+    // Of erased values: too short, too long, none, one of no field, and one that may be null by itself.
+    let field = |nullable| Command::AddField {
+        table: TableNumber(1),
+        name: format!("n{}", u8::from(nullable)),
+        ty: Type::Int8,
+        nullable,
+        default: None,
+    };
+    let mut other = schema.clone();
+    [true, false].into_iter().for_each(|nullable| other.apply(field(nullable)).unwrap());
+    let erased = |code, body: &[u8]| {
+        let len = u8::try_from(body.len()).unwrap() * 2 + 1;
+        let payload = [&[code::TABLE, 3, code, len][..], body].concat();
+        decoded(&payload, POSITION, &mut other.clone()).map_err(|error| error.to_string())
+    };
+    assert!(erased(code::ERASED_INSERT, &[1, 2, 7]).is_ok());
+    assert!(erased(code::ERASED_UPDATE, &[1, 3]).is_ok());
+    assert!(erased(code::ERASED_VECTOR, &[1, 3, 5, 1, 7]).is_ok());
+    for (code, body, expected) in [
+        (code::ERASED_INSERT, &[1, 2][..], "ends too early"),
+        (code::ERASED_INSERT, &[1, 2, 7, 7], "more than it says"),
+        (code::ERASED_INSERT, &[1, 1, 7], "has none"),
+        (code::ERASED_UPDATE, &[1, 9], "a field that isn't there"),
+        (code::ERASED_UPDATE, &[1, 1], "may be null"),
+        (code::ERASED_UPDATE, &[1, 3, 1], "more than it says"),
+        (code::ERASED_VECTOR, &[1, 1, 3, 1], "may be null"),
+        (code::ERASED_VECTOR, &[1, 3, 1], "out of range"),
+        (code::ERASED_VECTOR, &[1, 3, 5, 1], "ends too early"),
+    ] {
+        let error = erased(code, body).unwrap_err();
+        assert!(error.contains(expected), "{code:x} {body:?}: {error}");
+    }
     // An ignorable event is skipped, whatever it holds.
     let skipped = [0x80, 7, 1, 2, 3, code::COMMENT, 3, b'c'];
     assert_eq!(decoded(&skipped, POSITION, &mut schema).unwrap().len(), 1);

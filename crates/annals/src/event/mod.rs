@@ -6,7 +6,9 @@
 mod cells;
 pub(crate) mod compact;
 mod decode;
+mod edit;
 mod encode;
+mod erased;
 #[cfg(test)]
 mod malformed;
 pub(crate) mod opcode;
@@ -20,8 +22,10 @@ mod text;
 mod vector;
 
 pub(crate) use decode::{Sink, decode, decode_to};
+pub(crate) use edit::{Edit, edit};
 pub(crate) use encode::Encoder;
-pub use text::Script;
+pub use erased::{has_erased, is_erased};
+pub use text::{ERASED, Script, write_field_value};
 pub use vector::{Vector, width};
 
 use annals_schema::{Blob, Command, FieldNumber, RowId, TableNumber, ValueRef};
@@ -43,7 +47,8 @@ pub enum Event<'a> {
         table: TableNumber,
         /// Its id, which no row has now.
         id: RowId,
-        /// One value for each field.
+        /// One value for each field. Null, where the field may not be null, says that the value was erased; so
+        /// it does in updates.
         values: &'a [ValueRef<'a>],
     },
     /// A new value of one field of one row.

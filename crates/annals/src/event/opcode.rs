@@ -38,6 +38,11 @@ pub(crate) const FIRST_IGNORABLE: u8 = 0x80;
 /// Codes from here on carry a compact length too, but mean something that can't be ignored.
 pub(crate) const FIRST_ESSENTIAL: u8 = 0xC0;
 
+/// As `INSERT`, with an erased value; these carry a length.
+pub(crate) const ERASED_INSERT: u8 = 0xE0;
+pub(crate) const ERASED_UPDATE: u8 = 0xE1;
+pub(crate) const ERASED_VECTOR: u8 = 0xE2;
+
 pub(crate) const FIELD_NULLABLE: u8 = 1;
 pub(crate) const FIELD_DEFAULT: u8 = 2;
 pub(crate) const FIELD_DEFAULT_NULL: u8 = 4;

@@ -2,7 +2,8 @@
 #![allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
 
 use annals_schema::{
-    Blob, Command, FieldNumber, OnDelete, RowId, Schema, Table, TableNumber, Type, Value, ValueRef,
+    Blob, Command, Field, FieldNumber, OnDelete, RowId, Schema, Table, TableNumber, Type, Value,
+    ValueRef,
 };
 
 use super::{Encoder, Event, MAX_VECTOR, Vector, decode};
@@ -94,7 +95,7 @@ impl Owned {
 
     /// Two events are the same if they look the same: that tells floats by their bits but for NaNs.
     /// Where a piece of a blob is in the file doesn't matter.
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         match self {
             Self::Blob(blob, offset, bytes, _) => format!("{:?}", (blob, offset, bytes)),
             _ => format!("{self:?}"),
@@ -228,7 +229,7 @@ fn random_event(rng: &mut Rng, schema: &Schema, last: &mut RowId) -> Owned {
         12 | 13 if !table.fields.is_empty() => {
             let field = &table.fields[rng.index(table.fields.len())];
             // Half of the vectors have no null, so that they are written as cells.
-            let nullable = field.nullable && rng.percent(50);
+            let nullable = (field.nullable || rng.percent(10)) && rng.percent(50);
             let count = random_count(rng, id).min(40);
             let values = (0..count).map(|_| random_value(rng, field.ty, nullable)).collect();
             last.0 += count - 1;
@@ -239,13 +240,16 @@ fn random_event(rng: &mut Rng, schema: &Schema, last: &mut RowId) -> Owned {
         2 => Owned::Delete(table.number, id),
         3 | 4 if !table.fields.is_empty() => {
             let field = &table.fields[rng.index(table.fields.len())];
-            let value = random_value(rng, field.ty, field.nullable);
+            // Null in a field that may not be null says that the value was erased.
+            let nullable = field.nullable || rng.percent(10);
+            let value = random_value(rng, field.ty, nullable);
             Owned::Update(table.number, id, field.number, value)
         }
         _ => {
             let fields = table.fields.iter();
-            let values = fields.map(|field| random_value(rng, field.ty, field.nullable)).collect();
-            Owned::Insert(table.number, id, values)
+            let erases = rng.percent(10);
+            let value = |field: &Field| random_value(rng, field.ty, field.nullable || erases);
+            Owned::Insert(table.number, id, fields.map(value).collect())
         }
     }
 }
@@ -254,7 +258,7 @@ fn random_event(rng: &mut Rng, schema: &Schema, last: &mut RowId) -> Owned {
 pub(super) const POSITION: u64 = 1 << 40;
 
 /// Makes a frame of random events. Gives the events and the schema behind them too.
-fn random_frame(rng: &mut Rng, schema: &mut Schema) -> (Vec<u8>, Vec<Owned>) {
+pub(super) fn random_frame(rng: &mut Rng, schema: &mut Schema) -> (Vec<u8>, Vec<Owned>) {
     let (mut encoder, mut payload, mut events) = (Encoder::default(), Vec::new(), Vec::new());
     encoder.start_frame();
     let mut last = RowId(0);

@@ -2,7 +2,7 @@
 
 use annals_schema::{Field, FieldNumber, RowId, Schema, Table, TableNumber, Value, ValueRef};
 
-use super::{Event, Vector};
+use super::{Event, Vector, is_erased};
 use crate::{Error, Result};
 
 /// Writes events as the shell's commands, so that a shell which runs them makes the same events.
@@ -40,7 +40,7 @@ impl Script {
                 let table = find_table(schema, table)?;
                 let field = find_field(table, field)?;
                 text.push_str(&format!("update {} {} {} ", table.name, id.0, field.name));
-                push_value(value, text);
+                write_field_value(field, value, text);
             }
             Event::Delete { table, id } => {
                 let table = find_table(schema, table)?;
@@ -87,9 +87,9 @@ impl Script {
         } else {
             text.push_str(&format!("insert_at {} {}", table.name, id.0));
         }
-        for value in values {
+        for (field, value) in table.fields.iter().zip(values) {
             text.push(' ');
-            push_value(*value, text);
+            write_field_value(field, *value, text);
         }
     }
 
@@ -115,7 +115,7 @@ fn push_vector(table: &Table, id: RowId, (field, values): (&Field, Vector<'_>), 
     text.push_str(&format!("update_vector {} {} {} {count}", table.name, id.0, field.name));
     for value in values.iter(field.ty) {
         text.push(' ');
-        push_value(value, text);
+        write_field_value(field, value, text);
     }
 }
 
@@ -127,6 +127,17 @@ fn push_piece(offset: u64, bytes: &[u8], text: &mut String) {
     match std::str::from_utf8(bytes) {
         Ok(plain) if !plain.contains(strange) => push_value(ValueRef::String(plain), text),
         _ => push_value(ValueRef::Bytes(bytes), text),
+    }
+}
+
+/// How a script writes an erased value. (A plain word would be a string somewhere.)
+pub const ERASED: &str = "null!";
+
+/// Appends a value of a field as a script has it: [`ERASED`] for a null where the field may not be null.
+pub fn write_field_value(field: &Field, value: ValueRef<'_>, text: &mut String) {
+    match is_erased(field, &value) {
+        true => text.push_str(ERASED),
+        false => push_value(value, text),
     }
 }
 

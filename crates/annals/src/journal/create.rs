@@ -120,6 +120,7 @@ pub(super) fn new_header(clock: &dyn Clock) -> Header {
         key_id: [0; 16],
         salt: [0; 32],
         state: 0,
-        reserved: [0; 96],
+        erasure: 0,
+        reserved: [0; 88],
     }
 }

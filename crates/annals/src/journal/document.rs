@@ -113,6 +113,8 @@ fn layout() -> BTreeMap<String, Vec<u64>> {
         format::KIND_DATA,
         format::KIND_COMMIT,
         format::KIND_SEAL,
+        format::KIND_ERASURE,
+        format::FEATURE_ERASED,
         format::KIND_IGNORABLE,
         format::MAX_SEGMENTS,
         format::MAX_SEGMENT_LEN,
@@ -154,6 +156,9 @@ fn events() -> BTreeMap<String, Vec<u64>> {
         opcode::VECTOR_VALUES,
         opcode::FIRST_IGNORABLE,
         opcode::FIRST_ESSENTIAL,
+        opcode::ERASED_INSERT,
+        opcode::ERASED_UPDATE,
+        opcode::ERASED_VECTOR,
         opcode::FIELD_NULLABLE,
         opcode::FIELD_DEFAULT,
         opcode::FIELD_DEFAULT_NULL,
@@ -320,7 +325,8 @@ fn the_header_is_laid_out_as_documented() {
         key_id: [0; 16],
         salt: [0; 32],
         state: 0,
-        reserved: [0; 96],
+        erasure: 0,
+        reserved: [0; 88],
     };
     let encode = |header: &Header| header.encode().to_vec();
     let variants = variants![base, encode;
@@ -337,7 +343,8 @@ fn the_header_is_laid_out_as_documented() {
         "key_id": key_id = [255; 16],
         "salt": salt = [255; 32],
         "state": state = u64::MAX,
-        "reserved": reserved = [255; 96],
+        "erasure": erasure = u64::MAX,
+        "reserved": reserved = [255; 88],
     ];
     compare_layout("Header", &encode(&base), &variants);
     for (name, bytes) in variants {

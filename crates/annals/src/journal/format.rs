@@ -53,6 +53,10 @@ pub const KIND_SEAL: u8 = 3;
 pub const MAX_SEGMENTS: u64 = 1 << 20;
 /// So many bytes a segment has at most.
 pub const MAX_SEGMENT_LEN: u64 = 1 << 44;
+/// The mark of an erasure: readers that don't know it skip it.
+pub const KIND_ERASURE: u8 = 0x81;
+/// An incompatible feature: values were erased, and the segment was written anew.
+pub const FEATURE_ERASED: u64 = 1;
 /// A kind with this bit may be skipped by a reader that doesn't know it.
 pub const KIND_IGNORABLE: u8 = 0x80;
 /// Flag: the commit time was given by the program.
@@ -144,8 +148,10 @@ pub struct Header {
     pub salt: [u8; 32],
     /// 1 if the segment's first transaction is the state itself; else 0.
     pub state: u64,
+    /// The random number of the last erasure that wrote the segment anew, or the one before it; 0 if none did.
+    pub erasure: u64,
     /// Zeros in this version. Kept as read: the chain begins with the hash of every byte.
-    pub reserved: [u8; 96],
+    pub reserved: [u8; 88],
 }
 
 impl Header {
@@ -172,7 +178,8 @@ impl Header {
         to.put(96, self.key_id);
         to.put(112, self.salt);
         to.put(144, self.state.to_le_bytes());
-        to.put(152, self.reserved);
+        to.put(152, self.erasure.to_le_bytes());
+        to.put(160, self.reserved);
         to.seal(Self::SUM_AT);
         to.0
     }
@@ -197,8 +204,18 @@ impl Header {
             key_id: from.array(96),
             salt: from.array(112),
             state: from.u64(144),
-            reserved: from.array(152),
+            erasure: from.u64(152),
+            reserved: from.array(160),
         })
+    }
+
+    /// Gives the number of the last erasure, if there was one.
+    #[must_use]
+    pub const fn last_erasure(&self) -> Option<u64> {
+        match self.incompatible & FEATURE_ERASED {
+            0 => None,
+            _ => Some(self.erasure),
+        }
     }
 
     /// Tells whether nothing that was before the segment is needed to know the state.

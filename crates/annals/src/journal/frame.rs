@@ -85,6 +85,11 @@ impl FrameHeader {
         self.kind == format::KIND_SEAL
     }
 
+    /// Tells whether it is the mark of an erasure.
+    pub(crate) const fn is_erasure(&self) -> bool {
+        self.kind == format::KIND_ERASURE
+    }
+
     /// Tells whether the payload is events.
     pub(crate) const fn has_events(&self) -> bool {
         matches!(self.kind, format::KIND_DATA | format::KIND_COMMIT)

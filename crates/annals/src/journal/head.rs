@@ -260,7 +260,8 @@ fn has_frame(storage: &dyn Storage, name: &str) -> bool {
 
 /// Refuses what this version can't read, or what can't be.
 fn refuse_strange(header: &Header, name: &str) -> Result<()> {
-    let newer = header.version > format::VERSION || header.incompatible != 0;
+    let newer =
+        header.version > format::VERSION || header.incompatible & !format::FEATURE_ERASED != 0;
     if newer || header.cipher != 0 {
         return Err(Error::new(
             ErrorKind::Unsupported,

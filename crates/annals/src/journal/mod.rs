@@ -4,7 +4,8 @@
 //! of that by itself; `reader` follows the chain and tells what is `committed`; `survey` finds how far, and the `verdict`
 //! judges it; `recover` makes it fit to be written, and saves the `tail`; `walk` goes on behind damage; `create`
 //! makes a new one; `slots` and `checkpoints` know how far it is flushed, and `commit` has the recipe of
-//! each `level`; `space` `ahead` is zeros, on a `device` too; `writer` writes transactions; `segments` are the
+//! each `level`; `rewrite` writes
+//! a segment anew, and an `erasure` marks why; `space` `ahead` is zeros, on a `device` too; `writer` writes transactions; `segments` are the
 //! files of a journal that was split. This room doesn't know the store. (`mistakes` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 
@@ -17,6 +18,7 @@ mod create;
 mod device;
 #[cfg(test)]
 pub(crate) mod document;
+mod erasure;
 pub mod format;
 mod frame;
 mod head;
@@ -25,6 +27,7 @@ mod level;
 pub mod mistakes;
 mod reader;
 mod recover;
+mod rewrite;
 pub(crate) mod segments;
 mod slots;
 mod space;
@@ -42,10 +45,12 @@ mod writer;
 pub(crate) use checkpoints::{Checkpoints, lock};
 pub(crate) use create::{create, keep_name};
 pub(crate) use device::{create_on, is_blank};
+pub(crate) use frame::FrameHeader;
 pub(crate) use head::{Head, holder, live};
 pub(crate) use mistakes::{Mistake, is_made};
 pub(crate) use reader::{Frame, FrameReader};
 pub(crate) use recover::{Settled, join, refuse, settle, settle_among_others};
+pub(crate) use rewrite::Rewriting;
 pub(crate) use survey::{Rule, Survey};
 pub(crate) use tail::copy_whole;
 pub(crate) use verdict::Verdict;
@@ -54,6 +59,7 @@ pub(crate) use writer::Writer;
 
 pub use committed::Committed;
 pub use copies::Copies;
+pub use erasure::{Carried, Erasure};
 pub use format::Point;
 pub use level::Level;
 pub use recover::{Cut, Recovered, Recovery};

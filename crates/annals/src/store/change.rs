@@ -213,7 +213,7 @@ impl Store {
     }
 
     /// Moves the entries of a row that is about to get another value.
-    fn reindex_row(
+    pub(super) fn reindex_row(
         &mut self,
         at: usize,
         (id, slot): (RowId, usize),

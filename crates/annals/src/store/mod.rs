@@ -5,7 +5,7 @@
 //! strings; an [`index`] is one. A [`View`] is all tables and indexes, and where [`blobs`] are, at one
 //! moment, read through [`row`] and the index's lookups and cursors; the [`Store`] is the writer's
 //! side: [`mod@change`] rows, [`vector`] whole runs of them, [`define`] tables; what enforced
-//! references ask for is in [`mod@reference`] and [`deletion`]. [`mod@save`] is the way of a view into
+//! references ask for is in [`mod@reference`] and [`deletion`], what becomes of [`erased`] values in theirs. [`mod@save`] is the way of a view into
 //! an image and back. [`check`] executes the invariants.
 //!
 //! The store knows nothing of files and of the journal.
@@ -17,6 +17,7 @@ mod check;
 mod columns;
 mod define;
 mod deletion;
+mod erased;
 mod index;
 mod pages;
 mod reference;

@@ -41,7 +41,7 @@ impl View {
         let (tables, indexes) = numbers(&self.schema);
         for number in 0..tables {
             let table = self.tables.get(number as usize);
-            out.flag(table.is_some());
+            save_table_flag(table.map(|table| &**table), &mut out);
             if let Some(table) = table {
                 table.save(&mut out);
             }
@@ -84,14 +84,19 @@ impl View {
 
     fn load_table(&mut self, number: TableNumber, input: &mut Loader<'_>) -> Result<()> {
         let schema = self.schema.table(number);
-        if input.flag()? != schema.is_some() {
+        let flag = input.flag_to(ERASED)?;
+        if (flag != 0) != schema.is_some() {
             return Err(unlike("of a table", number.0));
         }
         let Some(schema) = schema else {
             self.tables.skip();
             return Ok(());
         };
-        let mut table = Table::load(input, schema)?;
+        let erased = match flag {
+            ERASED => load_erased(input, schema)?,
+            _ => Vec::new(),
+        };
+        let mut table = Table::load(input, schema, &erased)?;
         table.refers = schema.fields.iter().any(|field| target_of(field.ty).is_some());
         table.single = schema.single_row;
         if table.single && table.rows.len() != 1 {
@@ -137,6 +142,34 @@ impl View {
         self.blobs.make_mut().rebase(saved);
         self.pin.clone_from(&saved.pin);
     }
+}
+
+/// The flag of a table that has erased values.
+const ERASED: u8 = 2;
+
+/// Writes whether there is a table, and which of its fields have erased values.
+fn save_table_flag(table: Option<&Table>, out: &mut Saver) {
+    let columns = table.map_or(&[][..], |table| &table.columns);
+    let erased: Vec<_> = columns.iter().filter(|column| column.has_erased()).collect();
+    if erased.is_empty() {
+        return out.flag(table.is_some());
+    }
+    out.flag_of(ERASED);
+    out.count(erased.len());
+    erased.iter().for_each(|column| out.count(column.field().0 as usize));
+}
+
+fn load_erased(input: &mut Loader<'_>, table: &annals_schema::Table) -> Result<Vec<FieldNumber>> {
+    let mut fields: Vec<FieldNumber> = Vec::new();
+    for _ in 0..input.count()? {
+        let number = FieldNumber(input.word()?);
+        let follows = fields.last().is_none_or(|&last| last < number);
+        match table.field(number) {
+            Some(field) if follows && !field.nullable => fields.push(number),
+            _ => return Err(unlike("of the erased values of table", table.number.0)),
+        }
+    }
+    Ok(fields)
 }
 
 /// Writes the commands of a schema, as the journal has them.

@@ -102,7 +102,16 @@ impl Table {
         self.note_refers();
     }
 
-    /// Tells whether a field may be null.
+    /// Gives a column room for null, which its field may not be: a value of it was erased.
+    pub(super) fn make_room_for_null(&mut self, place: usize) {
+        if let Some(column) = self.columns.get_mut(place) {
+            column.make_room_for_null();
+            // Whoever hasn't got that room must not believe what is noted with it, nor the other way round.
+            (self.resident, self.short) = Default::default();
+        }
+    }
+
+    /// Tells whether a field may be null, or values of it were erased.
     #[inline]
     pub(super) fn is_nullable(&self, field: usize) -> bool {
         self.columns.get(field).is_some_and(Column::is_nullable)
@@ -377,9 +386,16 @@ impl Table {
 
     /// Loads what `save` wrote of the rows and columns of a table. What other parts of the schema
     /// say of it is for the caller to note.
-    pub(super) fn load(input: &mut Loader<'_>, schema: &annals_schema::Table) -> Result<Self> {
+    /// `erased` are the fields with erased values.
+    pub(super) fn load(
+        input: &mut Loader<'_>,
+        schema: &annals_schema::Table,
+        erased: &[FieldNumber],
+    ) -> Result<Self> {
         let rows = RowMap::load(input)?;
-        let columns = schema.fields.iter().map(|field| Column::load(input, field));
+        let columns = schema.fields.iter();
+        let columns =
+            columns.map(|field| Column::load(input, field, erased.contains(&field.number)));
         let mut table = Self { columns: columns.collect::<Result<_>>()?, rows, ..Self::new() };
         table.note_refers();
         Ok(table)

@@ -283,7 +283,7 @@ fn first_bad<'v>(column: &Column, values: Vector<'v>, blobs: &Blobs) -> Option<V
 
 /// Tells whether all values are what a row has before anything is set, bit for bit.
 fn holds_zeros(column: &Column, values: Vector<'_>) -> bool {
-    let nullable = column.is_nullable();
+    let nullable = column.takes_null();
     match values {
         Vector::Cells(cells) => !nullable && cells.iter().all(|&byte| byte == 0),
         Vector::Values(values) => values.iter().all(|value| match value {

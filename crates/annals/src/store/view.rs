@@ -4,10 +4,11 @@ use std::fmt;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-use annals_schema::{IndexNumber, RowId, Schema, TableNumber};
+use annals_schema::{FieldNumber, IndexNumber, RowId, Schema, TableNumber};
 
 use crate::image::RootPin;
 use crate::store::blobs::Blobs;
+use crate::store::columns::column::Column;
 use crate::store::index::lookup::IndexView;
 use crate::store::index::tree::IndexTree;
 use crate::store::pages::numbered::Numbered;
@@ -226,6 +227,12 @@ impl<'a> TableView<'a> {
             Bound::Unbounded => u64::MAX,
         };
         Rows { table: *self, rows: self.data.rows.range(low..high) }
+    }
+
+    /// Tells whether a field that may not be null has, or once had, values that were erased: those are null.
+    #[must_use]
+    pub fn has_erased(&self, field: FieldNumber) -> bool {
+        self.data.column(field).is_some_and(Column::has_erased)
     }
 
     /// Tells how much memory the table takes, in bytes, without its indexes. Walks over all pages.

@@ -185,6 +185,13 @@ impl Store {
             Event::DeleteVector { table, id, count } => self.delete_vector(table, id, count),
             Event::ValidData | Event::Comment(_) | Event::Timestamp(_) => Ok(()),
         };
+        let applied = match applied {
+            // Nothing was changed.
+            Err(error) if error.kind() == ErrorKind::Invalid && self.erases(event) => {
+                self.restore(event, false)
+            }
+            applied => applied,
+        };
         applied.map_err(|error| match error.kind() {
             ErrorKind::Io | ErrorKind::Corrupt => error,
             _ => Error::corrupt(error.to_string()),

@@ -17,6 +17,7 @@ mod crash_states;
 mod database_model;
 mod device;
 mod edges;
+mod erase;
 mod evolved;
 mod examples;
 mod fork;

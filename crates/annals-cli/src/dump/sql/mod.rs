@@ -35,7 +35,7 @@ use crate::present::Present;
 
 /// Prints tables with their rows, then indexes, as one transaction.
 pub(crate) fn sql(present: &Present<'_>, dialect: Dialect, output: &mut Output) -> Result<()> {
-    let tables = Tables::new(present.schema(), dialect);
+    let tables = Tables::of(present, dialect)?;
     line(output, &dialect.choose("PRAGMA foreign_keys=OFF;", "SET client_encoding='UTF8';"))?;
     line(output, "BEGIN TRANSACTION;")?;
     for table in &tables.tables {

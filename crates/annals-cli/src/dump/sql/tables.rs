@@ -1,11 +1,12 @@
 //! The tables of a schema as SQL declares them.
 
-use annals::{Field, Index, OnDelete, Schema, Table, Type};
+use annals::{Field, FieldNumber, Index, OnDelete, Result, Schema, Table, TableNumber, Type};
 
 use super::dialect::Dialect;
 use super::literal;
 use super::names::{Names, quoted};
 use crate::json;
+use crate::present::Present;
 
 /// All tables of a schema, with the names that everything has in SQL.
 pub(crate) struct Tables<'s> {
@@ -15,6 +16,8 @@ pub(crate) struct Tables<'s> {
     pub(crate) tables: Vec<SqlTable<'s>>,
     /// The names of the indexes.
     indexes: Vec<String>,
+    /// Fields of which something was erased: that is null, whatever the schema says.
+    erased: Vec<(TableNumber, FieldNumber)>,
 }
 
 /// A table, and the names that it and its columns have in SQL, in quotes.
@@ -44,7 +47,18 @@ impl<'s> Tables<'s> {
             SqlTable { table, name: quoted(&name), columns, key }
         };
         let tables = schema.tables().iter().zip(own).map(&mut table).collect();
-        Self { dialect, schema, tables, indexes }
+        Self { dialect, schema, tables, indexes, erased: Vec::new() }
+    }
+
+    /// Gives a name to everything that is present.
+    pub(crate) fn of(present: &'s Present<'_>, dialect: Dialect) -> Result<Self> {
+        let mut tables = Self::new(present.schema(), dialect);
+        for table in present.schema().tables() {
+            let rows = present.table(table.number)?;
+            let erased = table.fields.iter().filter(|field| rows.has_erased(field.number));
+            tables.erased.extend(erased.map(|field| (table.number, field.number)));
+        }
+        Ok(tables)
     }
 
     /// Gives what has another name in SQL than here: table, column or index, and its name there.
@@ -76,15 +90,15 @@ impl<'s> Tables<'s> {
             text.push_str(next(&text));
             text.push_str(column);
             text.push(' ');
-            self.push_type(&mut text, field);
+            self.push_type(&mut text, (table.table.number, field));
         }
         let end = if text.ends_with('\n') { ");" } else { "\n);" };
         text + end
     }
 
-    fn push_type(&self, text: &mut String, field: &Field) {
+    fn push_type(&self, text: &mut String, (table, field): (TableNumber, &Field)) {
         text.push_str(&type_word(field.ty, self.dialect));
-        if !field.nullable {
+        if !field.nullable && !self.erased.contains(&(table, field.number)) {
             text.push_str(" NOT NULL");
         }
         // The bytes of a blob are not at hand here.

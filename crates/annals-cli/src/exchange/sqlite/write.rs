@@ -28,7 +28,7 @@ pub(crate) fn write(present: &Present<'_>, path: &Path) -> Result<()> {
     // Until the file has its name a crash leaves nothing to recover.
     let begin = "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA foreign_keys=OFF; BEGIN";
     connection.execute_batch(begin).map_err(sqlite)?;
-    let tables = Tables::new(present.schema(), Dialect::Sqlite);
+    let tables = Tables::of(present, Dialect::Sqlite)?;
     for (name, there) in tables.renamed() {
         note(&format!("{name} is {there} in SQLite"));
     }

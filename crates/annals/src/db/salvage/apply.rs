@@ -83,6 +83,9 @@ impl Apply<'_> {
     /// Applies an event as the writer did that made it.
     fn apply_checked(&mut self, event: &Event<'_>) -> Result<()> {
         let store = &mut self.writing.store;
+        if store.erases(event) {
+            return store.restore(event, true);
+        }
         match *event {
             Event::Schema(command) => store.apply_command(command),
             Event::Insert { table, id, values } => {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::seal::Seal;
-use super::{journal_of, kept_name};
+use super::{erased_name, journal_of, kept_name};
 use crate::journal::format::{Header, Point};
 use crate::journal::head::Head;
 use crate::journal::mistakes::{Mistake, is_made};
@@ -31,13 +31,25 @@ impl Kept {
         successor: &Header,
     ) -> Result<Option<Self>> {
         let Some(number) = successor.segment.checked_sub(1) else { return Ok(None) };
-        let name = kept_name(journal_of(name, successor.segment), number);
-        let shown = directory.display(&name);
+        let kept = kept_name(journal_of(name, successor.segment), number);
+        // Until an erasure has come to its end the segment that it wrote has another name.
+        let erased = successor.last_erasure().map(|erasure| erased_name(&kept, erasure));
+        let mut opened = None;
+        for name in erased.into_iter().chain([kept]) {
+            let shown = directory.display(&name);
+            match directory.open(&name, Access::Read) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    return Err(Error::io(format!("{shown}: can't open this segment"), error));
+                }
+                Ok(storage) => {
+                    opened = Some((storage, shown));
+                    break;
+                }
+            }
+        }
+        let Some((storage, shown)) = opened else { return Ok(None) };
         let io = |error| Error::io(format!("{shown}: can't open this segment"), error);
-        let storage = match directory.open(&name, Access::Read) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(io)?,
-        };
         if !hold(&*storage).map_err(io)? {
             return Ok(None); // it is being removed
         }

@@ -37,6 +37,16 @@ pub(crate) fn kept_name(journal: &str, segment: u64) -> String {
     format!("{journal}-segment-{segment:06}")
 }
 
+/// Gives the name under which an erasure writes a segment anew that has this one.
+pub(crate) fn erased_name(segment: &str, erasure: u64) -> String {
+    format!("{segment}.erased-{erasure:016x}")
+}
+
+/// Gives the name of the file that is there as long as an erasure hasn't come to its end.
+pub(crate) fn erasing_name(journal: &str, erasure: u64) -> String {
+    format!("{journal}.erasing-{erasure:016x}")
+}
+
 /// Gives the journal's name from a segment's: the same, unless it is the name of a kept one.
 pub(crate) fn journal_of(name: &str, segment: u64) -> &str {
     name.strip_suffix(&kept_name("", segment)).filter(|name| !name.is_empty()).unwrap_or(name)

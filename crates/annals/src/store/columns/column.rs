@@ -26,11 +26,14 @@ pub(in crate::store) struct Column {
     ty: Type,
     /// The kind of the values that it holds.
     kind: ValueKind,
+    /// Whether it takes null.
+    takes_null: bool,
+    /// Those that are null; none if there is no room for null. There also is where values were erased.
     nulls: Option<Bits>,
     data: Data,
 }
 
-refresh!(Column { nulls, data; field, ty, kind });
+refresh!(Column { nulls, data; field, ty, kind, takes_null });
 
 #[derive(Clone, Debug)]
 enum Data {
@@ -77,6 +80,7 @@ impl Column {
             field: field.number,
             ty: field.ty,
             kind: kind_of_type(field.ty),
+            takes_null: field.nullable,
             nulls: field.nullable.then_some(nulls),
             data,
         }
@@ -93,10 +97,40 @@ impl Column {
         self.ty
     }
 
-    /// Tells whether a value may be null.
+    /// Tells whether a value may be null: so the field says, or values of it were erased.
     #[inline]
     pub(in crate::store) const fn is_nullable(&self) -> bool {
         self.nulls.is_some()
+    }
+
+    /// Tells whether null may be written.
+    #[inline]
+    pub(in crate::store) const fn takes_null(&self) -> bool {
+        self.takes_null
+    }
+
+    /// Tells whether there is room for null only since a value was erased.
+    pub(in crate::store) const fn has_erased(&self) -> bool {
+        self.nulls.is_some() && !self.takes_null
+    }
+
+    /// Makes room for null: nothing is null yet.
+    pub(in crate::store) fn make_room_for_null(&mut self) {
+        self.nulls.get_or_insert_default();
+    }
+
+    /// Makes the value of a slot null; who asks for a plain value reads zero.
+    pub(in crate::store) fn erase(
+        &mut self,
+        slot: usize,
+        fresh: bool,
+        epoch: &Epoch,
+    ) -> Result<()> {
+        self.replace(slot, zero_of(self.ty), fresh, epoch)?;
+        match &mut self.nulls {
+            Some(nulls) => nulls.set(slot, true, fresh, epoch),
+            None => Ok(()),
+        }
     }
 
     /// Tells whether the value may stand in this column: as `Field::accepts`, but inlined and
@@ -104,7 +138,7 @@ impl Column {
     #[inline]
     pub(in crate::store) fn accepts(&self, value: &ValueRef<'_>) -> bool {
         let kind = kind_of(value);
-        let fits = kind == self.kind || (kind == ValueKind::Null && self.nulls.is_some());
+        let fits = kind == self.kind || (kind == ValueKind::Null && self.takes_null);
         // No row has a larger id, and the journal has no bytes for one.
         fits && !matches!(value, ValueRef::Reference(id) if *id > RowId::MAX)
             && !matches!(value, ValueRef::Blob(blob) if *blob > Blob::MAX)
@@ -228,7 +262,7 @@ impl Column {
 
     /// Gives what a row has before anything is set: null where it may be, else zero or nothing.
     pub(in crate::store) const fn zero_value(&self) -> ValueRef<'static> {
-        if self.nulls.is_some() { ValueRef::Null } else { zero_of(self.ty) }
+        if self.takes_null { ValueRef::Null } else { zero_of(self.ty) }
     }
 
     /// Writes zero values to a run of slots that have none.
@@ -240,12 +274,12 @@ impl Column {
         epoch: &Epoch,
     ) -> Result<()> {
         if let Some(nulls) = &mut self.nulls {
-            nulls.set_run((slot, len), true, fresh, epoch)?;
+            nulls.set_run((slot, len), self.takes_null, fresh, epoch)?;
         }
         match &mut self.data {
             Data::Variable(strings) => strings.zero(slot, len, fresh, epoch),
             // What other cells hold under a null means nothing.
-            _ if self.nulls.is_some() => Ok(()),
+            _ if self.takes_null => Ok(()),
             Data::Bits(bits) => bits.set_run((slot, len), false, fresh, epoch),
             Data::One(cells) => cells.zero(slot, len, fresh, epoch),
             Data::Two(cells) => cells.zero(slot, len, fresh, epoch),
@@ -395,9 +429,14 @@ impl Column {
         }
     }
 
-    /// Loads what `save` wrote of the column of a field.
-    pub(in crate::store) fn load(input: &mut Loader<'_>, field: &Field) -> Result<Self> {
-        let nulls = if field.nullable { Some(Bits::load(input)?) } else { None };
+    /// Loads what `save` wrote of the column of a field, of which values may have been erased.
+    pub(in crate::store) fn load(
+        input: &mut Loader<'_>,
+        field: &Field,
+        has_erased: bool,
+    ) -> Result<Self> {
+        let has_room = field.nullable || has_erased;
+        let nulls = if has_room { Some(Bits::load(input)?) } else { None };
         let data = match Raw::of(zero_of(field.ty)).unwrap_or(Raw::Eight([0; 8])) {
             Raw::Bit(_) => Data::Bits(Bits::load(input)?),
             Raw::One(_) => Data::One(Cells::load(input)?),
@@ -407,7 +446,8 @@ impl Column {
             Raw::Variable(_) => Data::Variable(Box::new(Strings::load(input)?)),
         };
         let kind = kind_of_type(field.ty);
-        Ok(Self { field: field.number, ty: field.ty, kind, nulls, data })
+        let takes_null = field.nullable;
+        Ok(Self { field: field.number, ty: field.ty, kind, takes_null, nulls, data })
     }
 
     /// Goes on from the base that was stored.

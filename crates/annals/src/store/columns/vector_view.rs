@@ -161,7 +161,8 @@ impl<'a> VectorView<'a> {
 
     fn check_no_null(&self) -> Result<()> {
         let column = self.column;
-        if !column.is_nullable() {
+        // What was erased is read as zero.
+        if !column.takes_null() {
             return Ok(());
         }
         for run in self.table.data.runs(self.first, self.count) {
@@ -179,7 +180,7 @@ impl<'a> VectorView<'a> {
         let table = self.table.schema();
         let field = table.field(self.column.field());
         let (name, ty) = field.map_or(("?", None), |field| (&*field.name, Some(field.ty)));
-        let null = if self.column.is_nullable() { " and may be null" } else { "" };
+        let null = if self.column.takes_null() { " and may be null" } else { "" };
         let ty = ty.map_or_else(String::new, |ty| format!("{ty:?}"));
         Error::invalid(format!(
             "table `{}`, field `{name}` is {ty}{null}: it can't be read as {asked}",

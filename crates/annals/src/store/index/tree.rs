@@ -48,6 +48,11 @@ impl IndexTree {
         }
     }
 
+    /// Gives the same index, without entries.
+    pub(in crate::store) fn emptied(&self) -> Self {
+        Self { tree: Tree::new(0), late: None, fields: self.fields.clone(), ..*self }
+    }
+
     /// Hands the index over to be saved.
     ///
     /// # Errors

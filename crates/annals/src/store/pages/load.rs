@@ -54,13 +54,19 @@ impl<'a> Loader<'a> {
 
     /// Reads whether something is so.
     pub(in crate::store) fn flag(&mut self) -> Result<bool> {
+        Ok(self.flag_to(1)? == 1)
+    }
+
+    /// Reads a flag that is at most this.
+    pub(in crate::store) fn flag_to(&mut self, most: u8) -> Result<u8> {
         let (&flag, rest) = self.metadata.split_first().ok_or_else(ends)?;
         self.metadata = rest;
-        match flag {
-            0 => Ok(false),
-            1 => Ok(true),
-            _ => Err(Error::corrupt("the image's catalog has a flag that is neither 0 nor 1")),
+        if flag <= most {
+            return Ok(flag);
         }
+        Err(Error::corrupt(format!(
+            "the image's catalog has a flag of {flag}, and the largest there is {most}"
+        )))
     }
 
     /// Reads bytes.

@@ -177,6 +177,11 @@ impl Saver {
         self.metadata.push(u8::from(is_so));
     }
 
+    /// Writes a flag that tells more than whether something is so.
+    pub(in crate::store) fn flag_of(&mut self, flag: u8) {
+        self.metadata.push(flag);
+    }
+
     /// Writes bytes, and their number.
     pub(in crate::store) fn bytes(&mut self, bytes: &[u8]) {
         self.count(bytes.len());

@@ -194,7 +194,8 @@ fn newer_versions_and_unknown_features_are_refused() {
     // What may be ignored is, and stays as it was.
     let bytes = with(|header| {
         header.compatible = 1;
-        header.reserved = [7; 96];
+        header.erasure = u64::from_le_bytes([7; 8]);
+        header.reserved = [7; 88];
         header.salt = [9; 32];
     });
     assert_eq!(bytes[112..248], [&[9; 32][..], &[0; 8], &[7; 96]].concat());

@@ -165,7 +165,7 @@ fn every_type_is_saved_loaded_and_gone_on_with() {
                 let blanks = Blanks { from: then.len(), gap: (0, 0) };
                 let saved = image.save(&pager, |out| view.save(out, &blanks));
                 let loaded =
-                    load(&saved, &pager, |input| Column::load(input, &case.field)).unwrap();
+                    load(&saved, &pager, |input| Column::load(input, &case.field, false)).unwrap();
                 look(&loaded, &then);
                 if round % 2 == 1 {
                     case.column.rebase(&saved);
@@ -204,7 +204,7 @@ fn what_is_kept_stays_and_what_cannot_be_loaded_is_an_error() {
             number: FieldNumber(0),
             name: String::new(),
         };
-        let loaded = load(&saved, &pager, |input| Column::load(input, &field)).unwrap();
+        let loaded = load(&saved, &pager, |input| Column::load(input, &field, false)).unwrap();
         image.set_broken(true);
         assert!(loaded.get(2000).is_err());
         let has_more = matches!(ty, Type::String | Type::Bytes);

@@ -1,0 +1,135 @@
+//! `annals erase`: takes values out of all history.
+
+use std::path::PathBuf;
+
+use annals::{Erase, Erased, Error, ErrorKind, Result};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::output::{Output, count, plain};
+use crate::{Outcome, commands, language, progress};
+
+/// Erase the values of a row from all history
+///
+/// The journal is written anew from the first file on that holds a value of this row, or of the one field: all
+/// values that it ever had under this id are null from then on, as if they always had been. Blobs lose their bytes
+/// if nothing else ever led to them. What is made of the journal and may hold values is removed: the image, saved
+/// tails, copies from before a recovery. Nothing else changes; a last transaction says what was erased.
+///
+/// Comments and the schema aren't touched, nor are other rows that say the same. Copies elsewhere, backups and
+/// replicas, have to be seen to, and whoever has the old files open goes on seeing them. File systems and disks may
+/// keep what was removed from them.
+///
+/// It shows first what would be erased, and asks. Nobody may have the file open for writing.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  annals erase people.annals person 17 --dry-run
+  annals erase people.annals person 17 --field address
+  annals erase people.annals person 17 --yes")]
+pub(crate) struct Arguments {
+    /// The database
+    file: PathBuf,
+    /// The table
+    table: String,
+    /// The id of the row, which need not be there any more
+    #[arg(value_parser = |id: &str| language::row_id(id).map_err(|error| error.to_string()))]
+    id: annals::RowId,
+    /// Only the values of this field
+    #[arg(long, value_name = "FIELD")]
+    field: Option<String>,
+    /// Do it without asking
+    #[arg(long)]
+    yes: bool,
+    /// Show what would be erased, and change nothing
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+    /// Print the report as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
+    let path = &arguments.file;
+    let what = Erase {
+        table: arguments.table.clone(),
+        row: arguments.id,
+        field: arguments.field.clone(),
+        dry_run: arguments.dry_run,
+    };
+    let mut output = Output::new();
+    if !arguments.yes {
+        let planned = progress::options().erase(path, &Erase { dry_run: true, ..what.clone() })?;
+        if arguments.dry_run {
+            tell(arguments, &planned, &mut output)?;
+            return Ok(Outcome::Done);
+        }
+        for line in lines(arguments, &planned, "would be ") {
+            eprintln!("{}", plain(&line));
+        }
+        if !commands::confirm()? {
+            let message = "nothing was changed, since the answer was not yes";
+            return Err(Error::new(ErrorKind::Cancelled, message));
+        }
+    }
+    let erased = progress::options().erase(path, &what)?;
+    tell(arguments, &erased, &mut output)?;
+    Ok(Outcome::Done)
+}
+
+fn tell(arguments: &Arguments, erased: &Erased, output: &mut Output) -> Result<()> {
+    if arguments.json {
+        output.line(&object(arguments, erased).to_string())?;
+    } else {
+        let would = if arguments.dry_run { "would be " } else { "" };
+        for line in lines(arguments, erased, would) {
+            output.line(&plain(&line))?;
+        }
+    }
+    output.flush()
+}
+
+fn lines(arguments: &Arguments, erased: &Erased, would: &str) -> Vec<String> {
+    let Erased { held, rewritten, .. } = erased;
+    let mut lines = vec![format!(
+        "{would}erased: {} of row {} of table {}, fields {}, from transactions {} to {}",
+        count(erased.values, "value"),
+        arguments.id.0,
+        arguments.table,
+        erased.fields.join(", "),
+        held.0,
+        held.1
+    )];
+    if erased.blobs > 0 {
+        lines.push(format!("{would}erased: the bytes of {}", count(erased.blobs, "blob")));
+    }
+    lines.push(format!(
+        "{would}written anew: {}, {}, with transactions {} to {}",
+        count(erased.segments, "segment"),
+        count(erased.bytes, "byte"),
+        rewritten.0,
+        rewritten.1
+    ));
+    lines.push(format!("{would}marked: by transaction {}", erased.mark));
+    lines.extend(erased.removed.iter().map(|name| format!("removed: {name}")));
+    lines
+}
+
+/// Gives the same for programs.
+fn object(arguments: &Arguments, erased: &Erased) -> Value {
+    json!({
+        "file": arguments.file.display().to_string(),
+        "dry_run": arguments.dry_run,
+        "table": arguments.table,
+        "row": arguments.id.0,
+        "fields": erased.fields,
+        "values": erased.values,
+        "blobs": erased.blobs,
+        "held": [erased.held.0, erased.held.1],
+        "rewritten": [erased.rewritten.0, erased.rewritten.1],
+        "segments": erased.segments,
+        "bytes": erased.bytes,
+        "mark": erased.mark,
+        "removed": erased.removed,
+    })
+}

@@ -1,0 +1,31 @@
+//! Erasing values from history: every segment from the first that holds one to the newest is written anew,
+//! without them, and takes the place of the old one.
+//!
+//! ```text
+//! 1. create NAME.erasing-ID; write the kept segments anew as NAME-segment-N.erased-ID and the newest one as
+//!    NAME.erased-ID, flush each
+//! 2. remove the image, flush the directory
+//! 3. rename NAME.erased-ID to NAME, flush the directory   (from here on, and not before, the history is the new one)
+//! 4. give the kept ones their names, remove whatever else may hold values, flush the directory
+//! 5. remove NAME.erasing-ID, flush the directory
+//! ```
+//!
+//! Between 3 and 4 kept segments are found by their other names, which the newest one's header tells
+//! (`journal::segments::Kept`). Whoever opens the journal for writing and finds NAME.erasing-ID does 4 and 5. What
+//! a crash before 3 leaves is removed by the next erasure.
+//!
+//! In reading order: `call` is what a program calls, and `report` what it is told; `search` reads all of
+//! history and finds the values; `write` writes segments anew, by an `editor`; `replace` puts them in their places. The
+//! `marks` are read again by whoever examines a journal.
+
+mod call;
+mod editor;
+mod marks;
+mod replace;
+mod report;
+mod search;
+mod write;
+
+pub(super) use marks::Marks;
+pub(super) use replace::finish;
+pub use report::{Erase, Erased};

@@ -1,0 +1,40 @@
+//! What is to be erased, and what was.
+
+use annals_schema::RowId;
+
+/// What is to be erased: all values that a field of a row, or all of its fields, ever had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Erase {
+    /// The name of the table; if there is none of that name, the last one that was dropped with it.
+    pub table: String,
+    /// The id of the row, which need not be there any more.
+    pub row: RowId,
+    /// The name of the field; if there is none of that name, the last one that was dropped with it. All fields, if
+    /// none is named.
+    pub field: Option<String>,
+    /// Only says what would be done: takes no lock, and writes nothing.
+    pub dry_run: bool,
+}
+
+/// What was erased, or would be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Erased {
+    /// The names of the fields of which values were erased.
+    pub fields: Vec<String>,
+    /// How many values those were, at all times.
+    pub values: u64,
+    /// How many blobs lost their bytes, since nothing else ever led to them.
+    pub blobs: u64,
+    /// The first transaction and the last that had such a value.
+    pub held: (u64, u64),
+    /// The first transaction and the last that were written anew, and have other chains.
+    pub rewritten: (u64, u64),
+    /// How many segments were written anew.
+    pub segments: u64,
+    /// How many bytes those had before.
+    pub bytes: u64,
+    /// The transaction that marks the erasure: the one behind the last.
+    pub mark: u64,
+    /// Files beside the journal that were removed, since they might hold values.
+    pub removed: Vec<String>,
+}

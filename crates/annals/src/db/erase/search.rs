@@ -1,0 +1,271 @@
+//! Looking for values in all of history.
+//!
+//! What the table and its fields are called is known only at the end, so all tables' rows of the id are noted: in
+//! memory for each of their fields, not for each value.
+//!
+//! A value that nothing ever wrote (a field's default, a zero of `insert_vector`) isn't the row's own, and stays. A
+//! segment that begins with the state writes it out all the same; it stays there too, for who comes from the
+//! segment before knows it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use annals_schema::{
+    Blob, Command, Field, FieldNumber, RowId, Schema, Table, TableNumber, ValueRef,
+};
+
+use super::report::Erase;
+use crate::event::{self, Event};
+use crate::journal::format::Header;
+use crate::journal::{Committed, Erasure, Frame};
+use crate::{Error, ErrorKind, Result};
+
+/// The values of a field of a row, as they are in the journal.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Values {
+    pub(super) count: u64,
+    /// The place of the first segment that has one.
+    pub(super) segment: usize,
+    /// The first transaction and the last.
+    pub(super) txids: (u64, u64),
+    pub(super) blobs: BTreeSet<Blob>,
+}
+
+/// What is to go.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) table: TableNumber,
+    pub(super) row: RowId,
+    pub(super) fields: BTreeSet<FieldNumber>,
+    /// Blobs that nothing else leads to.
+    pub(super) blobs: BTreeSet<Blob>,
+}
+
+impl Target {
+    pub(super) fn has(&self, table: TableNumber, row: RowId, field: FieldNumber) -> bool {
+        self.table == table && self.row == row && self.fields.contains(&field)
+    }
+}
+
+/// What is read of the history.
+#[derive(Debug)]
+pub(super) struct Search {
+    row: RowId,
+    schema: Schema,
+    /// The schema at the beginning of each segment.
+    pub(super) schemas: Vec<Arc<Schema>>,
+    found: BTreeMap<(TableNumber, FieldNumber), Values>,
+    /// Which fields of rows of the id have a value that was written.
+    written: BTreeSet<(TableNumber, FieldNumber)>,
+    /// Which haven't, at the beginning of a segment that repeats the state, by its place.
+    unwritten: BTreeMap<usize, BTreeSet<(TableNumber, FieldNumber)>>,
+    dropped_tables: Vec<Table>,
+    dropped_fields: Vec<(TableNumber, Field)>,
+    /// The ends of transactions whose chains earlier marks tell.
+    pub(super) marked: BTreeSet<u64>,
+    /// The last commit.
+    pub(super) last: Option<Committed>,
+}
+
+impl Search {
+    pub(super) fn new(row: RowId) -> Self {
+        Self {
+            row,
+            schema: Schema::default(),
+            schemas: Vec::new(),
+            found: BTreeMap::new(),
+            written: BTreeSet::new(),
+            unwritten: BTreeMap::new(),
+            dropped_tables: Vec::new(),
+            dropped_fields: Vec::new(),
+            marked: BTreeSet::new(),
+            last: None,
+        }
+    }
+
+    /// Notes that a segment begins.
+    pub(super) fn begin(&mut self, header: &Header) {
+        if header.begins_with_state() {
+            self.schema = Schema::default();
+        }
+        let last = self.schemas.last();
+        let same = last.filter(|last| last.commands().len() == self.schema.commands().len());
+        self.schemas.push(same.map_or_else(|| Arc::new(self.schema.clone()), Arc::clone));
+    }
+
+    /// Takes a frame; one that repeats the state has no values that weren't counted.
+    pub(super) fn frame(&mut self, frame: &Frame<'_>, is_repeated: bool) -> Result<()> {
+        if let Some(erasure) = Erasure::of(frame) {
+            self.marked.extend(erasure.chains.iter().map(|known| known.txid));
+        }
+        if !frame.header.has_events() {
+            return Ok(());
+        }
+        let Self { row, schema, schemas, found, written, unwritten, .. } = self;
+        let (dropped_tables, dropped_fields) = (&mut self.dropped_tables, &mut self.dropped_fields);
+        let (segment, txid) = (schemas.len().saturating_sub(1), frame.header.txid);
+        let mut note = |written: &mut BTreeSet<_>, table, field, value: ValueRef<'_>| {
+            if is_repeated && !written.contains(&(table, field)) {
+                unwritten.entry(segment).or_default().insert((table, field));
+                return;
+            }
+            written.insert((table, field));
+            if matches!(value, ValueRef::Null) {
+                return;
+            }
+            let first = || Values { segment, txids: (txid, txid), ..Values::default() };
+            let values = found.entry((table, field)).or_insert_with(first);
+            values.count += u64::from(!is_repeated);
+            values.txids.1 = txid;
+            if let ValueRef::Blob(blob) = value {
+                values.blobs.insert(blob);
+            }
+        };
+        event::decode(frame.payload, 0, schema, &mut |schema, event| {
+            match *event {
+                // The state repeats what was dropped before it.
+                Event::Schema(_) if is_repeated => {}
+                Event::Schema(Command::DropTable { table }) => {
+                    dropped_tables.extend(schema.table(*table).cloned());
+                }
+                Event::Schema(Command::DropField { table, field }) => {
+                    let dropped = schema.table(*table).and_then(|table| table.field(*field));
+                    dropped_fields.extend(dropped.map(|field| (*table, field.clone())));
+                }
+                Event::InsertVector { table, id, count } if !is_repeated => {
+                    if row.0.checked_sub(id.0).is_some_and(|at| at < count) {
+                        written.retain(|(of, _)| *of != table);
+                    }
+                }
+                _ => each_value(schema, event, &mut |table, id, field, value| {
+                    if id == *row {
+                        note(written, table, field, value);
+                    }
+                }),
+            }
+            Ok(())
+        })?;
+        self.last = Committed::of(frame).or(self.last);
+        Ok(())
+    }
+
+    /// Gives the fields of a table that have values in the state that a segment repeats which nothing wrote.
+    pub(super) fn unwritten(&self, segment: usize, table: TableNumber) -> BTreeSet<FieldNumber> {
+        let all = self.unwritten.get(&segment).into_iter().flatten();
+        all.filter(|(of, _)| *of == table).map(|&(_, field)| field).collect()
+    }
+
+    /// Gives what is to go, but for blobs, the names of the fields, and what was found of them.
+    ///
+    /// # Errors
+    /// `NotFound`: there never was such a table or field, or nothing was found.
+    pub(super) fn target(&self, what: &Erase) -> Result<(Target, Vec<(String, Values)>)> {
+        let not_found = |message| Error::new(ErrorKind::NotFound, message);
+        let dropped = || self.dropped_tables.iter().rev().find(|table| table.name == what.table);
+        let Some(table) = self.schema.table_named(&what.table).or_else(dropped) else {
+            let message = format!("there is no table `{}`, and never was one", what.table);
+            return Err(not_found(message));
+        };
+        let dropped = self.dropped_fields.iter().rev();
+        let dropped = dropped.filter(|(of, _)| *of == table.number).map(|(_, field)| field);
+        let all = || table.fields.iter().chain(dropped.clone());
+        let fields: Vec<&Field> = match &what.field {
+            Some(name) => all().find(|field| field.name == *name).into_iter().collect(),
+            None => all().collect(),
+        };
+        if let (Some(name), true) = (&what.field, fields.is_empty()) {
+            let table = &what.table;
+            let message = format!("table `{table}` has no field `{name}`, and never had one");
+            return Err(not_found(message));
+        }
+        let values = |field: &&Field| {
+            let values = self.found.get(&(table.number, field.number));
+            Some((field.name.clone(), values?.clone()))
+        };
+        let found: Vec<_> = fields.iter().filter_map(values).collect();
+        if found.is_empty() {
+            return Err(not_found(format!(
+                "no value to erase: the history has none of row {} of table `{}`{}; nothing was changed",
+                what.row.0,
+                what.table,
+                what.field.as_ref().map_or_else(String::new, |field| format!(", field `{field}`"))
+            )));
+        }
+        let fields = fields.iter().map(|field| field.number).collect();
+        let (table, row) = (table.number, what.row);
+        Ok((Target { table, row, fields, blobs: BTreeSet::new() }, found))
+    }
+}
+
+/// Looks which blobs of a target something else leads to, too.
+#[derive(Debug)]
+pub(super) struct Others<'t> {
+    schema: Schema,
+    target: &'t Target,
+    /// Those that nothing else was found to lead to.
+    pub(super) blobs: BTreeSet<Blob>,
+    segments: usize,
+    /// The place of the first segment that has bytes of them, as far as was known then.
+    pub(super) first: Option<usize>,
+}
+
+impl<'t> Others<'t> {
+    pub(super) fn new(target: &'t Target, blobs: BTreeSet<Blob>) -> Self {
+        Self { schema: Schema::default(), target, blobs, segments: 0, first: None }
+    }
+
+    /// Notes that a segment begins.
+    pub(super) fn begin(&mut self, header: &Header) {
+        self.segments += 1;
+        if header.begins_with_state() {
+            self.schema = Schema::default();
+        }
+    }
+
+    pub(super) fn frame(&mut self, frame: &Frame<'_>) -> Result<()> {
+        if !frame.header.has_events() {
+            return Ok(());
+        }
+        let Self { schema, target, blobs, segments, first } = self;
+        event::decode(frame.payload, 0, schema, &mut |schema, event| {
+            if let Event::Blob { blob, .. } = event
+                && blobs.contains(blob)
+            {
+                first.get_or_insert(*segments - 1);
+            }
+            each_value(schema, event, &mut |table, row, field, value| {
+                if let ValueRef::Blob(blob) = value
+                    && !target.has(table, row, field)
+                {
+                    blobs.remove(&blob);
+                }
+            });
+            Ok(())
+        })
+    }
+}
+
+/// Gives each value that an event writes, with its table, row and field.
+fn each_value(
+    schema: &Schema,
+    event: &Event<'_>,
+    take: &mut impl FnMut(TableNumber, RowId, FieldNumber, ValueRef<'_>),
+) {
+    match *event {
+        Event::Insert { table, id, values } => {
+            let fields = schema.table(table).map_or(&[][..], |table| &table.fields);
+            for (field, &value) in fields.iter().zip(values) {
+                take(table, id, field.number, value);
+            }
+        }
+        Event::Update { table, id, field, value } => take(table, id, field, value),
+        Event::UpdateVector { table, id, field, values } => {
+            let described = schema.table(table).and_then(|table| table.field(field));
+            let Some(described) = described else { return };
+            for (id, value) in (id.0..).zip(values.iter(described.ty)) {
+                take(table, RowId(id), field, value);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,138 @@
+//! Writing segments anew, and the mark behind the newest.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use annals_schema::{FieldNumber, Schema};
+
+use super::editor::Editor;
+use super::search::Target;
+use crate::db::progress::Watched;
+use crate::event::{self, Encoder, Event};
+use crate::journal::format::{FEATURE_ERASED, Header, KIND_COMMIT, KIND_ERASURE};
+use crate::journal::{Carried, Erasure, FrameHeader, FrameReader, Head, Level, Point, Rewriting};
+use crate::storage::Storage;
+use crate::{Error, Result};
+
+/// A segment that is there.
+pub(super) struct Old {
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) shown: String,
+    pub(super) head: Head,
+    /// Where its last commit ends, or its seal, if it has one.
+    pub(super) end: u64,
+}
+
+/// What is known of the history that is being written.
+pub(super) struct Writing<'t> {
+    pub(super) target: &'t Target,
+    /// The random number of the erasure.
+    pub(super) id: u64,
+    /// Transactions whose chains are told before and after.
+    pub(super) wanted: BTreeSet<u64>,
+    /// Fields whose values stay in the state that the next segment repeats.
+    pub(super) unwritten: BTreeSet<FieldNumber>,
+    /// The schema at the beginning of the next segment.
+    pub(super) schema: Schema,
+    /// The chain at the end of the segment before, if that was written anew.
+    pub(super) previous: Option<u64>,
+    pub(super) chains: Vec<Carried>,
+}
+
+/// What is told in the mark.
+pub(super) struct Mark {
+    pub(super) erasure: Erasure,
+    pub(super) comment: String,
+    pub(super) time: i64,
+    pub(super) nonce: u64,
+}
+
+/// Makes the mark, once all chains before it are known.
+pub(super) type MakeMark<'m> = &'m dyn Fn(&[Carried]) -> Mark;
+
+impl Writing<'_> {
+    /// Writes a segment anew; the newest one gets the mark that `mark` makes of the chains. Gives its header and
+    /// its length.
+    pub(super) fn segment(
+        &mut self,
+        old: &Old,
+        new: &dyn Storage,
+        watched: &Watched<'_>,
+        mark: Option<MakeMark<'_>>,
+    ) -> Result<Header> {
+        let header = Header {
+            incompatible: old.head.header.incompatible | FEATURE_ERASED,
+            erasure: self.id,
+            previous_chain: self.previous.unwrap_or(old.head.header.previous_chain),
+            ..old.head.header
+        };
+        if header.begins_with_state() {
+            self.schema = Schema::default();
+        }
+        let read = |error| Error::io(format!("{}: can't read the journal", old.shown), error);
+        let written = |error| {
+            Error::io(format!("{}: can't be written anew; nothing was changed", old.shown), error)
+        };
+        let mut rewriting = Rewriting::begin(new, &header);
+        let mut reader = FrameReader::new(watched, old.head.start(), old.end);
+        let (mut editor, mut pads) = (Editor::new(self.target), 0);
+        let repeated = header.begins_with_state().then_some(header.first_txid);
+        editor.unwritten = std::mem::take(&mut self.unwritten);
+        while let Some(frame) = reader.next().map_err(read)? {
+            if Some(frame.header.txid) != repeated {
+                editor.unwritten.clear();
+            }
+            let edited = match frame.header.has_events() {
+                true => event::edit(frame.payload, &mut self.schema, &mut editor)?,
+                false => None,
+            };
+            let payload = edited.as_deref().unwrap_or(frame.payload);
+            let after = rewriting.frame(&frame.header, payload).map_err(written)?;
+            let txid = frame.header.txid;
+            if frame.header.is_commit() {
+                pads = pads.max(frame.header.padding);
+                if self.wanted.contains(&txid) {
+                    self.chains.push(Carried { txid, before: frame.chain, after });
+                }
+            }
+            self.previous = Some(after);
+        }
+        if reader.position() != old.end {
+            return Err(Error::corrupt(format!(
+                "{}: what verified at position {} a moment ago doesn't any more; nothing was changed: try \
+                 again, and check the disk",
+                old.shown,
+                reader.position()
+            )));
+        }
+        if let Some(mark) = mark {
+            put_mark(&mut rewriting, &mark(&self.chains), pads).map_err(written)?;
+        }
+        rewriting.finish().map_err(written)?;
+        Ok(header)
+    }
+}
+
+/// Adds the transaction that marks the erasure: its frame for programs, and a comment for people.
+fn put_mark(rewriting: &mut Rewriting<'_>, mark: &Mark, padding: u32) -> std::io::Result<()> {
+    let Point { txid, .. } = rewriting.end();
+    let header = |kind, level, padding, time| FrameHeader {
+        kind,
+        level,
+        flags: 0,
+        length: 0,
+        padding,
+        txid: txid + 1,
+        position: 0,
+        previous: 0,
+        durable: 0,
+        nonce: mark.nonce,
+        time,
+    };
+    rewriting.frame(&header(KIND_ERASURE, 0, 0, 0), &mark.erasure.encode())?;
+    let mut payload = Vec::new();
+    let comment = Event::Comment(&mark.comment);
+    Encoder::default().encode(&Schema::default(), &comment, &mut payload);
+    let commit = header(KIND_COMMIT, Level::Checksummed.code(), padding, mark.time);
+    rewriting.frame(&commit, &payload).map(drop)
+}

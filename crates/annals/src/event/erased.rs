@@ -1,0 +1,160 @@
+//! Erased values: null in a field that may not be null.
+//!
+//! Each code stands where another one stood, carries its length, and names its row itself. Behind it the
+//! context is what it would be behind the other.
+
+use annals_schema::{Field, FieldNumber, RowId, Schema, Table, ValueRef};
+
+use super::decode::{Decoder, Malformed};
+use super::encode::{Encoder, put_value};
+use super::{Event, Vector, compact, opcode};
+
+/// Tells whether a value says that the one that a field had was erased.
+#[must_use]
+pub fn is_erased(field: &Field, value: &ValueRef<'_>) -> bool {
+    matches!(value, ValueRef::Null) && !field.nullable
+}
+
+/// Tells whether a row has such a value.
+#[must_use]
+pub fn has_erased(table: &Table, values: &[ValueRef<'_>]) -> bool {
+    table.fields.iter().zip(values).any(|(field, value)| is_erased(field, value))
+}
+
+impl Encoder {
+    /// Appends an insert of a row that has an erased value.
+    pub(super) fn insert_erased(
+        &mut self,
+        table: &Table,
+        id: RowId,
+        values: &[ValueRef<'_>],
+        out: &mut Vec<u8>,
+    ) {
+        let mut body = Vec::new();
+        compact::put(&mut body, id.0);
+        put_nulls_and_values(values, &mut body);
+        self.put_erased(opcode::ERASED_INSERT, (table, id), &body, out);
+    }
+
+    /// Appends an update to an erased value.
+    pub(super) fn update_erased(
+        &mut self,
+        table: &Table,
+        id: RowId,
+        field: FieldNumber,
+        out: &mut Vec<u8>,
+    ) {
+        let mut body = Vec::new();
+        compact::put(&mut body, id.0);
+        compact::put(&mut body, u64::from(field.0));
+        self.put_erased(opcode::ERASED_UPDATE, (table, id), &body, out);
+    }
+
+    /// Appends an update of rows of which one gets an erased value.
+    pub(super) fn update_vector_erased(
+        &mut self,
+        table: &Table,
+        id: RowId,
+        (field, values): (FieldNumber, &[ValueRef<'_>]),
+        out: &mut Vec<u8>,
+    ) {
+        let mut body = Vec::new();
+        compact::put(&mut body, id.0);
+        compact::put(&mut body, u64::from(field.0));
+        compact::put(&mut body, values.len() as u64);
+        put_nulls_and_values(values, &mut body);
+        let last = RowId(id.0 + (values.len() as u64).saturating_sub(1));
+        self.put_erased(opcode::ERASED_VECTOR, (table, last), &body, out);
+    }
+
+    fn put_erased(
+        &mut self,
+        code: u8,
+        (table, last): (&Table, RowId),
+        body: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        self.switch(table.number, out);
+        out.push(code);
+        compact::put(out, body.len() as u64);
+        out.extend_from_slice(body);
+        self.last_id = Some(last);
+    }
+}
+
+/// Appends a bit for each value, 1 for null, then those that are not null.
+fn put_nulls_and_values(values: &[ValueRef<'_>], out: &mut Vec<u8>) {
+    let null = |value: &ValueRef<'_>| matches!(value, ValueRef::Null);
+    for eight in values.chunks(8) {
+        out.push(eight.iter().rev().fold(0, |bits, value| bits << 1 | u8::from(null(value))));
+    }
+    values.iter().filter(|value| !null(value)).for_each(|&value| put_value(out, value));
+}
+
+impl<'p> Decoder<'p> {
+    /// Takes what follows a code of an event with an erased value.
+    pub(super) fn erased<'v>(
+        &mut self,
+        code: u8,
+        schema: &Schema,
+        values: &'v mut Vec<ValueRef<'p>>,
+    ) -> Result<Event<'v>, Malformed>
+    where
+        'p: 'v,
+    {
+        let mut body = Self { input: self.bytes()?, ..*self };
+        let table = body.table(schema)?;
+        let (number, id) = (table.number, body.id()?);
+        values.clear();
+        if code == opcode::ERASED_INSERT {
+            let types = table.fields.iter().map(|field| field.ty);
+            body.take_nulls_and_values(types, values)?;
+            body.check_empty()?;
+            if !has_erased(table, values) {
+                return Err(Malformed("a row with an erased value has none"));
+            }
+            self.last_id = Some(id);
+            return Ok(Event::Insert { table: number, id, values });
+        }
+        let field = FieldNumber(body.number()?);
+        let known = table.field(field).ok_or(Malformed("it names a field that isn't there"))?;
+        if !is_erased(known, &ValueRef::Null) {
+            return Err(Malformed("it erases a value of a field that may be null"));
+        }
+        let (event, last) = match code {
+            opcode::ERASED_UPDATE => {
+                (Event::Update { table: number, id, field, value: ValueRef::Null }, id)
+            }
+            _ => {
+                let (count, last) = body.count(id)?;
+                let count =
+                    usize::try_from(count).map_err(|_| Malformed("a number is out of range"))?;
+                body.take_nulls_and_values(std::iter::repeat_n(known.ty, count), values)?;
+                let values = Vector::Values(values);
+                (Event::UpdateVector { table: number, id, field, values }, last)
+            }
+        };
+        body.check_empty()?;
+        self.last_id = Some(last);
+        Ok(event)
+    }
+
+    /// Fails unless everything was taken.
+    const fn check_empty(&self) -> Result<(), Malformed> {
+        if self.input.is_empty() { Ok(()) } else { Err(Malformed("it has more than it says")) }
+    }
+
+    fn take_nulls_and_values(
+        &mut self,
+        types: impl ExactSizeIterator<Item = annals_schema::Type>,
+        values: &mut Vec<ValueRef<'p>>,
+    ) -> Result<(), Malformed> {
+        let bitmap = self.slice(types.len().div_ceil(8))?;
+        for (place, ty) in types.enumerate() {
+            let byte = bitmap.get(place / 8).copied().unwrap_or(0);
+            let null = byte >> (place % 8) & 1 == 1;
+            values.push(if null { ValueRef::Null } else { self.value(ty)? });
+        }
+        Ok(())
+    }
+}
