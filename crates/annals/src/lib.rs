@@ -48,6 +48,7 @@ mod error;
 pub mod event;
 mod image;
 pub mod journal;
+mod replica;
 pub mod storage;
 pub mod store;
 pub mod typed;
@@ -63,7 +64,7 @@ pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
     Commit, Custom, Customs, Database, Examination, Fate, Forgotten, HeadInspection, ImageCheck,
     ImageComparison, ImageInspection, ImageRoot, Inspection, Older, OldestReader, Options, Pending,
-    Phase, Progress, Reader, Restarted, Restarting, Run, Salvaged, SegmentInspection, Sink,
+    Phase, Progress, Push, Reader, Restarted, Restarting, Run, Salvaged, SegmentInspection, Sink,
     Snapshot, Transaction, examine, inspect, inspect_head, inspect_head_in, inspect_in, scan,
     scan_in,
 };
@@ -75,6 +76,7 @@ pub use journal::{
     Committed, Copies, Cut, Level, Plan, Point, Recovered, Recovery, Retention, SegmentFacts,
     Skipped,
 };
+pub use replica::Copied;
 pub use store::{
     Cell, Dangling, FirstOfEach, IndexCursor, IndexRows, IndexView, Row, Rows, TableView, View,
 };

@@ -12,6 +12,7 @@
 mod acquire;
 mod blobs;
 mod careful;
+mod copies;
 mod core;
 mod database;
 mod follow;
@@ -40,7 +41,11 @@ mod unloadable;
 mod upgrade;
 mod vectors;
 
+pub(crate) use acquire::{busy, cannot_open};
+pub(crate) use progress::Watch;
+
 pub use blobs::BlobReader;
+pub use copies::Push;
 pub use database::Database;
 pub use image::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, ImageCheck,

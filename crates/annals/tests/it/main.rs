@@ -30,6 +30,7 @@ mod indexes;
 mod processes;
 mod recovery;
 mod references;
+mod replica;
 mod segments;
 mod shared;
 mod shared_faults;
