@@ -1,6 +1,7 @@
 //! The commands of the program, one file each.
 
 pub(crate) mod backfill;
+pub(crate) mod backup;
 pub(crate) mod check;
 pub(crate) mod compile;
 pub(crate) mod completions;
@@ -14,6 +15,7 @@ mod info_image;
 mod info_json;
 pub(crate) mod log;
 pub(crate) mod man;
+pub(crate) mod push;
 pub(crate) mod recover;
 mod recover_text;
 pub(crate) mod retain;
