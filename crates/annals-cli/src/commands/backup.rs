@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
 
 /// Says what was copied.
 pub(super) fn line(copied: &Copied) -> String {
-    let Copied { transactions, end, segment, soft, .. } = copied;
+    let Copied { is_new, transactions, end, segment, soft } = copied;
     let of = if *segment == 0 { String::new() } else { format!(" of segment {segment}") };
     let up_to = format!("up to transaction {}, position {}{of}", end.txid, end.position);
     let soft = match soft {
@@ -57,6 +57,7 @@ pub(super) fn line(copied: &Copied) -> String {
         ),
     };
     match transactions {
+        0 if *is_new => format!("copied the state, {up_to}{soft}"),
         0 => format!("nothing to copy, {up_to}{soft}"),
         _ => format!("copied {}, {up_to}{soft}", count(*transactions, "transaction")),
     }

@@ -15,6 +15,7 @@ mod info_image;
 mod info_json;
 pub(crate) mod log;
 pub(crate) mod man;
+pub(crate) mod pack;
 pub(crate) mod push;
 pub(crate) mod recover;
 mod recover_text;

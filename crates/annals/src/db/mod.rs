@@ -22,6 +22,7 @@ mod image;
 mod inspect;
 mod keeper;
 mod options;
+mod pack;
 mod past;
 mod progress;
 mod reader;
@@ -56,6 +57,7 @@ pub use inspect::{
     inspect_head_in, inspect_in,
 };
 pub use options::Options;
+pub use pack::Packed;
 pub use progress::{Phase, Progress};
 pub use reader::Reader;
 pub use restart::{Forgotten, Older, Restarted};

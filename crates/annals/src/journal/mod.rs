@@ -41,7 +41,7 @@ mod walk;
 mod writer;
 
 pub(crate) use checkpoints::{Checkpoints, lock};
-pub(crate) use create::{create, keep_name};
+pub(crate) use create::{create, keep_name, new_header};
 pub(crate) use device::{create_on, is_blank};
 pub(crate) use head::{Head, head_with, holder, live};
 pub(crate) use mistakes::{Mistake, is_made};

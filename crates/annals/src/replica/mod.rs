@@ -13,9 +13,10 @@ mod push;
 mod source;
 mod target;
 
-pub(crate) use backup::backup;
+pub(crate) use backup::{Names, backup};
 pub use push::Copied;
 pub(crate) use push::Pushing;
+pub(crate) use source::Source;
 
 use crate::db::{Phase, Progress, Watch};
 use crate::{Error, ErrorKind, Result};

@@ -23,7 +23,6 @@ use crate::storage::{Clock, Directory};
 
 /// What was copied of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Copied {
     /// Whether the copy was made anew.
     pub is_new: bool,

@@ -27,6 +27,7 @@ mod history_model;
 mod hostile;
 mod image;
 mod indexes;
+mod pack;
 mod processes;
 mod recovery;
 mod references;
