@@ -63,7 +63,7 @@ pub use annals_schema::{
 pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
     Commit, Custom, Customs, Database, Examination, Fate, Forgotten, HeadInspection, ImageCheck,
-    ImageComparison, ImageInspection, ImageRoot, Inspection, Older, OldestReader, Options, Pending,
+    ImageComparison, ImageInspection, ImageRoot, Inspection, Merged, Older, OldestReader, Options, Pending,
     Packed, Phase, Progress, Push, Reader, Restarted, Restarting, Run, Salvaged, SegmentInspection, Sink,
     Snapshot, Transaction, examine, inspect, inspect_head, inspect_head_in, inspect_in, scan,
     scan_in,

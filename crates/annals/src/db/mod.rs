@@ -21,6 +21,7 @@ mod group;
 mod image;
 mod inspect;
 mod keeper;
+mod merge;
 mod options;
 mod pack;
 mod past;
@@ -56,6 +57,7 @@ pub use inspect::{
     Examination, HeadInspection, Inspection, SegmentInspection, examine, inspect, inspect_head,
     inspect_head_in, inspect_in,
 };
+pub use merge::Merged;
 pub use options::Options;
 pub use pack::Packed;
 pub use progress::{Phase, Progress};

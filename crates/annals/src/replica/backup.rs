@@ -105,6 +105,7 @@ impl Drop for Names {
             let _ = self.directory.remove(&kept_name(&self.temporary, number));
         }
         let _ = self.directory.remove(&self.temporary);
+        let _ = self.directory.remove(&crate::image::image_name(&self.temporary));
     }
 }
 

@@ -27,6 +27,7 @@ mod history_model;
 mod hostile;
 mod image;
 mod indexes;
+mod merge;
 mod pack;
 mod processes;
 mod recovery;
