@@ -195,7 +195,8 @@ impl Draft {
     fn slots(&mut self, input: &mut Input<'_>) {
         let (which, number, behind) = (input.byte(), input.byte(), input.number(2));
         let point = self.points.get(usize::from(number)).copied().unwrap_or(self.last());
-        let mut slot = Slot { point, zeroed_to: point.position.wrapping_add(behind), copied: false };
+        let mut slot =
+            Slot { point, zeroed_to: point.position.wrapping_add(behind), copied: false };
         match which >> 4 {
             1 => slot.point.position = slot.point.position.wrapping_add(input.number(8)),
             2 => slot.point.txid = input.number(8),

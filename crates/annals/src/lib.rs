@@ -63,10 +63,10 @@ pub use annals_schema::{
 pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
     Commit, Custom, Customs, Database, Examination, Fate, Forgotten, HeadInspection, ImageCheck,
-    ImageComparison, ImageInspection, ImageRoot, Inspection, Merged, Older, OldestReader, Options, Pending,
-    Packed, Phase, Progress, Push, Reader, Restarted, Restarting, Run, Salvaged, SegmentInspection, Sink,
-    Snapshot, Transaction, examine, inspect, inspect_head, inspect_head_in, inspect_in, scan,
-    scan_in,
+    ImageComparison, ImageInspection, ImageRoot, Inspection, Merged, Older, OldestReader, Options,
+    Packed, Pending, Phase, Progress, Push, Reader, Restarted, Restarting, Run, Salvaged,
+    SegmentInspection, Sink, Snapshot, Transaction, examine, inspect, inspect_head,
+    inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "testing")]
@@ -76,7 +76,7 @@ pub use journal::{
     Committed, Copies, Cut, Level, Plan, Point, Recovered, Recovery, Retention, SegmentFacts,
     Skipped,
 };
-pub use replica::Copied;
+pub use replica::{Converted, Copied};
 pub use store::{
     Cell, Dangling, FirstOfEach, IndexCursor, IndexRows, IndexView, Row, Rows, TableView, View,
 };

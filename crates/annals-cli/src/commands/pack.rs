@@ -88,7 +88,9 @@ fn pack(arguments: &Arguments) -> Result<Packed> {
 fn lines(shown: &str, packed: &Packed) -> Vec<String> {
     let (before, after) = (count(packed.before, "byte"), count(packed.after, "byte"));
     if !packed.is_done {
-        return vec![format!("{shown}: left as it is, with {before}: packed it would have {after}")];
+        return vec![format!(
+            "{shown}: left as it is, with {before}: packed it would have {after}"
+        )];
     }
     let mut lines = vec![format!("{shown}: {after}, before {before}")];
     if let Some(gone) = &packed.forgotten {

@@ -6,6 +6,8 @@
 mod damage;
 #[cfg(target_os = "linux")]
 mod device;
+#[cfg(unix)]
+mod follow;
 mod generated;
 mod identity;
 mod joedb;

@@ -3,10 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use annals_schema::Schema;
+
 use super::database::Database;
 use super::options::{Options, locate};
+use super::scan::Sink;
 use crate::Result;
-use crate::replica::{self, Copied, Pushing};
+use crate::event::Event;
+use crate::journal::Committed;
+use crate::replica::{self, Converted, Copied, Pushing};
 use crate::storage::{Clock, Directory, SystemClock};
 
 impl Options {
@@ -42,6 +47,33 @@ impl Options {
         replica::backup(from, to, clock, self.watch.clone())
     }
 
+    /// Writes a database into the new file `to` in the newest version of the format, its whole history with all
+    /// segments: compressed, if `compress` says so (with the feature `zstd`), else not. What is compressed can be
+    /// read like any database, without being unpacked to a disk, but not written; converted again, it has the
+    /// same bytes as before. Nobody may write `from` meanwhile, and it must have been closed.
+    ///
+    /// Cost: reads `from` twice and what is written once, and verifies it all. Reading compressed files keeps 2 MiB
+    /// of them unpacked.
+    ///
+    /// # Errors
+    /// `InUse` if there is a file `to`, or one of its kept segments; `Busy` if somebody writes `from`;
+    /// `NeedsRecovery` if it wasn't closed; `NotFound`; `NotAJournal`; `Corrupt`; `Unsupported`; `Cancelled`; `Io`.
+    /// Nothing is left of the new file then.
+    pub fn convert(
+        &self,
+        from: impl AsRef<Path>,
+        to: impl AsRef<Path>,
+        compress: bool,
+    ) -> Result<Converted> {
+        let (from, to) = (locate(from.as_ref())?, locate(to.as_ref())?);
+        let check = |directory: &dyn Directory, name: &str| {
+            Self::new().scan_in(directory, name, &mut Nothing)
+        };
+        let (from, to, how) =
+            ((from.0, from.1.as_str()), (to.0, to.1.as_str()), self.watch.clone());
+        replica::convert(from, to, compress, (&SystemClock, how), check)
+    }
+
     /// Makes ready to bring a copy `to` up to a database `from`. Nothing is opened yet.
     ///
     /// # Errors
@@ -60,6 +92,19 @@ impl Options {
         clock: Arc<dyn Clock>,
     ) -> Push {
         Push(Pushing::new(from, to, clock, self.watch.clone()))
+    }
+}
+
+/// Takes what a scan verifies, and does nothing with it.
+struct Nothing;
+
+impl Sink for Nothing {
+    fn event(&mut self, _: &Schema, _: &Event<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn commit(&mut self, _: &Schema, _: &Committed) -> Result<()> {
+        Ok(())
     }
 }
 

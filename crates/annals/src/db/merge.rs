@@ -133,7 +133,12 @@ impl Merging {
         })
     }
 
-    fn rows(&mut self, tx: &mut Transaction<'_>, source: &mut Source<'_>, table: &Table) -> Result<()> {
+    fn rows(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        source: &mut Source<'_>,
+        table: &Table,
+    ) -> Result<()> {
         let (offset, next) = source.spans.get(&table.number).copied().unwrap_or_default();
         for row in source.snapshot.table(table.number)?.rows() {
             let row = row?;
@@ -236,7 +241,9 @@ impl Merging {
         let offset = |file: &&File| file.offsets.get(&table.number).copied().unwrap_or_default();
         // The one being merged is the last, and none of its rows has a key twice.
         let before = self.files.split_last().map_or(&[][..], |(_, before)| before);
-        let Some(file) = before.iter().rev().find(|file| offset(file) <= other.0) else { return error };
+        let Some(file) = before.iter().rev().find(|file| offset(file) <= other.0) else {
+            return error;
+        };
         Error::new(
             ErrorKind::Unique,
             format!(
@@ -317,13 +324,11 @@ fn same_key(
     values: &[ValueRef<'_>],
 ) -> Result<Option<(String, String, RowId)>> {
     let schema = tx.view().schema();
-    for index in schema.indexes().iter().filter(|index| index.table == table.number && index.unique) {
+    for index in schema.indexes().iter().filter(|index| index.table == table.number && index.unique)
+    {
         let place = |number| table.fields.iter().position(|field| field.number == number);
-        let key: Vec<_> = index
-            .fields
-            .iter()
-            .filter_map(|&number| values.get(place(number)?).copied())
-            .collect();
+        let key: Vec<_> =
+            index.fields.iter().filter_map(|&number| values.get(place(number)?).copied()).collect();
         if key.contains(&ValueRef::Null) {
             continue;
         }

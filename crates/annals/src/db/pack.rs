@@ -14,8 +14,8 @@ use super::options::{Options, locate};
 use super::restart::{Forgotten, Older};
 use super::snapshot::Snapshot;
 use super::state;
-use crate::journal::{self, Checkpoints, Head, Level, Settled, Writer, head_with, new_header};
 use crate::journal::format::{FRAMES_AT, Slot};
+use crate::journal::{self, Checkpoints, Head, Level, Settled, Writer, head_with, new_header};
 use crate::replica::{Names, Source};
 use crate::storage::{Clock, Directory, Hold, Lock, Storage, SystemClock};
 use crate::{Error, ErrorKind, Result};
@@ -54,14 +54,16 @@ impl Database {
         self.refuse_device()?;
         let before = self.segments()?.iter().map(|facts| facts.bytes).sum();
         let mut larger = None;
-        let restarted = self.restart_if(Older::NotNeeded, timeout, &mut |after| match after > before {
-            true => {
-                larger = Some(after);
-                Err(Error::new(ErrorKind::Cancelled, "packed it would be larger"))
-            }
-            false => Ok(()),
-        });
-        let mut packed = Packed { is_done: false, before, after: before, forgotten: None, pinned: None };
+        let restarted =
+            self.restart_if(Older::NotNeeded, timeout, &mut |after| match after > before {
+                true => {
+                    larger = Some(after);
+                    Err(Error::new(ErrorKind::Cancelled, "packed it would be larger"))
+                }
+                false => Ok(()),
+            });
+        let mut packed =
+            Packed { is_done: false, before, after: before, forgotten: None, pinned: None };
         if let Some(after) = larger {
             return Ok(Packed { after, ..packed });
         }
@@ -133,7 +135,10 @@ fn write_state(
     let io = |error| Error::io(format!("{shown}: can't be written"), error);
     let storage = directory.create(name).map_err(io)?;
     if !storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)? {
-        return Err(Error::new(ErrorKind::Busy, format!("{shown}: somebody else has just opened it")));
+        return Err(Error::new(
+            ErrorKind::Busy,
+            format!("{shown}: somebody else has just opened it"),
+        ));
     }
     let header = new_header(&**clock);
     let start = journal::Point { position: FRAMES_AT, txid: 0, chain: header.hash() };

@@ -7,8 +7,8 @@ use super::format::{
 };
 use super::frame::FrameHeader;
 use super::mistakes::{Mistake, is_made};
-use super::verdict::salvage_advice;
-use crate::storage::Storage;
+use super::verdict::{salvage_advice, shown_path};
+use crate::storage::{Storage, is_compressed};
 use crate::{Error, ErrorKind, Result};
 
 /// What the first 16 KiB of a journal say, as far as their checksums agree.
@@ -239,6 +239,16 @@ fn no_header(storage: &dyn Storage, name: &str, first: Option<&[u8; HEADER_LEN]>
             format!(
                 "{name}: the file is empty (0 bytes), so it is no journal; if nothing else \
                  belongs here, remove it, and a new database can be created"
+            ),
+        );
+    }
+    if first.is_some_and(|bytes| is_compressed(bytes)) {
+        return Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "{name}: it is compressed, and can only be read: open it read-only, or unpack it with `annals \
+                 convert {} NEW`",
+                shown_path(name)
             ),
         );
     }

@@ -68,9 +68,12 @@ impl Names {
 
     fn link_all(&self, given: &mut Vec<String>) -> Result<()> {
         let Self { directory, name, temporary } = self;
-        let io = |error| Error::io(format!("{}: can't be given its name", directory.display(name)), error);
+        let io = |error| {
+            Error::io(format!("{}: can't be given its name", directory.display(name)), error)
+        };
         let numbers = self.numbers().map_err(io)?;
-        let kept = numbers.iter().map(|&number| (kept_name(temporary, number), kept_name(name, number)));
+        let kept =
+            numbers.iter().map(|&number| (kept_name(temporary, number), kept_name(name, number)));
         let is_alone = numbers.is_empty();
         for (place, (from, to)) in kept.chain([(temporary.clone(), name.clone())]).enumerate() {
             if place == numbers.len() && !is_alone {
@@ -111,7 +114,8 @@ impl Drop for Names {
 
 fn taken_already(directory: &dyn Directory, name: &str) -> Error {
     let shown = directory.display(name);
-    let message = format!("{shown}: there is such a file already; remove it, or choose another name");
+    let message =
+        format!("{shown}: there is such a file already; remove it, or choose another name");
     Error::new(ErrorKind::InUse, message)
 }
 
@@ -119,14 +123,15 @@ fn taken_already(directory: &dyn Directory, name: &str) -> Error {
 fn remove_leftovers(directory: &dyn Directory, found: &[String], prefix: &str) {
     const DIGITS: usize = 16;
     for name in found {
-        let Some(id) = name.strip_prefix(prefix).and_then(|rest| rest.get(..DIGITS)) else { continue };
+        let Some(id) = name.strip_prefix(prefix).and_then(|rest| rest.get(..DIGITS)) else {
+            continue;
+        };
         if !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             continue;
         }
         let main = directory.open(&format!("{prefix}{id}"), Access::Write);
-        let is_held = main.is_ok_and(|main| {
-            !main.try_lock(Lock::Head, Hold::Exclusive).unwrap_or(true)
-        });
+        let is_held =
+            main.is_ok_and(|main| !main.try_lock(Lock::Head, Hold::Exclusive).unwrap_or(true));
         if !is_held {
             // What can't be removed is in nobody's way.
             let _ = directory.remove(name);

@@ -8,12 +8,15 @@
 #![deny(clippy::indexing_slicing)]
 
 mod backup;
+mod convert;
 mod differs;
 mod push;
 mod source;
 mod target;
 
 pub(crate) use backup::{Names, backup};
+pub use convert::Converted;
+pub(crate) use convert::convert;
 pub use push::Copied;
 pub(crate) use push::Pushing;
 pub(crate) use source::Source;
@@ -49,7 +52,8 @@ impl Meter {
         let Some(watch) = self.watch.as_ref().filter(|_| self.done >= self.next) else {
             return Ok(());
         };
-        self.next = if self.done < self.total { self.total.min(self.done + STEP) } else { u64::MAX };
+        self.next =
+            if self.done < self.total { self.total.min(self.done + STEP) } else { u64::MAX };
         let done = self.done.min(self.total);
         match (watch.0)(Progress { phase: Phase::Copying, done, total: self.total }).is_break() {
             true => Err(Error::new(ErrorKind::Cancelled, "the program stopped copying")),

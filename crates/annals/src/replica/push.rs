@@ -12,10 +12,10 @@
 
 use std::sync::Arc;
 
+use super::Meter;
 use super::differs;
 use super::source::{Part, Source};
 use super::target::Target;
-use super::Meter;
 use crate::Result;
 use crate::db::Watch;
 use crate::journal::Point;
@@ -81,7 +81,8 @@ impl Pushing {
                 (target, before)
             }
             (_, first) => {
-                let first = first.ok_or_else(|| crate::Error::invalid("a journal has a segment"))?;
+                let first =
+                    first.ok_or_else(|| crate::Error::invalid("a journal has a segment"))?;
                 let target = Target::create(&self.directory, &self.name, first, &*self.clock)?;
                 let before = first.header().first_own_txid() - 1;
                 (target, before)

@@ -102,9 +102,9 @@ impl Source {
 
     fn open_newest(&self) -> Result<Part> {
         let (directory, shown) = (&*self.directory, self.shown.clone());
-        let storage = directory.open(&self.name, Access::Read).map_err(|error| {
-            crate::db::cannot_open(&shown, Access::Read, error)
-        })?;
+        let storage = directory
+            .open(&self.name, Access::Read)
+            .map_err(|error| crate::db::cannot_open(&shown, Access::Read, error))?;
         let head = Head::read(&*storage, &shown)?;
         Ok(Part { storage, shown, head, successor: None })
     }
@@ -120,7 +120,9 @@ impl Source {
             parts.push(Part { storage, shown, head, successor });
         }
         // What doesn't begin with the state can't be understood without what was before.
-        while from.is_none() && parts.len() > 1 && parts.last().is_some_and(|part| !part.header().is_base())
+        while from.is_none()
+            && parts.len() > 1
+            && parts.last().is_some_and(|part| !part.header().is_base())
         {
             parts.pop();
         }

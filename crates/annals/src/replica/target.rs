@@ -51,8 +51,9 @@ impl Target {
         for _ in 0..TRIES {
             let storage = match directory.open(name, Access::Write) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                opened => opened
-                    .map_err(|error| crate::db::cannot_open(&shown, Access::Write, error))?,
+                opened => {
+                    opened.map_err(|error| crate::db::cannot_open(&shown, Access::Write, error))?
+                }
             };
             if storage.has_fixed_len() {
                 return Err(Error::new(
@@ -89,7 +90,10 @@ impl Target {
             let place = (Arc::clone(directory), name);
             return Self::begin(place, storage, &head.header, (survey.end, &settled)).map(Some);
         }
-        Err(Error::new(ErrorKind::Busy, format!("{shown}: it is replaced again and again; try later")))
+        Err(Error::new(
+            ErrorKind::Busy,
+            format!("{shown}: it is replaced again and again; try later"),
+        ))
     }
 
     /// Makes a copy that begins as a segment does.
@@ -219,7 +223,12 @@ impl Target {
     }
 
     /// Goes on in the next segment, which begins as another one does; the old one gets its seal.
-    pub(crate) fn go_on(&mut self, sealing: &Sealing, part: &Part, clock: &dyn Clock) -> Result<()> {
+    pub(crate) fn go_on(
+        &mut self,
+        sealing: &Sealing,
+        part: &Part,
+        clock: &dyn Clock,
+    ) -> Result<()> {
         let io = |error| Error::io(format!("{}: can't begin the next segment", self.shown), error);
         self.close()?;
         let fill = |storage: &dyn Storage| begin_as(storage, part, &self.shown);

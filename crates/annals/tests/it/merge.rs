@@ -6,8 +6,8 @@ use std::sync::Arc;
 use annals::storage::simulated::{Fault, Rng, SimulatedClock, SimulatedDisk};
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{
-    Database, ErrorKind, FieldNumber, Merged, Options, Reader, Result, RowId, Schema,
-    Snapshot, TableNumber, ValueRef,
+    Database, ErrorKind, FieldNumber, Merged, Options, Reader, Result, RowId, Schema, Snapshot,
+    TableNumber, ValueRef,
 };
 
 const OUT: &str = "merged";
@@ -51,7 +51,9 @@ fn fill(database: &Database, name: &str, rng: &mut Rng) {
         let done = database.write(|tx| {
             let mut cities = Vec::new();
             for number in 0..5 {
-                cities.push(tx.insert(CITY, &[ValueRef::String(&format!("{name} {round}.{number}"))])?);
+                cities.push(
+                    tx.insert(CITY, &[ValueRef::String(&format!("{name} {round}.{number}"))])?,
+                );
             }
             let shared = tx.write_blob(format!("photo of {name} {round}").as_bytes())?;
             let mut boss = ValueRef::Null;
@@ -141,10 +143,8 @@ fn the_rows_of_all_files_are_there_and_refer_to_the_same() {
             snapshot.table(CITY).unwrap().rows().take(10).map(|row| format!("{row:?}")).collect()
         };
         assert_eq!(cities(&first), cities(&snapshot));
-        let next: u64 = names
-            .iter()
-            .map(|name| read(&directory, name).table(CITY).unwrap().next_id())
-            .sum();
+        let next: u64 =
+            names.iter().map(|name| read(&directory, name).table(CITY).unwrap().next_id()).sum();
         assert_eq!(snapshot.table(CITY).unwrap().next_id(), next, "ids that are gone stay so");
         assert_eq!(merge(&directory, &names).unwrap_err().kind(), ErrorKind::InUse);
     }
@@ -153,7 +153,9 @@ fn the_rows_of_all_files_are_there_and_refer_to_the_same() {
 #[test]
 fn keys_that_are_there_twice_are_named_with_their_files() {
     let directory = MemoryDirectory::new();
-    for (name, cities) in [("a", vec!["Arras", "Lille"]), ("bb", vec!["Paris"]), ("ccc", vec!["Lyon", "Paris"])] {
+    for (name, cities) in
+        [("a", vec!["Arras", "Lille"]), ("bb", vec!["Paris"]), ("ccc", vec!["Lyon", "Paris"])]
+    {
         let database = create(&directory, name, &schema(""));
         let written = database.write(|tx| {
             cities.iter().try_for_each(|&city| tx.insert(CITY, &[ValueRef::String(city)]).map(drop))
@@ -171,7 +173,10 @@ fn keys_that_are_there_twice_are_named_with_their_files() {
     );
     assert_eq!(directory.list().unwrap(), before);
     let error = merge(&directory, &["a", "a"]).unwrap_err();
-    assert!(error.to_string().contains("row 0 of `city` in memory:a, and of row 0 in memory:a"), "{error}");
+    assert!(
+        error.to_string().contains("row 0 of `city` in memory:a, and of row 0 in memory:a"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -85,7 +85,8 @@ fn backups_are_consistent_while_others_write_restart_and_forget() {
             let to = folder.path().join(format!("backup-{number}"));
             // As another process does it, which knows only what the file tells.
             let copied = Options::new().backup(&path, &to).unwrap();
-            let reader = Reader::open(&FileDirectory::new(folder.path()), &format!("backup-{number}"));
+            let reader =
+                Reader::open(&FileDirectory::new(folder.path()), &format!("backup-{number}"));
             let snapshot = reader.unwrap().read();
             content(&snapshot);
             assert_eq!(snapshot.point(), copied.end);

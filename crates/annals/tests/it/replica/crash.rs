@@ -32,14 +32,18 @@ fn original(commits: u32) -> Original {
     database.write(define).unwrap();
     let mut original = Original { moments: Vec::new(), content: vec![String::new()] };
     original.content.push(content(&database.read()));
-    let levels = [Level::Soft, Level::Checksummed, Level::Half, Level::Checksummed, Level::TwoPhase];
+    let levels =
+        [Level::Soft, Level::Checksummed, Level::Half, Level::Checksummed, Level::TwoPhase];
     let restarts = [None, Some(Older::Kept), None, Some(Older::NotNeeded), None];
     for (round, restart) in (0..).zip(restarts) {
         for (number, &level) in (0..commits).zip(levels.iter().cycle()) {
             let written = database.write(|tx| {
                 tx.set_level(level);
                 let name = format!("city {round}.{number} {}", "x".repeat(300));
-                tx.insert(crate::segments::TABLE, &[(&*name).into(), number.into(), annals::ValueRef::Null])
+                tx.insert(
+                    crate::segments::TABLE,
+                    &[(&*name).into(), number.into(), annals::ValueRef::Null],
+                )
             });
             written.unwrap();
             original.content.push(content(&database.read()));
@@ -77,7 +81,10 @@ fn open_copy(disk: &SimulatedDisk) -> Result<Database> {
 /// Looks at what a crash left, and goes on.
 fn judge(original: &Original, told: u64, make: &dyn Fn() -> SimulatedDisk, what: &str) {
     let check = |txid: u64, text: String, who: &str| {
-        assert!(txid >= told, "{what}: {who}: transaction {told} was told to be copied, not {txid}");
+        assert!(
+            txid >= told,
+            "{what}: {who}: transaction {told} was told to be copied, not {txid}"
+        );
         let expected = &original.content[usize::try_from(txid).unwrap()];
         assert!(txid == 0 || text == *expected, "{what}: {who}: not as transaction {txid} left it");
     };

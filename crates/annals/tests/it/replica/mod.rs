@@ -1,6 +1,7 @@
 //! Copies of a journal: pushes and backups give the same frames in other files, at every moment a database.
 
 mod backup;
+mod convert;
 pub(crate) mod crash;
 mod push;
 mod refused;

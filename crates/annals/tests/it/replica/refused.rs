@@ -50,14 +50,19 @@ fn histories_that_part_are_told_with_the_last_transaction_that_both_have() {
         copy.close().unwrap();
         database.close().unwrap();
         let message = refused(&from, &to, ErrorKind::Diverged);
-        let ahead = format!("memory:copy: has all that memory:db has, and more: the last transaction that both have is {common},");
+        let ahead = format!(
+            "memory:copy: has all that memory:db has, and more: the last transaction that both have is {common},"
+        );
         assert!(message.starts_with(&ahead), "{message}");
 
         let database = open(&from);
         write(&database, 70..73);
         database.hard_checkpoint().unwrap();
         let message = refused(&from, &to, ErrorKind::Diverged);
-        let parted = format!("the last transaction that both have is {common}, and memory:copy has transactions up to {}", common + 1);
+        let parted = format!(
+            "the last transaction that both have is {common}, and memory:copy has transactions up to {}",
+            common + 1
+        );
         assert!(message.contains(&parted), "{message}");
         // Also where both restarted by themselves.
         let copy = open_copy(&to);

@@ -108,7 +108,7 @@ pub(crate) fn content(snapshot: &Snapshot) -> String {
 
 /// The history as text: events without where they are, and transactions without position and chain.
 #[derive(Default)]
-struct Text(Script, String);
+pub(crate) struct Text(Script, pub(crate) String);
 
 impl Sink for Text {
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
