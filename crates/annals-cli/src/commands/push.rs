@@ -1,10 +1,11 @@
 //! `annals push`: brings a copy of a database up to it, once or for as long as it runs.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use annals::storage::{Clock, SystemClock};
-use annals::{Copied, Result};
+use annals::{Copied, Push, Result};
 use clap::Args;
 
 use super::backup::{line, object};
@@ -56,18 +57,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         output.flush()
     };
     tell(&push.bring_up()?)?;
-    let mut is_resting = false;
-    while arguments.follow {
-        if !is_resting {
-            push.rest()?;
-        }
-        SystemClock.pause(PAUSE);
-        let copied = push.bring_up()?;
-        is_resting = copied.transactions == 0;
-        if !is_resting {
-            tell(&copied)?;
-        }
+    if arguments.follow {
+        follow(&mut push, &mut tell)?;
     }
     push.close()?;
     Ok(Outcome::Done)
+}
+
+/// Copies what comes, until it is stopped or something fails.
+fn follow(push: &mut Push, tell: &mut dyn FnMut(&Copied) -> Result<()>) -> Result<Infallible> {
+    loop {
+        // Nothing if nothing came.
+        push.rest()?;
+        SystemClock.pause(PAUSE);
+        let mut copied = push.bring_up()?;
+        while copied.transactions > 0 {
+            tell(&copied)?;
+            copied = push.bring_up()?;
+        }
+    }
 }

@@ -23,8 +23,8 @@ impl Options {
     /// The copy has its name only once all of it is on permanent storage. It may be written from then on;
     /// but a copy that [`push`](Self::push) is to bring forward later must not be.
     ///
-    /// Cost: reads all that is copied, and writes it; what a writer has added since its last slot (64 MiB at
-    /// most) is read twice. Memory for a frame, 1 MiB or one large row.
+    /// Cost: reads all that is copied, and writes it; what follows the last slot is read twice. Memory for a
+    /// frame, 1 MiB or one large row.
     ///
     /// # Errors
     /// `InUse` if there is a file `to`, or one of its kept segments; `NotFound`; `NotAJournal`; `Corrupt`;

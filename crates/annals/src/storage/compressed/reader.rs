@@ -39,6 +39,11 @@ impl Unpacked {
         if head.block == 0 || head.block > LARGEST {
             return Err(damaged("its head makes no sense"));
         }
+        // A length that the table doesn't bear out must not make anybody take memory.
+        let table = head.len.div_ceil(u64::from(head.block)).saturating_mul(ENTRY_LEN as u64);
+        if head.table_at.saturating_add(table) > file.len()? {
+            return Err(damaged("its end is missing"));
+        }
         Ok(Self { file, head, blocks: Mutex::default() })
     }
 
