@@ -1,6 +1,7 @@
 //! Copies of a journal: pushes and backups give the same frames in other files, at every moment a database.
 
 mod backup;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod convert;
 pub(crate) mod crash;
 mod push;
