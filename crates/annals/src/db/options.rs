@@ -507,7 +507,7 @@ fn keep_name(
 }
 
 /// Splits a path into a directory and a name in it.
-pub(super) fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
+pub(crate) fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
     let (directory, name) = FileDirectory::split(path)
         .map_err(|error| Error::io(format!("the path {path:?} can't be used"), error))?;
     Ok((directory, name))
