@@ -17,6 +17,7 @@ use super::database::Database;
 use super::options::{Options, locate};
 use super::snapshot::Snapshot;
 use super::transaction::Transaction;
+use crate::event::Event;
 use crate::replica::Names;
 use crate::storage::{Clock, Directory, SystemClock};
 use crate::store::Row;
@@ -140,11 +141,17 @@ impl Merging {
         table: &Table,
     ) -> Result<()> {
         let (offset, next) = source.spans.get(&table.number).copied().unwrap_or_default();
-        for row in source.snapshot.table(table.number)?.rows() {
+        let rows = source.snapshot.table(table.number)?;
+        let has_erased = table.fields.iter().any(|field| rows.has_erased(field.number));
+        for row in rows.rows() {
             let row = row?;
             let values = self.values(tx, source, table, &row)?;
             let id = RowId(row.id().0 + offset);
-            tx.insert_at(table.number, id, &values).map_err(|error| {
+            let inserted = match has_erased {
+                true => tx.restore(&Event::Insert { table: table.number, id, values: &values }),
+                false => tx.insert_at(table.number, id, &values),
+            };
+            inserted.map_err(|error| {
                 self.explain(tx, (source.shown, row.id()), table, &values, error)
             })?;
             self.merged.rows += 1;
@@ -218,7 +225,8 @@ impl Merging {
         let values = self.values(tx, source, table, &row)?;
         let id = tx.view().table(table.number)?.single()?.id();
         for (field, value) in table.fields.iter().zip(values) {
-            tx.update(table.number, id, field.number, value)?;
+            let (table, field) = (table.number, field.number);
+            tx.restore(&Event::Update { table, id, field, value })?;
         }
         self.merged.rows += 1;
         Ok(())
