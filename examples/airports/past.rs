@@ -1,11 +1,15 @@
 //! The past: the state as it was on some days, and one row's history.
 
 use std::path::Path;
+use std::time::Instant;
 
 use annals::event::Event;
-use annals::{Committed, FieldNumber, Result, RowId, Schema, Sink, TableNumber, ValueRef};
+use annals::{
+    Committed, FieldNumber, Result, RowId, Schema, Sink, TableNumber, Timestamp, ValueRef,
+};
 
 use crate::Anything;
+use crate::airports::Database;
 
 /// A runway that was deleted and came back.
 const TABLE: &str = "runways";

@@ -76,7 +76,7 @@ impl Bar {
         if self.bar.is_finished() {
             return;
         }
-        if progress.phase != Phase::Reading {
+        if progress.phase == Phase::ReadingAgain {
             // Then others write to the terminal.
             return self.bar.finish_and_clear();
         }

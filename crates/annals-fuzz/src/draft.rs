@@ -195,7 +195,8 @@ impl Draft {
     fn slots(&mut self, input: &mut Input<'_>) {
         let (which, number, behind) = (input.byte(), input.byte(), input.number(2));
         let point = self.points.get(usize::from(number)).copied().unwrap_or(self.last());
-        let mut slot = Slot { point, zeroed_to: point.position.wrapping_add(behind) };
+        let mut slot =
+            Slot { point, zeroed_to: point.position.wrapping_add(behind), copied: false };
         match which >> 4 {
             1 => slot.point.position = slot.point.position.wrapping_add(input.number(8)),
             2 => slot.point.txid = input.number(8),
@@ -243,7 +244,7 @@ impl Draft {
             self.put(at, &content);
         }
         let point = self.last();
-        self.put_slots(&Slot { point, zeroed_to: FRAMES_AT }, 15);
+        self.put_slots(&Slot { point, zeroed_to: FRAMES_AT, copied: false }, 15);
     }
 
     /// Writes bytes over what is there.

@@ -24,6 +24,9 @@ pub enum ErrorKind {
     Invalid,
     /// The file's schema isn't the program's.
     SchemaMismatch,
+    /// One journal isn't the beginning of another, so that one can't be brought up to the other; nothing
+    /// was changed.
+    Diverged,
     /// The file isn't an Annals journal at all.
     NotAJournal,
     /// The file needs a newer version of Annals.

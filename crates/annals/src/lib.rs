@@ -49,6 +49,7 @@ pub mod event;
 mod history;
 mod image;
 pub mod journal;
+mod replica;
 pub mod storage;
 pub mod store;
 pub mod typed;
@@ -64,10 +65,10 @@ pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
     Changed, Changes, Commit, Custom, Customs, Database, Erase, Erased, Examination, Fate,
     Forgotten, HeadInspection, History, HistoryCheck, HistoryInspection, ImageCheck,
-    ImageComparison, ImageInspection, ImageRoot, Inspection, Moment, MomentError, Older,
-    OldestReader, Options, Pending, Phase, Progress, Reader, Restarted, Restarting, RowChange, Run,
-    Salvaged, SegmentInspection, Sink, Snapshot, Subscription, Tail, Transaction, Txid, Version,
-    examine, inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
+    ImageComparison, ImageInspection, ImageRoot, Inspection, Merged, Moment, MomentError, Older,
+    OldestReader, Options, Packed, Pending, Phase, Progress, Push, Reader, Restarted, Restarting,
+    RowChange, Run, Salvaged, SegmentInspection, Sink, Snapshot, Subscription, Tail, Transaction,
+    Txid, Version, examine, inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "testing")]
@@ -77,6 +78,7 @@ pub use journal::{
     Carried, Committed, Copies, Cut, Erasure, Level, Plan, Point, Recovered, Recovery, Retention,
     SegmentFacts, Skipped,
 };
+pub use replica::{Converted, Copied};
 pub use store::{
     Cell, Dangling, FirstOfEach, IndexCursor, IndexRows, IndexView, Row, Rows, TableView, View,
 };

@@ -179,9 +179,10 @@ fn no_copy() -> String {
 }
 
 fn shown_slot(slot: &Slot) -> String {
-    let Slot { point, zeroed_to } = slot;
+    let Slot { point, zeroed_to, copied } = slot;
+    let copied = if *copied { ", behind it a copy is being brought forward" } else { "" };
     format!(
-        "txid {}, position {}, chain {:016x}, zeros up to position {zeroed_to}",
+        "txid {}, position {}, chain {:016x}, zeros up to position {zeroed_to}{copied}",
         point.txid, point.position, point.chain
     )
 }

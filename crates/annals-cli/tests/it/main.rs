@@ -7,6 +7,8 @@ mod damage;
 #[cfg(target_os = "linux")]
 mod device;
 mod exchange;
+#[cfg(unix)]
+mod follow;
 mod generated;
 mod identity;
 mod joedb;

@@ -154,7 +154,7 @@ fn device_busy(directory: &dyn Directory, name: &str, error: &io::Error) -> Erro
 }
 
 /// Explains why an existing file can't be opened.
-pub(super) fn cannot_open(shown: &str, access: Access, error: io::Error) -> Error {
+pub(crate) fn cannot_open(shown: &str, access: Access, error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::NotFound => {
             Error::new(ErrorKind::NotFound, format!("{shown}: there is no such file"))
@@ -174,7 +174,7 @@ pub(super) fn cannot_open(shown: &str, access: Access, error: io::Error) -> Erro
     }
 }
 
-fn busy(shown: &str, holder: Option<u32>) -> Error {
+pub(crate) fn busy(shown: &str, holder: Option<u32>) -> Error {
     let who = match holder {
         Some(pid) if pid == std::process::id() => {
             format!("this process (pid {pid}) has it open already; share that handle")

@@ -12,6 +12,7 @@
 mod acquire;
 mod blobs;
 mod careful;
+mod copies;
 mod core;
 mod database;
 mod erase;
@@ -22,7 +23,9 @@ mod history;
 mod image;
 mod inspect;
 mod keeper;
+mod merge;
 mod options;
+mod pack;
 mod past;
 mod progress;
 mod reader;
@@ -43,7 +46,11 @@ mod unloadable;
 mod upgrade;
 mod vectors;
 
+pub(crate) use acquire::{busy, cannot_open};
+pub(crate) use progress::Watch;
+
 pub use blobs::BlobReader;
+pub use copies::Push;
 pub use database::Database;
 pub use erase::{Erase, Erased};
 pub use history::{History, HistoryCheck, HistoryInspection};
@@ -55,7 +62,9 @@ pub use inspect::{
     Examination, HeadInspection, Inspection, SegmentInspection, examine, inspect, inspect_head,
     inspect_head_in, inspect_in,
 };
+pub use merge::Merged;
 pub use options::Options;
+pub use pack::Packed;
 pub use progress::{Phase, Progress};
 pub use reader::Reader;
 pub use restart::{Forgotten, Older, Restarted};

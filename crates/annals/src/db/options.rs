@@ -422,26 +422,6 @@ impl Options {
         Reader::open_with(self, directory, name)
     }
 
-    /// Sets how many bytes of the image key frames may take: older states that are kept in it, sharing all that hasn't
-    /// changed since, so that [`Database::at`] replays little. They divide the journal evenly, at least 256 KiB
-    /// of it from one to the next, and are thinned to stay within this; 0: none are kept. Unless set they may
-    /// take as much as the newest state does, and 4 MiB in any case. Without enough of them the past is
-    /// only slower to read.
-    #[must_use]
-    pub const fn key_frames(mut self, bytes: u64) -> Self {
-        self.key_frames.budget = Some(bytes);
-        self
-    }
-
-    /// Sets how much of the journal lies between two key frames at least, in bytes: tests have short journals.
-    #[cfg(feature = "testing")]
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn key_frame_spacing(mut self, bytes: u64) -> Self {
-        self.key_frames.spacing = bytes;
-        self
-    }
-
     /// Gives how much of an image may be kept in memory, in bytes.
     pub(super) fn budget(&self) -> u64 {
         match self.memory {
@@ -507,7 +487,7 @@ fn keep_name(
 }
 
 /// Splits a path into a directory and a name in it.
-pub(super) fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
+pub(crate) fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
     let (directory, name) = FileDirectory::split(path)
         .map_err(|error| Error::io(format!("the path {path:?} can't be used"), error))?;
     Ok((directory, name))

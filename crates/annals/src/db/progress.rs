@@ -17,6 +17,8 @@ pub enum Phase {
     Reading,
     /// It is read once more: for events, after all was verified; or because something seemed wrong.
     ReadingAgain,
+    /// It is copied, and verified meanwhile.
+    Copying,
 }
 
 /// How far reading a journal has come.
@@ -32,7 +34,7 @@ pub struct Progress {
 
 /// Whom to tell.
 #[derive(Clone)]
-pub(super) struct Watch(pub(super) Arc<dyn Fn(Progress) -> ControlFlow<()> + Send + Sync>);
+pub(crate) struct Watch(pub(crate) Arc<dyn Fn(Progress) -> ControlFlow<()> + Send + Sync>);
 
 impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

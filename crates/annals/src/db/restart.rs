@@ -92,6 +92,12 @@ impl Database {
         self.check_origin()?;
         self.refuse_nesting()?;
         self.refuse_nested_backfill()?;
+        self.refuse_device()?;
+        self.restart_if(older, timeout, &mut |_| Ok(()))
+    }
+
+    /// Refuses what only files can do.
+    pub(super) fn refuse_device(&self) -> Result<()> {
         let file = self.file();
         if file.storage.has_fixed_len() {
             let message = format!(
@@ -101,10 +107,21 @@ impl Database {
             );
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
+        Ok(())
+    }
+
+    /// Does what [`restart`](Self::restart) does, unless `fits` refuses so many bytes as the new segment would
+    /// begin with: then nothing was changed.
+    pub(super) fn restart_if(
+        &self,
+        older: Older,
+        timeout: Duration,
+        fits: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<Restarted> {
         // Whoever brings the image forward meanwhile, here or elsewhere, has its right to that from the old
         // segment.
         let (_working, (_claim, mut writing)) = self.claim_wholly(timeout)?;
-        let restarted = self.core().restart_in_turn(&mut writing, older);
+        let restarted = self.core().restart_in_turn(&mut writing, older, fits);
         self.end_turn();
         restarted
     }
@@ -119,11 +136,17 @@ impl Core {
         drop(wait()?);
         let mut writing = self.writer_within(timeout)?;
         let _working = wait()?;
-        self.restart_in_turn(&mut writing, older)
+        self.restart_in_turn(&mut writing, older, &mut |_| Ok(()))
     }
 
     /// As [`Self::restart`], for whoever has the writer, and in shared mode the right to restart and the turn.
-    fn restart_in_turn(&self, writing: &mut Writing, older: Older) -> Result<Restarted> {
+    /// `fits` may refuse what the new segment begins with, by its length in bytes.
+    fn restart_in_turn(
+        &self,
+        writing: &mut Writing,
+        older: Older,
+        fits: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<Restarted> {
         let old = self.segment.load_full();
         let (storage, name) = (&*old.file.storage, &old.file.name);
         writing.writer.rollback()?;
@@ -149,7 +172,8 @@ impl Core {
             (&*self.clock, old.turns.is_some()),
         )?;
         let prepared = self.prepare(next, writing, repeats)?;
-        let ready = segments::keep(directory, journal, storage, &head.header)
+        let ready = fits(prepared.point.position)
+            .and_then(|()| segments::keep(directory, journal, storage, &head.header))
             .and_then(|()| old.checkpoints.seal(&sealing));
         if let Err(error) = ready {
             prepared.next.discard(directory);

@@ -55,7 +55,7 @@ impl Checkpoints {
         self.flush()?;
         let mut slots = lock(&self.slots);
         slots.prepare_both(self)?;
-        slots.write_both(self, &Slot { point: self.durable(), zeroed_to })?;
+        slots.write_both(self, &Slot { point: self.durable(), zeroed_to, copied: false })?;
         self.flush()?;
         slots.turn(self.flushes_done());
         // While the slots are held: none that is written from now on may tell less.

@@ -54,6 +54,8 @@ pub(crate) struct Checkpoints {
     is_shared: bool,
     /// Whether a cut was begun and not ended.
     is_suspect: AtomicBool,
+    /// Whether frames are copied here that tell how far another file was flushed.
+    pub(super) is_copied: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +102,7 @@ impl Checkpoints {
             last_clock_time: AtomicI64::new(i64::MIN),
             is_shared: false,
             is_suspect: AtomicBool::new(false),
+            is_copied: AtomicBool::new(false),
         }
     }
 
@@ -281,7 +284,8 @@ impl Checkpoints {
     }
 
     pub(super) fn slot(&self, point: Point) -> Slot {
-        Slot { point, zeroed_to: self.space.zeroed_to() }
+        let copied = self.is_copied.load(Ordering::Acquire);
+        Slot { point, zeroed_to: self.space.zeroed_to(), copied }
     }
 
     /// Writes the durable point into the working slot, unless the slot written last tells it.

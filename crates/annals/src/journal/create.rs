@@ -101,7 +101,7 @@ pub(crate) fn keep_name(directory: &dyn Directory, name: &str) -> io::Result<()>
     flushed
 }
 
-pub(super) fn new_header(clock: &dyn Clock) -> Header {
+pub(crate) fn new_header(clock: &dyn Clock) -> Header {
     let mut journal_id = [0; 16];
     for (to, from) in journal_id.chunks_mut(8).zip([clock.random(), clock.random()]) {
         to.copy_from_slice(&from.to_le_bytes());

@@ -96,7 +96,7 @@ fn write_new(storage: &dyn Storage, len: u64, clock: &dyn Clock) -> std::io::Res
     storage.flush()?;
     let point = head::start(&header);
     for which in [0, 1] {
-        head::write_slot(storage, which, &Slot { point, zeroed_to }, point.chain)?;
+        head::write_slot(storage, which, &Slot { point, zeroed_to, copied: false }, point.chain)?;
     }
     let closed = Live { pid: 0, soft: point, hard: point.position, suspect: false };
     head::write_live(storage, &closed)?;

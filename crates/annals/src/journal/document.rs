@@ -363,7 +363,7 @@ struct SlotCopy {
 #[test]
 fn slots_and_live_block_are_laid_out_as_documented() {
     let point = Point { position: 0, txid: 0, chain: 0 };
-    let base = SlotCopy { slot: Slot { point, zeroed_to: 0 }, header: 0 };
+    let base = SlotCopy { slot: Slot { point, zeroed_to: 0, copied: false }, header: 0 };
     let encode = |copy: &SlotCopy| copy.slot.encode(copy.header).to_vec();
     let variants = variants![base, encode;
         "position": slot.point.position = u64::MAX,
@@ -371,6 +371,7 @@ fn slots_and_live_block_are_laid_out_as_documented() {
         "chain": slot.point.chain = u64::MAX,
         "zeroed_to": slot.zeroed_to = u64::MAX,
         "header": header = u64::MAX,
+        "copied": slot.copied = true,
     ];
     compare_layout("Slots", &encode(&base), &variants);
 

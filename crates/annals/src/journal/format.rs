@@ -261,6 +261,9 @@ pub struct Slot {
     pub point: Point,
     /// How far the space behind it was filled with zeros.
     pub zeroed_to: u64,
+    /// Whether what follows the point was copied from another file of the same journal: what those frames
+    /// say of how far the journal was flushed is true of that file, not of this one.
+    pub copied: bool,
 }
 
 impl Slot {
@@ -276,6 +279,7 @@ impl Slot {
         to.put(24, self.point.chain.to_le_bytes());
         to.put(32, self.zeroed_to.to_le_bytes());
         to.put(40, header.to_le_bytes());
+        to.put(48, [u8::from(self.copied)]);
         to.seal(Self::SUM_AT);
         to.0
     }
@@ -291,6 +295,7 @@ impl Slot {
         valid.then(|| Self {
             point: Point { position: from.u64(8), txid: from.u64(16), chain: from.u64(24) },
             zeroed_to: from.u64(32),
+            copied: from.array(48) == [1],
         })
     }
 }

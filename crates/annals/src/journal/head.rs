@@ -7,8 +7,8 @@ use super::format::{
 };
 use super::frame::FrameHeader;
 use super::mistakes::{Mistake, is_made};
-use super::verdict::salvage_advice;
-use crate::storage::Storage;
+use super::verdict::{salvage_advice, shown_path};
+use crate::storage::{Storage, is_compressed};
 use crate::{Error, ErrorKind, Result};
 
 /// What the first 16 KiB of a journal say, as far as their checksums agree.
@@ -62,6 +62,11 @@ impl Head {
         self.slots.into_iter().flatten().max_by_key(reach)
     }
 
+    /// Tells whether what follows the slots may be a copy of another file of the journal.
+    pub(crate) fn is_copied(&self) -> bool {
+        self.slots.iter().flatten().any(|slot| slot.copied)
+    }
+
     /// Gives the slot that may be torn: the one that doesn't reach farthest, or isn't whole.
     pub(crate) fn older_slot(&self) -> usize {
         let [first, second] = self.slots.map(|slot| slot.as_ref().map(reach));
@@ -104,8 +109,13 @@ pub(super) fn start(header: &Header) -> Point {
 
 /// Gives the whole head of a new journal.
 pub(crate) fn new_head(header: &Header) -> Vec<u8> {
+    head_with(header, &Slot { point: start(header), zeroed_to: FRAMES_AT, copied: false })
+}
+
+/// Gives the whole head of a journal that nobody has opened yet, both of whose slots are this one.
+pub(crate) fn head_with(header: &Header, slot: &Slot) -> Vec<u8> {
     let mut head = vec![0; usize::try_from(FRAMES_AT).unwrap_or_default()];
-    let slot = Slot { point: start(header), zeroed_to: FRAMES_AT }.encode(header.hash());
+    let slot = slot.encode(header.hash());
     let mut put = |at: u64, bytes: &[u8]| {
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         if let Some(to) = at.checked_add(bytes.len()).and_then(|end| head.get_mut(at..end)) {
@@ -229,6 +239,16 @@ fn no_header(storage: &dyn Storage, name: &str, first: Option<&[u8; HEADER_LEN]>
             format!(
                 "{name}: the file is empty (0 bytes), so it is no journal; if nothing else \
                  belongs here, remove it, and a new database can be created"
+            ),
+        );
+    }
+    if first.is_some_and(|bytes| is_compressed(bytes)) {
+        return Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "{name}: it is compressed, and can only be read: open it read-only, or unpack it with `annals \
+                 convert {} NEW`",
+                shown_path(name)
             ),
         );
     }

@@ -147,11 +147,15 @@ pub enum Mistake {
     LengthNotRewritten,
     /// An image counts whose point the journal doesn't have.
     OtherHistoryTrusted,
+    /// What copied frames tell of flushes is believed of the file that they were copied to.
+    CopiedClaimTrusted,
+    /// Frames are copied before the slot is flushed that says so.
+    CopyMarkNotFlushed,
 }
 
 impl Mistake {
     /// All mistakes.
-    pub const ALL: [Self; 70] = [
+    pub const ALL: [Self; 72] = [
         Self::CommitNotFlushed,
         Self::SlotBeforeFlush,
         Self::UnflushedClaimed,
@@ -222,6 +226,8 @@ impl Mistake {
         Self::RebuiltNotVerified,
         Self::LengthNotRewritten,
         Self::OtherHistoryTrusted,
+        Self::CopiedClaimTrusted,
+        Self::CopyMarkNotFlushed,
     ];
 }
 

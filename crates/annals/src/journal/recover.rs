@@ -211,7 +211,7 @@ fn make_durable(storage: &dyn Storage, survey: &Survey, dirty_to: u64) -> std::i
     }
     let claimed = survey.head.slots.iter().flatten().map(|slot| slot.zeroed_to).max();
     let zeroed_to = claimed.unwrap_or(0).min(survey.len).max(dirty_to).max(end.position);
-    let slot = Slot { point: end, zeroed_to };
+    let slot = Slot { point: end, zeroed_to, copied: false };
     let mut first = survey.head.older_slot();
     if !is_made(Mistake::ShownSlotNotRewritten) {
         write_newest_slot_again(storage, survey)?;

@@ -85,7 +85,8 @@ impl<'s> Rewriting<'s> {
     /// Ends the segment: all of it is on permanent storage, and its slots say so. Gives its length.
     pub(crate) fn finish(mut self) -> io::Result<u64> {
         self.write()?;
-        let slot = Slot { point: self.end, zeroed_to: self.end.position.max(FRAMES_AT) };
+        let zeroed_to = self.end.position.max(FRAMES_AT);
+        let slot = Slot { point: self.end, zeroed_to, copied: false };
         for which in [0, 1] {
             head::write_slot(self.storage, which, &slot, self.header.hash())?;
         }

@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use super::committed::Committed;
 use super::device;
 use super::format::{FRAME_ALIGN, FRAMES_AT, Point};
+use super::frame::FrameHeader;
 use super::head::Head;
 use super::level::Level;
 use super::mistakes::{Mistake, is_made};
@@ -265,7 +266,7 @@ impl Survey {
             );
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
-        self.hard = self.hard.max(header.durable);
+        self.hard = self.hard.max(self.told_by(header));
         self.count_flushed();
         if header.is_seal() || self.sealed.is_some() {
             return self.take_seal(frame, name);
@@ -304,6 +305,15 @@ impl Survey {
             frame.header.position,
             salvage_advice(name)
         )))
+    }
+
+    /// Gives how far a frame tells the journal to have been flushed: nothing if it may be a copy, which
+    /// tells that of another file.
+    fn told_by(&self, header: &FrameHeader) -> u64 {
+        match self.head.is_copied() && !is_made(Mistake::CopiedClaimTrusted) {
+            true => 0,
+            false => header.durable,
+        }
     }
 
     /// Tells whether a commit counts because its frame verifies.
@@ -404,7 +414,7 @@ impl Survey {
                 patience = left;
                 continue;
             }
-            self.hard = self.hard.max(header.durable);
+            self.hard = self.hard.max(self.told_by(&header));
             at = place + header.frame_len();
             tail.frames += 1;
             tail.last_txid = tail.last_txid.max(header.txid);

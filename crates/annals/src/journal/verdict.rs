@@ -72,6 +72,7 @@ impl Survey {
             }
         };
         self.head.slots.into_iter().flatten().any(at_end)
+            && !self.head.is_copied()
             && nothing_follows
             && self.head.damaged_headers == [false; 3]
     }

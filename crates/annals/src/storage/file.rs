@@ -14,7 +14,7 @@ use super::interrupted::retry;
 use super::lock::Locks;
 use super::{
     Access, Batched, Directory, Engine, Hold, Lock, Run, Storage, check_lockable, check_name,
-    check_writable, holding, identity, positioned,
+    check_writable, compressed, holding, identity, positioned,
 };
 
 /// A directory of the file system.
@@ -108,7 +108,11 @@ impl Directory for FileDirectory {
                 format!("{} is neither a regular file nor a block device", self.display(name));
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        self.open_file(&path, access, |_| open_existing(&path, access))
+        let file = self.open_file(&path, access, |_| open_existing(&path, access))?;
+        match access {
+            Access::Read => compressed::unpacked(file),
+            Access::Write => Ok(file),
+        }
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {

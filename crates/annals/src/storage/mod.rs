@@ -7,6 +7,7 @@ mod batch;
 mod capacity;
 mod chunk;
 mod clock;
+mod compressed;
 #[cfg(unix)]
 mod device;
 mod engines;
@@ -39,6 +40,9 @@ pub use batch::{Batched, Engine, LONGEST_RUN, MOST_PARTS, Run, join};
 pub(crate) use capacity::memory;
 pub(crate) use chunk::{CHUNK, Chunk};
 pub use clock::SystemClock;
+#[cfg(feature = "zstd")]
+pub(crate) use compressed::compress;
+pub(crate) use compressed::is_compressed;
 pub use file::FileDirectory;
 pub(crate) use fork::Origin;
 pub use memory::MemoryDirectory;

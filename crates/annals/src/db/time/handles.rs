@@ -4,6 +4,7 @@ use super::at::{Present, Through};
 use super::moment::Moment;
 use crate::db::database::Database;
 use crate::db::image::Imager;
+use crate::db::options::Options;
 use crate::db::reader::Reader;
 use crate::db::snapshot::Snapshot;
 use crate::storage::SystemClock;
@@ -81,5 +82,27 @@ impl Reader {
     fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
         let (published, budget) = (self.read().published, self.pulling().reading.budget());
         Present { published, clock: &SystemClock, budget }.at(moment, through)
+    }
+}
+
+impl Options {
+    /// Sets how many bytes of the image key frames may take: older states that are kept in it, sharing all that hasn't
+    /// changed since, so that [`Database::at`] replays little. They divide the journal evenly, at least 256 KiB
+    /// of it from one to the next, and are thinned to stay within this; 0: none are kept. Unless set they may
+    /// take as much as the newest state does, and 4 MiB in any case. Without enough of them the past is
+    /// only slower to read.
+    #[must_use]
+    pub const fn key_frames(mut self, bytes: u64) -> Self {
+        self.key_frames.budget = Some(bytes);
+        self
+    }
+
+    /// Sets how much of the journal lies between two key frames at least, in bytes: tests have short journals.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn key_frame_spacing(mut self, bytes: u64) -> Self {
+        self.key_frames.spacing = bytes;
+        self
     }
 }

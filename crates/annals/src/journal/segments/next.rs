@@ -62,6 +62,41 @@ impl Next {
         }
     }
 
+    /// Makes a segment with a header that another file of the journal has, for a process that has it alone;
+    /// `fill` writes what it begins with, and flushes it. Removes what earlier attempts left.
+    pub(crate) fn copy<T>(
+        directory: &dyn Directory,
+        name: &str,
+        header: &Header,
+        clock: &dyn Clock,
+        fill: impl FnOnce(&dyn Storage) -> Result<T>,
+    ) -> Result<(Self, T)> {
+        remove_leftovers(directory, name);
+        let temporary = format!("{name}{TEMPORARY}{:016x}", clock.random());
+        let io = |error| Error::io(format!("{}: can't begin it", directory.display(name)), error);
+        let filled = write(directory, &temporary, header, false)
+            .map_err(io)
+            .and_then(|storage| fill(&*storage).map(|filled| (storage, filled)));
+        let (storage, filled) = filled.inspect_err(|_| {
+            let _ = directory.remove(&temporary);
+        })?;
+        Ok((Self { storage, header: *header, temporary }, filled))
+    }
+
+    /// Gives the segment a path that leads to nothing yet; tells whether it has it.
+    pub(crate) fn appear(&self, directory: &dyn Directory, name: &str) -> io::Result<bool> {
+        let linked = directory.link(&self.temporary, name);
+        // Should it stay, it is in nobody's way.
+        let _ = directory.remove(&self.temporary);
+        match linked {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            linked => linked?,
+        }
+        crate::journal::keep_name(directory, name)?;
+        self.storage.renamed(name);
+        Ok(true)
+    }
+
     /// Puts the segment at the path: step 5. The old one has its other name, and is sealed. If the
     /// directory can't be flushed the old one gets the path back: a later flush would prove nothing.
     pub(crate) fn publish(&self, directory: &dyn Directory, name: &str) -> io::Result<()> {

@@ -14,13 +14,14 @@ use super::images::{apart, failed_flush, growth, older_root, postponed};
 use super::recovery::doubt;
 use crate::image::damage::mended_by_readers;
 use crate::image::seen::{outlived, seen};
+use crate::replica::crash::explore as pushed;
 use crate::segments::forget::pinned;
 use crate::segments::opening::border;
 
 /// How one kind of test explores one workload.
 type Test = (&'static str, &'static str, fn(&Explorer, &str) -> Checked);
 
-const TESTS: [Test; 30] = [
+const TESTS: [Test; 31] = [
     ("a_doubtful_commit_counts_by_its_slot", "levels", |_, _| doubt()),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::power),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::kill),
@@ -59,6 +60,7 @@ const TESTS: [Test; 30] = [
     }),
     ("what_key_frames_reach_is_not_written_over", "once", |_, _| crate::past::frames::kept()),
     ("who_only_reads_mends_for_itself", "once", |_, _| panics(mended_by_readers)),
+    ("a_power_cut_leaves_a_copy_that_is_a_beginning", "once", |_, _| panics(|| pushed(2))),
 ];
 
 /// Says whether a test fails by a panic.

@@ -58,7 +58,7 @@ impl Draft {
         let txid = header.first_txid.wrapping_sub(1);
         let mut draft = Self { bytes, chain: header.hash(), txid };
         let point = Point { position: FRAMES_AT, txid, chain: header.hash() };
-        draft.put_slots(Slot { point, zeroed_to: FRAMES_AT }, header.hash());
+        draft.put_slots(Slot { point, zeroed_to: FRAMES_AT, copied: false }, header.hash());
         draft
     }
 
@@ -264,7 +264,7 @@ fn absurd_frames_and_slots_are_no_more_than_damage() {
     for position in [u64::MAX, 1 << 62, FRAMES_AT + 8_000_000] {
         let mut draft = Draft::new();
         let point = Point { position, txid: u64::MAX, chain: 0 };
-        draft.put_slots(Slot { point, zeroed_to: u64::MAX }, header);
+        draft.put_slots(Slot { point, zeroed_to: u64::MAX, copied: false }, header);
         refused(&draft.bytes, "a slot's position", ErrorKind::Corrupt, "damaged");
     }
     let good = Point { position: FRAMES_AT, txid: 0, chain: header };
@@ -276,11 +276,11 @@ fn absurd_frames_and_slots_are_no_more_than_damage() {
         Point { position: end, ..good },
     ] {
         let mut draft = Draft::new();
-        draft.put_slots(Slot { point, zeroed_to: FRAMES_AT }, header);
+        draft.put_slots(Slot { point, zeroed_to: FRAMES_AT, copied: false }, header);
         refused(&draft.bytes, "a slot beside the commits", ErrorKind::Corrupt, "histories");
     }
     let mut draft = Draft::new();
-    draft.put_slots(Slot { point: good, zeroed_to: u64::MAX }, header);
+    draft.put_slots(Slot { point: good, zeroed_to: u64::MAX, copied: false }, header);
     open_all(&draft.bytes, "zeroed to the end of the world").unwrap();
 }
 

@@ -18,20 +18,20 @@ use annals::{
     TableNumber, Transaction, Type, ValueRef, scan_in,
 };
 
-const TABLE: TableNumber = TableNumber(0);
-const NAME: &str = "db";
-const NOW: Duration = Duration::ZERO;
+pub(crate) const TABLE: TableNumber = TableNumber(0);
+pub(crate) const NAME: &str = "db";
+pub(crate) const NOW: Duration = Duration::ZERO;
 
-fn directory() -> (Arc<dyn Directory>, MemoryDirectory) {
+pub(crate) fn directory() -> (Arc<dyn Directory>, MemoryDirectory) {
     let directory = MemoryDirectory::new();
     (Arc::new(directory.clone()), directory)
 }
 
-fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options::new().background(false).lock_timeout(NOW)
 }
 
-fn open(directory: &MemoryDirectory) -> Database {
+pub(crate) fn open(directory: &MemoryDirectory) -> Database {
     try_open(directory).unwrap()
 }
 
@@ -46,7 +46,7 @@ fn try_replay(directory: &MemoryDirectory) -> Result<Database> {
 }
 
 /// Makes a table of a name, a number and a blob.
-fn define(tx: &mut Transaction<'_>) -> Result<()> {
+pub(crate) fn define(tx: &mut Transaction<'_>) -> Result<()> {
     tx.apply_command(&Command::CreateTable { name: "city".to_owned() })?;
     for (name, ty) in [("name", Type::String), ("people", Type::UInt32), ("photo", Type::Blob)] {
         let (name, table) = (name.to_owned(), TABLE);
@@ -74,14 +74,14 @@ fn change(tx: &mut Transaction<'_>, number: u64) -> Result<()> {
 }
 
 /// Commits the changes with these numbers, one transaction each.
-fn write(database: &Database, numbers: std::ops::Range<u64>) {
+pub(crate) fn write(database: &Database, numbers: std::ops::Range<u64>) {
     for number in numbers {
         database.write(|tx| change(tx, number)).unwrap();
     }
 }
 
 /// Writes down all that a snapshot shows, with what the blobs hold.
-fn content(snapshot: &Snapshot) -> String {
+pub(crate) fn content(snapshot: &Snapshot) -> String {
     use std::fmt::Write;
     snapshot.check().unwrap();
     let mut text = format!("{:?}\n", snapshot.schema().commands());
@@ -108,7 +108,7 @@ fn content(snapshot: &Snapshot) -> String {
 
 /// The history as text: events without where they are, and transactions without position and chain.
 #[derive(Default)]
-struct Text(Script, String);
+pub(crate) struct Text(Script, pub(crate) String);
 
 impl Sink for Text {
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
@@ -121,14 +121,14 @@ impl Sink for Text {
     }
 }
 
-fn history(directory: &MemoryDirectory) -> String {
+pub(crate) fn history(directory: &MemoryDirectory) -> String {
     let mut text = Text::default();
     scan_in(directory, NAME, &mut text).unwrap();
     text.1
 }
 
 /// A journal of some segments, and the same history in one.
-fn split(segments: u64) -> (MemoryDirectory, Database, MemoryDirectory) {
+pub(crate) fn split(segments: u64) -> (MemoryDirectory, Database, MemoryDirectory) {
     let (one, many) = (MemoryDirectory::new(), MemoryDirectory::new());
     let (whole, parted) = (open(&one), open(&many));
     for database in [&whole, &parted] {

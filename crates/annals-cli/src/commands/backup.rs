@@ -1,0 +1,78 @@
+//! `annals backup`: a copy of a database, whatever others do with it meanwhile.
+
+use std::path::PathBuf;
+
+use annals::{Copied, Result};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::output::{Output, count, plain};
+use crate::{Outcome, progress};
+
+/// Copy a database, also while programs write it
+///
+/// The copy has the whole history that is left, byte for byte: the same journal with the same transactions, in as
+/// many files as the original has (OUT and OUT-segment-NUMBER). Everything is verified while it is copied. Only
+/// what is known to be on permanent storage is copied; what was committed a moment ago may not be, and is told.
+/// The image isn't copied: it is made anew when it is needed.
+///
+/// OUT must not exist yet. It appears when it is whole, and not at all if anything fails. `annals push` brings
+/// it up to the original later, unless it was written meanwhile.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  annals backup people.annals /backups/people-monday.annals")]
+pub(crate) struct Arguments {
+    /// The database
+    file: PathBuf,
+    /// The new file
+    out: PathBuf,
+    /// Print the report as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
+    let copied = progress::options().backup(&arguments.file, &arguments.out)?;
+    let mut output = Output::new();
+    let out = arguments.out.display().to_string();
+    output.line(&match arguments.json {
+        true => object(&out, &copied).to_string(),
+        false => plain(&format!("{out}: {}", line(&copied))),
+    })?;
+    output.flush()?;
+    Ok(Outcome::Done)
+}
+
+/// Says what was copied.
+pub(super) fn line(copied: &Copied) -> String {
+    let Copied { is_new, transactions, end, segment, soft } = copied;
+    let of = if *segment == 0 { String::new() } else { format!(" of segment {segment}") };
+    let up_to = format!("up to transaction {}, position {}{of}", end.txid, end.position);
+    let soft = match soft {
+        0 => String::new(),
+        soft => format!(
+            "; {} behind that not known to be on permanent storage yet",
+            count(*soft, "transaction")
+        ),
+    };
+    match transactions {
+        0 if *is_new => format!("copied the state, {up_to}{soft}"),
+        0 => format!("nothing to copy, {up_to}{soft}"),
+        _ => format!("copied {}, {up_to}{soft}", count(*transactions, "transaction")),
+    }
+}
+
+/// Gives the same for programs.
+pub(super) fn object(out: &str, copied: &Copied) -> Value {
+    json!({
+        "file": out,
+        "new": copied.is_new,
+        "transactions": copied.transactions,
+        "txid": copied.end.txid,
+        "chain": format!("{:016x}", copied.end.chain),
+        "position": copied.end.position,
+        "segment": copied.segment,
+        "soft": copied.soft,
+    })
+}

@@ -1,0 +1,79 @@
+//! `annals push`: brings a copy of a database up to it, once or for as long as it runs.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use annals::storage::{Clock, SystemClock};
+use annals::{Copied, Push, Result};
+use clap::Args;
+
+use super::backup::{line, object};
+use crate::output::{Output, plain};
+use crate::{Outcome, progress};
+
+/// Bring a copy of a database up to it
+///
+/// DST is made if it is missing, with the whole history that SRC still has. Else SRC must have all that DST
+/// has: the same transactions, with the same chains. If the two histories part, nothing is changed, and the last
+/// transaction that both have is told. Programs may write SRC meanwhile, let it go on in new files, and forget its
+/// history; the same new files are made for DST, which keeps what SRC forgets. Others may read DST meanwhile. Only
+/// what is known to be on permanent storage is copied.
+///
+/// With --follow it goes on until it is stopped, and copies what is committed as it comes. It may be killed at any
+/// moment: DST is a database all the time, and the next push goes on from there.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  annals push people.annals /backups/people.annals
+  annals push people.annals /backups/people.annals --follow")]
+pub(crate) struct Arguments {
+    /// The database
+    #[arg(value_name = "SRC")]
+    from: PathBuf,
+    /// The copy, which nobody else writes
+    #[arg(value_name = "DST")]
+    to: PathBuf,
+    /// Go on copying what is committed, until it is stopped
+    #[arg(long)]
+    follow: bool,
+    /// Print each report as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// How long it waits before it looks again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
+    let mut push = progress::options().push(&arguments.from, &arguments.to)?;
+    let mut output = Output::new();
+    let to = arguments.to.display().to_string();
+    let mut tell = |copied: &Copied| {
+        output.line(&match arguments.json {
+            true => object(&to, copied).to_string(),
+            false => plain(&format!("{to}: {}", line(copied))),
+        })?;
+        output.flush()
+    };
+    tell(&push.bring_up()?)?;
+    if arguments.follow {
+        follow(&mut push, &mut tell)?;
+    }
+    push.close()?;
+    Ok(Outcome::Done)
+}
+
+/// Copies what comes, until it is stopped or something fails.
+fn follow(push: &mut Push, tell: &mut dyn FnMut(&Copied) -> Result<()>) -> Result<Infallible> {
+    loop {
+        // Nothing if nothing came.
+        push.rest()?;
+        SystemClock.pause(PAUSE);
+        let mut copied = push.bring_up()?;
+        while copied.transactions > 0 {
+            tell(&copied)?;
+            copied = push.bring_up()?;
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Packing: only the present is kept, all of it as it is, and the history goes.
+//!
+//! In place the journal goes on in a segment that begins with the state itself, as a restart does it, and what
+//! was before goes once that is on permanent storage. Into another file it is a new journal, whose first
+//! transaction is the state. Either way nothing is done if that would have more bytes than there were before.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::database::Database;
+use super::image::BackfillMode;
+use super::options::{Options, locate};
+use super::restart::{Forgotten, Older};
+use super::snapshot::Snapshot;
+use super::state;
+use crate::journal::format::{FRAMES_AT, Slot};
+use crate::journal::{self, Checkpoints, Head, Level, Settled, Writer, head_with, new_header};
+use crate::replica::{Names, Source};
+use crate::storage::{Clock, Directory, Hold, Lock, Storage, SystemClock};
+use crate::{Error, ErrorKind, Result};
+
+/// What packing a database did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed {
+    /// Whether it was done: it isn't where it would need more bytes than before.
+    pub is_done: bool,
+    /// How many bytes all files of the journal had before.
+    pub before: u64,
+    /// How many they have now, or would have.
+    pub after: u64,
+    /// What was forgotten, where it was packed in place.
+    pub forgotten: Option<Forgotten>,
+    /// The oldest segment that somebody reads, and that therefore wasn't removed, nor any other: packing again
+    /// removes them then.
+    pub pinned: Option<u64>,
+}
+
+impl Database {
+    /// Forgets all history, and keeps the present as it is: schema, rows with their ids, next ids and blobs. The
+    /// journal goes on in a new segment that begins with the state; txids and chain go on, too. Nothing is done
+    /// if that would take more bytes than all segments have together. Waits for the writer at most so long;
+    /// snapshots stay what they are.
+    ///
+    /// Cost: writes all rows and blobs; with an image also a backfill.
+    ///
+    /// # Errors
+    /// As [`restart`](Self::restart), [`backfill`](Self::backfill) and [`forget_before`](Self::forget_before). What
+    /// was before stays whole until the new segment is on permanent storage.
+    pub fn pack(&self, timeout: Duration) -> Result<Packed> {
+        self.check_origin()?;
+        self.refuse_nesting()?;
+        self.refuse_nested_backfill()?;
+        self.refuse_device()?;
+        let before = self.segments()?.iter().map(|facts| facts.bytes).sum();
+        let mut larger = None;
+        let restarted =
+            self.restart_if(Older::NotNeeded, timeout, &mut |after| match after > before {
+                true => {
+                    larger = Some(after);
+                    Err(Error::new(ErrorKind::Cancelled, "packed it would be larger"))
+                }
+                false => Ok(()),
+            });
+        let mut packed =
+            Packed { is_done: false, before, after: before, forgotten: None, pinned: None };
+        if let Some(after) = larger {
+            return Ok(Packed { after, ..packed });
+        }
+        let restarted = restarted?;
+        if self.core().image().is_some_and(|imager| imager.segment().is_some()) {
+            // What the image stands for must stay, else the next opening would replay the state.
+            self.backfill(BackfillMode::Full)?;
+        }
+        (packed.forgotten, packed.pinned) = match restarted.segment {
+            0 => (None, None), // nothing was ever committed
+            segment => self.forget_before(segment)?,
+        };
+        let after = self.segments()?.iter().map(|facts| facts.bytes).sum();
+        Ok(Packed { is_done: true, after, ..packed })
+    }
+}
+
+impl Options {
+    /// Writes what a database holds at present into the new file `to`, without its history: schema, rows with their
+    /// ids, next ids and blobs. It is a journal of its own, with an id of its own, whose first transaction is all
+    /// that; programs open it as they open `from`, which isn't changed. Nothing is written if it would have more
+    /// bytes than `from` has with all its segments.
+    ///
+    /// Cost: as [`open_read_only`](Self::open_read_only), and writes all rows and blobs.
+    ///
+    /// # Errors
+    /// `InUse` if there is a file `to`; those of [`open_read_only`](Self::open_read_only); `Io`. Nothing is left
+    /// of the new file then.
+    pub fn pack(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Packed> {
+        let (from, to) = (locate(from.as_ref())?, locate(to.as_ref())?);
+        self.pack_in((from.0, &from.1), (to.0, &to.1), &(Arc::new(SystemClock) as Arc<dyn Clock>))
+    }
+
+    /// As [`Self::pack`], in any directories, with any clock.
+    ///
+    /// # Errors
+    /// As [`Self::pack`].
+    pub fn pack_in(
+        &self,
+        (from, name): (Arc<dyn Directory>, &str),
+        (to, new_name): (Arc<dyn Directory>, &str),
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Packed> {
+        let names = Names::new(&to, new_name, ("pack", &**clock))?;
+        let snapshot = self.open_read_only_in(&*from, name)?.read();
+        let mut before = 0;
+        for part in Source::new(from, name).look(None)? {
+            before += part.len()?;
+        }
+        let (storage, after) = write_state(&*to, &names.temporary, &snapshot, clock)?;
+        let is_done = after <= before;
+        if is_done {
+            names.give()?;
+        }
+        // It was locked until it had its name.
+        drop(storage);
+        Ok(Packed { is_done, before, after, forgotten: None, pinned: None })
+    }
+}
+
+/// Writes a new journal whose only transaction is a state, and closes it; gives how many bytes it has.
+fn write_state(
+    directory: &dyn Directory,
+    name: &str,
+    snapshot: &Snapshot,
+    clock: &Arc<dyn Clock>,
+) -> Result<(Arc<dyn Storage>, u64)> {
+    let shown = directory.display(name);
+    let io = |error| Error::io(format!("{shown}: can't be written"), error);
+    let storage = directory.create(name).map_err(io)?;
+    if !storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)? {
+        return Err(Error::new(
+            ErrorKind::Busy,
+            format!("{shown}: somebody else has just opened it"),
+        ));
+    }
+    let header = new_header(&**clock);
+    let start = journal::Point { position: FRAMES_AT, txid: 0, chain: header.hash() };
+    let slot = Slot { point: start, zeroed_to: FRAMES_AT, copied: false };
+    storage.write_at(0, &head_with(&header, &slot)).map_err(io)?;
+    debug_assert!(Head::read(&*storage, &shown).is_ok_and(|head| head.start() == start));
+    let place = (header.hash(), std::process::id());
+    let settled = Settled::new_journal(start);
+    let checkpoints =
+        Arc::new(Checkpoints::new(Arc::clone(&storage), &shown, place, start, &settled));
+    let mut writer = Writer::new(Arc::clone(&checkpoints), Arc::clone(clock), i64::MIN, 8);
+    let mut end = start;
+    if snapshot.txid() > 0 {
+        writer.begin(Level::Checksummed)?;
+        state::write(&mut writer, snapshot, snapshot.last_blob().0, header.segment)?;
+        end = writer.commit(Level::Checksummed, None)?;
+    }
+    checkpoints.acknowledge(end, 1, true);
+    checkpoints.close()?;
+    Ok((storage, end.position))
+}

@@ -1,0 +1,167 @@
+//! Converting: the same bytes in another form, compressed or not.
+
+use std::io;
+use std::sync::Arc;
+
+use super::source::{Part, Source};
+use super::{Meter, Names};
+use crate::db::Watch;
+use crate::journal::segments::kept_name;
+use crate::journal::{Recovery, Rule, Survey, Verdict};
+use crate::storage::{Access, Clock, Directory, Hold, Lock, Storage};
+use crate::{Error, ErrorKind, Result};
+
+/// What was converted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Converted {
+    /// How many files the journal has.
+    pub segments: u64,
+    /// How many bytes those have, not compressed.
+    pub plain: u64,
+    /// How many bytes the new files have.
+    pub written: u64,
+}
+
+/// Writes the files of a journal that nobody writes into new ones, compressed or not; what is compressed
+/// is unpacked first. The new ones have their names once they were read again and compared, and `check` has
+/// looked at them.
+pub(crate) fn convert(
+    (from, name): (Arc<dyn Directory>, &str),
+    (to, new_name): (Arc<dyn Directory>, &str),
+    compress: bool,
+    (clock, watch): (&dyn Clock, Option<Watch>),
+    check: impl FnOnce(&dyn Directory, &str) -> Result<()>,
+) -> Result<Converted> {
+    let names = Names::new(&to, new_name, ("convert", clock))?;
+    let parts = Source::new(from, name).look(None)?;
+    let mut converted = Converted { segments: parts.len() as u64, plain: 0, written: 0 };
+    for part in &parts {
+        converted.plain += part.len()?;
+    }
+    if let Some(newest) = parts.last() {
+        refuse_in_use(newest)?;
+    }
+    let mut meter = Meter::new(watch);
+    meter.begin(2 * converted.plain);
+    for part in &parts {
+        let temporary = match part.successor {
+            Some(_) => kept_name(&names.temporary, part.header().segment),
+            None => names.temporary.clone(),
+        };
+        let io = |error| Error::io(format!("{}: can't be written", to.display(new_name)), error);
+        let file = to.create(&temporary).map_err(io)?;
+        match compress {
+            true => pack(part, &*file, &mut meter, &io)?,
+            false => copy(part, &*file, &mut meter, &io)?,
+        }
+        file.flush().map_err(io)?;
+        converted.written += file.len().map_err(io)?;
+        let written = to.open(&temporary, Access::Read).map_err(io)?;
+        compare(part, &*written, &mut meter)?;
+    }
+    check(&*to, &names.temporary)?;
+    names.give()?;
+    Ok(converted)
+}
+
+/// Refuses a journal that somebody writes, or that wasn't closed.
+fn refuse_in_use(newest: &Part) -> Result<()> {
+    let Part { storage, shown, .. } = newest;
+    let io = |error| Error::io(format!("{shown}: can't be locked"), error);
+    // Held as long as it is open: whoever writes it alone can't open it meanwhile.
+    if !storage.try_lock(Lock::Head, Hold::Shared).map_err(io)? {
+        return Err(crate::db::busy(shown, crate::journal::holder(&**storage)));
+    }
+    let survey = Survey::make(&**storage, shown, Rule::new(Recovery::Checked), |_, _| Ok(()))?;
+    if survey.verdict() == Verdict::Damaged {
+        return Err(survey.damage(shown));
+    }
+    match survey.is_closed() {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorKind::NeedsRecovery,
+            format!(
+                "{shown}: wasn't closed, or is being written: end the program that writes it, or recover it \
+                 with `annals recover`, or convert a copy that `annals backup` makes"
+            ),
+        )),
+    }
+}
+
+#[cfg(feature = "zstd")]
+fn pack(
+    part: &Part,
+    to: &dyn Storage,
+    meter: &mut Meter,
+    io: &dyn Fn(io::Error) -> Error,
+) -> Result<()> {
+    /// Which of both went wrong.
+    enum Failed {
+        File(io::Error),
+        Program(Error),
+    }
+    impl From<io::Error> for Failed {
+        fn from(error: io::Error) -> Self {
+            Self::File(error)
+        }
+    }
+    let packed = crate::storage::compress(&*part.storage, to, |bytes| {
+        meter.add(bytes).map_err(Failed::Program)
+    });
+    packed.map_err(|failed| match failed {
+        Failed::File(error) => io(error),
+        Failed::Program(error) => error,
+    })
+}
+
+#[cfg(not(feature = "zstd"))]
+fn pack(_: &Part, _: &dyn Storage, _: &mut Meter, _: &dyn Fn(io::Error) -> Error) -> Result<()> {
+    let message = "this program was built without the feature `zstd` of Annals, and can't compress";
+    Err(Error::new(ErrorKind::Unsupported, message))
+}
+
+/// So much is read at once.
+const STEP: usize = 1 << 20;
+
+fn copy(
+    part: &Part,
+    to: &dyn Storage,
+    meter: &mut Meter,
+    io: &dyn Fn(io::Error) -> Error,
+) -> Result<()> {
+    each_piece(part, |at, bytes| {
+        to.write_at(at, bytes).map_err(io)?;
+        meter.add(bytes.len() as u64)
+    })
+}
+
+/// Reads both again: one may have been written meanwhile, or a disk be wrong.
+fn compare(part: &Part, written: &dyn Storage, meter: &mut Meter) -> Result<()> {
+    let unreadable = |error| Error::io(format!("{}: its copy can't be read", part.shown), error);
+    let mut ours = vec![0; STEP];
+    let mut is_same = written.len().map_err(unreadable)? == part.len()?;
+    each_piece(part, |at, bytes| {
+        let ours = ours.get_mut(..bytes.len()).unwrap_or_default();
+        is_same &= written.read_at(at, ours).map_err(unreadable)? == bytes.len() && ours == bytes;
+        meter.add(bytes.len() as u64)
+    })?;
+    match is_same {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorKind::Busy,
+            format!("{}: was written while it was converted: try again", part.shown),
+        )),
+    }
+}
+
+fn each_piece(part: &Part, mut take: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+    let (mut at, mut bytes) = (0, vec![0; STEP]);
+    loop {
+        let read = part.storage.read_at(at, &mut bytes).map_err(|error| part.unreadable(error))?;
+        if read == 0 {
+            return Ok(());
+        }
+        take(at, bytes.get(..read).unwrap_or_default())?;
+        at += read as u64;
+    }
+}

@@ -1,0 +1,104 @@
+//! Whether one journal is the beginning of another, and where two histories part.
+
+use super::source::{Part, Source};
+use super::target::Target;
+use crate::journal::{Committed, Frame, Point};
+use crate::{Error, ErrorKind, Result};
+
+/// Tells whether a segment has this point, or rather that it goes on from there: its frames are read only
+/// where slots don't tell.
+pub(super) fn has(part: &Part, point: Point) -> Result<bool> {
+    let slots = part.head.slots.iter().flatten().map(|slot| slot.point);
+    if part.head.start() == point || slots.clone().any(|slot| slot == point) {
+        return Ok(true);
+    }
+    let len = part.len()?;
+    let io = |error| part.unreadable(error);
+    if part.reader(point, len).next().map_err(io)?.is_some() {
+        return Ok(true);
+    }
+    // Perhaps nothing follows it: then it is the end.
+    let before = slots.filter(|slot| slot.position < point.position);
+    let from = before.max_by_key(|slot| slot.position).unwrap_or_else(|| part.head.start());
+    let mut reader = part.reader(from, len);
+    while reader.position() < point.position && reader.next().map_err(io)?.is_some() {}
+    Ok(reader.point() == point)
+}
+
+/// Says that a copy isn't the beginning of a journal. Reads both until they part.
+pub(super) fn error(source: &Source, target: &Target, copy: &mut Source) -> Error {
+    let (from, to) = (&source.shown, &target.shown);
+    let behind = match last_common(source, copy) {
+        Ok((txid, true)) => {
+            let message = format!(
+                "{to}: has all that {from} has, and more: the last transaction that both have is {txid}, \
+                 and {to} goes on up to {}; nothing was changed: is it the other way round?",
+                target.end.txid
+            );
+            return Error::new(ErrorKind::Diverged, message);
+        }
+        Ok((0, _)) => "they have no transaction in common".to_owned(),
+        Ok((txid, _)) => format!("the last transaction that both have is {txid}"),
+        Err(error) => format!("where they part can't be told ({error})"),
+    };
+    Error::new(
+        ErrorKind::Diverged,
+        format!(
+            "{to}: isn't the beginning of {from}: {behind}, and {to} has transactions up to {}; nothing \
+             was changed: push to another file, or move this one elsewhere",
+            target.end.txid
+        ),
+    )
+}
+
+/// Says that a copy is of another journal.
+pub(super) fn another(source: &Source, target: &Target) -> Error {
+    Error::new(
+        ErrorKind::Diverged,
+        format!(
+            "{}: is another database than {}, not a copy of it: they have no transaction in common; \
+             nothing was changed: push to another file",
+            target.shown, source.shown
+        ),
+    )
+}
+
+/// Gives the last transaction that two journals have in common, 0 if there is none, and whether the first
+/// of them has no more.
+fn last_common(source: &Source, copy: &mut Source) -> Result<(u64, bool)> {
+    let ours = source.again().look(None)?;
+    let theirs = copy.look(None)?;
+    let mut common = 0;
+    for part in &ours {
+        let Some(other) = theirs.iter().find(|other| other.head.hash == part.head.hash) else {
+            continue;
+        };
+        let (txid, is_all) = common_of(part, other)?;
+        common = common.max(txid);
+        if !is_all || part.successor.is_none() {
+            return Ok((common, is_all));
+        }
+    }
+    Ok((common, false))
+}
+
+/// Gives the last commit that two files of one segment share, and whether the first has no more.
+fn common_of(part: &Part, other: &Part) -> Result<(u64, bool)> {
+    let start = part.head.start();
+    let mut common = start.txid;
+    let mut ours = part.reader(start, part.len()?);
+    let mut theirs = other.reader(start, other.len()?);
+    loop {
+        let a = ours.next().map_err(|error| part.unreadable(error))?;
+        let b = theirs.next().map_err(|error| other.unreadable(error))?;
+        let chain = |frame: &Option<Frame<'_>>| frame.as_ref().map(|frame| frame.chain);
+        match (chain(&a), chain(&b)) {
+            (None, _) => return Ok((common, true)),
+            (ours, theirs) if ours != theirs => return Ok((common, false)),
+            _ => {}
+        }
+        if let Some(committed) = a.as_ref().and_then(Committed::of) {
+            common = committed.txid;
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Bringing a copy up to its source.
+//!
+//! ```text
+//! 1. open the source's segments from the copy's newest one on, and the copy, if there is one
+//! 2. see that the source has the copy's end: the same transaction, with the same chain
+//! 3. copy what follows, verified, to each seal; there the copy goes on in a new segment as the source did
+//! 4. of the newest segment copy what is known to be on permanent storage
+//! ```
+//!
+//! A segment in which nothing was committed is put in the place of another one like it: a restart that was
+//! interrupted, here or there, is ended with another header each time.
+
+use std::sync::Arc;
+
+use super::Meter;
+use super::differs;
+use super::source::{Part, Source};
+use super::target::Target;
+use crate::Result;
+use crate::db::Watch;
+use crate::journal::Point;
+use crate::storage::{Clock, Directory};
+
+/// What was copied of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// Whether the copy was made anew.
+    pub is_new: bool,
+    /// How many transactions were copied, not counting states that segments begin with.
+    pub transactions: u64,
+    /// The last transaction of the copy, and its chain; the position is that in its newest segment.
+    pub end: Point,
+    /// The number of its newest segment.
+    pub segment: u64,
+    /// How many transactions were committed that aren't known to be on permanent storage yet, and therefore
+    /// weren't copied.
+    pub soft: u64,
+}
+
+/// Brings a copy up to its source, again and again.
+#[derive(Debug)]
+pub(crate) struct Pushing {
+    source: Source,
+    directory: Arc<dyn Directory>,
+    name: String,
+    clock: Arc<dyn Clock>,
+    target: Option<Target>,
+    meter: Meter,
+}
+
+impl Pushing {
+    pub(crate) fn new(
+        source: (Arc<dyn Directory>, &str),
+        (directory, name): (Arc<dyn Directory>, &str),
+        clock: Arc<dyn Clock>,
+        watch: Option<Watch>,
+    ) -> Self {
+        let (source, name) = (Source::new(source.0, source.1), name.to_owned());
+        Self { source, directory, name, clock, target: None, meter: Meter::new(watch) }
+    }
+
+    /// Copies all that the source has by now.
+    pub(crate) fn bring_up(&mut self) -> Result<Copied> {
+        // After an error it isn't known how far the copy was written: it is opened again, and recovered.
+        let target = match self.target.take() {
+            Some(target) => Some(target),
+            None => Target::open(&self.directory, &self.name, &*self.clock)?,
+        };
+        let (target, copied) = self.bring_up_from(target)?;
+        self.target = Some(target);
+        Ok(copied)
+    }
+
+    fn bring_up_from(&mut self, target: Option<Target>) -> Result<(Target, Copied)> {
+        let parts = self.source.look(target.as_ref().map(|target| target.header.segment))?;
+        let is_new = target.is_none();
+        let (mut target, before) = match (target, parts.first()) {
+            (Some(mut target), Some(first)) => {
+                let before = target.end.txid;
+                self.check(&mut target, first)?;
+                (target, before)
+            }
+            (_, first) => {
+                let first =
+                    first.ok_or_else(|| crate::Error::invalid("a journal has a segment"))?;
+                let target = Target::create(&self.directory, &self.name, first, &*self.clock)?;
+                let before = first.header().first_own_txid() - 1;
+                (target, before)
+            }
+        };
+        let mut total = 0;
+        for part in &parts {
+            total += part.len()?;
+        }
+        let known = target.end.position;
+        self.meter.begin(total.saturating_sub(known));
+        let mut soft = 0;
+        for (place, part) in parts.iter().enumerate() {
+            let Some(next) = parts.get(place + 1) else {
+                soft = self.copy_newest(&mut target, part)?;
+                break;
+            };
+            if let Some(sealing) = target.copy(part, part.len()?, &mut self.meter)? {
+                target.go_on(&sealing, next, &*self.clock)?;
+            }
+        }
+        let (end, segment) = (target.end, target.header.segment);
+        Ok((target, Copied { is_new, transactions: end.txid - before, end, segment, soft }))
+    }
+
+    /// Copies what is hard of the newest segment: first what a slot tells, then what follows that. Gives how
+    /// many transactions aren't.
+    fn copy_newest(&mut self, target: &mut Target, part: &Part) -> Result<u64> {
+        let slot = part.head.newest_slot().map_or(0, |slot| slot.point.position);
+        if slot > target.end.position {
+            target.copy(part, slot, &mut self.meter)?;
+        }
+        let (hard, last) = part.hard(target.end)?;
+        if hard > target.end.position {
+            target.copy(part, hard, &mut self.meter)?;
+        }
+        Ok(last.saturating_sub(target.end.txid))
+    }
+
+    /// Sees that the copy is the beginning of the source; `first` is the oldest segment that was looked for.
+    fn check(&self, target: &mut Target, first: &Part) -> Result<()> {
+        let header = first.header();
+        if header.journal_id != target.header.journal_id {
+            return Err(differs::another(&self.source, target));
+        }
+        if header.segment > target.header.segment {
+            let lacks = target.end.txid + 1;
+            return Err(self.source.forgotten(&target.shown, lacks, header.first_own_txid()));
+        }
+        if first.head.hash == target.header.hash() && differs::has(first, target.end)? {
+            return Ok(());
+        }
+        let is_in_its_place = header.segment == target.header.segment
+            && header.previous_chain == target.header.previous_chain
+            && header.first_own_txid() == target.header.first_own_txid();
+        if target.is_empty() && is_in_its_place && header.segment > 0 {
+            return target.replace(first, &*self.clock);
+        }
+        let mut copy = Source::new(Arc::clone(&self.directory), &self.name);
+        Err(differs::error(&self.source, target, &mut copy))
+    }
+
+    /// Leaves the copy as a file that was closed, for as long as nothing comes.
+    pub(crate) fn rest(&self) -> Result<()> {
+        self.target.as_ref().map_or(Ok(()), Target::rest)
+    }
+
+    /// Closes the copy properly.
+    pub(crate) fn close(&self) -> Result<()> {
+        self.target.as_ref().map_or(Ok(()), Target::close)
+    }
+}

@@ -1,0 +1,159 @@
+//! The journal that is copied: its segments, and how far they are known to be on permanent storage.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::journal::format::Header;
+use crate::journal::segments::Kept;
+use crate::journal::{FrameReader, Head, Point, Survey};
+use crate::storage::{Access, Directory, Storage};
+use crate::{Error, ErrorKind, Result};
+
+/// How often the segments are looked for again when they change meanwhile.
+const TRIES: usize = 100;
+
+/// A journal that is read, in any directory. Others may write it, restart it, and forget some of it.
+#[derive(Debug)]
+pub(crate) struct Source {
+    directory: Arc<dyn Directory>,
+    name: String,
+    pub(crate) shown: String,
+    /// The newest segment at the last look. Should it be removed before it was read to its end, this still
+    /// reads it.
+    newest: Option<Arc<dyn Storage>>,
+}
+
+/// One segment of it. Nobody removes it as long as it is open.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) shown: String,
+    pub(crate) head: Head,
+    /// The header of the segment that follows; none if this is the newest.
+    pub(crate) successor: Option<Header>,
+}
+
+impl Part {
+    /// Gives its header.
+    pub(crate) const fn header(&self) -> &Header {
+        &self.head.header
+    }
+
+    /// Reads verified frames from a point on, and no further than `limit`.
+    pub(crate) fn reader(&self, from: Point, limit: u64) -> FrameReader<'_> {
+        FrameReader::new(&*self.storage, from, limit)
+    }
+
+    /// Gives its length in bytes.
+    pub(crate) fn len(&self) -> Result<u64> {
+        self.storage.len().map_err(|error| self.unreadable(error))
+    }
+
+    pub(crate) fn unreadable(&self, error: io::Error) -> Error {
+        Error::io(format!("{}: can't read the journal", self.shown), error)
+    }
+
+    /// Says that what was there doesn't verify.
+    pub(crate) fn damaged(&self, at: u64) -> Error {
+        Error::corrupt(format!(
+            "{}: doesn't verify at position {at}, before the end that it is known to have; nothing from \
+             there on was copied: look at it with `annals check`",
+            self.shown
+        ))
+    }
+
+    /// Gives how far the newest segment is known to be on permanent storage, by what its writers tell
+    /// too, and the last transaction that is there at all. All up to `from` is known.
+    pub(crate) fn hard(&self, from: Point) -> Result<(u64, u64)> {
+        let survey = Survey::since_moving(&*self.storage, &self.shown, from)?;
+        let told = survey.head.live.filter(|live| !live.suspect).map_or(0, |live| live.hard);
+        let hard = survey.hard.max(told).min(survey.end.position).max(from.position);
+        Ok((hard, survey.reached().txid))
+    }
+}
+
+impl Source {
+    pub(crate) fn new(directory: Arc<dyn Directory>, name: &str) -> Self {
+        let shown = directory.display(name);
+        Self { directory, name: name.to_owned(), shown, newest: None }
+    }
+
+    /// Gives another look at the same journal.
+    pub(crate) fn again(&self) -> Self {
+        Self::new(Arc::clone(&self.directory), &self.name)
+    }
+
+    /// Opens the newest segment and those before it, the oldest first: from segment `from` on, if that
+    /// is left, else all from which the state can be known.
+    pub(crate) fn look(&mut self, from: Option<u64>) -> Result<Vec<Part>> {
+        let mut tries = 0;
+        loop {
+            let newest = self.open_newest()?;
+            let storage = Arc::clone(&newest.storage);
+            let parts = self.parts(newest, from);
+            tries += 1;
+            let is_whole = parts.as_ref().is_ok_and(|parts| is_whole(parts, from));
+            if is_whole || tries == TRIES || storage.is_linked().unwrap_or(true) {
+                self.newest = Some(storage);
+                return parts;
+            }
+        }
+    }
+
+    fn open_newest(&self) -> Result<Part> {
+        let (directory, shown) = (&*self.directory, self.shown.clone());
+        let storage = directory
+            .open(&self.name, Access::Read)
+            .map_err(|error| crate::db::cannot_open(&shown, Access::Read, error))?;
+        let head = Head::read(&*storage, &shown)?;
+        Ok(Part { storage, shown, head, successor: None })
+    }
+
+    fn parts(&self, newest: Part, from: Option<u64>) -> Result<Vec<Part>> {
+        let mut first = *newest.header();
+        let mut parts = vec![newest];
+        while from.is_none_or(|from| first.segment > from) {
+            let kept = Kept::before(&*self.directory, &self.name, &first)?;
+            let kept = kept.map(|Kept { storage, shown, head, .. }| (storage, shown, head));
+            let Some((storage, shown, head)) = kept.or_else(|| self.removed(&first)) else { break };
+            let successor = Some(std::mem::replace(&mut first, head.header));
+            parts.push(Part { storage, shown, head, successor });
+        }
+        // What doesn't begin with the state can't be understood without what was before.
+        while from.is_none()
+            && parts.len() > 1
+            && parts.last().is_some_and(|part| !part.header().is_base())
+        {
+            parts.pop();
+        }
+        parts.reverse();
+        Ok(parts)
+    }
+
+    /// Gives the segment before another, if it was the newest at the last look and has no name any more.
+    fn removed(&self, successor: &Header) -> Option<(Arc<dyn Storage>, String, Head)> {
+        let storage = self.newest.clone()?;
+        let head = Head::read(&*storage, &self.shown).ok()?;
+        let is_before = head.header.journal_id == successor.journal_id
+            && head.header.segment.checked_add(1) == Some(successor.segment);
+        is_before.then(|| (storage, self.shown.clone(), head))
+    }
+
+    /// Says that segments are gone which a copy doesn't have.
+    pub(crate) fn forgotten(&self, target: &str, lacks: u64, begins: u64) -> Error {
+        Error::new(
+            ErrorKind::NotFound,
+            format!(
+                "{}: has forgotten what {target} doesn't have yet: transactions from {lacks} on, and it \
+                 begins with {begins}; nothing was changed: push to a new file, which begins there",
+                self.shown
+            ),
+        )
+    }
+}
+
+/// Tells whether all is there that was looked for.
+fn is_whole(parts: &[Part], from: Option<u64>) -> bool {
+    let Some(first) = parts.first().map(Part::header) else { return false };
+    from.map_or(first.is_base(), |from| first.segment <= from)
+}

@@ -1,0 +1,303 @@
+//! The copy that is brought forward: at every moment, and after every crash, a journal whose last transaction
+//! is one of the source's.
+
+use std::io;
+use std::sync::Arc;
+
+use super::Meter;
+use super::source::Part;
+use crate::db::busy;
+use crate::journal::format::{FRAMES_AT, Header, Slot};
+use crate::journal::segments::{self, Next, Seal, Sealing};
+use crate::journal::{
+    self, Checkpoints, Frame, Head, Point, Recovery, Rule, Settled, Survey, head_with,
+};
+use crate::storage::{Access, Clock, Directory, Hold, Lock, Storage};
+use crate::{Error, ErrorKind, Result};
+
+/// So much is written at once.
+const PIECE: usize = 1 << 20;
+/// Behind so much a commit is made durable, and others are told.
+const BATCH: u64 = 16 << 20;
+/// How often a file is opened again that is replaced meanwhile.
+const TRIES: usize = 100;
+
+/// A journal that is written, in any directory; nobody else writes it meanwhile.
+#[derive(Debug)]
+pub(crate) struct Target {
+    directory: Arc<dyn Directory>,
+    name: String,
+    pub(crate) shown: String,
+    storage: Arc<dyn Storage>,
+    pub(crate) header: Header,
+    checkpoints: Checkpoints,
+    /// The last commit that is on permanent storage.
+    pub(crate) end: Point,
+    /// The last commit that was taken, and all behind it, up to `taken`, in `piece` or written.
+    reached: Point,
+    taken: Point,
+    piece: Vec<u8>,
+}
+
+impl Target {
+    /// Opens a copy, recovers it if it has to be, and locks it; `None` if there is none.
+    pub(crate) fn open(
+        directory: &Arc<dyn Directory>,
+        name: &str,
+        clock: &dyn Clock,
+    ) -> Result<Option<Self>> {
+        let shown = directory.display(name);
+        let io = |error| Error::io(format!("{shown}: can't open it"), error);
+        for _ in 0..TRIES {
+            let storage = match directory.open(name, Access::Write) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                opened => {
+                    opened.map_err(|error| crate::db::cannot_open(&shown, Access::Write, error))?
+                }
+            };
+            if storage.has_fixed_len() {
+                return Err(Error::new(
+                    ErrorKind::Unsupported,
+                    format!("{shown}: a device can't be a copy: it has no room for segments"),
+                ));
+            }
+            if !storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)? {
+                return Err(busy(&shown, journal::holder(&*storage)));
+            }
+            if !storage.is_linked().map_err(io)? {
+                continue;
+            }
+            let head = Head::read(&*storage, &shown)?;
+            let from = head.newest_slot().map(|slot| slot.point);
+            let rule = Rule::new(Recovery::Checked).behind(from);
+            let survey = Survey::make(&*storage, &shown, rule, |_, _| Ok(()))?;
+            if let Some(seal) = &survey.sealed {
+                journal::refuse(&shown, &survey, Recovery::Checked)?;
+                let place = (&*storage, &survey, seal);
+                segments::finish(&**directory, name, place, clock, false)?;
+                continue;
+            }
+            let settled =
+                journal::settle(&*storage, &**directory, name, &survey, Recovery::Checked)?;
+            if survey.is_empty() {
+                // Whoever gave it its name may have ended before that was durable.
+                let kept = match head.header.segment {
+                    0 => journal::keep_name(&**directory, name),
+                    _ => segments::keep_path(&**directory, name, &head.header),
+                };
+                kept.map_err(io)?;
+            }
+            let place = (Arc::clone(directory), name);
+            return Self::begin(place, storage, &head.header, (survey.end, &settled)).map(Some);
+        }
+        Err(Error::new(
+            ErrorKind::Busy,
+            format!("{shown}: it is replaced again and again; try later"),
+        ))
+    }
+
+    /// Makes a copy that begins as a segment does.
+    pub(crate) fn create(
+        directory: &Arc<dyn Directory>,
+        name: &str,
+        part: &Part,
+        clock: &dyn Clock,
+    ) -> Result<Self> {
+        let shown = directory.display(name);
+        let fill = |storage: &dyn Storage| begin_as(storage, part, &shown);
+        let (next, point) = Next::copy(&**directory, name, part.header(), clock, fill)?;
+        let io = |error| Error::io(format!("{shown}: can't create it"), error);
+        if !next.appear(&**directory, name).map_err(io)? {
+            let message = format!("{shown}: somebody else has just created it: try again");
+            return Err(Error::new(ErrorKind::Busy, message));
+        }
+        let place = (Arc::clone(directory), name);
+        Self::begin(place, next.storage, &next.header, (point, &Settled::new_journal(point)))
+    }
+
+    fn begin(
+        (directory, name): (Arc<dyn Directory>, &str),
+        storage: Arc<dyn Storage>,
+        header: &Header,
+        (end, settled): (Point, &Settled),
+    ) -> Result<Self> {
+        let shown = directory.display(name);
+        let place = (header.hash(), std::process::id());
+        let checkpoints = Checkpoints::new(Arc::clone(&storage), &shown, place, end, settled);
+        checkpoints.tell()?;
+        Ok(Self {
+            directory,
+            name: name.to_owned(),
+            shown,
+            storage,
+            header: *header,
+            checkpoints,
+            end,
+            reached: end,
+            taken: end,
+            piece: Vec::new(),
+        })
+    }
+
+    /// Tells whether nothing was committed in its newest segment; the state that it may begin with was before.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.end.txid < self.header.first_own_txid()
+    }
+
+    /// Copies the frames of a segment up to `limit`, which is the end of a commit, or up to its seal, which
+    /// it gives. All that was copied is on permanent storage then.
+    pub(crate) fn copy(
+        &mut self,
+        part: &Part,
+        limit: u64,
+        meter: &mut Meter,
+    ) -> Result<Option<Sealing>> {
+        let mut reader = part.reader(self.taken, limit);
+        let mut sealing = None;
+        while let Some(frame) = reader.next().map_err(|error| part.unreadable(error))? {
+            if let Some(unknown) = frame.header.unknown() {
+                let message = format!(
+                    "{}: holds {unknown}, which only a newer version of Annals understands: use a newer \
+                     program",
+                    part.shown
+                );
+                return Err(Error::new(ErrorKind::Unsupported, message));
+            }
+            if frame.header.is_seal() {
+                sealing = seal_before(&frame, self.taken, part);
+                break;
+            }
+            meter.add(frame.bytes.len() as u64)?;
+            self.take(&frame)?;
+        }
+        let is_done = match part.successor {
+            Some(_) => sealing.is_some(),
+            None => sealing.is_none() && self.taken.position == limit,
+        };
+        if !is_done || self.reached != self.taken {
+            return Err(part.damaged(self.taken.position));
+        }
+        self.harden()?;
+        Ok(sealing)
+    }
+
+    /// Takes a frame that follows the last one.
+    fn take(&mut self, frame: &Frame<'_>) -> Result<()> {
+        self.piece.extend_from_slice(frame.bytes);
+        (self.taken.position, self.taken.chain) = (frame.end, frame.chain);
+        if frame.header.is_commit() {
+            self.taken.txid = frame.header.txid;
+            self.reached = self.taken;
+        }
+        if self.piece.len() >= PIECE {
+            self.write()?;
+            if self.taken.position - self.end.position >= BATCH && self.reached == self.taken {
+                self.harden()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<()> {
+        if self.piece.is_empty() {
+            return Ok(());
+        }
+        self.checkpoints.begin_copy()?;
+        let at = self.taken.position - self.piece.len() as u64;
+        self.checkpoints.write_frames(at, &self.piece).map_err(|error| {
+            let len = self.piece.len();
+            Error::io(format!("{}: can't write {len} bytes at position {at}", self.shown), error)
+        })?;
+        self.piece.clear();
+        Ok(())
+    }
+
+    /// Makes all that was taken durable: it ends with a commit.
+    fn harden(&mut self) -> Result<()> {
+        self.write()?;
+        if self.end != self.reached {
+            self.checkpoints.end_batch(self.reached)?;
+            self.end = self.reached;
+        }
+        Ok(())
+    }
+
+    /// Goes on in the next segment, which begins as another one does; the old one gets its seal.
+    pub(crate) fn go_on(
+        &mut self,
+        sealing: &Sealing,
+        part: &Part,
+        clock: &dyn Clock,
+    ) -> Result<()> {
+        let io = |error| Error::io(format!("{}: can't begin the next segment", self.shown), error);
+        self.close()?;
+        let fill = |storage: &dyn Storage| begin_as(storage, part, &self.shown);
+        let directory = Arc::clone(&self.directory);
+        let (next, point) = Next::copy(&*directory, &self.name, part.header(), clock, fill)?;
+        let ready = segments::keep(&*directory, &self.name, &*self.storage, &self.header)
+            .and_then(|()| self.checkpoints.seal(sealing));
+        if let Err(error) = ready {
+            next.discard(&*directory);
+            return Err(error);
+        }
+        next.publish(&*directory, &self.name).map_err(io)?;
+        self.enter(next, point)
+    }
+
+    /// Puts another segment in the place of the newest one, in which nothing was committed.
+    pub(crate) fn replace(&mut self, part: &Part, clock: &dyn Clock) -> Result<()> {
+        let io = |error| Error::io(format!("{}: can't begin the segment", self.shown), error);
+        let fill = |storage: &dyn Storage| begin_as(storage, part, &self.shown);
+        let directory = Arc::clone(&self.directory);
+        let (next, point) = Next::copy(&*directory, &self.name, part.header(), clock, fill)?;
+        next.publish(&*directory, &self.name).map_err(io)?;
+        self.enter(next, point)
+    }
+
+    fn enter(&mut self, next: Next, point: Point) -> Result<()> {
+        let place = (Arc::clone(&self.directory), self.name.as_str());
+        let settled = Settled::new_journal(point);
+        *self = Self::begin(place, next.storage, &next.header, (point, &settled))?;
+        Ok(())
+    }
+
+    /// Leaves the copy as a file that was closed, for as long as nothing comes.
+    pub(crate) fn rest(&self) -> Result<()> {
+        self.checkpoints.end_copy()
+    }
+
+    /// Closes the copy properly.
+    pub(crate) fn close(&self) -> Result<()> {
+        self.checkpoints.end_copy()?;
+        self.checkpoints.close()
+    }
+}
+
+/// Reads a seal that stands right behind the last commit, and is followed by the segment that is there.
+fn seal_before(frame: &Frame<'_>, end: Point, part: &Part) -> Option<Sealing> {
+    let seal = Seal::of(frame).filter(|_| frame.header.position == end.position)?;
+    let follows = part.successor.as_ref().is_some_and(|next| seal.is_followed_by(next));
+    let sealing = Sealing { position: frame.header.position, bytes: frame.bytes.to_vec(), seal };
+    follows.then_some(sealing)
+}
+
+/// Lets an empty file begin as a segment does: with its header, and the state if it begins with that.
+fn begin_as(storage: &dyn Storage, part: &Part, shown: &str) -> Result<Point> {
+    let io = |error| Error::io(format!("{shown}: can't write it"), error);
+    let header = part.header();
+    let mut at = FRAMES_AT;
+    let mut reader = part.reader(part.head.start(), part.len()?);
+    let mut end = part.head.start();
+    while header.begins_with_state() && end.txid < header.first_txid {
+        let frame = reader.next().map_err(|error| part.unreadable(error))?;
+        let Some(frame) = frame.filter(|frame| frame.header.unknown().is_none()) else {
+            return Err(part.damaged(at));
+        };
+        storage.write_at(at, frame.bytes).map_err(io)?;
+        at = frame.end;
+        end = reader.point();
+    }
+    let slot = Slot { point: end, zeroed_to: end.position, copied: false };
+    storage.write_at(0, &head_with(header, &slot)).and_then(|()| storage.flush()).map_err(io)?;
+    Ok(end)
+}

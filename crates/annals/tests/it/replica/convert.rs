@@ -1,0 +1,125 @@
+//! Compressed files are read as what they were, and unpacked they have the same bytes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use annals::{Database, ErrorKind, Older, Options, Reader, Result};
+
+use crate::segments::{NOW, Text, content, define, write};
+
+/// Makes a database of some segments; gives its path.
+fn make(folder: &Path) -> PathBuf {
+    let path = folder.join("db.annals");
+    let database = Database::open(&path).unwrap();
+    database.write(define).unwrap();
+    for round in 0..3 {
+        write(&database, round * 20..round * 20 + 20);
+        let older = if round == 1 { Older::NotNeeded } else { Older::Kept };
+        database.restart(older, NOW).unwrap();
+    }
+    write(&database, 90..95);
+    database.close().unwrap();
+    path
+}
+
+fn convert(from: &Path, to: &Path, compress: bool) -> Result<annals::Converted> {
+    Options::new().convert(from, to, compress)
+}
+
+fn read(path: &Path) -> (String, String) {
+    let reader: Reader = Options::new().open_read_only(path).unwrap();
+    let mut text = Text::default();
+    annals::scan(path, &mut text).unwrap();
+    (content(&reader.read()), text.1)
+}
+
+/// Gives the files of a database, without its image.
+fn files(path: &Path) -> Vec<(String, Vec<u8>)> {
+    let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path.parent().unwrap()).unwrap() {
+        let entry = entry.unwrap();
+        let found = entry.file_name().into_string().unwrap();
+        if let Some(rest) = found.strip_prefix(&name).filter(|rest| *rest != "-image") {
+            files.push((rest.to_owned(), fs::read(entry.path()).unwrap()));
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn a_compressed_database_reads_as_it_was_and_unpacks_to_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = make(folder.path());
+    let [packed, plain, again] =
+        ["p.zst", "plain", "again.zst"].map(|name| folder.path().join(name));
+    let done = convert(&path, &packed, true).unwrap();
+    assert_eq!(done.segments, 4);
+    assert!(done.written < done.plain, "{done:?}");
+    assert_eq!(read(&packed), read(&path));
+    let examined = annals::examine(&packed).unwrap();
+    assert_eq!((examined.problem, examined.segments.len()), (None, 4));
+    convert(&packed, &plain, false).unwrap();
+    assert!(files(&plain) == files(&path), "unpacked");
+    convert(&packed, &again, true).unwrap();
+    assert!(files(&again) == files(&packed), "compressed again");
+    // Nothing but these lies about.
+    let left = fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 4 * 4 + 1, "with the image of the original");
+
+    let error = Options::new().open(&packed).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().contains("annals convert"), "{error}");
+    assert_eq!(convert(&path, &packed, true).unwrap_err().kind(), ErrorKind::InUse);
+    // A backup unpacks, too.
+    let backup = folder.path().join("backup");
+    Options::new().backup(&packed, &backup).unwrap();
+    assert_eq!(read(&backup), read(&path));
+}
+
+#[test]
+fn what_is_being_written_isnt_converted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = make(folder.path());
+    let database = Database::open(&path).unwrap();
+    let to = folder.path().join("copy");
+    assert_eq!(convert(&path, &to, false).unwrap_err().kind(), ErrorKind::Busy);
+    // One that was killed.
+    database.write(|tx| tx.comment("the last word")).unwrap();
+    let killed = folder.path().join("killed");
+    for (rest, bytes) in files(&path) {
+        fs::write(format!("{}{rest}", killed.display()), bytes).unwrap();
+    }
+    assert_eq!(convert(&killed, &to, false).unwrap_err().kind(), ErrorKind::NeedsRecovery);
+    assert!(!to.exists());
+}
+
+#[test]
+fn a_compressed_file_that_is_damaged_is_an_error_or_reads_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("small.annals");
+    let database = Database::open(&path).unwrap();
+    database.write(define).unwrap();
+    write(&database, 0..4);
+    database.close().unwrap();
+    let packed = folder.path().join("packed");
+    convert(&path, &packed, true).unwrap();
+    let (whole, expected) = (fs::read(&packed).unwrap(), read(&packed));
+    let mut wrong = 0;
+    let head_and_table = (0..64).chain(whole.len() - 60..whole.len());
+    for at in head_and_table.chain((64..whole.len() - 60).step_by(131)) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x10;
+        fs::write(&packed, &bytes).unwrap();
+        match Options::new().open_read_only(&packed) {
+            Ok(reader) => assert_eq!(content(&reader.read()), expected.0, "byte {at}"),
+            Err(_) => wrong += 1,
+        }
+    }
+    assert!(wrong > 64, "{wrong}");
+    for len in [0, 7, 40, 64, 70, whole.len() - 1] {
+        fs::write(&packed, &whole[..len]).unwrap();
+        assert!(Options::new().open_read_only(&packed).is_err(), "{len} bytes");
+    }
+}
