@@ -116,10 +116,8 @@ impl Present<'_> {
                 return Ok(part);
             }
             let Some(kept) = Kept::before(&*file.directory, &file.journal, &header)? else {
-                return Err(match header.is_base() {
-                    true => forgotten(&file.name, txid, &header),
-                    false => Kept::missing(&*file.directory, &file.journal, &header),
-                });
+                let missing = Kept::missing(&*file.directory, &file.journal, &header);
+                return Err(self.if_not_forgotten(missing, txid));
             };
             part = Part {
                 name: kept_name(&file.journal, kept.head.header.segment),
@@ -128,6 +126,20 @@ impl Present<'_> {
                 head: kept.head,
                 shown: kept.shown,
             };
+        }
+    }
+
+    /// Gives the error of a segment that isn't there, unless the history that is left begins behind the
+    /// transaction: then what is left of older segments tells nothing any more.
+    fn if_not_forgotten(&self, error: Error, txid: u64) -> Error {
+        let file = self.file();
+        let first = self.newest().and_then(|part| {
+            let past = Past::whole(&*file.directory, &file.journal, &part.head.header)?;
+            Ok(past.segments().first().map_or(part.head.header, Kept::header))
+        });
+        match first {
+            Ok(first) if txid < first.first_txid => forgotten(&file.name, txid, &first),
+            _ => error,
         }
     }
 
@@ -143,7 +155,8 @@ impl Present<'_> {
         {
             return Ok(replayed);
         }
-        let past = Past::needed(&*file.directory, &part.name, header)?;
+        let past = Past::needed(&*file.directory, &part.name, header)
+            .map_err(|error| self.if_not_forgotten(error, txid))?;
         let store = Store::new().delaying(late_entries(self.budget));
         self.replayed_from(Replay::resume(store, header.segment), &past, part, txid)
     }

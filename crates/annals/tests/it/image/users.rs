@@ -381,8 +381,9 @@ fn backfills_go_on_while_others_commit() {
 #[test]
 fn the_space_of_what_was_dropped_is_used_again() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options::new().background(false).key_frames(0);
-    let db = options.open(folder.path().join("a.annals")).unwrap();
+    let path = folder.path().join("a.annals");
+    drop(create(&path));
+    let db = Options::new().key_frames(0).open(&path).unwrap();
     let mut first = 0;
     for round in 0..6 {
         let table = TableNumber(round + 1);
