@@ -221,7 +221,7 @@ impl Core {
             true => self.backfill(BackfillMode::Passive)?,
             false => return Ok(()),
         };
-        self.index_history(1, || true);
+        self.index_history_at_close();
         // A transaction that was forgotten has the writer for ever.
         self.keep_the_rules(Duration::ZERO)?;
         self.imager()?.shrink()

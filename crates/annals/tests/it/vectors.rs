@@ -159,7 +159,6 @@ fn replay_refuses_runs_that_make_no_sense() {
         Event::UpdateVector { table, id, field, values: Vector::Cells(&[]) },
         Event::UpdateVector { table, id, field, values: Vector::Cells(&[0; 9]) },
         Event::UpdateVector { table, id, field, values: Vector::Cells(&[0; 40]) },
-        Event::UpdateVector { table, id, field, values: Vector::Values(&[ValueRef::Null]) },
         Event::UpdateVector { table, id, field: TEXT, values: cells },
         Event::UpdateVector { table, id, field: FieldNumber(2), values: cells },
         Event::UpdateVector { table, id: RowId(u64::MAX), field, values: cells },

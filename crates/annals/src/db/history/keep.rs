@@ -51,6 +51,9 @@ impl Sizes {
     }
 }
 
+/// How much is read when a database is closed.
+const AT_CLOSE: u64 = 1 << 20;
+
 /// So many entries end a step, too: some dozens of MiB of memory.
 const MOST_ENTRIES: usize = 1 << 20;
 
@@ -110,6 +113,16 @@ impl Core {
                     return;
                 }
             }
+        }
+    }
+
+    /// Brings it forward by a little, for nobody waits long for a database to close: the rest comes when it is open
+    /// again.
+    pub(in crate::db) fn index_history_at_close(&self) {
+        let Some(sizes) = self.history.sizes else { return };
+        let step = sizes.step.min(AT_CLOSE);
+        if let Err(error) = self.add_history(&Sizes { step, ..sizes }) {
+            *lock(&self.history.problem) = Some(error.to_string());
         }
     }
 

@@ -134,7 +134,7 @@ impl Database {
         let phases = BackfillPhases::default();
         self.advance_among_others(how, &mut working, (writing, phases))?;
         drop(working);
-        self.core().index_history(1, || true);
+        self.core().index_history_at_close();
         Ok(())
     }
 

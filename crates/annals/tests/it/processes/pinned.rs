@@ -23,8 +23,13 @@ const ROWS: u64 = 3000;
 /// A cache so small that hardly anything stays in it.
 const SMALL: u64 = 64 << 10;
 
+/// Space is counted here, so no key frames have any.
+fn options() -> Options {
+    Options::new().memory(SMALL).background(false).key_frames(0)
+}
+
 fn create(path: &Path) -> Database {
-    let database = Options::new().memory(SMALL).background(false).open(path).unwrap();
+    let database = options().open(path).unwrap();
     let field = |name: &str, ty| Command::AddField {
         table: TABLE,
         name: name.to_owned(),
@@ -183,7 +188,7 @@ fn the_space_of_a_reader_that_is_killed_is_used_again() {
     database.close().unwrap();
     let mut child = let_it_read(&path);
     for _ in 0..5 {
-        let database = Options::new().memory(SMALL).background(false).open(&path).unwrap();
+        let database = options().open(&path).unwrap();
         advance(&database, &mut rng, 20);
         database.close().unwrap();
     }
