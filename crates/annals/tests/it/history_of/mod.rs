@@ -17,6 +17,9 @@ use annals::{
 
 use self::oracle::Oracle;
 
+/// A transaction's number, its time, and its comments.
+type Commit = (u64, Timestamp, Vec<String>);
+
 const NAME: &str = "db";
 const INDEX: &str = "db-history";
 const CITY: TableNumber = TableNumber(0);
@@ -87,7 +90,7 @@ fn compare(directory: &MemoryDirectory, database: &Database) -> usize {
 /// Compares which transactions moments mean with what a scan gives.
 fn moments(oracle: &Oracle, database: &Database) {
     let commits = &oracle.commits;
-    let last = |is_it: &dyn Fn(&(u64, Timestamp, Vec<String>)) -> bool| {
+    let last = |is_it: &dyn Fn(&Commit) -> bool| {
         commits.iter().rfind(|commit| is_it(commit)).map(|commit| Txid(commit.0))
     };
     let found = |moment: Moment| database.transaction_at(&moment).unwrap();

@@ -10,7 +10,7 @@ use crate::segments::{NOW, Text, content, define, write};
 /// Makes a database of some segments; gives its path.
 fn make(folder: &Path) -> PathBuf {
     let path = folder.join("db.annals");
-    let database = Database::open(&path).unwrap();
+    let database = Options::new().background(false).open(&path).unwrap();
     database.write(define).unwrap();
     for round in 0..3 {
         write(&database, round * 20..round * 20 + 20);
