@@ -18,10 +18,10 @@ use std::sync::Arc;
 use super::Catalog;
 use super::file::{Held, Image};
 use super::format::{FRAMES_HEAD_LEN, FRAMES_MAGIC, Identity, MAX_FRAMES, ROOT_LEN, Root};
-use super::open::{check_identity, read_header};
+use super::open::{check_identity, read_header, verify_written};
 use super::pin::RootPin;
 use super::publish::Draft;
-use super::roots::{Chosen, Slot};
+use super::roots::Chosen;
 use super::stored::{Source as _, Stored};
 use super::walk::read_catalog;
 use crate::journal::lock;
@@ -125,7 +125,8 @@ impl Image {
     /// segment and the transaction of each: a key frame, or one of the two on disk. `None` if there is none,
     /// or no image of this journal.
     ///
-    /// Cost: reads the head and the list of key frames, and the catalog of the one that is taken.
+    /// Cost: reads the head and the list of key frames, and the catalog of the one that is taken; where it isn't known
+    /// whether the last backfill came to its end, what that wrote.
     ///
     /// # Errors
     /// `Io`; `Unsupported` where the system has no pins. An image that makes no sense is none.
@@ -154,15 +155,14 @@ impl Image {
                 Ok(header) => header,
             };
             let image = Self::new(directory, storage, (name, Access::Read), header);
-            let slots = image.roots()?.slots;
-            let whole = |slot: &Slot| match slot {
-                Slot::Whole(root) => Some(*root),
-                _ => None,
+            // As an opening chooses, for what an older root lists may have been written over since.
+            let told = image.roots()?;
+            let chosen = match told.choose(image.len()?, |root| verify_written(&image, root)) {
+                Err(error) if error.kind() == ErrorKind::Corrupt => return Ok(None),
+                chosen => chosen?,
             };
-            let mut roots: Vec<_> = slots.iter().filter_map(whole).collect();
-            roots.sort_unstable_by_key(|root| root.number);
-            let listed = roots.last().map_or_else(Arc::default, |newest| image.frames_of(newest));
-            let all = listed.iter().chain(&roots);
+            let (listed, other) = (image.frames_of(&chosen.root), told.other(&chosen));
+            let all = listed.iter().chain(&other).chain([&chosen.root]);
             let fits = all.filter(|root| is_before(root) && !damaged.contains(&root.number));
             let Some(&root) = fits.max_by_key(|root| root.number) else { return Ok(None) };
             let pin = image.pin(root.number, clock).map_err(|error| match error.kind() {
@@ -170,7 +170,7 @@ impl Image {
                 _ => image.io("can't pin a root", error),
             })?;
             // Whoever publishes from now on sees the pin.
-            if image.roots()?.slots != slots {
+            if image.roots()? != told {
                 continue;
             }
             match read_catalog(&image, &root) {

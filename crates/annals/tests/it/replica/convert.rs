@@ -33,14 +33,16 @@ fn read(path: &Path) -> (String, String) {
     (content(&reader.read()), text.1)
 }
 
-/// Gives the files of a database, without its image.
+/// Gives the files of a database, without what is made of them.
 fn files(path: &Path) -> Vec<(String, Vec<u8>)> {
     let name = path.file_name().unwrap().to_str().unwrap().to_owned();
     let mut files = Vec::new();
     for entry in fs::read_dir(path.parent().unwrap()).unwrap() {
         let entry = entry.unwrap();
         let found = entry.file_name().into_string().unwrap();
-        if let Some(rest) = found.strip_prefix(&name).filter(|rest| *rest != "-image") {
+        if let Some(rest) =
+            found.strip_prefix(&name).filter(|rest| !["-image", "-history"].contains(rest))
+        {
             files.push((rest.to_owned(), fs::read(entry.path()).unwrap()));
         }
     }
