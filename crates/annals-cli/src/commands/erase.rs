@@ -111,6 +111,12 @@ fn lines(arguments: &Arguments, erased: &Erased, would: &str) -> Vec<String> {
         rewritten.1
     ));
     lines.push(format!("{would}marked: by transaction {}", erased.mark));
+    if erased.left > 0 {
+        lines.push(format!(
+            "left: {}, in a table or field that had this name before, and was dropped: erase once more",
+            count(erased.left, "value")
+        ));
+    }
     lines.extend(erased.removed.iter().map(|name| format!("removed: {name}")));
     lines
 }
@@ -130,6 +136,7 @@ fn object(arguments: &Arguments, erased: &Erased) -> Value {
         "segments": erased.segments,
         "bytes": erased.bytes,
         "mark": erased.mark,
+        "left": erased.left,
         "removed": erased.removed,
     })
 }
