@@ -70,10 +70,9 @@ fn check(path: &Path, replay: bool) -> Result<String> {
     for table in snapshot.schema().tables() {
         rows += snapshot.table(table.number)?.len();
     }
-    let transactions = (inspection.end.txid + 1).saturating_sub(inspection.header.first_txid);
     let mut summary = format!(
         "ok: {}, {}, {}, {}, {}",
-        count(transactions, "transaction"),
+        count(info::transactions(&examination), "transaction"),
         count(examination.events, "event"),
         count(snapshot.schema().tables().len(), "table"),
         count(rows, "row"),
