@@ -48,11 +48,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             format!("{}: there is such a file already; say --force to replace it", to.display());
         return Err(Error::new(ErrorKind::InUse, message));
     }
-    let real = |path: &PathBuf| std::fs::canonicalize(path).ok();
-    if is_there && real(from) == real(to) {
-        let message = format!("{}: it is the database itself; choose another name", to.display());
-        return Err(Error::invalid(message));
-    }
     let mut plan = Plan::new(*times);
     progress::options().scan(from, &mut plan)?;
     let open = || Ok(progress::options().open_read_only(from)?.read());
