@@ -31,6 +31,9 @@ pub(super) struct Values {
     pub(super) blobs: BTreeSet<Blob>,
 }
 
+/// The names of fields, and what was found of each.
+pub(super) type Found = Vec<(String, Values)>;
+
 /// What is to go.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
@@ -160,7 +163,7 @@ impl Search {
     ///
     /// # Errors
     /// `NotFound`: there never was such a table or field, or nothing was found.
-    pub(super) fn target(&self, what: &Erase) -> Result<(Target, Vec<(String, Values)>, u64)> {
+    pub(super) fn target(&self, what: &Erase) -> Result<(Target, Found, u64)> {
         let not_found = |message| Err(Error::new(ErrorKind::NotFound, message));
         let dropped = self.dropped_tables.iter().rev().filter(|table| table.name == what.table);
         let tables: Vec<_> =
