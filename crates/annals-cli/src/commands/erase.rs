@@ -6,7 +6,7 @@ use annals::{Erase, Erased, Error, ErrorKind, Result};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::output::{Output, count, plain};
+use crate::output::{Output, count, plain, say};
 use crate::{Outcome, commands, language, progress};
 
 /// Erase the values of a row from all history
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             return Ok(Outcome::Done);
         }
         for line in lines(arguments, &planned, "would be ") {
-            eprintln!("{}", plain(&line));
+            say(&plain(&line));
         }
         if !commands::confirm()? {
             let message = "nothing was changed, since the answer was not yes";

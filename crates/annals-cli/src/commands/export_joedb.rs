@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use annals::{Error, ErrorKind, Result};
 use clap::Args;
 
+use crate::exchange::note;
 use crate::files::{NewFile, cannot};
 use crate::joedb::{Export, Exported, Plan};
 use crate::output::{Output, count};
@@ -56,8 +57,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     progress::options().scan(from, &mut export)?;
     let (file, Exported { events, transactions, notes }) = export.finish()?;
     file.finish()?;
-    for note in notes {
-        eprintln!("note: {}", crate::output::plain(&note));
+    for text in notes {
+        note(&text);
     }
     let mut output = Output::new();
     let (events, transactions) = (count(events, "event"), count(transactions, "transaction"));

@@ -16,11 +16,12 @@ pub(crate) mod sqlite;
 
 use annals::{Command, Field, Index, Result, Schema, Table};
 
+use crate::output;
 use crate::present::Present;
 
 /// Tells of something that isn't as the user may expect, on standard error.
 pub(crate) fn note(what: &str) {
-    eprintln!("note: {}", crate::output::plain(what));
+    output::say(&format!("note: {}", output::plain(what)));
 }
 
 /// Gives the fields of a table that may not be null, but have values that were erased, or once had: those are null.
