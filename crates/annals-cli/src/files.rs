@@ -84,7 +84,7 @@ pub(crate) struct NewFile {
 }
 
 impl NewFile {
-    /// Begins a file that will replace `target`.
+    /// Begins a file that will replace `target`, unless that is a database.
     pub(crate) fn create(target: &Path) -> Result<Self> {
         let present = fs::metadata(target).ok();
         if present.as_ref().is_some_and(fs::Metadata::is_dir) {
@@ -105,6 +105,10 @@ impl NewFile {
         let name = target.file_name().ok_or_else(|| {
             Error::invalid(format!("{} is not the name of a file", target.display()))
         })?;
+        if present.is_some() && holds_database(&target) {
+            let message = format!("{}: it is a database; choose another name", target.display());
+            return Err(Error::new(ErrorKind::InUse, message));
+        }
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(name);
         hidden.push(format!(".{}.tmp", std::process::id()));
@@ -119,18 +123,34 @@ impl NewFile {
         self.temporary.as_deref()
     }
 
+    /// Brings everything to permanent storage.
+    pub(crate) fn complete(&mut self) -> Result<()> {
+        self.flush().map_err(|error| cannot("write", &self.target, error))?;
+        match (&self.temporary, self.writer.take()) {
+            (Some(_), Some(writer)) => writer.get_ref().sync_all(),
+            _ => Ok(()),
+        }
+        .map_err(|error| cannot("write", &self.target, error))
+    }
+
     /// Gives the file its name, once everything is on permanent storage.
     pub(crate) fn finish(mut self) -> Result<()> {
-        self.flush().map_err(|error| cannot("write", &self.target, error))?;
+        self.complete()?;
         let Some(temporary) = &self.temporary else { return Ok(()) };
-        if let Some(writer) = self.writer.take() {
-            writer.get_ref().sync_all().map_err(|error| cannot("write", &self.target, error))?;
-        }
         let named = fs::rename(temporary, &self.target).and_then(|()| {
             let (directory, _) = FileDirectory::split(&self.target)?;
             directory.flush()
         });
         named.map_err(|error| cannot("write", &self.target, error))
+    }
+}
+
+/// Tells whether a file is a journal, or a segment of one, perhaps a damaged or a compressed one: what is in it may be
+/// nowhere else, so that no output ever replaces it.
+fn holds_database(path: &Path) -> bool {
+    match annals::inspect_head(path) {
+        Ok(_) => true,
+        Err(error) => matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Unsupported),
     }
 }
 

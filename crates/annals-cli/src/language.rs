@@ -41,12 +41,12 @@ pub(crate) fn read_schemas(paths: &[impl AsRef<Path>]) -> Result<SchemaFile> {
             1 => "this line".to_owned(),
             count => format!("this line and {} more", count - 1),
         };
-        eprintln!(
+        output::say(&format!(
             "note: {}: line {}: `{}` changes data, and a schema holds none: {lines} did nothing",
             output::plain(&first.file),
             first.line,
             output::plain(&first.command)
-        );
+        ));
     }
     Ok(file)
 }

@@ -6,8 +6,6 @@
 //! Exit status: 0 when what was asked was done, 1 after an error (which stderr names), 2 when
 //! `check` found damage; `diff` has 3 for rows that differ, and `schema diff` 3 and 4 for schemas.
 
-#![allow(clippy::print_stderr, reason = "this is the program; the library is silent")]
-
 mod cell;
 mod commands;
 mod dump;
@@ -111,7 +109,7 @@ pub fn main() -> ExitCode {
         Ok(Outcome::Incompatible) => ExitCode::from(4),
         Err(error) => {
             if !reader_left(&error) {
-                eprintln!("error: {}", output::plain(&error.to_string()));
+                output::say(&format!("error: {}", output::plain(&error.to_string())));
             }
             ExitCode::from(1)
         }

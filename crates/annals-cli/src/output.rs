@@ -20,6 +20,11 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Says something on standard error. If nobody reads that, nobody is told, and nothing else comes of it.
+pub(crate) fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
 /// Standard output, held for the whole command; or what stands for it.
 pub(crate) struct Output(BufWriter<Box<dyn Write>>);
 

@@ -6,7 +6,7 @@ use annals::{Dangling, Error, ErrorKind, ImageCheck, Inspection, Result, Snapsho
 use clap::Args;
 
 use crate::commands::info;
-use crate::output::{Output, count, plain};
+use crate::output::{Output, count, plain, say};
 use crate::{Outcome, progress};
 
 /// Look for damage
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             Ok(Outcome::Done)
         }
         Err(error) if is_damage(&error) => {
-            eprintln!("error: {}", plain(&error.to_string()));
+            say(&format!("error: {}", plain(&error.to_string())));
             Ok(Outcome::Damaged)
         }
         Err(error) => Err(error),
@@ -70,10 +70,9 @@ fn check(path: &Path, replay: bool) -> Result<String> {
     for table in snapshot.schema().tables() {
         rows += snapshot.table(table.number)?.len();
     }
-    let transactions = (inspection.end.txid + 1).saturating_sub(inspection.header.first_txid);
     let mut summary = format!(
         "ok: {}, {}, {}, {}, {}",
-        count(transactions, "transaction"),
+        count(info::transactions(&examination), "transaction"),
         count(examination.events, "event"),
         count(snapshot.schema().tables().len(), "table"),
         count(rows, "row"),

@@ -6,7 +6,7 @@ use annals::{Erase, Erased, Error, ErrorKind, Result};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::output::{Output, count, plain};
+use crate::output::{Output, count, plain, say};
 use crate::{Outcome, commands, language, progress};
 
 /// Erase the values of a row from all history
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             return Ok(Outcome::Done);
         }
         for line in lines(arguments, &planned, "would be ") {
-            eprintln!("{}", plain(&line));
+            say(&plain(&line));
         }
         if !commands::confirm()? {
             let message = "nothing was changed, since the answer was not yes";
@@ -111,6 +111,12 @@ fn lines(arguments: &Arguments, erased: &Erased, would: &str) -> Vec<String> {
         rewritten.1
     ));
     lines.push(format!("{would}marked: by transaction {}", erased.mark));
+    if erased.left > 0 {
+        lines.push(format!(
+            "left: {}, in a table or field that had this name before, and was dropped: erase once more",
+            count(erased.left, "value")
+        ));
+    }
     lines.extend(erased.removed.iter().map(|name| format!("removed: {name}")));
     lines
 }
@@ -130,6 +136,7 @@ fn object(arguments: &Arguments, erased: &Erased) -> Value {
         "segments": erased.segments,
         "bytes": erased.bytes,
         "mark": erased.mark,
+        "left": erased.left,
         "removed": erased.removed,
     })
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use annals::{Error, ErrorKind, Result};
 use clap::Args;
 
+use crate::exchange::note;
 use crate::files::{NewFile, cannot};
 use crate::joedb::{Export, Exported, Plan};
 use crate::output::{Output, count};
@@ -48,11 +49,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             format!("{}: there is such a file already; say --force to replace it", to.display());
         return Err(Error::new(ErrorKind::InUse, message));
     }
-    let real = |path: &PathBuf| std::fs::canonicalize(path).ok();
-    if is_there && real(from) == real(to) {
-        let message = format!("{}: it is the database itself; choose another name", to.display());
-        return Err(Error::invalid(message));
-    }
     let mut plan = Plan::new(*times);
     progress::options().scan(from, &mut plan)?;
     let open = || Ok(progress::options().open_read_only(from)?.read());
@@ -61,8 +57,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     progress::options().scan(from, &mut export)?;
     let (file, Exported { events, transactions, notes }) = export.finish()?;
     file.finish()?;
-    for note in notes {
-        eprintln!("note: {}", crate::output::plain(&note));
+    for text in notes {
+        note(&text);
     }
     let mut output = Output::new();
     let (events, transactions) = (count(events, "event"), count(transactions, "transaction"));

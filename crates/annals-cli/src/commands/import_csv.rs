@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use annals::{Error, ErrorKind, Result, Schema, TableNumber, Timestamp};
+use annals::{Error, ErrorKind, FieldNumber, Result, Schema, TableNumber, Timestamp};
 use clap::Args;
 use indicatif::ProgressBar;
 
@@ -55,6 +55,7 @@ struct Plan {
     file: PathBuf,
     schema: Option<Schema>,
     next_ids: Vec<(TableNumber, u64)>,
+    erased: Vec<(TableNumber, FieldNumber)>,
     files: Vec<(String, PathBuf)>,
     /// Whether the tables were named one by one.
     named: bool,
@@ -94,6 +95,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let arrived = if is_new {
         arrival::create(&path, |database| {
             let mut loading = Loading::begin(database.begin()?, &schema)?;
+            for &(table, field) in &plan.erased {
+                loading.expect_erased(table, field);
+            }
             for &(table, next) in &plan.next_ids {
                 loading.set_next_id(table, next)?;
             }
@@ -117,10 +121,11 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
         if !Path::new(first).try_exists().unwrap_or(false) {
             return Err(expected_pair(first, file));
         }
-        let folder = csv::folder(Path::new(first), given.as_ref())?;
-        let (next_ids, files) = (folder.next_ids, folder.files);
-        let schema = given.or(folder.schema);
-        return Ok(Plan { file: PathBuf::from(file), schema, next_ids, files, named: false });
+        let mut folder = csv::folder(Path::new(first), given.as_ref())?;
+        let schema = given.or(folder.schema.take());
+        let csv::Folder { next_ids, erased, files, .. } = folder;
+        let file = PathBuf::from(file);
+        return Ok(Plan { file, schema, next_ids, erased, files, named: false });
     }
     let mut files = Vec::new();
     for word in rest {
@@ -132,7 +137,8 @@ fn plan(arguments: &Arguments) -> Result<Plan> {
         files.push((name.to_owned(), PathBuf::from(path)));
     }
     let file = PathBuf::from(first);
-    Ok(Plan { file, schema: given, next_ids: Vec::new(), files, named: true })
+    let (next_ids, erased) = (Vec::new(), Vec::new());
+    Ok(Plan { file, schema: given, next_ids, erased, files, named: true })
 }
 
 /// Says what is wrong with two words of which the first is no file to read.

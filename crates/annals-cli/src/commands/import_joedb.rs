@@ -10,7 +10,7 @@ use clap::Args;
 
 use crate::joedb::{self, Choices, Imported, Until};
 use crate::output::{Output, count};
-use crate::{Outcome, files};
+use crate::{Outcome, exchange, files};
 
 /// Take in a joedb file, with its whole history
 ///
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     bar.finish_and_clear();
     let Imported { entries, transactions, notes } = imported?;
     for note in notes {
-        eprintln!("note: {}", crate::output::plain(&format!("{}: {note}", from.display())));
+        exchange::note(&format!("{}: {note}", from.display()));
     }
     let mut output = Output::new();
     let entries = format!("{entries} {}", if entries == 1 { "entry" } else { "entries" });

@@ -270,10 +270,16 @@ pub(crate) fn opener(inspection: &Inspection) -> Option<String> {
     inspection.holder.map(|pid| format!("process {pid}, which {lives}"))
 }
 
+/// Gives how many transactions all segments have that are left.
+pub(crate) fn transactions(examination: &Examination) -> u64 {
+    let Inspection { header, end, .. } = &examination.inspection;
+    let before = examination.segments.first().map(|oldest| oldest.start.txid);
+    end.txid.saturating_sub(before.unwrap_or(header.first_txid.saturating_sub(1)))
+}
+
 fn print_history(examination: &Examination, output: &mut Output) -> Result<()> {
-    let Inspection { header, end, last, .. } = &examination.inspection;
-    let transactions = (end.txid + 1).saturating_sub(header.first_txid);
-    output.line(&format!("transactions: {transactions}"))?;
+    let last = &examination.inspection.last;
+    output.line(&format!("transactions: {}", transactions(examination)))?;
     output.line(&format!("events: {}", examination.events))?;
     if let (Some(first), Some(last)) = (examination.first, last) {
         output.line(&format!("first commit: {}", first.time))?;

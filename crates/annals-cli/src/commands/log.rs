@@ -91,7 +91,7 @@ fn range(arguments: &Arguments) -> Result<Range> {
         Some(name) => Some(language::table(reader.read().schema(), name)?.number),
         None => None,
     };
-    Ok(Range { after: txid(from)?.unwrap_or(0), upto: txid(to)?.unwrap_or(u64::MAX), table })
+    Ok(Range { after: txid(from)?, upto: txid(to)?, table })
 }
 
 fn print_part<P: Printer>(arguments: &Arguments, mut part: Part<P>) -> Result<()> {

@@ -1,7 +1,7 @@
 //! A part of a history: between two moments, and of one table.
 
 use annals::event::Event;
-use annals::{Command, Committed, Result, Schema, Sink, TableNumber};
+use annals::{Command, Committed, Error, ErrorKind, Result, Schema, Sink, TableNumber};
 
 use crate::output::Output;
 
@@ -23,23 +23,25 @@ pub(crate) trait Printer {
 /// What is printed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
-    /// Only what comes behind this transaction.
-    pub(crate) after: u64,
-    /// Nothing that comes behind this one.
-    pub(crate) upto: u64,
+    /// Only what comes behind this transaction, if there is one.
+    pub(crate) after: Option<u64>,
+    /// Nothing that comes behind this one, if there is one.
+    pub(crate) upto: Option<u64>,
     /// Only what is about this table, if there is one.
     pub(crate) table: Option<TableNumber>,
 }
 
 impl Range {
     /// All that there is.
-    pub(crate) const ALL: Self = Self { after: 0, upto: u64::MAX, table: None };
+    pub(crate) const ALL: Self = Self { after: None, upto: None, table: None };
 }
 
 /// Hands that part over to a printer.
 pub(crate) struct Part<P> {
     pub(crate) printer: P,
     range: Range,
+    /// Whether a transaction has come.
+    has_begun: bool,
     /// Whether the transaction is in the range.
     is_in: bool,
     /// Whether anything of it was printed.
@@ -56,7 +58,7 @@ enum Note {
 
 impl<P: Printer> Part<P> {
     pub(crate) const fn new(printer: P, range: Range) -> Self {
-        Self { printer, range, is_in: true, is_shown: false, notes: Vec::new() }
+        Self { printer, range, has_begun: false, is_in: true, is_shown: false, notes: Vec::new() }
     }
 
     /// Prints an event of a table, with what was noted before.
@@ -76,7 +78,21 @@ impl<P: Printer> Part<P> {
 
 impl<P: Printer> Sink for Part<P> {
     fn begin(&mut self, txid: u64) -> Result<()> {
-        self.is_in = self.range.after < txid && txid <= self.range.upto;
+        let Range { after, upto, .. } = self.range;
+        if !std::mem::replace(&mut self.has_begun, true) {
+            // The first one that is left may be the state of then, which says nothing of what came when.
+            let before = [after, upto].into_iter().flatten().find(|&end| end < txid);
+            if let Some(end) = before.filter(|_| txid > 1) {
+                return Err(Error::new(
+                    ErrorKind::NotFound,
+                    format!(
+                        "the state behind transaction {end} was forgotten: the history begins with {txid}; name \
+                         this one or a later one, or none"
+                    ),
+                ));
+            }
+        }
+        self.is_in = after.unwrap_or(0) < txid && txid <= upto.unwrap_or(u64::MAX);
         self.is_shown = false;
         self.notes.clear();
         Ok(())

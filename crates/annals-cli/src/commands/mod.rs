@@ -1,6 +1,6 @@
 //! The commands of the program, one file each.
 
-use std::io::{BufRead, IsTerminal};
+use std::io::{BufRead, IsTerminal, Write as _};
 
 use annals::{Error, Result};
 
@@ -45,7 +45,9 @@ pub(crate) fn confirm() -> Result<bool> {
             "nothing was changed: there is no terminal to ask at; say --yes if it is to be done",
         ));
     }
-    eprint!("Do it? [yes, no] ");
+    // An answer to a question that nobody could read is none.
+    let asked = std::io::stderr().write_all(b"Do it? [yes, no] ");
+    asked.map_err(|error| Error::io("cannot ask", error))?;
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     read.map_err(|error| Error::io("cannot read the answer", error))?;
@@ -55,20 +57,20 @@ pub(crate) fn confirm() -> Result<bool> {
 /// Says on standard error what opening found and did, if the last end wasn't a clean one.
 pub(crate) fn tell_recovery(database: &annals::Database) {
     for finding in &database.recovered().findings {
-        eprintln!("note: {finding}");
+        crate::exchange::note(finding);
     }
 }
 
 /// Says on standard error what of the image was found damaged since it was opened, and what became of it.
 pub(crate) fn tell_damage(findings: &[String]) {
     for finding in findings {
-        eprintln!("note: {finding}");
+        crate::exchange::note(finding);
     }
 }
 
 /// Says the same of what was recovered since, after another process that shares the file.
 pub(crate) fn tell_later_recoveries(database: &annals::Database) {
     for finding in database.recoveries().iter().flat_map(|recovered| &recovered.findings) {
-        eprintln!("note: {finding}");
+        crate::exchange::note(finding);
     }
 }

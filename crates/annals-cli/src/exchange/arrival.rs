@@ -4,10 +4,11 @@ use std::io::ErrorKind as IoKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use annals::event::{Event, has_erased};
 use annals::storage::{Clock, Directory, FileDirectory, SystemClock};
 use annals::{
-    Blob, Command, Commit, Database, Error, ErrorKind, Result, RowId, Schema, TableNumber,
-    Timestamp, Transaction, Value, ValueRef,
+    Blob, Command, Commit, Database, Error, ErrorKind, Field, FieldNumber, Result, RowId, Schema,
+    Table, TableNumber, Timestamp, Transaction, Value, ValueRef,
 };
 use clap::Args;
 
@@ -125,6 +126,8 @@ pub(crate) struct Loading<'db> {
     schema: Schema,
     /// What is done behind the rows.
     ahead: Vec<Command>,
+    /// Fields that may not be null, where null says that a value was erased.
+    erased: Vec<(TableNumber, FieldNumber)>,
     rows: u64,
 }
 
@@ -135,7 +138,7 @@ impl<'db> Loading<'db> {
             transaction.apply_command(command)?;
         }
         let ahead = super::finishing(schema);
-        Ok(Self { transaction, schema: schema.clone(), ahead, rows: 0 })
+        Ok(Self { transaction, schema: schema.clone(), ahead, erased: Vec::new(), rows: 0 })
     }
 
     /// Makes the indexes already now, so that a row whose key is there already is refused by itself.
@@ -149,7 +152,7 @@ impl<'db> Loading<'db> {
 
     /// Goes on in a database that has this schema.
     pub(crate) const fn resume(transaction: Transaction<'db>, schema: Schema) -> Self {
-        Self { transaction, schema, ahead: Vec::new(), rows: 0 }
+        Self { transaction, schema, ahead: Vec::new(), erased: Vec::new(), rows: 0 }
     }
 
     /// Sets the time of the commit, if there is one.
@@ -175,6 +178,17 @@ impl<'db> Loading<'db> {
         self.transaction.delete(table, last)
     }
 
+    /// Takes null for a value that was erased, in a field that may not be null. To be called before the table's rows
+    /// come.
+    pub(crate) fn expect_erased(&mut self, table: TableNumber, field: FieldNumber) {
+        self.erased.push((table, field));
+    }
+
+    /// Tells whether null says that a value was erased.
+    pub(crate) fn is_erased(&self, table: &Table, field: &Field) -> bool {
+        self.erased.contains(&(table.number, field.number))
+    }
+
     /// Inserts a row, with the next id if none is given.
     pub(crate) fn insert(
         &mut self,
@@ -184,6 +198,12 @@ impl<'db> Loading<'db> {
     ) -> Result<()> {
         let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
         self.rows += 1;
+        let is_erased = self.schema.table(table).is_some_and(|table| has_erased(table, &values));
+        if is_erased && !self.erased.is_empty() {
+            let next = RowId(self.transaction.view().table(table)?.next_id());
+            let id = id.unwrap_or(next);
+            return self.transaction.restore(&Event::Insert { table, id, values: &values });
+        }
         match id {
             Some(id) => self.transaction.insert_at(table, id, &values),
             None => self.transaction.insert(table, &values).map(drop),

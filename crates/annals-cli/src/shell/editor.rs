@@ -111,7 +111,9 @@ impl Editor {
             Ok(()) => self.history = Some(path),
             Err(error) => {
                 let path = path.display();
-                eprintln!("note: what you type is not remembered: {path}: {error}");
+                crate::output::say(&format!(
+                    "note: what you type is not remembered: {path}: {error}"
+                ));
             }
         }
     }

@@ -6,7 +6,7 @@ use super::editor::{Editor, Typed};
 use super::history;
 use super::screen::{Screen, Style, colours};
 use super::session::{Answer, Base, Commits, Session};
-use crate::output::{count, plain};
+use crate::output::{count, plain, say};
 
 /// What a person wants to happen to changes that are not committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ fn run_line(session: &mut Session<'_>, line: &str, screen: &mut Screen) -> Resul
 
 fn show(error: &Error) {
     let heading = if colours() { Style::Error.paint("error:") } else { "error:".to_owned() };
-    eprintln!("{heading} {}", plain(&error.to_string()));
+    say(&format!("{heading} {}", plain(&error.to_string())));
 }
 
 /// Asks what shall happen to changes that are not committed. Who doesn't answer wants none of them.

@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write};
 use annals::Result;
 
 use super::session::Answer;
-use crate::output::Output;
+use crate::output::{Output, say};
 
 /// How many rows a terminal is shown if nothing else is said.
 const ROWS: u64 = 50;
@@ -92,7 +92,7 @@ impl Screen {
     pub(crate) fn remark(&mut self, text: &str) -> Result<()> {
         match (self.is_interactive, self.width) {
             (true, Some(_)) => self.output.line(text)?,
-            (true, None) => eprintln!("{text}"),
+            (true, None) => say(text),
             (false, _) => {}
         }
         Ok(())

@@ -32,6 +32,24 @@ fn a_commit_is_told_before_the_next_line_is_read() {
 }
 
 #[test]
+fn nobody_need_read_what_is_told_besides() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.csv"), "x y,x y\n1,2\n").unwrap();
+    for (arguments, status) in [
+        (["import", "csv", "a.csv", "b.annals"], 0),
+        (["export", "joedb", "b.annals", "b.joedb"], 0),
+        (["export", "joedb", "none.annals", "c.joedb"], 1),
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ended =
+            annals(dir.path(), &arguments).stdout(Stdio::null()).stderr(writer).status().unwrap();
+        assert_eq!(ended.code(), Some(status), "{arguments:?}");
+    }
+    assert!(dir.path().join("b.joedb").exists());
+}
+
+#[test]
 fn a_second_writer_is_told_who_is_the_first() {
     let dir = tempfile::tempdir().unwrap();
     let mut command = annals(dir.path(), &["shell", "a.annals"]);

@@ -63,7 +63,10 @@ impl Pushing {
     pub(crate) fn bring_up(&mut self) -> Result<Copied> {
         // After an error it isn't known how far the copy was written: it is opened again, and recovered.
         let target = match self.target.take() {
-            Some(target) => Some(target),
+            Some(target) => {
+                target.see_path()?;
+                Some(target)
+            }
             None => Target::open(&self.directory, &self.name, &*self.clock)?,
         };
         let (target, copied) = self.bring_up_from(target)?;

@@ -96,6 +96,19 @@ impl Target {
         ))
     }
 
+    /// Sees that the copy still has its path: what is written to a file that nobody finds is no copy.
+    pub(crate) fn see_path(&self) -> Result<()> {
+        let shown = &self.shown;
+        let io = |error| Error::io(format!("{shown}: can't look for it"), error);
+        match self.storage.is_linked().map_err(io)? {
+            true => Ok(()),
+            false => Err(Error::new(
+                ErrorKind::NotFound,
+                format!("{shown}: it was removed, renamed or replaced meanwhile: push again"),
+            )),
+        }
+    }
+
     /// Makes a copy that begins as a segment does.
     pub(crate) fn create(
         directory: &Arc<dyn Directory>,

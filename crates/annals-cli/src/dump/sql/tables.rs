@@ -5,8 +5,8 @@ use annals::{Field, FieldNumber, Index, OnDelete, Result, Schema, Table, TableNu
 use super::dialect::Dialect;
 use super::literal;
 use super::names::{Names, quoted};
-use crate::json;
 use crate::present::Present;
+use crate::{exchange, json};
 
 /// All tables of a schema, with the names that everything has in SQL.
 pub(crate) struct Tables<'s> {
@@ -54,9 +54,8 @@ impl<'s> Tables<'s> {
     pub(crate) fn of(present: &'s Present<'_>, dialect: Dialect) -> Result<Self> {
         let mut tables = Self::new(present.schema(), dialect);
         for table in present.schema().tables() {
-            let rows = present.table(table.number)?;
-            let erased = table.fields.iter().filter(|field| rows.has_erased(field.number));
-            tables.erased.extend(erased.map(|field| (table.number, field.number)));
+            let erased = exchange::erased(present, table)?;
+            tables.erased.extend(erased.iter().map(|field| (table.number, field.number)));
         }
         Ok(tables)
     }

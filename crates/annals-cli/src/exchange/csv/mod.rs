@@ -8,5 +8,5 @@ mod source;
 mod write;
 
 pub(crate) use infer::infer;
-pub(crate) use source::{Source, folder};
+pub(crate) use source::{Folder, Source, folder};
 pub(crate) use write::{SCHEMA_FILE, write_folder};

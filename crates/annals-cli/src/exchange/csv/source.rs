@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use annals::{Error, Field, Result, RowId, Schema, Table, TableNumber, Type, Value};
+use annals::{Error, Field, FieldNumber, Result, RowId, Schema, Table, TableNumber, Type, Value};
 use indicatif::ProgressBar;
 
 use super::SCHEMA_FILE;
@@ -88,6 +88,11 @@ impl Source {
                         (Type::Blob, Some(_)) if null != Some(text) => {
                             Value::Blob(loading.write_blob(&*cell::bytes(table, field, text)?)?)
                         }
+                        _ if loading.is_erased(table, field)
+                            && null.map_or(text.is_empty() && !quoted, |null| null == text) =>
+                        {
+                            Value::Null
+                        }
                         _ => cell::cell(table, field, (text, quoted), null)?,
                     };
                 }
@@ -145,6 +150,8 @@ pub(crate) struct Folder {
     pub(crate) schema: Option<Schema>,
     /// The next ids of tables that no row gives.
     pub(crate) next_ids: Vec<(TableNumber, u64)>,
+    /// Fields that may not be null, where null says that a value was erased.
+    pub(crate) erased: Vec<(TableNumber, FieldNumber)>,
     /// The names of tables, and their files.
     pub(crate) files: Vec<(String, PathBuf)>,
 }
@@ -174,8 +181,10 @@ pub(crate) fn folder(path: &Path, given: Option<&Schema>) -> Result<Folder> {
         return Ok(Folder { files: found, ..Folder::default() });
     }
     let schema = language::read_schema(&schema_path)?.schema;
-    let next_ids = next_ids(&schema, &files::read_text(&schema_path)?)
-        .map_err(|error| error.within(schema_path.display()))?;
+    let text = files::read_text(&schema_path)?;
+    let within = |error: Error| error.within(schema_path.display());
+    let next_ids = next_ids(&schema, &text).map_err(within)?;
+    let erased = erased(&schema, &text).map_err(within)?;
     let mut listed = Vec::new();
     for (table, name) in schema.tables().iter().zip(naming::file_names(&schema)) {
         let place = found.iter().position(|(found, _)| *found == name).ok_or_else(|| {
@@ -187,7 +196,7 @@ pub(crate) fn folder(path: &Path, given: Option<&Schema>) -> Result<Folder> {
     for (_, path) in found {
         note(&format!("{}: the schema has no such table: it was left out", path.display()));
     }
-    Ok(Folder { schema: Some(schema), next_ids, files: listed })
+    Ok(Folder { schema: Some(schema), next_ids, erased, files: listed })
 }
 
 /// Reads the lines `# next_id TABLE ID`.
@@ -200,6 +209,19 @@ fn next_ids(schema: &Schema, text: &str) -> Result<Vec<(TableNumber, u64)>> {
         all.push((language::table(schema, name)?.number, next));
     }
     Ok(all)
+}
+
+/// Reads the lines `# erased TABLE FIELD`.
+fn erased(schema: &Schema, text: &str) -> Result<Vec<(TableNumber, FieldNumber)>> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix("# erased "));
+    let field = |line: &str| {
+        let wrong = || Error::invalid(format!("{line:?} is no table and a field of it"));
+        let (name, field) = line.split_once(' ').ok_or_else(wrong)?;
+        let table = language::table(schema, name)?;
+        let field = table.fields.iter().find(|known| known.name == field.trim());
+        Ok((table.number, field.ok_or_else(wrong)?.number))
+    };
+    lines.map(field).collect()
 }
 
 /// Gives the name of the table that a file is of.

@@ -7,23 +7,32 @@ use std::{fs, io};
 use annals::event::MAX_PIECE;
 use annals::{Blob, Result, Table, ValueRef};
 
-use crate::exchange::{naming, schema_lines};
+use crate::exchange::{self, naming, schema_lines};
 use crate::files::{NewFile, cannot};
 use crate::present::Present;
 use crate::progress::Rows;
 use crate::{cell, output};
 
-/// The schema, and the next ids of tables that no row gives.
+/// The schema, the next ids of tables that no row gives, and where values were erased.
 pub(crate) const SCHEMA_FILE: &str = "schema.annals";
 
-/// Writes a file for each table into a directory, and the schema. They appear when all are complete.
+/// Writes a file for each table into a directory, and the schema. They appear when all are complete; if the
+/// directory wasn't there and something fails, it isn't there again.
 pub(crate) fn write_folder(present: &Present<'_>, dir: &Path) -> Result<()> {
-    match fs::create_dir(dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(cannot("create the directory", dir, error));
+    let is_new = match fs::create_dir(dir) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+        Err(error) => return Err(cannot("create the directory", dir, error)),
+    };
+    write_files(present, dir).inspect_err(|_| {
+        if is_new {
+            // It stays if somebody else has put something there.
+            let _ = fs::remove_dir(dir);
         }
-        _ => {}
-    }
+    })
+}
+
+fn write_files(present: &Present<'_>, dir: &Path) -> Result<()> {
     let mut total = 0;
     let schema_path = dir.join(SCHEMA_FILE);
     let mut schema_file = NewFile::create(&schema_path)?;
@@ -38,6 +47,9 @@ pub(crate) fn write_folder(present: &Present<'_>, dir: &Path) -> Result<()> {
         if view.next_id() != last.map_or(0, |row| row.id().0 + 1) {
             writeln!(schema_file, "# next_id {} {}", table.name, view.next_id()).map_err(failed)?;
         }
+        for field in exchange::erased(present, table)? {
+            writeln!(schema_file, "# erased {} {}", table.name, field.name).map_err(failed)?;
+        }
     }
     let mut rows = Rows::new("writing", total);
     let mut files = vec![schema_file];
@@ -46,6 +58,7 @@ pub(crate) fn write_folder(present: &Present<'_>, dir: &Path) -> Result<()> {
         let path = dir.join(format!("{name}.csv"));
         files.push(write_table(present, table, &path, &mut rows)?);
     }
+    files.iter_mut().try_for_each(NewFile::complete)?;
     files.into_iter().try_for_each(NewFile::finish)
 }
 

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use annals::{Error, Field, Result, RowId, Schema, Table, TableNumber, Timestamp, Type, Value};
+use annals::{
+    Error, Field, FieldNumber, Result, RowId, Schema, Table, TableNumber, Timestamp, Type, Value,
+};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
 use super::reader::{Reader, Token};
@@ -40,6 +42,9 @@ pub(crate) fn import(source: &Source, to: &To) -> Result<Arrived> {
             header.counts.iter().try_for_each(|count| {
                 loading.set_next_id(count.table, count.next_id).map_err(|error| reader.at(error))
             })?;
+            for &(table, field) in &header.erased {
+                loading.expect_erased(table, field);
+            }
             Rows { reader: &mut reader, header, key: String::new(), text: String::new() }
                 .read(source.layout, loading)
         }),
@@ -53,6 +58,8 @@ pub(crate) fn import(source: &Source, to: &To) -> Result<Arrived> {
 struct Header {
     schema: Schema,
     counts: Vec<Count>,
+    /// Fields that may not be null, where null says that a value was erased.
+    erased: Vec<(TableNumber, FieldNumber)>,
 }
 
 /// What is said of a table's rows, and how many came.
@@ -85,15 +92,20 @@ fn header(reader: &mut Reader) -> Result<Option<Header>> {
     while reader.next_key(&mut items, &mut key)? {
         match (key.as_str(), &mut header) {
             ("schema", None) => {
-                header = Some(Header { schema: schema(reader)?, counts: Vec::new() })
+                let schema = schema(reader)?;
+                header = Some(Header { schema, counts: Vec::new(), erased: Vec::new() });
             }
             ("counts", Some(header)) if header.counts.is_empty() => {
                 header.counts = counts(reader, &header.schema)?;
             }
+            ("erased", Some(header)) if header.erased.is_empty() => {
+                header.erased = erased(reader, &header.schema)?;
+            }
             // The rows of a document are read by whoever has the database.
             ("tables", Some(_)) => return Ok(header.map(Header::counted)),
             _ => {
-                let message = "`annals` is followed by `schema`, then `counts`, then `tables`";
+                let message =
+                    "`annals` is followed by `schema`, then `counts` and `erased`, then `tables`";
                 return Err(
                     reader.wrong(format_args!("`{key}` stands at a wrong place: {message}"))
                 );
@@ -155,6 +167,30 @@ fn counts(reader: &mut Reader, schema: &Schema) -> Result<Vec<Count>> {
         counts.push(count);
     }
     Ok(counts)
+}
+
+/// Reads the fields that have erased values, as pairs of a table and a field.
+fn erased(reader: &mut Reader, schema: &Schema) -> Result<Vec<(TableNumber, FieldNumber)>> {
+    let (mut name, mut all) = (String::new(), Vec::new());
+    let mut pairs = reader.open(b'[')?;
+    while reader.next(&mut pairs)? {
+        let mut names = Vec::new();
+        let mut items = reader.open(b'[')?;
+        while reader.next(&mut items)? {
+            reader.string(&mut name)?;
+            names.push(name.clone());
+        }
+        let [table, field] = names.as_slice() else {
+            return Err(reader.wrong("`erased` has pairs of a table and a field"));
+        };
+        let table = language::table(schema, table).map_err(|error| reader.at(error))?;
+        let Some(known) = table.fields.iter().find(|known| known.name == *field) else {
+            let table = &table.name;
+            return Err(reader.wrong(format_args!("table {table} has no field {field:?}")));
+        };
+        all.push((table.number, known.number));
+    }
+    Ok(all)
 }
 
 /// The rows of a file.
@@ -279,6 +315,7 @@ impl Rows<'_> {
         let value = token.and_then(|token| typed(field.ty, token, &self.text));
         match value {
             Some(value) if field.accepts(value.as_ref()) => Ok(value),
+            Some(Value::Null) if loading.is_erased(table, field) => Ok(Value::Null),
             _ => {
                 let shown = match token {
                     None => "an array or object".to_owned(),

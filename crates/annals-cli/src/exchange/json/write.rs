@@ -68,6 +68,15 @@ fn header(present: &Present<'_>, separator: &str) -> Result<String> {
         text.push_str(&format!(":{{\"rows\":{},\"next_id\":{}}}", view.len(), view.next_id()));
     }
     text.push('}');
+    let mut erased = Vec::new();
+    for table in present.schema().tables() {
+        let fields = super::super::erased(present, table)?;
+        erased
+            .extend(fields.iter().map(|field| format!("[\"{}\",\"{}\"]", table.name, field.name)));
+    }
+    if !erased.is_empty() {
+        text.push_str(&format!("{separator}\"erased\":[{}]", erased.join(",")));
+    }
     Ok(text)
 }
 

@@ -56,6 +56,30 @@ fn export_and_import_give_the_same_database() {
 }
 
 #[test]
+fn erased_values_come_back_as_such() {
+    let script = "create_table t\nadd_field t s string\nadd_field t x int32\nadd_field t r references t\n\
+        add_field t b bool\ncreate_unique_index by_s t s\ninsert t \"\" 1 0 true\ninsert t b 2 1 true\n\
+        insert t c 3 null false\ncommit\n";
+    let dir = tempfile::tempdir().unwrap();
+    succeed(dir.path(), &["shell", "first.annals"], script);
+    for erased in [&["1"][..], &["2", "--field", "s"]] {
+        succeed(dir.path(), &[&["erase", "first.annals", "t", "--yes"], erased].concat(), "");
+    }
+    let dump = succeed(dir.path(), &["dump", "first.annals"], "");
+    assert!(dump.contains("insert_at t 1 null! null! null null!\n"), "{dump}");
+    for (format, _) in formats().filter(|(format, _)| *format != "sqlite") {
+        let back = there_and_back(dir.path(), format);
+        assert_eq!(succeed(dir.path(), &["dump", &back], ""), dump, "{format}");
+    }
+    // Null is nobody's word for anything else.
+    let path = dir.path().join("out.ndjson");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(path, text.replace(r#","erased":[["t","s"],["t","x"],["t","b"]]"#, "")).unwrap();
+    let refused = run(dir.path(), &["import", "ndjson", "out.ndjson", "refused.annals"], b"");
+    assert_eq!(refused.status.code(), Some(1));
+}
+
+#[test]
 fn floats_and_integers_come_back_bit_by_bit() {
     let mut script = String::from(
         "create_table t\nadd_field t x float64\nadd_field t y float32\nadd_field t i int64\nadd_field t u uint64\n",

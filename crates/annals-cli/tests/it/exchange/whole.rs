@@ -40,6 +40,59 @@ fn what_is_there_stays() {
 }
 
 #[test]
+fn no_database_is_replaced_by_an_export() {
+    let dir = tempfile::tempdir().unwrap();
+    let copies = ["schema.annals", "b.annals", "b.annals-segment-000000", "z.annals"];
+    succeed(dir.path(), &["shell", "schema.annals"], SCRIPT);
+    succeed(dir.path(), &["shell", "b.annals"], SCRIPT);
+    succeed(dir.path(), &["backfill", "b.annals", "--mode", "restart"], "");
+    let has_zstd = cfg!(feature = "zstd");
+    if has_zstd {
+        succeed(dir.path(), &["convert", "schema.annals", "z.annals", "--compress"], "");
+    }
+    let read = |name: &str| std::fs::read(dir.path().join(name)).ok();
+    let before = copies.map(read);
+    let targets = copies.into_iter().filter(|name| has_zstd || *name != "z.annals");
+    for out in targets {
+        let replacing = [
+            ("json", "--replace"),
+            ("ndjson", "--replace"),
+            ("sqlite", "--replace"),
+            ("joedb", "--force"),
+        ];
+        for (format, replace) in replacing {
+            if format != "sqlite" || cfg!(feature = "sqlite") {
+                let said = refused(dir.path(), &["export", format, "schema.annals", out, replace]);
+                assert!(said.contains("it is a database; choose another name"), "{said}");
+            }
+        }
+    }
+    for arguments in [["export", "csv", "b.annals", "."], ["export", "csv", "schema.annals", "."]] {
+        let said = refused(dir.path(), &arguments);
+        assert!(said.contains("it is a database; choose another name"), "{said}");
+    }
+    assert_eq!(copies.map(read), before);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn csv_files_appear_together_or_not_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = format!("{SCRIPT}create_table u\nadd_field u x int32\ninsert u 1\n");
+    succeed(dir.path(), &["shell", "a.annals"], &script);
+    std::fs::create_dir(dir.path().join("there")).unwrap();
+    std::os::unix::fs::symlink("/dev/full", dir.path().join("there/u.csv")).unwrap();
+    refused(dir.path(), &["export", "csv", "a.annals", "there"]);
+    assert_eq!(names(&dir.path().join("there")), ["u.csv"]);
+    let program = env!("CARGO_BIN_EXE_annals");
+    let line = format!("ulimit -f 0; trap '' XFSZ; exec {program} export csv a.annals new");
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &line]).current_dir(dir.path()).stderr(std::process::Stdio::null());
+    assert_eq!(shell.status().unwrap().code(), Some(1));
+    assert_eq!(names(dir.path()), ["a.annals", "there"]);
+}
+
+#[test]
 fn nothing_to_read_and_nowhere_to_write_are_errors() {
     let dir = tempfile::tempdir().unwrap();
     succeed(dir.path(), &["shell", "a.annals"], SCRIPT);

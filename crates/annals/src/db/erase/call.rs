@@ -149,7 +149,7 @@ impl Options {
         held.read(self, &mut search, Search::begin, |search, frame, is_repeated| {
             search.frame(frame, is_repeated)
         })?;
-        let (mut target, found) =
+        let (mut target, found, left) =
             search.target(what).map_err(|error| error.within(format_args!("{}", held.shown)))?;
         let blobs: BTreeSet<_> =
             found.iter().flat_map(|(_, values)| &values.blobs).copied().collect();
@@ -169,7 +169,11 @@ impl Options {
         }
         let heads = held.heads();
         let last = search.last.map_or(0, |last| last.txid);
-        let rewritten = heads.get(first).map_or(1, |(header, _)| header.first_own_txid());
+        // The state that history begins with is nowhere else: its transaction has another chain, too.
+        let rewritten = heads.get(first).map_or(1, |(header, _)| match first {
+            0 => header.first_txid,
+            _ => header.first_own_txid(),
+        });
         let erased = Erased {
             fields: found.iter().map(|(name, _)| name.clone()).collect(),
             values: found.iter().map(|(_, values)| values.count).sum(),
@@ -179,6 +183,7 @@ impl Options {
             segments: (heads.len() - first) as u64,
             bytes: heads.iter().skip(first).map(|(_, bytes)| bytes).sum(),
             mark: last + 1,
+            left,
             removed: Vec::new(),
         };
         Ok(Plan { search, target, erased, first })

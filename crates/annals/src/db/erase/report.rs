@@ -5,12 +5,12 @@ use annals_schema::RowId;
 /// What is to be erased: all values that a field of a row, or all of its fields, ever had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Erase {
-    /// The name of the table; if there is none of that name, the last one that was dropped with it.
+    /// The name of the table, or the last one that a dropped table had. Of several the one that is there is meant, or
+    /// that was dropped last, of those that have a value to erase.
     pub table: String,
     /// The id of the row, which need not be there any more.
     pub row: RowId,
-    /// The name of the field; if there is none of that name, the last one that was dropped with it. All fields, if
-    /// none is named.
+    /// The name of the field, which means one of several as that of the table does. All fields, if none is named.
     pub field: Option<String>,
     /// Only says what would be done: takes no lock, and writes nothing.
     pub dry_run: bool,
@@ -35,6 +35,9 @@ pub struct Erased {
     pub bytes: u64,
     /// The transaction that marks the erasure: the one behind the last.
     pub mark: u64,
+    /// How many values of the row are left in tables or fields that had the same name before and were dropped: another
+    /// erasure, of the same, is for the next of them.
+    pub left: u64,
     /// Files beside the journal that were removed, since they might hold values.
     pub removed: Vec<String>,
 }

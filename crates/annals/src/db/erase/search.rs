@@ -31,6 +31,9 @@ pub(super) struct Values {
     pub(super) blobs: BTreeSet<Blob>,
 }
 
+/// The names of fields, and what was found of each.
+pub(super) type Found = Vec<(String, Values)>;
+
 /// What is to go.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
@@ -155,45 +158,57 @@ impl Search {
         all.filter(|(of, _)| *of == table).map(|&(_, field)| field).collect()
     }
 
-    /// Gives what is to go, but for blobs, the names of the fields, and what was found of them.
+    /// Gives what is to go, but for blobs, the names of the fields with what was found of them, and how many values
+    /// others of the same names have, which were dropped before.
     ///
     /// # Errors
     /// `NotFound`: there never was such a table or field, or nothing was found.
-    pub(super) fn target(&self, what: &Erase) -> Result<(Target, Vec<(String, Values)>)> {
-        let not_found = |message| Error::new(ErrorKind::NotFound, message);
-        let dropped = || self.dropped_tables.iter().rev().find(|table| table.name == what.table);
-        let Some(table) = self.schema.table_named(&what.table).or_else(dropped) else {
-            let message = format!("there is no table `{}`, and never was one", what.table);
-            return Err(not_found(message));
-        };
-        let dropped = self.dropped_fields.iter().rev();
-        let dropped = dropped.filter(|(of, _)| *of == table.number).map(|(_, field)| field);
-        let all = || table.fields.iter().chain(dropped.clone());
-        let fields: Vec<&Field> = match &what.field {
-            Some(name) => all().find(|field| field.name == *name).into_iter().collect(),
-            None => all().collect(),
-        };
-        if let (Some(name), true) = (&what.field, fields.is_empty()) {
-            let table = &what.table;
-            let message = format!("table `{table}` has no field `{name}`, and never had one");
-            return Err(not_found(message));
+    pub(super) fn target(&self, what: &Erase) -> Result<(Target, Found, u64)> {
+        let not_found = |message| Err(Error::new(ErrorKind::NotFound, message));
+        let dropped = self.dropped_tables.iter().rev().filter(|table| table.name == what.table);
+        let tables: Vec<_> =
+            self.schema.table_named(&what.table).into_iter().chain(dropped).collect();
+        if tables.is_empty() {
+            return not_found(format!("there is no table `{}`, and never was one", what.table));
         }
-        let values = |field: &&Field| {
-            let values = self.found.get(&(table.number, field.number));
-            Some((field.name.clone(), values?.clone()))
-        };
-        let found: Vec<_> = fields.iter().filter_map(values).collect();
-        if found.is_empty() {
-            return Err(not_found(format!(
+        let choices: Vec<_> = tables.iter().flat_map(|table| self.choices(table, what)).collect();
+        if let (Some(name), true) = (&what.field, choices.is_empty()) {
+            let table = &what.table;
+            return not_found(format!("table `{table}` has no field `{name}`, and never had one"));
+        }
+        let mut found = choices.iter().map(|(table, fields)| {
+            let values = |field: &&Field| {
+                let values = self.found.get(&(*table, field.number));
+                Some((field.name.clone(), values?.clone()))
+            };
+            (*table, fields, fields.iter().filter_map(values).collect::<Vec<_>>())
+        });
+        let Some((table, fields, values)) = found.find(|(_, _, values)| !values.is_empty()) else {
+            return not_found(format!(
                 "no value to erase: the history has none of row {} of table `{}`{}; nothing was changed",
                 what.row.0,
                 what.table,
                 what.field.as_ref().map_or_else(String::new, |field| format!(", field `{field}`"))
-            )));
-        }
+            ));
+        };
+        let left = found.flat_map(|(_, _, values)| values).map(|(_, values)| values.count).sum();
         let fields = fields.iter().map(|field| field.number).collect();
-        let (table, row) = (table.number, what.row);
-        Ok((Target { table, row, fields, blobs: BTreeSet::new() }, found))
+        Ok((Target { table, row: what.row, fields, blobs: BTreeSet::new() }, values, left))
+    }
+
+    /// Gives what may be meant in a table, what is there before what was dropped: all fields, or each one that has the
+    /// name.
+    fn choices<'s>(&'s self, table: &'s Table, what: &Erase) -> Vec<(TableNumber, Vec<&'s Field>)> {
+        let dropped = self.dropped_fields.iter().rev();
+        let dropped = dropped.filter(|(of, _)| *of == table.number).map(|(_, field)| field);
+        let all = table.fields.iter().chain(dropped);
+        match &what.field {
+            Some(name) => {
+                let named = all.filter(|field| field.name == *name);
+                named.map(|field| (table.number, vec![field])).collect()
+            }
+            None => vec![(table.number, all.collect())],
+        }
     }
 }
 

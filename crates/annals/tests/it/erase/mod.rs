@@ -330,6 +330,65 @@ fn dropped_tables_and_fields_are_found_by_their_last_names() {
 }
 
 #[test]
+fn what_had_the_same_name_before_is_told_and_erased_next() {
+    let disk = SimulatedDisk::new(1);
+    let database = try_open(&disk).unwrap();
+    let (table, field) = (TableNumber(1), FieldNumber(5));
+    let note = |table| Command::AddField {
+        table,
+        name: "note".to_owned(),
+        ty: Type::String,
+        nullable: true,
+        default: None,
+    };
+    database.write(|tx| define(tx).and_then(|()| others(tx, 1)).and_then(|()| secret(tx))).unwrap();
+    database
+        .write(|tx| {
+            tx.apply_command(&Command::DropField { table: PERSON, field: FieldNumber(2) })?;
+            tx.apply_command(&note(PERSON))?;
+            tx.update(PERSON, RowId(1), field, SECRET.into())?;
+            tx.apply_command(&Command::DropTable { table: PERSON })?;
+            tx.apply_command(&Command::CreateTable { name: "person".to_owned() })?;
+            tx.apply_command(&note(table))?;
+            tx.insert_at(table, RowId(1), &[SECRET.into()])
+        })
+        .unwrap();
+    database.close().unwrap();
+    for (what, expected) in [
+        (of("person", 1, Some("note")), (1, 2)),
+        (of("person", 1, Some("note")), (1, 1)),
+        (of("person", 1, None), (5, 0)),
+    ] {
+        let erased = erase(&disk, &what).unwrap();
+        assert_eq!((erased.values, erased.left), expected);
+    }
+    assert_eq!(leaks(&disk), [] as [&str; 0]);
+}
+
+#[test]
+fn the_state_that_history_begins_with_is_written_anew_too() {
+    let disk = SimulatedDisk::new(1);
+    journal(&disk, Older::Kept);
+    let database = try_open(&disk).unwrap();
+    database.pack(NOW).unwrap();
+    let last = database.read().txid();
+    database.close().unwrap();
+    let before = end_of(&disk);
+    let erased = erase(&disk, &of("person", 1, None)).unwrap();
+    assert_eq!((erased.held, erased.rewritten), ((last, last), (last, last)));
+    let marks = log(&disk).marks;
+    assert_eq!(marks.len(), 1);
+    let after = marks[0].carry(before.0, before.1);
+    assert!(after.is_some_and(|chain| chain != before.1), "{after:?}");
+}
+
+/// Gives the last transaction and its chain.
+fn end_of(disk: &SimulatedDisk) -> (u64, u64) {
+    let end = annals::inspect_in(disk, NAME).unwrap().end;
+    (end.txid, end.chain)
+}
+
+#[test]
 fn a_blob_that_something_else_leads_to_stays() {
     let disk = SimulatedDisk::new(1);
     let database = try_open(&disk).unwrap();

@@ -38,6 +38,25 @@ fn a_copy_is_made_with_all_segments_and_brought_forward() {
 }
 
 #[test]
+fn who_follows_tells_that_the_copy_is_gone() {
+    let (from, database, _) = split(1);
+    let to = MemoryDirectory::new();
+    let mut pushing = push(&from, Arc::new(to.clone()));
+    pushing.bring_up().unwrap();
+    let names = to.list().unwrap();
+    names.iter().for_each(|name| to.remove(name).unwrap());
+    write(&database, 20..21);
+    database.hard_checkpoint().unwrap();
+    let error = pushing.bring_up().unwrap_err();
+    assert_eq!(error.kind(), annals::ErrorKind::NotFound, "{error}");
+    // Whoever asks again gets a new one.
+    assert!(pushing.bring_up().unwrap().is_new);
+    pushing.close().unwrap();
+    database.close().unwrap();
+    assert_same(&from, &to);
+}
+
+#[test]
 fn what_isnt_known_to_be_hard_stays_behind() {
     let (from, to) = (MemoryDirectory::new(), MemoryDirectory::new());
     let database = open(&from);
