@@ -169,7 +169,8 @@ fn judge(disk: &SimulatedDisk, all: &[Batch]) -> usize {
     .unwrap();
     let mut expected: Vec<_> =
         all[..added].iter().flat_map(|batch| batch.entries.clone()).collect();
-    (expected.sort_unstable(), entries.sort_unstable());
+    expected.sort_unstable();
+    entries.sort_unstable();
     assert!(entries == expected, "{added} batches");
     assert_eq!(zones, all[..added].iter().map(|batch| batch.zones.len()).sum::<usize>());
     added

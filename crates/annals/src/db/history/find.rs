@@ -75,13 +75,13 @@ pub(super) fn with_index<T>(
     let open = || IndexFile::open(&*files.file.directory, &name, files.journal_id(), Access::Read);
     let (mut before, mut problem) = (None, None);
     for _ in 0..TRIES {
-        let looked = open().and_then(|index| {
-            let Some(index) = index else { return Ok((None, None)) };
+        let looked = open().map(|index| {
+            let Some(index) = index else { return (None, None) };
             let number = Some(index.head().number);
             match Indexed::new(files, &index) {
-                Ok(Some(mut indexed)) => Ok((Some(look(&mut indexed)), number)),
-                Ok(None) => Ok((None, number)),
-                Err(error) => Ok((Some(Err(error)), number)),
+                Ok(Some(mut indexed)) => (Some(look(&mut indexed)), number),
+                Ok(None) => (None, number),
+                Err(error) => (Some(Err(error)), number),
             }
         });
         let (looked, number) = match looked {

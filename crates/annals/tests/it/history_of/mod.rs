@@ -15,7 +15,7 @@ use annals::{
     TableNumber, Timestamp, Type, Version,
 };
 
-use self::oracle::Oracle;
+use self::oracle::{Dated, Oracle};
 
 const NAME: &str = "db";
 const INDEX: &str = "db-history";
@@ -87,7 +87,7 @@ fn compare(directory: &MemoryDirectory, database: &Database) -> usize {
 /// Compares which transactions moments mean with what a scan gives.
 fn moments(oracle: &Oracle, database: &Database) {
     let commits = &oracle.commits;
-    let last = |is_it: &dyn Fn(&(u64, Timestamp, Vec<String>)) -> bool| {
+    let last = |is_it: &dyn Fn(&Dated) -> bool| {
         commits.iter().rfind(|commit| is_it(commit)).map(|commit| commit.0)
     };
     let found = |moment: Moment| match database.txid_of(moment) {

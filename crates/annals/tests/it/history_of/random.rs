@@ -49,7 +49,7 @@ fn statement(tx: &mut Transaction<'_>, now: &Snapshot, random: &mut Random) {
         7 | 8 => tx.delete(table, id),
         9 => tx.delete_vector(table, id, 1 + random.below(3)),
         10 => tx.comment(&format!("comment {}", random.below(10))),
-        _ => match now.schema().table(table).unwrap().fields.iter().zip(&refs).last() {
+        _ => match now.schema().table(table).unwrap().fields.iter().zip(&refs).next_back() {
             Some((field, value)) => tx.update(table, id, field.number, *value),
             None => Ok(()),
         },
