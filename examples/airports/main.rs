@@ -38,7 +38,7 @@ fn main() -> Result<(), Anything> {
     timed("compared again", || verify::last_day(&db.read()))?;
     questions::ask(&db.read())?;
     past::days(&db)?;
-    past::show(&file)?;
+    past::show(&db)?;
     report(&file, &db.read())?;
     timed("closed", || Ok(db.close()?))?;
     replayed(&file)

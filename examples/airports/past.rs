@@ -1,69 +1,22 @@
 //! The past: the state as it was on some days, and one row's history.
 
-use std::path::Path;
 use std::time::Instant;
 
-use annals::event::Event;
-use annals::{
-    Committed, FieldNumber, Result, RowId, Schema, Sink, TableNumber, Timestamp, ValueRef,
-};
+use annals::Timestamp;
 
 use crate::Anything;
-use crate::airports::Database;
+use crate::airports::{Database, runways};
 
 /// A runway that was deleted and came back.
-const TABLE: &str = "runways";
-const ROW: RowId = RowId(238_408);
+const RUNWAY: runways::Id = runways::Id::new(238_408);
 
-/// Collects what happened to one row.
-#[derive(Default)]
-struct Past {
-    /// What the transaction being read did to the row.
-    pending: Vec<String>,
-    lines: Vec<String>,
-}
-
-impl Past {
-    fn note(&mut self, schema: &Schema, table: TableNumber, what: &str) {
-        if schema.table(table).is_some_and(|table| table.name == TABLE) {
-            self.pending.push(what.to_owned());
+/// Prints each of these fields that a transaction changed, with its new value.
+macro_rules! print_changed {
+    ($at:ident, $change:ident, $after:ident: $($field:ident $column:ident,)*) => {{$(
+        if $change.changed(runways::$column) {
+            println!("{}: {} = {:?}", $at, stringify!($field), $after.$field);
         }
-    }
-}
-
-impl Sink for Past {
-    fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
-        match *event {
-            Event::Insert { table, id: ROW, values } => {
-                let values: Vec<_> = values.iter().map(|&value| text(value)).collect();
-                self.note(schema, table, &format!("inserted {}", values.join(" ")));
-            }
-            Event::Update { table, id: ROW, field, value } => {
-                let name = field_name(schema, table, field);
-                self.note(schema, table, &format!("{name} = {}", text(value)));
-            }
-            Event::Delete { table, id: ROW } => self.note(schema, table, "deleted"),
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn commit(&mut self, _: &Schema, committed: &Committed) -> Result<()> {
-        let at = format!("  {} (transaction {})", committed.time, committed.txid);
-        self.lines.extend(self.pending.drain(..).map(|what| format!("{at}: {what}")));
-        Ok(())
-    }
-}
-
-fn field_name(schema: &Schema, table: TableNumber, field: FieldNumber) -> &str {
-    schema.table(table).and_then(|table| table.field(field)).map_or("?", |field| &field.name)
-}
-
-fn text(value: ValueRef<'_>) -> String {
-    let mut text = String::new();
-    // Writing to a string can't fail.
-    let _ = annals_schema::write_value(&mut text, value);
-    text
+    )*}};
 }
 
 /// Looks at the state as it was at the beginning of each year, and says how long that takes.
@@ -84,11 +37,27 @@ pub(crate) fn days(db: &Database) -> std::result::Result<(), Anything> {
     Ok(())
 }
 
-/// Prints all that happened to the row.
-pub(crate) fn show(file: &Path) -> std::result::Result<(), Anything> {
-    let mut past = Past::default();
-    annals::scan(file, &mut past)?;
-    println!("\nThe past of {TABLE} {}:", ROW.0);
-    past.lines.iter().for_each(|line| println!("{line}"));
+/// Prints all that happened to the runway.
+pub(crate) fn show(db: &Database) -> std::result::Result<(), Anything> {
+    println!("\nThe past of runways {}:", RUNWAY.get());
+    for version in db.history_of(RUNWAY)? {
+        let version = version?;
+        let at = format!("  {} (transaction {})", version.time, version.txid);
+        let change = version.change;
+        match &change.after {
+            None => println!("{at}: deleted"),
+            Some(runway) if change.is_insert() => println!("{at}: inserted {runway:?}"),
+            Some(runway) => print_changed!(at, change, runway:
+                airport_ref AIRPORT_REF, airport_ident AIRPORT_IDENT, length_ft LENGTH_FT, width_ft WIDTH_FT,
+                surface SURFACE, lighted LIGHTED, closed CLOSED,
+                le_ident LE_IDENT, le_latitude_deg LE_LATITUDE_DEG, le_longitude_deg LE_LONGITUDE_DEG,
+                le_elevation_ft LE_ELEVATION_FT, le_heading_degT LE_HEADING_DEGT,
+                le_displaced_threshold_ft LE_DISPLACED_THRESHOLD_FT,
+                he_ident HE_IDENT, he_latitude_deg HE_LATITUDE_DEG, he_longitude_deg HE_LONGITUDE_DEG,
+                he_elevation_ft HE_ELEVATION_FT, he_heading_degT HE_HEADING_DEGT,
+                he_displaced_threshold_ft HE_DISPLACED_THRESHOLD_FT,
+            ),
+        }
+    }
     Ok(())
 }

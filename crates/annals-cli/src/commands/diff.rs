@@ -56,7 +56,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         Some(name) => Some(language::table(schema, name)?.number),
         None => None,
     };
-    let (a, b) = (reader.txid_of(&arguments.a)?, reader.txid_of(&arguments.b)?);
+    let txid = |moment: &Moment| reader.txid_of(moment.clone());
+    let (a, b) = (txid(&arguments.a)?, txid(&arguments.b)?);
     let mut outcome = Outcome::Done;
     let mut line = String::new();
     for row in now.differences(a, b)? {

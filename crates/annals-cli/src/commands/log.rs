@@ -86,7 +86,8 @@ fn range(arguments: &Arguments) -> Result<Range> {
         return Ok(Range::ALL);
     }
     let reader = progress::options().open_read_only(file)?;
-    let txid = |moment: &Option<Moment>| moment.as_ref().map(|m| reader.txid_of(m)).transpose();
+    let txid =
+        |moment: &Option<Moment>| moment.as_ref().map(|m| reader.txid_of(m.clone())).transpose();
     let table = match table {
         Some(name) => Some(language::table(reader.read().schema(), name)?.number),
         None => None,

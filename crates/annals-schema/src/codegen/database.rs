@@ -41,7 +41,7 @@ pub(super) fn outer_items(schema: &Schema, names: &Names, customs: &Customs) -> 
 
 /// Writes the changes of any table.
 fn change(schema: &Schema, names: &Names) -> String {
-    let (mut variants, mut arms) = (String::new(), String::new());
+    let (mut variants, mut arms, mut kinds) = (String::new(), String::new(), String::new());
     for (table, names) in schema.tables().iter().zip(&names.tables) {
         let TableNames { name, variant, .. } = names;
         variants +=
@@ -49,6 +49,15 @@ fn change(schema: &Schema, names: &Names) -> String {
         arms += &format!(
             "            {} => ::annals::typed::any_change(change, Self::{variant}),\n",
             table.number.0
+        );
+        kinds += &format!(
+            "
+impl From<{name}::Change> for Change {{
+    fn from(change: {name}::Change) -> Self {{
+        Self::{variant}(change)
+    }}
+}}
+"
         );
     }
     let variants = if variants.is_empty() { "{}".to_owned() } else { format!("{{\n{variants}}}") };
@@ -65,7 +74,7 @@ impl ::annals::typed::AnyChange for Change {{
         }}
     }}
 }}
-"
+{kinds}"
     )
 }
 

@@ -79,14 +79,6 @@ impl<'f> Lookup<'f> {
         children.into_iter().try_for_each(|at| self.stab((run, tree), (level - 1, at), key, found))
     }
 
-    /// Gives the first zone at whose end a transaction has committed.
-    ///
-    /// # Errors
-    /// As [`Self::zones_of`].
-    pub(crate) fn zone_of_txid(&mut self, txid: u64) -> Result<Option<(u64, Zone)>> {
-        self.first_zone(|run| run.end_txid >= txid, |zone| zone.end.txid >= txid)
-    }
-
     /// Gives the last zone with a commit whose time isn't later.
     ///
     /// # Errors

@@ -101,7 +101,6 @@ fn compare(index: &IndexFile, all: &[Batch], oldest: u64, rng: &mut Rng) {
         let zone = zones[usize::try_from(number).unwrap()];
         let found = lookup.zone(number).unwrap().unwrap();
         assert_eq!((found.start, found.end), (zone.start, zone.end));
-        assert_eq!(lookup.zone_of_txid(zone.end.txid).unwrap().unwrap().0, number);
         let before = (zone.segment, zone.end.position);
         assert_eq!(lookup.last_before(before).unwrap().unwrap().0, number);
     }

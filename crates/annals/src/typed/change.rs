@@ -43,16 +43,18 @@ impl RowValues {
 
 /// A Rust value that a field's value is taken as: owned, and an `Option` where it may be null.
 pub trait Owned: Sized {
-    /// Takes a value; `None` if it is of another type.
+    /// Takes a value; `None` if it is of another type. Null elsewhere than in an `Option` stands for a value that was
+    /// erased, which is zero, false or empty, as a getter gives it.
     fn from_value(value: Value) -> Option<Self>;
 }
 
 macro_rules! owned {
-    ($($rust:ty, $variant:ident, $taken:ident => $made:expr;)+) => {$(
+    ($($rust:ty, $variant:ident, $taken:ident => $made:expr, $zero:expr;)+) => {$(
         impl Owned for $rust {
             fn from_value(value: Value) -> Option<Self> {
                 match value {
                     Value::$variant($taken) => Some($made),
+                    Value::Null => Some($zero),
                     _ => None,
                 }
             }
@@ -61,22 +63,22 @@ macro_rules! owned {
 }
 
 owned! {
-    bool, Bool, v => v;
-    i8, Int8, v => v;
-    i16, Int16, v => v;
-    i32, Int32, v => v;
-    i64, Int64, v => v;
-    u8, UInt8, v => v;
-    u16, UInt16, v => v;
-    u32, UInt32, v => v;
-    u64, UInt64, v => v;
-    f32, Float32, v => v;
-    f64, Float64, v => v;
-    String, String, v => v;
-    Vec<u8>, Bytes, v => v;
-    Timestamp, Timestamp, v => Timestamp(v);
-    Blob, Blob, v => v;
-    RowId, Reference, v => v;
+    bool, Bool, v => v, false;
+    i8, Int8, v => v, 0;
+    i16, Int16, v => v, 0;
+    i32, Int32, v => v, 0;
+    i64, Int64, v => v, 0;
+    u8, UInt8, v => v, 0;
+    u16, UInt16, v => v, 0;
+    u32, UInt32, v => v, 0;
+    u64, UInt64, v => v, 0;
+    f32, Float32, v => v, 0.0;
+    f64, Float64, v => v, 0.0;
+    String, String, v => v, Self::new();
+    Vec<u8>, Bytes, v => v, Self::new();
+    Timestamp, Timestamp, v => Self(v), Self(0);
+    Blob, Blob, v => v, Self(0);
+    RowId, Reference, v => v, Self(0);
 }
 
 impl<R: Record> Owned for Id<R> {

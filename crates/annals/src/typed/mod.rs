@@ -6,12 +6,14 @@
 //! reading order: a [`Record`] stands for a table at compile time, [`Id`] is the id of a row of it,
 //! [`Table`] reads it, [`Index`] looks it up and a [`Cursor`] moves through it, [`Writer`] writes
 //! it; [`Nullable`] is what its parameters take for null; a [`Vector`] is a whole column of a run of
-//! its rows, and a [`Column`] says which; a [`Change`] is what became of a row, whose values are [`Versioned`]; [`Single`] and [`SingleWriter`] are for a table of one row;
-//! [`CompiledSchema`] is the schema that generated code was made from.
+//! its rows, and a [`Column`] says which; a [`Change`] is what became of a row, whose values are
+//! [`Versioned`], and a [`History`] all that became of it; [`Single`] and [`SingleWriter`] are for a
+//! table of one row; [`CompiledSchema`] is the schema that generated code was made from.
 
 mod change;
 mod column;
 mod cursor;
+mod history;
 mod id;
 mod index;
 mod nullable;
@@ -28,6 +30,7 @@ pub use change::{
 };
 pub use column::{Column, ColumnType, Slice};
 pub use cursor::Cursor;
+pub use history::{History, Version};
 pub use id::Id;
 pub use index::{Index, IndexRows};
 pub use nullable::{Nullable, nullable};

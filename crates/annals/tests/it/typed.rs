@@ -322,3 +322,66 @@ fn changes_have_the_types_of_their_tables() {
     assert_eq!(reader.changes(3..4).unwrap().next().unwrap().unwrap(), all[1]);
     assert_eq!(reader.at(annals::Txid(3)).unwrap().person().len(), 1);
 }
+
+#[test]
+fn the_history_of_a_row_has_the_types_of_its_table() {
+    use tutorial::{city, person};
+    let (directory, db) = tutorial();
+    let lille = db.write(|tx| tx.city().insert("Lile")).unwrap();
+    let remi = db
+        .write(|tx| {
+            tx.comment("a typo")?;
+            tx.set_time(Timestamp(-5));
+            tx.city().set_name(lille, "Lille")?;
+            tx.person().insert("Rémi", "Coulom", lille)
+        })
+        .unwrap();
+    db.write(|tx| tx.person().set_home(remi, None)).unwrap();
+    db.write(|tx| tx.city().delete(lille)).unwrap();
+
+    let city = |name: &str| Some(city::Values { name: name.to_owned() });
+    let all: Vec<_> = db.history_of(lille).unwrap().collect::<Result<_>>().unwrap();
+    let sides: Vec<_> =
+        all.iter().map(|v| (v.txid, v.change.before.clone(), v.change.after.clone())).collect();
+    assert_eq!(
+        sides,
+        [(2, None, city("Lile")), (3, city("Lile"), city("Lille")), (5, city("Lille"), None)]
+    );
+    assert_eq!(
+        (all[1].time, all[1].comments.as_slice()),
+        (Timestamp(-5), &["a typo".to_owned()][..])
+    );
+    assert!(all[1].change.id == lille && all[1].change.changed(city::NAME) && !all[0].is_beginning);
+
+    let path = directory.path().join("tutorial.annals");
+    let reader = tutorial::Database::open_read_only(&path).unwrap();
+    let homes = reader.history_of(remi).unwrap().map(|version| version.unwrap().change);
+    let homes: Vec<_> =
+        homes.map(|change| (change.changed(person::HOME), change.after.unwrap().home)).collect();
+    assert_eq!(homes, [(true, Some(lille)), (true, None)]);
+    let newest = reader.history_of(lille).unwrap().newest(2).unwrap();
+    assert!(newest.iter().eq(all.iter().rev().take(2)));
+    let never = reader.history_of(city::Id::new(77)).unwrap();
+    assert_eq!(never.as_dynamic().index_problem(), None);
+    assert_eq!(never.count(), 0);
+}
+
+/// What was erased is as a getter gives it: zero or empty where the field may not be null.
+#[test]
+fn erased_values_have_no_type_to_complain_of() {
+    let (directory, db) = tutorial();
+    let remi = db.write(|tx| tx.person().insert("Rémi", "Coulom", None)).unwrap();
+    db.close().unwrap();
+    let path = directory.path().join("tutorial.annals");
+    let (table, row) = ("person".to_owned(), remi.into());
+    let field = Some("last_name".to_owned());
+    Options::new().erase(&path, &annals::Erase { table, row, field, dry_run: false }).unwrap();
+    let db = tutorial::Database::open(&path).unwrap();
+    let version = db.history_of(remi).unwrap().next().unwrap().unwrap();
+    let after = version.change.after.unwrap();
+    assert_eq!((after.first_name.as_str(), after.last_name.as_str()), ("Rémi", ""));
+    assert_eq!(db.read().person().get(remi).unwrap().last_name(), "", "as the getter");
+    let first = db.changes(2..).unwrap().next().unwrap().unwrap();
+    let [tutorial::Change::Person(inserted)] = &first.changes[..] else { panic!("{first:?}") };
+    assert_eq!(inserted.after.as_ref(), Some(&after), "of all that changed, too");
+}

@@ -168,6 +168,22 @@ impl Database {
         self.0.at(moment).map(Snapshot)
     }
 
+    /// Gives the history of a row of any table: each version that a transaction made of it, the
+    /// oldest first.
+    ///
+    /// # Errors
+    /// The file is damaged; or the operating system said no.
+    pub fn history_of<R: ::annals::typed::Versioned>(
+        &self,
+        id: ::annals::typed::Id<R>,
+    ) -> ::annals::Result<::annals::typed::History<R>>
+    where
+        Change: From<::annals::typed::Change<R>>,
+    {
+        let history = self.0.history_of(R::TABLE, id.into())?;
+        Ok(::annals::typed::History::new(history))
+    }
+
     /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
     ///
     /// # Errors
@@ -296,6 +312,22 @@ impl Reader {
     /// system said no.
     pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
         self.0.at(moment).map(Snapshot)
+    }
+
+    /// Gives the history of a row of any table: each version that a transaction made of it, the
+    /// oldest first.
+    ///
+    /// # Errors
+    /// A newer program dropped the table, or the file is damaged; or the operating system said no.
+    pub fn history_of<R: ::annals::typed::Versioned>(
+        &self,
+        id: ::annals::typed::Id<R>,
+    ) -> ::annals::Result<::annals::typed::History<R>>
+    where
+        Change: From<::annals::typed::Change<R>>,
+    {
+        let history = self.0.history_of(R::TABLE, id.into())?;
+        Ok(::annals::typed::History::new(history))
     }
 
     /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
@@ -609,6 +641,132 @@ impl ::annals::typed::AnyChange for Change {
             20 => ::annals::typed::any_change(change, Self::New_),
             _ => Ok(None),
         }
+    }
+}
+
+impl From<r#type::Change> for Change {
+    fn from(change: r#type::Change) -> Self {
+        Self::Type(change)
+    }
+}
+
+impl From<self_::Change> for Change {
+    fn from(change: self_::Change) -> Self {
+        Self::Self_(change)
+    }
+}
+
+impl From<crate_::Change> for Change {
+    fn from(change: crate_::Change) -> Self {
+        Self::Crate(change)
+    }
+}
+
+impl From<super_::Change> for Change {
+    fn from(change: super_::Change) -> Self {
+        Self::Super(change)
+    }
+}
+
+impl From<__::Change> for Change {
+    fn from(change: __::Change) -> Self {
+        Self::Table(change)
+    }
+}
+
+impl From<Database_::Change> for Change {
+    fn from(change: Database_::Change) -> Self {
+        Self::Database(change)
+    }
+}
+
+impl From<id::Change> for Change {
+    fn from(change: id::Change) -> Self {
+        Self::Id(change)
+    }
+}
+
+impl From<comment___::Change> for Change {
+    fn from(change: comment___::Change) -> Self {
+        Self::Comment(change)
+    }
+}
+
+impl From<comment_::Change> for Change {
+    fn from(change: comment_::Change) -> Self {
+        Self::Comment_(change)
+    }
+}
+
+impl From<view_::Change> for Change {
+    fn from(change: view_::Change) -> Self {
+        Self::View(change)
+    }
+}
+
+impl From<str_::Change> for Change {
+    fn from(change: str_::Change) -> Self {
+        Self::Str(change)
+    }
+}
+
+impl From<Option_::Change> for Change {
+    fn from(change: Option_::Change) -> Self {
+        Self::Option(change)
+    }
+}
+
+impl From<std::Change> for Change {
+    fn from(change: std::Change) -> Self {
+        Self::Std(change)
+    }
+}
+
+impl From<annals::Change> for Change {
+    fn from(change: annals::Change) -> Self {
+        Self::Annals(change)
+    }
+}
+
+impl From<r#yield::Change> for Change {
+    fn from(change: r#yield::Change) -> Self {
+        Self::Yield(change)
+    }
+}
+
+impl From<Customs_::Change> for Change {
+    fn from(change: Customs_::Change) -> Self {
+        Self::Customs(change)
+    }
+}
+
+impl From<custom_::Change> for Change {
+    fn from(change: custom_::Change) -> Self {
+        Self::Custom(change)
+    }
+}
+
+impl From<Reader_::Change> for Change {
+    fn from(change: Reader_::Change) -> Self {
+        Self::Reader(change)
+    }
+}
+
+impl From<write_blob_::Change> for Change {
+    fn from(change: write_blob_::Change) -> Self {
+        Self::WriteBlob(change)
+    }
+}
+
+impl From<New::Change> for Change {
+    fn from(change: New::Change) -> Self {
+        Self::New(change)
+    }
+}
+
+impl From<new::Change> for Change {
+    fn from(change: new::Change) -> Self {
+        Self::New_(change)
     }
 }
 

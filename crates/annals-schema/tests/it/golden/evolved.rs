@@ -120,6 +120,22 @@ impl Database {
         self.0.at(moment).map(Snapshot)
     }
 
+    /// Gives the history of a row of any table: each version that a transaction made of it, the
+    /// oldest first.
+    ///
+    /// # Errors
+    /// The file is damaged; or the operating system said no.
+    pub fn history_of<R: ::annals::typed::Versioned>(
+        &self,
+        id: ::annals::typed::Id<R>,
+    ) -> ::annals::Result<::annals::typed::History<R>>
+    where
+        Change: From<::annals::typed::Change<R>>,
+    {
+        let history = self.0.history_of(R::TABLE, id.into())?;
+        Ok(::annals::typed::History::new(history))
+    }
+
     /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
     ///
     /// # Errors
@@ -248,6 +264,22 @@ impl Reader {
     /// system said no.
     pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
         self.0.at(moment).map(Snapshot)
+    }
+
+    /// Gives the history of a row of any table: each version that a transaction made of it, the
+    /// oldest first.
+    ///
+    /// # Errors
+    /// A newer program dropped the table, or the file is damaged; or the operating system said no.
+    pub fn history_of<R: ::annals::typed::Versioned>(
+        &self,
+        id: ::annals::typed::Id<R>,
+    ) -> ::annals::Result<::annals::typed::History<R>>
+    where
+        Change: From<::annals::typed::Change<R>>,
+    {
+        let history = self.0.history_of(R::TABLE, id.into())?;
+        Ok(::annals::typed::History::new(history))
     }
 
     /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
@@ -504,6 +536,30 @@ impl ::annals::typed::AnyChange for Change {
             4 => ::annals::typed::any_change(change, Self::Settings),
             _ => Ok(None),
         }
+    }
+}
+
+impl From<tongue::Change> for Change {
+    fn from(change: tongue::Change) -> Self {
+        Self::Tongue(change)
+    }
+}
+
+impl From<person::Change> for Change {
+    fn from(change: person::Change) -> Self {
+        Self::Person(change)
+    }
+}
+
+impl From<file::Change> for Change {
+    fn from(change: file::Change) -> Self {
+        Self::File(change)
+    }
+}
+
+impl From<settings::Change> for Change {
+    fn from(change: settings::Change) -> Self {
+        Self::Settings(change)
     }
 }
 

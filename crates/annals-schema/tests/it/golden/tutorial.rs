@@ -96,6 +96,22 @@ impl Database {
         self.0.at(moment).map(Snapshot)
     }
 
+    /// Gives the history of a row of any table: each version that a transaction made of it, the
+    /// oldest first.
+    ///
+    /// # Errors
+    /// The file is damaged; or the operating system said no.
+    pub fn history_of<R: ::annals::typed::Versioned>(
+        &self,
+        id: ::annals::typed::Id<R>,
+    ) -> ::annals::Result<::annals::typed::History<R>>
+    where
+        Change: From<::annals::typed::Change<R>>,
+    {
+        let history = self.0.history_of(R::TABLE, id.into())?;
+        Ok(::annals::typed::History::new(history))
+    }
+
     /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
     ///
     /// # Errors
@@ -224,6 +240,22 @@ impl Reader {
     /// system said no.
     pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
         self.0.at(moment).map(Snapshot)
+    }
+
+    /// Gives the history of a row of any table: each version that a transaction made of it, the
+    /// oldest first.
+    ///
+    /// # Errors
+    /// A newer program dropped the table, or the file is damaged; or the operating system said no.
+    pub fn history_of<R: ::annals::typed::Versioned>(
+        &self,
+        id: ::annals::typed::Id<R>,
+    ) -> ::annals::Result<::annals::typed::History<R>>
+    where
+        Change: From<::annals::typed::Change<R>>,
+    {
+        let history = self.0.history_of(R::TABLE, id.into())?;
+        Ok(::annals::typed::History::new(history))
     }
 
     /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
@@ -432,6 +464,18 @@ impl ::annals::typed::AnyChange for Change {
             1 => ::annals::typed::any_change(change, Self::Person),
             _ => Ok(None),
         }
+    }
+}
+
+impl From<city::Change> for Change {
+    fn from(change: city::Change) -> Self {
+        Self::City(change)
+    }
+}
+
+impl From<person::Change> for Change {
+    fn from(change: person::Change) -> Self {
+        Self::Person(change)
     }
 }
 

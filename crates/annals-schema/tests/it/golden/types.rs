@@ -143,6 +143,22 @@ impl Database {
         self.0.at(moment).map(Snapshot)
     }
 
+    /// Gives the history of a row of any table: each version that a transaction made of it, the
+    /// oldest first.
+    ///
+    /// # Errors
+    /// The file is damaged; or the operating system said no.
+    pub fn history_of<R: ::annals::typed::Versioned>(
+        &self,
+        id: ::annals::typed::Id<R>,
+    ) -> ::annals::Result<::annals::typed::History<R>>
+    where
+        Change: From<::annals::typed::Change<R>>,
+    {
+        let history = self.0.history_of(R::TABLE, id.into())?;
+        Ok(::annals::typed::History::new(history))
+    }
+
     /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
     ///
     /// # Errors
@@ -271,6 +287,22 @@ impl Reader {
     /// system said no.
     pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
         self.0.at(moment).map(Snapshot)
+    }
+
+    /// Gives the history of a row of any table: each version that a transaction made of it, the
+    /// oldest first.
+    ///
+    /// # Errors
+    /// A newer program dropped the table, or the file is damaged; or the operating system said no.
+    pub fn history_of<R: ::annals::typed::Versioned>(
+        &self,
+        id: ::annals::typed::Id<R>,
+    ) -> ::annals::Result<::annals::typed::History<R>>
+    where
+        Change: From<::annals::typed::Change<R>>,
+    {
+        let history = self.0.history_of(R::TABLE, id.into())?;
+        Ok(::annals::typed::History::new(history))
     }
 
     /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
@@ -488,6 +520,36 @@ impl ::annals::typed::AnyChange for Change {
             4 => ::annals::typed::any_change(change, Self::Numbers),
             _ => Ok(None),
         }
+    }
+}
+
+impl From<target::Change> for Change {
+    fn from(change: target::Change) -> Self {
+        Self::Target(change)
+    }
+}
+
+impl From<plain::Change> for Change {
+    fn from(change: plain::Change) -> Self {
+        Self::Plain(change)
+    }
+}
+
+impl From<nullable::Change> for Change {
+    fn from(change: nullable::Change) -> Self {
+        Self::Nullable(change)
+    }
+}
+
+impl From<defaults::Change> for Change {
+    fn from(change: defaults::Change) -> Self {
+        Self::Defaults(change)
+    }
+}
+
+impl From<numbers::Change> for Change {
+    fn from(change: numbers::Change) -> Self {
+        Self::Numbers(change)
     }
 }
 

@@ -116,6 +116,22 @@ impl Database {
         self.0.at(moment).map(Snapshot)
     }
 
+    /// Gives the history of a row of any table: each version that a transaction made of it, the
+    /// oldest first.
+    ///
+    /// # Errors
+    /// The file is damaged; or the operating system said no.
+    pub fn history_of<R: ::annals::typed::Versioned>(
+        &self,
+        id: ::annals::typed::Id<R>,
+    ) -> ::annals::Result<::annals::typed::History<R>>
+    where
+        Change: From<::annals::typed::Change<R>>,
+    {
+        let history = self.0.history_of(R::TABLE, id.into())?;
+        Ok(::annals::typed::History::new(history))
+    }
+
     /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
     ///
     /// # Errors
@@ -244,6 +260,22 @@ impl Reader {
     /// system said no.
     pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
         self.0.at(moment).map(Snapshot)
+    }
+
+    /// Gives the history of a row of any table: each version that a transaction made of it, the
+    /// oldest first.
+    ///
+    /// # Errors
+    /// A newer program dropped the table, or the file is damaged; or the operating system said no.
+    pub fn history_of<R: ::annals::typed::Versioned>(
+        &self,
+        id: ::annals::typed::Id<R>,
+    ) -> ::annals::Result<::annals::typed::History<R>>
+    where
+        Change: From<::annals::typed::Change<R>>,
+    {
+        let history = self.0.history_of(R::TABLE, id.into())?;
+        Ok(::annals::typed::History::new(history))
     }
 
     /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
@@ -452,6 +484,18 @@ impl ::annals::typed::AnyChange for Change {
             1 => ::annals::typed::any_change(change, Self::Runways),
             _ => Ok(None),
         }
+    }
+}
+
+impl From<countries::Change> for Change {
+    fn from(change: countries::Change) -> Self {
+        Self::Countries(change)
+    }
+}
+
+impl From<runways::Change> for Change {
+    fn from(change: runways::Change) -> Self {
+        Self::Runways(change)
     }
 }
 

@@ -173,14 +173,18 @@ impl Files {
         }
     }
 
-    /// Tells whether what is behind a place is this history's: each frame is read, and verified.
+    /// Reads all from a place on.
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub(super) fn verify(&self, since: Since) -> Result<()> {
+    pub(super) fn read_all(
+        &self,
+        since: Since,
+        visit: &mut dyn FnMut(&Seen<'_>) -> Result<()>,
+    ) -> Result<()> {
         let mut next = Some(since);
         while let Some(since) = next {
-            next = self.read(since, u64::MAX, &mut |_| Ok(()))?;
+            next = self.read(since, u64::MAX, visit)?;
         }
         Ok(())
     }

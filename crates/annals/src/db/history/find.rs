@@ -131,7 +131,8 @@ impl<'i> Indexed<'i> {
             return Ok(None);
         }
         let tail = Since { segment: zone.segment, point: zone.end };
-        files.verify(tail)?;
+        // Whether what is behind follows it: each frame is verified.
+        files.read_all(tail, &mut |_| Ok(()))?;
         let commands = commands_behind(&mut lookup, last, index.head().bound.commands)?;
         let bytes = files.behind(tail);
         Ok(Some(Self { lookup, last, first_segment: first.segment, tail, commands, bytes }))
@@ -193,19 +194,6 @@ impl<'i> Indexed<'i> {
         let is_left =
             |zone: &Zone| zone.segment > first && !zone.is(STATE) || zone.segment == first;
         Ok(self.lookup.zone(number)?.filter(is_left))
-    }
-
-    /// Tells whether a transaction of the index is in the history that is left.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Io`.
-    pub(super) fn has(&mut self, files: &Files, txid: u64) -> Result<bool> {
-        let Some((number, _)) = self.lookup.zone_of_txid(txid)? else { return Ok(false) };
-        if self.zone(number)?.is_some() {
-            return Ok(txid > 0);
-        }
-        // It may be forgotten, but for the state behind it.
-        Ok(self.state(files)?.is_some_and(|state| state.txid == txid))
     }
 
     /// Gives the last transaction in the index whose time isn't later; the state with which the history begins is one,

@@ -1,9 +1,9 @@
 //! The history of rows, and the index that tells where it is.
 //!
 //! In reading order: `files` are those of a journal up to a commit; `find` tells which parts of them have to be read;
-//! `moments` are
-//! looked up so, too; `row` is a row as events make it, and `versions` what each transaction made of it; `collect` makes zones and
-//! entries of frames, and `keep` adds them to the index; `inspection` looks at that from outside.
+//! `moments` are looked up so, too; `row` is a row as events make it, and `versions` what each transaction made of it;
+//! `collect` makes zones and entries of frames, and `keep` adds them to the index; `inspection` looks at that from
+//! outside.
 
 mod collect;
 mod files;
@@ -17,4 +17,5 @@ mod versions;
 pub(super) use inspection::inspect;
 pub use inspection::{HistoryCheck, HistoryInspection};
 pub(super) use keep::{Keeping, Sizes};
+pub(super) use moments::txid_of;
 pub use versions::History;

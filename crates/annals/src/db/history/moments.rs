@@ -5,31 +5,13 @@ use annals_schema::Schema;
 use super::files::{Files, Seen};
 use super::find::{Indexed, with_index};
 use super::versions::schema_of;
-use crate::Result;
-use crate::db::database::Database;
 use crate::db::past::Since;
 use crate::db::snapshot::Published;
-use crate::db::time::{Moment, Txid};
+use crate::db::time::Moment;
 use crate::event::{self, Event};
 use crate::journal::Committed;
-
-/// How much of the journal is read at once.
-const STEP: u64 = 1 << 20;
-
-impl Database {
-    /// Tells which transaction a moment means: the one of a number, the last one, in the order of their numbers, whose
-    /// time isn't later, or the last one with a comment. `None` if there is none in the history that is left.
-    ///
-    /// Cost: with the history index a part of the journal of about 64 KiB, and what isn't in the index yet; without it
-    /// reads the whole journal.
-    ///
-    /// # Errors
-    /// `Corrupt`, `Io`; `Poisoned` in a forked child.
-    pub fn transaction_at(&self, moment: &Moment) -> Result<Option<Txid>> {
-        self.check_origin()?;
-        Ok(txid_of(&self.read().published, moment)?.map(Txid))
-    }
-}
+use crate::store::View;
+use crate::{Error, ErrorKind, Result};
 
 /// What is looked for, and the last transaction that was found.
 struct Looking<'m> {
@@ -38,68 +20,80 @@ struct Looking<'m> {
     last: Option<u64>,
 }
 
-/// Tells which transaction a moment means, up to what is published.
+/// Gives the number of the transaction at whose end a moment is, up to what is published; 0 before the first one.
 ///
 /// # Errors
-/// `Corrupt`, `Io`.
-pub(in crate::db) fn txid_of(published: &Published, moment: &Moment) -> Result<Option<u64>> {
-    let files = Files::open(published)?;
-    let present = published.view.schema();
-    let (found, _) = with_index(&files, |indexed| {
+/// `NotFound` if there is none; of a time, if it was forgotten; `Corrupt`, `Unsupported`, `Io`.
+pub(in crate::db) fn txid_of(published: &Published, moment: &Moment) -> Result<u64> {
+    let now = published.point.txid;
+    let what = match moment {
+        Moment::Txid(txid) if *txid <= now => return Ok(*txid),
+        Moment::Txid(txid) => format!("there is no transaction {txid}: the last is {now}"),
+        Moment::Time(_) | Moment::Comment(_) => {
+            let files = Files::open(published)?;
+            let first = files.first();
+            match (last_of(&files, &published.view, moment)?, moment) {
+                (Some(txid), _) => return Ok(txid),
+                (None, Moment::Comment(text)) => format!("no transaction has the comment {text:?}"),
+                (None, _) if first.segment == 0 => return Ok(0),
+                (None, _) => format!(
+                    "the state at {moment} was forgotten: the history begins with transaction {}",
+                    first.point.txid + 1
+                ),
+            }
+        }
+    };
+    Err(Error::new(ErrorKind::NotFound, format!("{}: {what}", published.file.name)))
+}
+
+/// Gives the last transaction of these files that is at a moment or before, if there is one.
+fn last_of(files: &Files, now: &View, moment: &Moment) -> Result<Option<u64>> {
+    let present = now.schema();
+    let (found, _) = with_index(files, |indexed| {
         let schema = schema_of(present, indexed.commands)?;
         let mut looking = Looking { moment, schema, last: None };
-        looking.read(&files, indexed.tail)?;
+        looking.read(files, indexed.tail)?;
         match looking.last {
             Some(last) => Ok(Some(last)),
-            None => looking.look_up(&files, indexed, present),
+            None => looking.look_up(files, indexed, present),
         }
     })?;
     if let Some(found) = found {
         return Ok(found);
     }
     let mut looking = Looking { moment, schema: Schema::default(), last: None };
-    looking.read(&files, files.first())?;
+    looking.read(files, files.first())?;
     Ok(looking.last)
 }
 
 impl Looking<'_> {
-    /// Reads all from a place on.
+    /// Reads all from a place on, but for what only repeats the state.
     fn read(&mut self, files: &Files, since: Since) -> Result<()> {
         let first = files.first().segment;
-        let mut next = Some(since);
-        while let Some(since) = next {
-            next = files.read(
-                since,
-                STEP,
-                &mut |seen| match seen.is_state && seen.segment != first {
-                    true => Ok(()),
-                    false => self.see(seen),
-                },
-            )?;
-        }
-        Ok(())
+        files.read_all(since, &mut |seen| match seen.is_state && seen.segment != first {
+            true => Ok(()),
+            false => self.see(seen),
+        })
     }
 
     fn see(&mut self, seen: &Seen<'_>) -> Result<()> {
         let frame = seen.frame;
-        if let Moment::Comment(comment) = self.moment {
-            if !frame.header.has_events() {
-                return Ok(());
+        match self.moment {
+            Moment::Time(time) => {
+                let committed = Committed::of(frame).filter(|commit| commit.time <= *time);
+                self.last = committed.map(|commit| commit.txid).or(self.last);
             }
-            let (payload, at) = (frame.payload, frame.payload_at());
-            return event::decode(payload, at, &mut self.schema, &mut |_, event| {
-                if *event == Event::Comment(comment) {
-                    self.last = Some(frame.header.txid);
-                }
-                Ok(())
-            });
+            Moment::Comment(comment) if frame.header.has_events() => {
+                let (payload, at) = (frame.payload, frame.payload_at());
+                event::decode(payload, at, &mut self.schema, &mut |_, event| {
+                    if *event == Event::Comment(comment) {
+                        self.last = Some(frame.header.txid);
+                    }
+                    Ok(())
+                })?;
+            }
+            Moment::Comment(_) | Moment::Txid(_) => {}
         }
-        let is_it = |commit: &Committed| match self.moment {
-            Moment::Txid(txid) => commit.txid == *txid,
-            Moment::Time(time) => commit.time <= *time,
-            Moment::Comment(_) => false,
-        };
-        self.last = Committed::of(frame).filter(is_it).map(|commit| commit.txid).or(self.last);
         Ok(())
     }
 
@@ -111,7 +105,7 @@ impl Looking<'_> {
         present: &Schema,
     ) -> Result<Option<u64>> {
         match self.moment {
-            Moment::Txid(txid) => Ok(indexed.has(files, *txid)?.then_some(*txid)),
+            Moment::Txid(txid) => Ok(Some(*txid)),
             Moment::Time(time) => indexed.last_at(files, time.0),
             Moment::Comment(comment) => {
                 indexed.last_with(files, comment, |commands| schema_of(present, commands))

@@ -1,6 +1,5 @@
 //! A row as the events of its history make it, in the fields of the present schema.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use annals_schema::{Field, FieldNumber, RowId, Schema, Table, TableNumber, Type, Value, ValueRef};
@@ -20,16 +19,6 @@ pub(super) struct Running {
 
 fn type_of(schema: &Schema, table: TableNumber, field: FieldNumber) -> Option<Type> {
     Some(schema.table(table)?.field(field)?.ty)
-}
-
-/// Tells whether values are the same, as keys of indexes are.
-pub(super) fn are_same(one: &Option<Vec<Value>>, other: &Option<Vec<Value>>) -> bool {
-    let equal = |(a, b): (&Value, &Value)| a.as_ref().total_cmp(&b.as_ref()) == Ordering::Equal;
-    match (one, other) {
-        (Some(one), Some(other)) => one.len() == other.len() && one.iter().zip(other).all(equal),
-        (None, None) => true,
-        _ => false,
-    }
 }
 
 impl Running {

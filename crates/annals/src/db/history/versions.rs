@@ -7,7 +7,7 @@ use annals_schema::{RowId, Schema, TableNumber, Value};
 
 use super::files::{Files, Seen};
 use super::find::{Parts, parts_of};
-use super::row::{Running, are_same};
+use super::row::Running;
 use crate::db::database::Database;
 use crate::db::past::Since;
 use crate::db::reader::Reader;
@@ -221,7 +221,7 @@ fn see(
     })?;
     let Some(committed) = Committed::of(frame) else { return Ok(()) };
     let Transaction { comments, before, .. } = std::mem::take(transaction);
-    if let Some(before) = before.filter(|before| !are_same(before, &row.values)) {
+    if let Some(before) = before.filter(|before| *before != row.values) {
         let change = RowChange { table: row.table, id: row.id, before, after: row.values.clone() };
         let (txid, time) = (committed.txid, committed.time);
         ready.push_back(Version { txid, time, comments, change, is_beginning: is_state });

@@ -1,7 +1,7 @@
 //! The state as it was: from the nearest earlier root of the image, or from the beginning, and a replay from there.
 //!
 //! ```text
-//! 1. which transaction a moment means                     (a look at the commits of the journal)
+//! 1. which transaction a moment means                     (the history index, or a look at the journal)
 //! 2. which segment of the journal has it
 //! 3. the nearest root of the image before it, pinned      (a key frame, or one of the two on disk)
 //! 4. replay from there up to that transaction
@@ -11,21 +11,20 @@
 //! What was read is a store of its own: the past has no part in what is present, and pins the root that it lies
 //! over, and no segment.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
-use annals_schema::{Command, Schema};
+use annals_schema::Command;
 
 use super::moment::Moment;
+use crate::db::history::txid_of;
 use crate::db::image::{Earlier, late_entries};
 use crate::db::past::{Past, Since};
 use crate::db::scan::Replay;
 use crate::db::segment::JournalFile;
 use crate::db::snapshot::{Published, Snapshot};
-use crate::event::{self, Event};
 use crate::journal::format::Header;
 use crate::journal::segments::{Kept, kept_name};
-use crate::journal::{Frame, FrameReader, Head, Point};
+use crate::journal::{FrameReader, Head, Point};
 use crate::storage::{Clock, Storage};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
@@ -62,15 +61,9 @@ impl Present<'_> {
     /// Gives the state as it was.
     pub(in crate::db) fn at(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
         let now = self.published.point.txid;
-        let txid = self.txid_of(moment)?;
+        let txid = txid_of(&self.published, moment)?;
         if txid == now {
             return Ok(Snapshot::new(Arc::clone(&self.published)));
-        }
-        if txid > now {
-            return Err(Error::new(
-                ErrorKind::NotFound,
-                format!("{}: there is no transaction {txid}: the last is {now}", self.file().name),
-            ));
         }
         let part = self.part_with(txid)?;
         let (store, point) = self.replayed(&part, txid)?;
@@ -203,69 +196,6 @@ impl Present<'_> {
         }
         Ok(store.commit())
     }
-
-    /// Gives the number of the transaction that a moment means.
-    pub(in crate::db) fn txid_of(&self, moment: &Moment) -> Result<u64> {
-        match moment {
-            Moment::Txid(txid) => Ok(*txid),
-            Moment::Time(time) => {
-                let mut found = None;
-                let first = self.each_frame(&mut |frame, _| {
-                    let is_it = frame.header.is_commit() && frame.header.time <= time.0;
-                    found = if is_it { Some(frame.header.txid) } else { found };
-                    Ok(())
-                })?;
-                match found {
-                    Some(txid) => Ok(txid),
-                    None if first.segment == 0 => Ok(0),
-                    None => Err(forgotten_time(&self.file().name, moment, &first)),
-                }
-            }
-            Moment::Comment(text) => {
-                let (mut found, mut schema) = (None, RefCell::new(Schema::default()));
-                self.each_frame(&mut |frame, at| {
-                    let mut is_it = false;
-                    if frame.header.has_events() {
-                        event::decode(frame.payload, at, schema.get_mut(), &mut |_, event| {
-                            is_it |= event == &Event::Comment(text);
-                            Ok(())
-                        })?;
-                    }
-                    found = if is_it { Some(frame.header.txid) } else { found };
-                    Ok(())
-                })?;
-                found.ok_or_else(|| {
-                    let name = &self.file().name;
-                    let what = format!("{name}: no transaction has the comment {text:?}");
-                    Error::new(ErrorKind::NotFound, what)
-                })
-            }
-        }
-    }
-
-    /// Shows each frame of the history that is left, up to the present, but for those that only repeat the state,
-    /// and where its payload is; gives the header of the first segment.
-    fn each_frame(&self, visit: &mut dyn FnMut(&Frame<'_>, u64) -> Result<()>) -> Result<Header> {
-        let (file, part) = (self.file(), self.newest()?);
-        let past = Past::whole(&*file.directory, &part.name, &part.head.header)?;
-        past.read(
-            None,
-            &mut &mut *visit,
-            |_, _| {},
-            |visit, frame, (_, is_repeated)| match is_repeated {
-                true => Ok(()),
-                false => visit(frame, frame.payload_at()),
-            },
-        )?;
-        let io = |error| Error::io(format!("{}: can't read the journal", part.shown), error);
-        let mut reader = FrameReader::new(&*part.storage, part.head.start(), part.end);
-        while let Some(frame) = reader.next().map_err(io)? {
-            if !past.is_repeated(&frame) {
-                visit(&frame, frame.payload_at())?;
-            }
-        }
-        Ok(past.segments().first().map_or(part.head.header, Kept::header))
-    }
 }
 
 /// Gives a command that does the same to the shape of the rows, and asks nothing of those that there are.
@@ -293,15 +223,5 @@ fn forgotten(name: &str, txid: u64, first: &Header) -> Error {
     Error::new(
         ErrorKind::NotFound,
         format!("{name}: transaction {txid} was forgotten: the history begins with {first}"),
-    )
-}
-
-fn forgotten_time(name: &str, moment: &Moment, first: &Header) -> Error {
-    let first = first.first_txid;
-    Error::new(
-        ErrorKind::NotFound,
-        format!(
-            "{name}: the state at {moment} was forgotten: the history begins with transaction {first}"
-        ),
     )
 }

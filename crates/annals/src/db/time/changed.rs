@@ -20,16 +20,10 @@ impl RowChange {
     /// Gives the fields whose values differ, as keys of indexes do (one NaN is like another); all of them where the row
     /// came or went.
     pub fn fields(&self) -> impl Iterator<Item = FieldNumber> + '_ {
-        let side = |values: &Option<Vec<Value>>| values.as_ref().map_or(0, Vec::len);
-        let count = side(&self.before).max(side(&self.after));
-        (0..count)
-            .filter(move |&field| {
-                let value = |side: &'_ Option<Vec<Value>>| side.as_ref()?.get(field).cloned();
-                match (value(&self.before), value(&self.after)) {
-                    (Some(one), Some(other)) => one.as_ref().total_cmp(&other.as_ref()).is_ne(),
-                    (one, other) => one.is_some() != other.is_some(),
-                }
-            })
+        let [before, after] =
+            [&self.before, &self.after].map(|side| side.as_deref().unwrap_or_default());
+        (0..before.len().max(after.len()))
+            .filter(move |&field| before.get(field) != after.get(field))
             .filter_map(|field| u32::try_from(field).ok().map(FieldNumber))
     }
 }

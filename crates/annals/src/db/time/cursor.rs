@@ -53,9 +53,7 @@ impl JournalCursor {
 
     /// Stands before all that is left of the history.
     pub(in crate::db) fn first(file: &JournalFile) -> Result<Self> {
-        let head = Head::read(&*file.storage, &file.name)?;
-        let past = Past::whole(&*file.directory, &file.journal, &head.header)?;
-        let first = past.segments().first().map_or(&head, |kept| &kept.head);
+        let first = first_head(file)?;
         let since = Since { segment: first.header.segment, point: first.start() };
         Ok(Self { since, schema: Schema::default(), knows_state: false })
     }
@@ -209,10 +207,14 @@ pub(in crate::db) fn state_at(end: &End<'_>, txid: u64) -> Result<(Arc<View>, Si
 
 /// Gives the number of the transaction that the state is still known behind, first of all.
 fn earliest(file: &JournalFile) -> Result<u64> {
+    Ok(first_head(file)?.header.first_own_txid() - 1)
+}
+
+/// Gives the head of the segment with which the history begins that is left.
+fn first_head(file: &JournalFile) -> Result<Head> {
     let head = Head::read(&*file.storage, &file.name)?;
     let past = Past::whole(&*file.directory, &file.journal, &head.header)?;
-    let first = past.segments().first().map_or(&head.header, |kept| &kept.head.header);
-    Ok(first.first_own_txid() - 1)
+    Ok(past.segments().first().map_or(head, |kept| kept.head.clone()))
 }
 
 /// Says that the history is forgotten that is asked for, and from where there is some.

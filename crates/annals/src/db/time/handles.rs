@@ -2,13 +2,14 @@
 
 use super::at::{Present, Through};
 use super::moment::Moment;
+use crate::Result;
 use crate::db::database::Database;
+use crate::db::history::txid_of;
 use crate::db::image::Imager;
 use crate::db::options::Options;
 use crate::db::reader::Reader;
 use crate::db::snapshot::Snapshot;
 use crate::storage::SystemClock;
-use crate::{Error, ErrorKind, Result};
 
 impl Database {
     /// Gives the state as it was at a moment: after a transaction, at a time, or at a comment. It is read through
@@ -17,7 +18,7 @@ impl Database {
     ///
     /// Cost: for a transaction, the replay from the nearest older state that the image keeps
     /// ([`Options::key_frames`](crate::Options::key_frames)), of milliseconds where there is one; else that of all of the journal up to
-    /// there. For a time or a comment also a look at the commits. What was replayed is in memory, as long as
+    /// there. For a time or a comment also that of [`txid_of`](Self::txid_of). What was replayed is in memory, as long as
     /// the snapshot is.
     ///
     /// # Errors
@@ -33,6 +34,20 @@ impl Database {
     /// As [`at`](Self::at).
     pub fn as_it_was(&self, moment: impl Into<Moment>) -> Result<Snapshot> {
         self.past(&moment.into(), Through::Then)
+    }
+
+    /// Gives the number of the transaction at whose end a moment is; 0 before the first one. A number is itself, up to
+    /// the last one.
+    ///
+    /// Cost: nothing for a number. Else with the history index a part of the journal of about 64 KiB, and what isn't in
+    /// the index yet; without it reads the whole journal.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such transaction, or no state is left that is so old; `Corrupt`, `Unsupported`,
+    /// `Io`; `Poisoned` in a forked child.
+    pub fn txid_of(&self, moment: impl Into<Moment>) -> Result<u64> {
+        self.check_origin()?;
+        txid_of(&self.read().published, &moment.into())
     }
 
     fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
@@ -61,22 +76,13 @@ impl Reader {
         self.past(&moment.into(), Through::Then)
     }
 
-    /// Gives the number of the transaction at whose end a moment is.
-    ///
-    /// Cost: nothing for a number; else reading the journal.
+    /// Gives the number of the transaction at whose end a moment is: see
+    /// [`Database::txid_of`](crate::Database::txid_of).
     ///
     /// # Errors
-    /// `NotFound`: there is none that was brought in, or its history was forgotten; `Corrupt`; `Io`.
-    pub fn txid_of(&self, moment: &Moment) -> Result<u64> {
-        let (published, budget) = (self.read().published, self.pulling().reading.budget());
-        let now = published.point.txid;
-        match (Present { published, clock: &SystemClock, budget }).txid_of(moment)? {
-            txid if txid <= now => Ok(txid),
-            txid => Err(Error::new(
-                ErrorKind::NotFound,
-                format!("there is no transaction {txid}: the last is {now}"),
-            )),
-        }
+    /// As there. What was committed since the last [`pull`](Self::pull) isn't found.
+    pub fn txid_of(&self, moment: impl Into<Moment>) -> Result<u64> {
+        txid_of(&self.read().published, &moment.into())
     }
 
     fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {

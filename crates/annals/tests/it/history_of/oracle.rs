@@ -21,6 +21,9 @@ struct Step {
     after: Option<Fields>,
 }
 
+/// A commit: its number, its time, and its comments.
+pub(super) type Dated = (u64, Timestamp, Vec<String>);
+
 /// All that a scan finds.
 #[derive(Default)]
 pub(super) struct Oracle {
@@ -29,8 +32,8 @@ pub(super) struct Oracle {
     comments: Vec<String>,
     steps: BTreeMap<Of, Vec<Step>>,
     first: Option<u64>,
-    /// Each commit: its number, its time, and its comments.
-    pub(super) commits: Vec<(u64, Timestamp, Vec<String>)>,
+    /// Each commit, in order.
+    pub(super) commits: Vec<Dated>,
 }
 
 impl Oracle {

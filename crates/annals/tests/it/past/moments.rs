@@ -69,6 +69,22 @@ fn what_is_not_there_is_said() {
 }
 
 #[test]
+fn what_was_forgotten_is_said() {
+    let mut world = dated(&[1, 2, 3]);
+    assert_eq!(world.database().txid_of(Timestamp(0)).unwrap(), 0);
+    world.restart(true);
+    let db = world.database();
+    for moment in [Moment::Time(Timestamp(0)), Moment::Txid(2)] {
+        let error = db.at(moment).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        let text = error.to_string();
+        assert!(text.contains("was forgotten: the history begins with"), "{text}");
+    }
+    let reader = Reader::open(&world.directory, NAME).unwrap();
+    assert_eq!(reader.txid_of(Timestamp(i64::MAX)).unwrap(), db.read().txid());
+}
+
+#[test]
 fn readers_see_the_past_too_and_snapshots_of_it_stay() {
     let mut world = World::new(2, options());
     (0..8).for_each(|_| world.change());

@@ -70,7 +70,7 @@ fn a_compressed_database_reads_as_it_was_and_unpacks_to_the_same_bytes() {
     assert!(files(&again) == files(&packed), "compressed again");
     // Nothing but these lies about.
     let left = fs::read_dir(folder.path()).unwrap().count();
-    assert_eq!(left, 4 * 4 + 1, "with the image of the original");
+    assert_eq!(left, 4 * 4 + 2, "with the image and the history index of the original");
 
     let error = Options::new().open(&packed).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);

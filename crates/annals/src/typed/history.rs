@@ -1,0 +1,99 @@
+//! The history of a row with the types of its table.
+
+use std::marker::PhantomData;
+
+use annals_schema::Timestamp;
+
+use super::{Change, Versioned};
+use crate::Result;
+
+/// One version of a row: what one transaction made of it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Version<C> {
+    /// The number of the transaction.
+    pub txid: u64,
+    /// Its time.
+    pub time: Timestamp,
+    /// Its comments, in order.
+    pub comments: Vec<String>,
+    /// What it did to the row.
+    pub change: C,
+    /// Whether it is the state with which the history begins that is left: the row may be older, but what made it so
+    /// was forgotten.
+    pub is_beginning: bool,
+}
+
+impl<R: Versioned> Version<Change<R>> {
+    /// Gives the types of the table to a version of one of its rows.
+    ///
+    /// # Errors
+    /// As [`Change::new`].
+    pub fn new(version: crate::Version) -> Result<Self> {
+        let crate::Version { txid, time, comments, change, is_beginning } = version;
+        Ok(Self { txid, time, comments, change: Change::new(change)?, is_beginning })
+    }
+}
+
+/// The history of a row, the oldest version first: an iterator, see [`History`](crate::History).
+///
+/// ```
+/// annals::schema!("tutorial.schema");
+///
+/// # fn main() -> annals::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
+/// let lille = db.write(|tx| tx.city().insert("Lile"))?;
+/// db.write(|tx| {
+///     tx.comment("a typo")?;
+///     tx.city().set_name(lille, "Lille")
+/// })?;
+///
+/// let mut names = Vec::new();
+/// for version in db.history_of(lille)? {
+///     names.extend(version?.change.after.map(|city| city.name));
+/// }
+/// assert_eq!(names, ["Lile", "Lille"]);
+///
+/// let newest = db.history_of(lille)?.newest(1)?;
+/// assert_eq!(newest[0].comments, ["a typo"]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "it reads only when it is stepped"]
+pub struct History<R> {
+    history: crate::History,
+    kind: PhantomData<fn() -> R>,
+}
+
+impl<R: Versioned> History<R> {
+    /// Gives the types of the table to the history of one of its rows.
+    pub const fn new(history: crate::History) -> Self {
+        Self { history, kind: PhantomData }
+    }
+
+    /// Gives the newest versions, the newest first, so many at most.
+    ///
+    /// Cost: as [`History::newest`](crate::History::newest).
+    ///
+    /// # Errors
+    /// As there; and as [`Change::new`].
+    pub fn newest(self, most: usize) -> Result<Vec<Version<Change<R>>>> {
+        self.history.newest(most)?.into_iter().map(Version::new).collect()
+    }
+
+    /// Gives the same history without the types of its schema: for what was read of the journal and its index.
+    #[must_use]
+    pub const fn as_dynamic(&self) -> &crate::History {
+        &self.history
+    }
+}
+
+impl<R: Versioned> Iterator for History<R> {
+    type Item = Result<Version<Change<R>>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.history.next().map(|version| version.and_then(Version::new))
+    }
+}
