@@ -82,7 +82,10 @@ impl JournalCursor {
                 let file = (&*end.file.storage, end.file.name.as_str());
                 self.read_segment(file, (end.position, last, most), sink)?
             } else {
-                let kept = self.kept(end.file, self.since.segment)?;
+                let Some(kept) = self.kept(end.file, self.since.segment)? else {
+                    self.skip_forgotten(end.file)?;
+                    continue;
+                };
                 let bounds = (kept.len, last, most);
                 self.read_segment((&*kept.storage, &kept.shown), bounds, sink)?
             };
@@ -150,21 +153,36 @@ impl JournalCursor {
         Ok(self.knows_state && Head::read(storage, shown)?.header.begins_with_state())
     }
 
-    /// Opens an older segment.
-    fn kept(&self, file: &JournalFile, segment: u64) -> Result<Kept> {
+    /// Opens an older segment; `None` if it was forgotten.
+    fn kept(&self, file: &JournalFile, segment: u64) -> Result<Option<Kept>> {
         let own = Head::read(&*file.storage, &file.name)?.header;
         let journal = journal_of(&file.journal, file.segment);
         // What is asked for is the segment before that one.
         let successor = Header { segment: segment + 1, ..own };
-        let kept = Kept::before(&*file.directory, journal, &successor)?;
-        kept.ok_or_else(|| forgotten(file, self.txid() + 1))
+        Kept::before(&*file.directory, journal, &successor)
+    }
+
+    /// Goes on in the oldest segment that is left, if that begins with the state that is known: then what was
+    /// forgotten was read.
+    fn skip_forgotten(&mut self, file: &JournalFile) -> Result<()> {
+        let first = oldest(file)?;
+        let known = first.header.first_own_txid() - 1;
+        let is_known = self.knows_state && first.header.begins_with_state() && known == self.txid();
+        if !is_known || first.header.segment <= self.since.segment {
+            return Err(forgotten(file, self.txid() + 1));
+        }
+        self.since = Since { segment: first.header.segment, point: first.start() };
+        Ok(())
     }
 
     /// Goes on in the segment that a seal names.
     fn enter(&mut self, seal: Seal, file: &JournalFile) -> Result<()> {
         let head = match seal.next == file.segment {
             true => Head::read(&*file.storage, &file.name)?,
-            false => self.kept(file, seal.next)?.head,
+            false => {
+                let kept = self.kept(file, seal.next)?;
+                kept.ok_or_else(|| forgotten(file, self.txid() + 1))?.head
+            }
         };
         if !seal.is_followed_by(&head.header) {
             return Err(Error::corrupt(format!(

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::cursor::{End, JournalCursor};
-use crate::Result;
 use crate::db::options;
 use crate::db::past::open_moving;
 use crate::db::reader::acknowledged_in;
@@ -13,6 +12,7 @@ use crate::db::scan::Sink;
 use crate::db::segment::JournalFile;
 use crate::journal::{Head, Point, Survey};
 use crate::storage::{Directory, Storage};
+use crate::{Error, ErrorKind, Result};
 
 /// Reads the history of a file that another process may be writing, and what comes, in memory that doesn't grow with
 /// it: for whoever wants events, and no state.
@@ -23,6 +23,8 @@ pub struct Tail {
     directory: Arc<dyn Directory>,
     name: String,
     cursor: Option<JournalCursor>,
+    /// The segment that was written when it last read, by its number and the hash of its header.
+    newest: Option<(u64, u64)>,
 }
 
 impl fmt::Debug for Tail {
@@ -47,7 +49,7 @@ impl Tail {
     /// As [`open`](Self::open), in any directory.
     #[must_use]
     pub fn open_in(directory: &dyn Directory, name: &str) -> Self {
-        Self { directory: directory.again(), name: name.to_owned(), cursor: None }
+        Self { directory: directory.again(), name: name.to_owned(), cursor: None, newest: None }
     }
 
     /// Gives the number of the last transaction that was read; 0: none was.
@@ -60,8 +62,8 @@ impl Tail {
     /// open afterwards.
     ///
     /// # Errors
-    /// `NotFound`: there is no such file, or what wasn't read was forgotten; `NotAJournal`; `Corrupt`; `Unsupported`;
-    /// `Io`; and what the sink returns. After an error it is of no use any more.
+    /// `NotFound`: there is no such file, or what wasn't read was forgotten; `Diverged`: what was read was written anew
+    /// since, or the file is another; `NotAJournal`; `Corrupt`; `Unsupported`; `Io`; and what the sink returns. After an error it is of no use any more.
     pub fn read(&mut self, sink: &mut impl Sink) -> Result<()> {
         let (storage, shown, head) = open_moving(
             (&*self.directory, &self.name),
@@ -79,6 +81,19 @@ impl Tail {
         let since = cursor.since();
         // A segment in which nothing was committed yet may have been made anew.
         let is_in_it = since.segment == segment && since.point.txid != head.start().txid;
+        let newest = (segment, head.header.hash());
+        let is_another = |known: (u64, u64)| known.0 == segment && known != newest;
+        if is_in_it && self.newest.is_some_and(is_another) {
+            return Err(Error::new(
+                ErrorKind::Diverged,
+                format!(
+                    "{shown}: it was replaced, or values were erased from it, since transaction {} was read: begin \
+                     anew",
+                    since.point.txid
+                ),
+            ));
+        }
+        self.newest = Some(newest);
         let from = if is_in_it { since.point } else { head.start() };
         let position = reached(&*storage, &shown, from)?;
         let end = End { file: &file, position };

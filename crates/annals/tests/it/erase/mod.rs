@@ -366,6 +366,39 @@ fn what_had_the_same_name_before_is_told_and_erased_next() {
 }
 
 #[test]
+fn a_tail_tells_that_what_it_read_was_written_anew() {
+    let disk = SimulatedDisk::new(1);
+    journal(&disk, Older::Kept);
+    let mut tail = annals::Tail::open_in(&disk, NAME);
+    tail.read(&mut Log::default()).unwrap();
+    assert_eq!(tail.txid(), 7);
+    erase(&disk, &of("person", 1, None)).unwrap();
+    let error = tail.read(&mut Log::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Diverged, "{error}");
+}
+
+#[test]
+fn a_tail_that_read_all_that_was_forgotten_goes_on() {
+    let disk = SimulatedDisk::new(1);
+    journal(&disk, Older::Kept);
+    let mut tail = annals::Tail::open_in(&disk, NAME);
+    tail.read(&mut Log::default()).unwrap();
+    let database = try_open(&disk).unwrap();
+    for number in 4..7 {
+        database.pack(NOW).unwrap();
+        database.write(|tx| others(tx, number)).unwrap();
+        database.hard_checkpoint().unwrap();
+        let mut log = Log::default();
+        tail.read(&mut log).unwrap();
+        assert_eq!((tail.txid(), log.commits.len()), (database.read().txid(), 1));
+    }
+    database.write(|tx| others(tx, 7)).unwrap();
+    database.pack(NOW).unwrap();
+    let error = tail.read(&mut Log::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+}
+
+#[test]
 fn the_state_that_history_begins_with_is_written_anew_too() {
     let disk = SimulatedDisk::new(1);
     journal(&disk, Older::Kept);
