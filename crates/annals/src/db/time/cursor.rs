@@ -165,7 +165,7 @@ impl JournalCursor {
     /// Goes on in the oldest segment that is left, if that begins with the state that is known: then what was
     /// forgotten was read.
     fn skip_forgotten(&mut self, file: &JournalFile) -> Result<()> {
-        let first = oldest(file)?;
+        let first = first_head(file)?;
         let known = first.header.first_own_txid() - 1;
         let is_known = self.knows_state && first.header.begins_with_state() && known == self.txid();
         if !is_known || first.header.segment <= self.since.segment {
