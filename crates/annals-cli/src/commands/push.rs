@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use annals::storage::{Clock, SystemClock};
-use annals::{Copied, Push, Result};
+use annals::{Copied, Error, Push, Result};
 use clap::Args;
 
 use super::backup::{line, object};
@@ -46,6 +46,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
+    let (from, to) = (&arguments.from, &arguments.to);
+    if let (Ok(a), Ok(b)) = (from.canonicalize(), to.canonicalize())
+        && a == b
+    {
+        let message =
+            format!("{} and {} are one file: name another copy", from.display(), to.display());
+        return Err(Error::invalid(message));
+    }
     let mut push = progress::options().push(&arguments.from, &arguments.to)?;
     let mut output = Output::new();
     let to = arguments.to.display().to_string();

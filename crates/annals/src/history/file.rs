@@ -92,7 +92,7 @@ impl IndexFile {
                 false => Err(index.corrupt("is another journal's")),
             };
         }
-        Err(corrupt(&shown, "neither copy of its head verifies"))
+        Err(corrupt(&shown, "has no copy of its head that verifies"))
     }
 
     /// Creates an index, which gets its name when zones are added.
