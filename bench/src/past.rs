@@ -30,8 +30,11 @@ pub(crate) struct Asked {
     file: Option<PathBuf>,
     /// Updates that the histories have which are made.
     #[arg(long, value_delimiter = ',', value_parser = engines::count())]
-    #[arg(default_value = "300000,3000000,30000000")]
+    #[arg(default_value = "300000,1000000,3000000")]
     updates: Vec<u64>,
+    /// Bytes that key frames may take in one of them; in the others it is as much as the newest state, and nothing.
+    #[arg(long, default_value_t = 128 << 20, value_parser = engines::count())]
+    budget: u64,
     /// Moments in each fifth of the history.
     #[arg(long, default_value_t = 40, value_parser = engines::count())]
     moments: u64,
@@ -54,7 +57,8 @@ pub(crate) fn run(asked: &Asked, table: bool) -> Result<(), Failure> {
         lines.push(look(file, asked.moments, file.display().to_string())?);
     } else {
         for &updates in &asked.updates {
-            for (budget, what) in [(None, "key frames"), (Some(0), "none")] {
+            let more = (Some(asked.budget), "more key frames");
+            for (budget, what) in [more, (None, "key frames"), (Some(0), "none")] {
                 let folder = tempfile::tempdir()?;
                 let path = folder.path().join("past.annals");
                 make(&path, updates, budget)?;
