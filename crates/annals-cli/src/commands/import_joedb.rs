@@ -1,13 +1,14 @@
 //! `annals import joedb`: a joedb file, with its whole history.
 
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use annals::storage::{Clock, Directory, FileDirectory, SystemClock};
-use annals::{Error, ErrorKind, Level, Options, Result};
+use annals::storage::SystemClock;
+use annals::{Level, Options, Result};
 use clap::Args;
 
+use crate::exchange::arrival;
 use crate::joedb::{self, Choices, Imported, Until};
 use crate::output::{Output, count};
 use crate::{Outcome, exchange, files};
@@ -46,11 +47,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let choices = Choices { until: *until, lossy: *lossy, max_rows: *max_rows };
     let bar = files::progress(files::length(from));
     let mut input = BufReader::with_capacity(1 << 16, bar.wrap_read(files::open_plain(from)?));
-    let imported = make(to, |directory, name| {
+    let imported = arrival::named(to, |directory, name| {
         let create = || {
             let clock = Arc::new(SystemClock);
             let options = Options::new().level(Level::Soft).background(false);
-            let opened = options.open_in(directory, name, clock);
+            let opened = options.open_in(Arc::clone(directory), name, clock);
             opened.map_err(|error| {
                 error.within(format_args!("{}: nothing was written", to.display()))
             })
@@ -69,30 +70,4 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     output.line(&format!("imported {entries} in {}", count(transactions, "transaction")))?;
     output.flush()?;
     Ok(Outcome::Done)
-}
-
-/// Makes a file under a temporary name, which is its own only once it is whole and on permanent storage. There must
-/// be none of that name.
-fn make<T>(path: &Path, write: impl FnOnce(Arc<dyn Directory>, &str) -> Result<T>) -> Result<T> {
-    let shown = path.display();
-    let exists = || {
-        let message = format!("{shown}: there is such a file already; choose another name");
-        Error::new(ErrorKind::InUse, message)
-    };
-    if path.try_exists().map_err(|error| files::cannot("look for", path, error))? {
-        return Err(exists());
-    }
-    let unusable = |error| Error::io(format!("the path {shown} can't be used"), error);
-    let (directory, name) = FileDirectory::split(path).map_err(unusable)?;
-    let temporary = format!("{name}.import-{:016x}", SystemClock.random());
-    let written = write(Arc::clone(&directory), &temporary).and_then(|made| {
-        let linked = directory.link(&temporary, &name).and_then(|()| directory.flush());
-        linked.map(|()| made).map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => exists(),
-            _ => Error::io(format!("{shown}: can't be given its name"), error),
-        })
-    });
-    // It has its name, or is of no use.
-    let _ = directory.remove(&temporary);
-    written
 }

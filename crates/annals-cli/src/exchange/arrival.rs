@@ -78,25 +78,32 @@ pub(crate) fn fill(
 
 /// Makes a new database, which has its name only once `fill` and closing it succeed.
 pub(crate) fn create<T>(path: &Path, fill: impl FnOnce(&Database) -> Result<T>) -> Result<T> {
+    named(path, |directory, temporary| {
+        let options = progress::options().background(false);
+        let database = options.open_in(Arc::clone(directory), temporary, Arc::new(SystemClock))?;
+        let filled = fill(&database);
+        commands::tell_damage(&database.image_damage());
+        let closed = database.close();
+        filled.and_then(|filled| closed.map(|()| filled))
+    })
+}
+
+/// Lets a new database be written under a temporary name, and gives it its own once it is whole and on permanent
+/// storage. There must be none of that name.
+pub(crate) fn named<T>(
+    path: &Path,
+    write: impl FnOnce(&Arc<dyn Directory>, &str) -> Result<T>,
+) -> Result<T> {
     refuse_existing(path)?;
     let (directory, name) =
         FileDirectory::split(path).map_err(|error| files::cannot("create", path, error))?;
     let temporary = format!("{name}.import-{:016x}", SystemClock.random());
-    let options = progress::options().background(false);
-    let filled = options
-        .open_in(Arc::clone(&directory), &temporary, Arc::new(SystemClock))
-        .and_then(|database| {
-            let filled = fill(&database);
-            commands::tell_damage(&database.image_damage());
-            let closed = database.close();
-            filled.and_then(|filled| closed.map(|()| filled))
-        });
-    let named = filled.and_then(|filled| {
+    let named = write(&directory, &temporary).and_then(|written| {
         let linked = directory.link(&temporary, &name).and_then(|()| {
             // A name that may go with a power cut is none.
             directory.flush().inspect_err(|_| drop(directory.remove(&name)))
         });
-        linked.map(|()| filled).map_err(|error| match error.kind() {
+        linked.map(|()| written).map_err(|error| match error.kind() {
             IoKind::AlreadyExists => exists(&path.display().to_string()),
             _ => files::cannot("give its name to", path, error),
         })

@@ -13,6 +13,7 @@ mod generated;
 mod identity;
 mod joedb;
 mod joedb_files;
+mod leftovers;
 #[cfg(unix)]
 mod postgres;
 mod program;

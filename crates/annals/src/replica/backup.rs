@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use super::push::{Copied, Pushing};
 use crate::db::Watch;
+use crate::history::history_name;
+use crate::image::image_name;
 use crate::journal::segments::{kept_name, number_in};
 use crate::storage::{Access, Clock, Directory, Hold, Lock};
 use crate::{Error, ErrorKind, Result};
@@ -108,7 +110,9 @@ impl Drop for Names {
             let _ = self.directory.remove(&kept_name(&self.temporary, number));
         }
         let _ = self.directory.remove(&self.temporary);
-        let _ = self.directory.remove(&crate::image::image_name(&self.temporary));
+        // Closing may have made these.
+        let _ = self.directory.remove(&image_name(&self.temporary));
+        let _ = self.directory.remove(&history_name(&self.temporary));
     }
 }
 

@@ -10,6 +10,8 @@ use super::transactions::Salvage;
 use crate::db::options::{Options, locate};
 use crate::db::progress::Watched;
 use crate::db::scan::open_to_read;
+use crate::history::history_name;
+use crate::image::image_name;
 use crate::journal::{Copies, Walk};
 use crate::storage::{Access, Clock, Directory, Storage, SystemClock};
 use crate::{Error, ErrorKind, Result};
@@ -60,6 +62,9 @@ impl Options {
         });
         // It has its name, or is of no use.
         let _ = to.remove(&temporary);
+        // Closing may have made these.
+        let _ = to.remove(&image_name(&temporary));
+        let _ = to.remove(&history_name(&temporary));
         linked
     }
 }
