@@ -13,8 +13,9 @@ use crate::{Outcome, commands, language, progress};
 ///
 /// The journal is written anew from the first file on that holds a value of this row, or of the one field: all
 /// values that it ever had under this id are null from then on, as if they always had been. Blobs lose their bytes
-/// if nothing else ever led to them. What is made of the journal and may hold values is removed: the image, saved
-/// tails, copies from before a recovery. Nothing else changes; a last transaction says what was erased.
+/// if nothing else ever led to them. What is made of the journal and may hold values is removed: the image, the
+/// history index, saved tails, copies from before a recovery, what interrupted commands left. A file that only has
+/// such a name stays, and is listed. Nothing else changes; a last transaction says what was erased.
 ///
 /// Comments and the schema aren't touched, nor are other rows that say the same. Copies elsewhere, backups and
 /// replicas, have to be seen to, and whoever has the old files open goes on seeing them. File systems and disks may
@@ -117,7 +118,10 @@ fn lines(arguments: &Arguments, erased: &Erased, would: &str) -> Vec<String> {
             count(erased.left, "value")
         ));
     }
-    lines.extend(erased.removed.iter().map(|name| format!("removed: {name}")));
+    lines.extend(erased.removed.iter().map(|name| format!("{would}removed: {name}")));
+    lines.extend(erased.unproven.iter().map(|name| {
+        format!("left: {name}, which isn't proven to be a file of this database: look what it holds")
+    }));
     lines
 }
 
@@ -138,5 +142,6 @@ fn object(arguments: &Arguments, erased: &Erased) -> Value {
         "mark": erased.mark,
         "left": erased.left,
         "removed": erased.removed,
+        "unproven": erased.unproven,
     })
 }

@@ -18,6 +18,7 @@ mod leftovers;
 mod postgres;
 mod program;
 mod recover;
+mod segments;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sql;
 mod streams;

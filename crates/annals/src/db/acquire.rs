@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::options::Options;
 use super::turns::Turns;
-use crate::journal;
+use crate::journal::{self, segments};
 use crate::storage::{self, Access, Clock, Directory, Hold, Lock, Storage};
 use crate::{Error, ErrorKind, Result};
 
@@ -43,6 +43,9 @@ impl Options {
             // nobody asks again whether it is linked.
             let is_linked = if is_new { !self.shared } else { storage.is_linked().map_err(io)? };
             if is_linked {
+                if !is_new {
+                    segments::refuse_kept(directory, name, &*storage)?;
+                }
                 let is_new = is_new || self.create_on(&*storage, &shown, &**clock)?;
                 return Ok(Acquired { storage, is_new, others });
             }

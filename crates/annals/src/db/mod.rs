@@ -7,9 +7,11 @@
 //! for files that several processes write; `restart` lets the journal go on in a new `segment`, which may begin with
 //! the `state`, and others `follow`; `past` are the segments before, until we `forget` them, which rules of
 //! retention do (`retain`); `scan`, `reader` and `inspect` read journals without writing; `time` reads their
-//! past, `history` that of a row; `salvage` writes another, and `erase` all segments anew.
+//! past, `history` that of a row; `salvage` writes another, and `erase` all segments anew; what is `beside` a journal
+//! is proven to be its own.
 
 mod acquire;
+mod beside;
 mod blobs;
 mod careful;
 mod copies;

@@ -34,12 +34,12 @@ pub(crate) fn history_name(journal: &str) -> String {
     format!("{journal}-history")
 }
 
-/// Takes an index out of the way that can't be used: it is kept as `NAME-damaged`, in place of an older one.
+/// Takes an index out of the way that can't be used, as [`image::set_aside`] does.
 ///
 /// # Errors
 /// `Io`.
 pub(crate) fn set_aside(directory: &dyn Directory, name: &str, reason: &str) -> Result<()> {
-    image::set_aside(directory, name, reason.to_owned()).map(drop)
+    image::set_aside_as(directory, name, reason.to_owned(), super::journal_id_of).map(drop)
 }
 
 /// An open index.

@@ -63,6 +63,14 @@ pub(crate) struct Head {
     pub(crate) runs: Vec<Extent>,
 }
 
+/// Returns the id of the journal whose history index begins with these bytes, whether the rest verifies or not; none
+/// if no index begins so.
+pub(crate) fn journal_id_of(bytes: &[u8]) -> Option<[u8; 16]> {
+    let mut copies = HISTORY_AT.iter().filter_map(|&at| bytes.get(usize::try_from(at).ok()?..));
+    let copy = copies.find(|copy| copy.starts_with(&HISTORY_MAGIC))?;
+    copy.get(16..32)?.try_into().ok()
+}
+
 impl Head {
     pub(crate) fn encode(&self) -> [u8; PAGE] {
         let mut to = Layout([0; PAGE]);

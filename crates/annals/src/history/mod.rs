@@ -28,6 +28,6 @@ mod zone;
 pub(crate) use check::check;
 pub(crate) use entry::{COMMENTS, Entry, comment_key, table_key};
 pub(crate) use file::{IndexFile, history_name, set_aside};
-pub(crate) use format::Bound;
+pub(crate) use format::{Bound, journal_id_of};
 pub(crate) use read::Lookup;
 pub(crate) use zone::{COMMENTED, ENDS_INSIDE, STATE, Zone};

@@ -12,14 +12,18 @@
 //! first, should the creator have come to its end before step 4. What a creation leaves that didn't come to its end
 //! is removed by the next one: whoever creates an image holds the lock of backfills.
 
+use std::io;
 use std::sync::Arc;
 
 use super::file::{Image, Temporary};
-use super::format::{IMAGE_VERSION, Identity, ImageHeader, OBJECTS_AT};
+use super::format::{IMAGE_VERSION, Identity, ImageHeader, OBJECTS_AT, journal_id_of};
 use super::space::Space;
-use crate::journal::lock;
+use crate::journal::{Copies, lock};
 use crate::storage::{Access, Clock, Directory};
 use crate::{Error, ErrorKind, Result};
+
+/// How images and history indexes begin.
+const CACHE_MAGIC: &[u8] = b"\x89AN";
 
 /// Gives the name of the image beside a journal.
 pub(crate) fn image_name(journal: &str) -> String {
@@ -35,18 +39,76 @@ pub(crate) struct SetAside {
     pub(crate) kept_as: Option<String>,
 }
 
-/// Takes an image out of the way: it is kept as `<image>-damaged`, in place of an older one.
+/// Takes an image out of the way: it is kept as `<image>-damaged`, or, where another file has that name, under one
+/// that isn't in use. An older one that was set aside is replaced, if it is proven to be of the same journal. A
+/// journal that has the name of an image stays where it is.
 ///
 /// # Errors
 /// `Io`.
 pub(crate) fn set_aside(directory: &dyn Directory, name: &str, reason: String) -> Result<SetAside> {
+    set_aside_as(directory, name, reason, journal_id_of)
+}
+
+/// As [`set_aside`], for any cache; `journal_id` returns the journal whose cache begins with bytes.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn set_aside_as(
+    directory: &dyn Directory,
+    name: &str,
+    reason: String,
+    journal_id: impl Fn(&[u8]) -> Option<[u8; 16]>,
+) -> Result<SetAside> {
+    let moved = match holds_journal(directory, name) {
+        true => Ok(None),
+        false => move_aside(directory, name, journal_id).map(Some),
+    };
+    match moved {
+        Ok(kept_as) => Ok(SetAside { reason, kept_as }),
+        Err(error) => {
+            let shown = directory.display(name);
+            Err(Error::io(format!("{shown}: can't set the image aside ({reason})"), error))
+        }
+    }
+}
+
+/// Gives a cache another name, which it returns.
+fn move_aside(
+    directory: &dyn Directory,
+    name: &str,
+    journal_id: impl Fn(&[u8]) -> Option<[u8; 16]>,
+) -> io::Result<String> {
+    let id = |name: &str| Ok::<_, io::Error>(journal_id(&beginning(directory, name)?));
     let kept_as = format!("{name}-damaged");
-    let moved = directory.rename(name, &kept_as).and_then(|()| directory.flush());
-    moved.map_err(|error| {
-        let shown = directory.display(name);
-        Error::io(format!("{shown}: can't set the image aside ({reason})"), error)
-    })?;
-    Ok(SetAside { reason, kept_as: Some(kept_as) })
+    if id(name)?.is_some_and(|own| id(&kept_as).is_ok_and(|older| older == Some(own))) {
+        return directory.rename(name, &kept_as).and_then(|()| directory.flush()).map(|()| kept_as);
+    }
+    let mut attempt = 1;
+    loop {
+        let unused = if attempt == 1 { kept_as.clone() } else { format!("{kept_as}-{attempt}") };
+        match directory.link(name, &unused) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => attempt += 1,
+            linked => {
+                linked.and_then(|()| directory.remove(name)).and_then(|()| directory.flush())?;
+                return Ok(unused);
+            }
+        }
+    }
+}
+
+/// Reads the beginning of a file, with the heads of any cache.
+fn beginning(directory: &dyn Directory, name: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; 8192];
+    let read = directory.open(name, Access::Read)?.read_at(0, &mut bytes)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+/// True if a file is a journal, or a segment of one: never a cache, whatever its name says.
+fn holds_journal(directory: &dyn Directory, name: &str) -> bool {
+    let storage = directory.open(name, Access::Read);
+    let copies = storage.and_then(|storage| Copies::read(&*storage));
+    copies.is_ok_and(|copies| copies.headers.iter().flatten().next().is_some())
 }
 
 /// Removes an image that is of no use any more.
@@ -85,7 +147,7 @@ impl Image {
         let io = |error| Error::io(format!("{shown}: can't create the image"), error);
         let names = directory.list().map_err(io)?;
         if !replaces && names.iter().any(|found| found == name) {
-            return Err(taken(&shown));
+            return Err(taken(&**directory, name));
         }
         remove_leftovers(&**directory, name, &names);
         let header = ImageHeader {
@@ -115,7 +177,7 @@ impl Image {
             false => self.directory.link(name, &self.name),
         };
         named.map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => taken(&self.path()),
+            io::ErrorKind::AlreadyExists => taken(&*self.directory, &self.name),
             _ => self.io("can't give the new image its name", error),
         })?;
         self.storage.renamed(&self.name);
@@ -134,22 +196,31 @@ impl Image {
     }
 }
 
-fn taken(shown: &str) -> Error {
-    let message = format!(
-        "{shown}: there is an image already that this program doesn't use: delete it, by which nothing is \
-         lost, or open the database again"
-    );
+fn taken(directory: &dyn Directory, name: &str) -> Error {
+    let shown = directory.display(name);
+    let message = match holds_journal(directory, name) {
+        true => format!(
+            "{shown}: is a database, but has the name that the image of another one needs: move it elsewhere"
+        ),
+        false => format!(
+            "{shown}: there is an image already that this program doesn't use: delete it, by which nothing is \
+             lost, or open the database again"
+        ),
+    };
     Error::new(ErrorKind::InUse, message)
 }
 
-/// Removes what creations left that didn't come to their end.
+/// Removes what creations left that didn't come to their end: files that begin as a cache does, or say nothing yet.
 pub(crate) fn remove_leftovers(directory: &dyn Directory, name: &str, names: &[String]) {
     let is_temporary = |found: &&String| {
         let id = found.strip_prefix(name).and_then(|rest| rest.strip_prefix(".new-"));
         id.is_some_and(|id| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
     };
     for leftover in names.iter().filter(is_temporary) {
-        // What can't be removed is in nobody's way.
-        let _ = directory.remove(leftover);
+        let head = beginning(directory, leftover).unwrap_or_default();
+        if head.starts_with(CACHE_MAGIC) || head.iter().all(|&byte| byte == 0) {
+            // What can't be removed is in nobody's way.
+            let _ = directory.remove(leftover);
+        }
     }
 }

@@ -95,6 +95,13 @@ pub(crate) struct Identity {
     pub(crate) segment_hash: u64,
 }
 
+/// Returns the id of the journal whose image begins with these bytes, whether the rest verifies or not; none if
+/// no image begins so.
+pub(crate) fn journal_id_of(bytes: &[u8]) -> Option<[u8; 16]> {
+    let id = bytes.get(40..56).filter(|_| bytes.starts_with(&IMAGE_MAGIC))?;
+    id.try_into().ok()
+}
+
 impl ImageHeader {
     const SUM_AT: usize = IMAGE_HEADER_LEN - 8;
     /// The length that the header states, which every version must keep.

@@ -67,6 +67,7 @@ impl Target {
             if !storage.is_linked().map_err(io)? {
                 continue;
             }
+            segments::refuse_kept(&**directory, name, &*storage)?;
             let head = Head::read(&*storage, &shown)?;
             let from = head.newest_slot().map(|slot| slot.point);
             let rule = Rule::new(Recovery::Checked).behind(from);

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use annals_schema::Schema;
 
-use super::replace;
+use super::{marker, replace};
 use super::report::{Erase, Erased};
 use super::search::{Others, Search, Target, Values};
 use super::write::{MakeMark, Mark, Old, Writing};
+use crate::db::beside::{self, Beside, Kind};
 use crate::db::careful::Careful;
 use crate::db::options::{Options, locate};
 use crate::db::past::{Opened, Past};
@@ -41,6 +42,8 @@ struct Plan {
     erased: Erased,
     /// The place of the first segment that is written anew.
     first: usize,
+    /// The files that are removed.
+    removable: Vec<(String, Kind)>,
 }
 
 impl Options {
@@ -83,17 +86,7 @@ impl Options {
             true => self.look(&**directory, name)?,
             false => self.hold(&**directory, name, clock)?,
         };
-        let known: Vec<_> = held.past.segments().iter().map(|k| k.header().segment).collect();
-        let newest = held.head.header.segment;
-        let io = |error| Error::io(format!("{}: its directory can't be read", held.shown), error);
-        if let Some(stray) = replace::find_stray(&**directory, name, &known, newest).map_err(io)? {
-            return Err(Error::invalid(format!(
-                "{}: isn't connected to the history that is known, so it can't be told what it holds: move it \
-                 elsewhere, or remove it",
-                directory.display(&stray)
-            )));
-        }
-        let plan = self.plan(&held, what)?;
+        let plan = self.plan((&**directory, name), &held, what)?;
         match what.dry_run {
             true => Ok(plan.erased),
             false => self.carry_out((&**directory, name), &**clock, &held, plan, what),
@@ -143,9 +136,15 @@ impl Options {
         Err(Error::new(ErrorKind::Busy, message))
     }
 
-    /// Reads all of history.
-    fn plan(&self, held: &Held, what: &Erase) -> Result<Plan> {
-        let mut search = Search::new(what.row);
+    /// Reads all of history, and looks at what is beside it.
+    fn plan(
+        &self,
+        (directory, name): (&dyn Directory, &str),
+        held: &Held,
+        what: &Erase,
+    ) -> Result<Plan> {
+        let io = |error| Error::io(format!("{}: its directory can't be read", held.shown), error);
+        let mut search = Search::new(what.row, beside::tails(directory, name).map_err(io)?);
         held.read(self, &mut search, Search::begin, |search, frame, is_repeated| {
             search.frame(frame, is_repeated)
         })?;
@@ -167,6 +166,11 @@ impl Options {
             first = others.first.map_or(first, |bytes| bytes.min(first));
             target.blobs = others.blobs;
         }
+        let header = &held.head.header;
+        let beside = Beside::find(directory, name, &header.journal_id, &search.known);
+        let beside = beside.map_err(io)?;
+        held.refuse_stray(directory, &beside)?;
+        let removable = replace::removable(&beside, header);
         let heads = held.heads();
         let last = search.last.map_or(0, |last| last.txid);
         // The state that history begins with is nowhere else: its transaction has another chain, too.
@@ -184,9 +188,10 @@ impl Options {
             bytes: heads.iter().skip(first).map(|(_, bytes)| bytes).sum(),
             mark: last + 1,
             left,
-            removed: Vec::new(),
+            removed: removable.iter().map(|(name, _)| directory.display(name)).collect(),
+            unproven: beside.unproven.iter().map(|name| directory.display(name)).collect(),
         };
-        Ok(Plan { search, target, erased, first })
+        Ok(Plan { search, target, erased, first, removable })
     }
 
     /// Writes the new history, and puts it in the place of the old one.
@@ -199,7 +204,8 @@ impl Options {
         what: &Erase,
     ) -> Result<Erased> {
         let io = |error| Error::io(format!("{}: can't be written anew", held.shown), error);
-        replace::remove_attempts(directory, name, &held.head.header).map_err(io)?;
+        // What an earlier erasure left that didn't come to step 3 takes space that this one needs.
+        plan.remove(directory, Kind::Temporary).map_err(io)?;
         let id = clock.random();
         let mut made = Vec::new();
         let written =
@@ -209,7 +215,7 @@ impl Options {
             // Should it not come to its end, the old one gets the path back.
             directory.link(name, &before).map_err(io)?;
             made.push(before.clone());
-            replace::remove_images(directory, name).map_err(io)?;
+            plan.remove(directory, Kind::Cache).and_then(|()| directory.flush()).map_err(io)?;
             Ok(newest)
         });
         let remove_made = || made.iter().for_each(|name| drop(directory.remove(name)));
@@ -234,7 +240,7 @@ impl Options {
         }
         newest.renamed(name);
         let header = Head::read(&*newest, &held.shown)?.header;
-        plan.erased.removed = replace::finish(directory, name, &header)?;
+        replace::finish_published(directory, name, &header)?;
         Ok(plan.erased)
     }
 
@@ -253,7 +259,9 @@ impl Options {
             made.push(name);
             created
         };
-        create(made, erasing_name(name, id))?.flush().map_err(io)?;
+        let marker = create(made, erasing_name(name, id))?;
+        let names: Vec<_> = plan.removable.iter().map(|(name, _)| name.clone()).collect();
+        marker::write(&*marker, &held.head.header.journal_id, &names).map_err(io)?;
         let segments = held.segments();
         let schema = plan.search.schemas.get(plan.first);
         let ends = held.past.facts((held.end, plan.erased.rewritten.1));
@@ -293,6 +301,12 @@ impl Options {
 }
 
 impl Plan {
+    /// Removes the files of a kind.
+    fn remove(&self, directory: &dyn Directory, kind: Kind) -> std::io::Result<()> {
+        let all = self.removable.iter().filter(|(_, of)| *of == kind);
+        all.map(|(name, _)| directory.remove(name)).collect()
+    }
+
     fn mark(&self, chains: &[Carried], held: &Held, clock: &dyn Clock, what: &Erase) -> Mark {
         let (first_txid, last) = self.erased.rewritten;
         let Target { table, row, .. } = self.target;
@@ -321,6 +335,19 @@ impl Held {
     fn new(storage: Arc<dyn Storage>, shown: String, past: Past, survey: &Survey) -> Self {
         let (head, end) = (survey.head.clone(), survey.end.position);
         Self { storage, shown, past, head, end, last_clock_time: survey.last_clock_time }
+    }
+
+    /// Refuses a file that has the name and the id of a segment, and isn't part of the history that is known.
+    fn refuse_stray(&self, directory: &dyn Directory, beside: &Beside) -> Result<()> {
+        let known: Vec<_> = self.past.segments().iter().map(|k| k.header().segment).collect();
+        match replace::find_stray(beside, &known, self.head.header.segment) {
+            None => Ok(()),
+            Some(stray) => Err(Error::invalid(format!(
+                "{}: isn't connected to the history that is known, so it can't be told what it holds: move it \
+                 elsewhere, or remove it",
+                directory.display(&stray)
+            ))),
+        }
     }
 
     /// Gives the headers of all segments, the oldest first, and how many bytes they have.

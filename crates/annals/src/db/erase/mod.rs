@@ -2,11 +2,11 @@
 //! without them, and takes the place of the old one.
 //!
 //! ```text
-//! 1. create NAME.erasing-ID; write the kept segments anew as NAME-segment-N.erased-ID and the newest one as
-//!    NAME.erased-ID, flush each
-//! 2. remove the image, flush the directory
+//! 1. create NAME.erasing-ID, which lists all files that will be removed; rewrite the kept segments as
+//!    NAME-segment-N.erased-ID and the newest one as NAME.erased-ID, flush each
+//! 2. remove the image and the history index, flush the directory
 //! 3. rename NAME.erased-ID to NAME, flush the directory   (from here on, and not before, the history is the new one)
-//! 4. give the kept ones their names, remove whatever else may hold values, flush the directory
+//! 4. give the kept ones their names, remove what is listed, flush the directory
 //! 5. remove NAME.erasing-ID, flush the directory
 //! ```
 //!
@@ -15,11 +15,12 @@
 //! a crash before 3 leaves is removed by the next erasure.
 //!
 //! In reading order: `call` is what a program calls, and `report` what it is told; `search` reads all of
-//! history and finds the values; `write` writes segments anew, by an `editor`; `replace` puts them in their places. The
-//! `marks` are read again by whoever examines a journal.
+//! history and finds the values; `write` rewrites segments, by an `editor`; `replace` puts them in their places, by
+//! the list in the `marker`. The `marks` are read again by whoever examines a journal.
 
 mod call;
 mod editor;
+mod marker;
 mod marks;
 mod replace;
 mod report;

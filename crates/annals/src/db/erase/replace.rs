@@ -1,18 +1,17 @@
-//! Putting what was written anew in its places, so that nothing of the old is left beside it.
+//! Putting what was rewritten in its place, so that nothing of the old is left beside it.
 
+use std::collections::BTreeSet;
 use std::io;
 
-use crate::image::image_name;
+use crate::db::beside::{Beside, Kind, is_of, kind};
+use crate::db::erase::marker;
 use crate::journal::format::Header;
-use crate::journal::segments::{erased_name, erasing_name, kept_name, number_in};
+use crate::journal::segments::{BEFORE_ERASING, erased_name, erasing_name, kept_name, number_in};
 use crate::storage::{Access, Directory};
 use crate::{Error, Result};
 
-/// What is before the number of an erasure in the second name of the old newest segment.
-const BEFORE: &str = ".before-erasing-";
-
-/// Ends an erasure that wrote the segment with this header, if it hasn't come to its end: steps 4 and 5. Gives what
-/// was removed. The caller has the journal's locks.
+/// Ends an erasure that rewrote the segment with this header, if it hasn't finished: steps 4 and 5. The caller has
+/// the journal's locks.
 ///
 /// # Errors
 /// `Io`: the rest is done by whoever opens it next.
@@ -20,39 +19,47 @@ pub(in crate::db) fn finish(
     directory: &dyn Directory,
     journal: &str,
     header: &Header,
-) -> Result<Vec<String>> {
-    let Some(id) = header.last_erasure() else { return Ok(Vec::new()) };
-    let marker = erasing_name(journal, id);
-    match directory.open(&marker, Access::Read) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+) -> Result<()> {
+    let Some(id) = header.last_erasure() else { return Ok(()) };
+    match directory.open(&erasing_name(journal, id), Access::Read) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         _ => {}
     }
-    // The path first, which must lead to the new one for certain.
-    let placed =
-        directory.flush().and_then(|()| put_in_place(directory, journal, (header.segment, id)));
-    let finished = placed.and_then(|removed| {
-        directory.flush()?;
-        directory.remove(&marker)?;
-        directory.flush()?;
-        Ok(removed)
-    });
-    finished.map_err(|error| {
-        let shown = directory.display(journal);
-        Error::io(
-            format!(
-                "{shown}: the values are erased from the journal, but not all older files could be removed: \
-                 open it for writing once more, which does that"
-            ),
-            error,
-        )
-    })
+    // The path must lead to the new one for certain.
+    let flushed = directory.flush();
+    flushed.map_err(|error| unfinished(directory, journal, error))?;
+    finish_published(directory, journal, header)
 }
 
-fn put_in_place(
+/// Does steps 4 and 5 after the path is durable.
+pub(super) fn finish_published(
     directory: &dyn Directory,
     journal: &str,
-    (newest, id): (u64, u64),
-) -> io::Result<Vec<String>> {
+    header: &Header,
+) -> Result<()> {
+    let Some(id) = header.last_erasure() else { return Ok(()) };
+    let finished = put_in_place(directory, journal, id).and_then(|()| {
+        remove_listed(directory, journal, header)?;
+        directory.flush()?;
+        directory.remove(&erasing_name(journal, id))?;
+        directory.flush()
+    });
+    finished.map_err(|error| unfinished(directory, journal, error))
+}
+
+fn unfinished(directory: &dyn Directory, journal: &str, error: io::Error) -> Error {
+    let shown = directory.display(journal);
+    Error::io(
+        format!(
+            "{shown}: the values are erased from the journal, but not all older files could be removed: \
+             open it for writing once more, which does that"
+        ),
+        error,
+    )
+}
+
+/// Gives the kept segments that were rewritten their names.
+fn put_in_place(directory: &dyn Directory, journal: &str, id: u64) -> io::Result<()> {
     for found in directory.list()? {
         let kept = found.strip_suffix(&erased_name("", id));
         if let Some(kept) = kept.filter(|kept| number_in(kept, journal).is_some()) {
@@ -65,82 +72,59 @@ fn put_in_place(
             directory.rename(&other, kept)?;
         }
     }
-    directory.flush()?;
-    let mut removed = remove_derived(directory, journal, Some(id))?;
-    // A restart that was interrupted may have left a second name of the old newest segment.
-    for found in directory.list()? {
-        if number_in(&found, journal).is_some_and(|number| number >= newest) {
-            directory.remove(&found)?;
-            removed.push(directory.display(&found));
-        }
-    }
-    Ok(removed)
-}
-
-/// Removes all files beside a journal that are made of it, and what others left that didn't come to their end, but
-/// for what belongs to an erasure.
-pub(super) fn remove_derived(
-    directory: &dyn Directory,
-    journal: &str,
-    but: Option<u64>,
-) -> io::Result<Vec<String>> {
-    let mut removed = Vec::new();
-    let marker = but.map(|id| erasing_name(journal, id));
-    for found in directory.list()? {
-        if is_derived(&found, journal) && Some(&found) != marker.as_ref() {
-            directory.remove(&found)?;
-            // What the erasure itself made isn't worth a word.
-            if but.is_none_or(|id| !found.ends_with(&format!("{id:016x}"))) {
-                removed.push(directory.display(&found));
-            }
-        }
-    }
-    Ok(removed)
-}
-
-/// Removes the image, and what there is of older and unfinished ones.
-pub(super) fn remove_images(directory: &dyn Directory, journal: &str) -> io::Result<()> {
-    let image = image_name(journal);
-    for found in directory.list()? {
-        if found.strip_prefix(&image).is_some_and(is_of_cache) {
-            directory.remove(&found)?;
-        }
-    }
     directory.flush()
 }
 
-/// Removes what an earlier erasure of a journal left that didn't come to step 3. This header is the journal's.
-pub(super) fn remove_attempts(
-    directory: &dyn Directory,
-    journal: &str,
-    header: &Header,
-) -> io::Result<()> {
-    for found in directory.list()? {
-        let rest = found.strip_prefix(journal).unwrap_or_default();
-        let rest = after_segment(rest).unwrap_or(rest);
-        let id = [".erased-", ".erasing-", BEFORE].iter().find_map(|what| rest.strip_prefix(what));
-        let own = header.last_erasure().map(|id| format!("{id:016x}"));
-        if id.is_some_and(|id| is_hex(id) && own.as_deref() != Some(id)) {
+/// Removes the files that the marker lists, and those of the erasure itself.
+fn remove_listed(directory: &dyn Directory, journal: &str, header: &Header) -> io::Result<()> {
+    let id = header.last_erasure().unwrap_or_default();
+    let (marker, journal_id) = (erasing_name(journal, id), &header.journal_id);
+    let listed = match marker::read(&*directory.open(&marker, Access::Read)?, journal_id)? {
+        Some(listed) => listed,
+        // An older version made it.
+        None => {
+            let beside = Beside::find(directory, journal, journal_id, &BTreeSet::new())?;
+            removable(&beside, header).into_iter().map(|(name, _)| name).collect()
+        }
+    };
+    let own = format!("{id:016x}");
+    for found in directory.list()?.into_iter().filter(|found| *found != marker) {
+        let Some(kind) = kind(&found, journal) else { continue };
+        let is_own = kind == Kind::Temporary && found.ends_with(&own);
+        let is_listed = listed.contains(&found);
+        // It was proven when it was listed; what has the name now is looked at again.
+        let is_tail = matches!(kind, Kind::Tail(..));
+        if is_own || (is_listed && (is_tail || is_of(directory, &found, kind, journal_id)?)) {
             directory.remove(&found)?;
         }
     }
     Ok(())
 }
 
-/// Finds kept segments that don't belong to the history that is known: what they hold can't be read.
-pub(super) fn find_stray(
-    directory: &dyn Directory,
-    journal: &str,
-    known: &[u64],
-    newest: u64,
-) -> io::Result<Option<String>> {
-    let is_stray = |found: &String| {
-        number_in(found, journal).is_some_and(|number| number < newest && !known.contains(&number))
-    };
-    Ok(directory.list()?.into_iter().find(is_stray))
+/// Returns which files beside a journal are removed with values that are erased from it: all that are proven to be
+/// made of it, but for its kept segments, and what another erasure needs that isn't finished.
+pub(super) fn removable(beside: &Beside, header: &Header) -> Vec<(String, Kind)> {
+    let needed = header.last_erasure().map(|id| format!("{id:016x}"));
+    let own = beside.own.iter().filter(|(name, kind)| match kind {
+        // A restart that was interrupted may have left a second name of the newest.
+        Kind::Segment(number) => *number >= header.segment,
+        Kind::Temporary => needed.as_ref().is_none_or(|id| !name.ends_with(id)),
+        Kind::Cache | Kind::Tail(..) | Kind::Copy => true,
+    });
+    own.cloned().collect()
 }
 
-/// Gives the name of a kept segment while it is being erased from, and of the newest one.
+/// Finds kept segments that don't belong to the history that is known, though their headers say so: what they
+/// hold can't be read.
+pub(super) fn find_stray(beside: &Beside, known: &[u64], newest: u64) -> Option<String> {
+    let is_stray = |kind: &Kind| match kind {
+        Kind::Segment(number) => *number < newest && !known.contains(number),
+        _ => false,
+    };
+    beside.own.iter().find(|(_, kind)| is_stray(kind)).map(|(name, _)| name.clone())
+}
+
+/// Returns the name of a kept segment while it is being erased from, and of the newest one.
 pub(super) fn new_name(journal: &str, kept: Option<u64>, id: u64) -> String {
     match kept {
         Some(number) => erased_name(&kept_name(journal, number), id),
@@ -148,85 +132,7 @@ pub(super) fn new_name(journal: &str, kept: Option<u64>, id: u64) -> String {
     }
 }
 
-/// Gives the second name of the old newest segment, until the new one has its path.
+/// Returns the second name of the old newest segment, until the new one has its path.
 pub(super) fn before_name(journal: &str, id: u64) -> String {
-    format!("{journal}{BEFORE}{id:016x}")
-}
-
-/// Tells whether a file is made of a journal, so that it may hold its values, but is none of its segments.
-fn is_derived(found: &str, journal: &str) -> bool {
-    let Some(rest) = found.strip_prefix(journal) else { return false };
-    if ["-image", "-history"].iter().any(|what| rest.strip_prefix(what).is_some_and(is_of_cache)) {
-        return true;
-    }
-    let temporary = [".next-", ".salvage-", ".erased-", ".erasing-", BEFORE];
-    let is_temporary =
-        |rest: &str| temporary.iter().any(|what| rest.strip_prefix(what).is_some_and(is_hex));
-    let saved = [".tail-", ".before-recovery-"].iter().find_map(|what| rest.strip_prefix(what));
-    is_temporary(rest)
-        || after_segment(rest).is_some_and(is_temporary)
-        || saved.is_some_and(is_of_point)
-}
-
-/// Tells whether this follows the name of a cache: of itself, one that was set aside, or one that isn't finished.
-fn is_of_cache(rest: &str) -> bool {
-    rest.is_empty() || rest == "-damaged" || rest.strip_prefix(".new-").is_some_and(is_hex)
-}
-
-/// Tells whether this is a txid and a chain; what follows them makes a name unused, or is of its own image.
-fn is_of_point(rest: &str) -> bool {
-    let Some((txid, rest)) = rest.split_once('-') else { return false };
-    let is_number = !txid.is_empty() && txid.bytes().all(|byte| byte.is_ascii_digit());
-    let (chain, rest) = rest.split_at_checked(16).unwrap_or_default();
-    is_number && is_hex(chain) && (rest.is_empty() || rest.starts_with('-'))
-}
-
-/// Gives what follows the number of a kept segment.
-fn after_segment(rest: &str) -> Option<&str> {
-    let number = rest.strip_prefix("-segment-")?;
-    let end = number.find(|c: char| !c.is_ascii_digit())?;
-    number.get(end..).filter(|_| end >= 6)
-}
-
-fn is_hex(id: &str) -> bool {
-    id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_made_of_a_journal_is_known_by_its_name() {
-        let id = "0123456789abcdef";
-        for (rest, expected) in [
-            ("-image", true),
-            ("-image-damaged", true),
-            ("-history", true),
-            ("-image.new-0123456789abcdef", true),
-            (".tail-7-0123456789abcdef", true),
-            (".tail-7-0123456789abcdef-2", true),
-            (".before-recovery-7-0123456789abcdef", true),
-            (".before-recovery-7-0123456789abcdef-image", true),
-            (".next-0123456789abcdef", true),
-            ("-segment-000001.erased-0123456789abcdef", true),
-            (".erased-0123456789abcdef", true),
-            (".erasing-0123456789abcdef", true),
-            (".before-erasing-0123456789abcdef", true),
-            ("", false),
-            ("-segment-000001", false),
-            ("-segment-000001.annals", false),
-            (".new-0123456789abcdef", false),
-            (".tail-7-0123456789abcdeg", false),
-            (".tail--0123456789abcdef", false),
-            (".tails", false),
-            ("-images", false),
-            ("-image.annals", false),
-            ("-history.annals", false),
-            (".next-1", false),
-        ] {
-            assert_eq!(is_derived(&format!("a{rest}"), "a"), expected, "{rest}");
-        }
-        assert!(!is_derived(&format!("b.next-{id}"), "a"));
-    }
+    format!("{journal}{BEFORE_ERASING}{id:016x}")
 }

@@ -38,6 +38,10 @@ pub struct Erased {
     /// How many values of the row are left in tables or fields that had the same name before and were dropped: another
     /// erasure, of the same, is for the next of them.
     pub left: u64,
-    /// Files beside the journal that were removed, since they might hold values.
+    /// Files beside the journal that were removed, or would be, since they may hold values: all that are proven to be
+    /// made of it.
     pub removed: Vec<String>,
+    /// Files with names of such ones that aren't proven to be of this journal. They were left where they are: look
+    /// what they hold.
+    pub unproven: Vec<String>,
 }

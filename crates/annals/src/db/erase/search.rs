@@ -68,10 +68,13 @@ pub(super) struct Search {
     pub(super) marked: BTreeSet<u64>,
     /// The last commit.
     pub(super) last: Option<Committed>,
+    /// Points that are looked for, as txid and chain, and those that the history has.
+    wanted: BTreeSet<(u64, u64)>,
+    pub(super) known: BTreeSet<(u64, u64)>,
 }
 
 impl Search {
-    pub(super) fn new(row: RowId) -> Self {
+    pub(super) fn new(row: RowId, wanted: BTreeSet<(u64, u64)>) -> Self {
         Self {
             row,
             schema: Schema::default(),
@@ -83,11 +86,14 @@ impl Search {
             dropped_fields: Vec::new(),
             marked: BTreeSet::new(),
             last: None,
+            wanted,
+            known: BTreeSet::new(),
         }
     }
 
     /// Notes that a segment begins.
     pub(super) fn begin(&mut self, header: &Header) {
+        self.note_point(header.first_txid.saturating_sub(1), header.hash());
         if header.begins_with_state() {
             self.schema = Schema::default();
         }
@@ -96,10 +102,19 @@ impl Search {
         self.schemas.push(same.map_or_else(|| Arc::new(self.schema.clone()), Arc::clone));
     }
 
+    fn note_point(&mut self, txid: u64, chain: u64) {
+        if self.wanted.contains(&(txid, chain)) {
+            self.known.insert((txid, chain));
+        }
+    }
+
     /// Takes a frame; one that repeats the state has no values that weren't counted.
     pub(super) fn frame(&mut self, frame: &Frame<'_>, is_repeated: bool) -> Result<()> {
         if let Some(erasure) = Erasure::of(frame) {
             self.marked.extend(erasure.chains.iter().map(|known| known.txid));
+        }
+        if frame.header.is_commit() {
+            self.note_point(frame.header.txid, frame.chain);
         }
         if !frame.header.has_events() {
             return Ok(());

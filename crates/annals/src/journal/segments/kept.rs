@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::seal::Seal;
-use super::{erased_name, journal_of, kept_name};
+use super::names::{erased_name, journal_of, kept_name};
 use crate::journal::format::{Header, Point};
 use crate::journal::head::Head;
 use crate::journal::mistakes::{Mistake, is_made};

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::seal::Seal;
-use super::{kept_name, number_in};
+use super::names::{NEXT, is_id, kept_name, number_in, refuse_sealed};
 use crate::journal::format::{Header, MAX_SEGMENTS, VERSION};
 use crate::journal::head;
 use crate::journal::mistakes::{Mistake, is_made};
@@ -20,9 +20,6 @@ pub(crate) struct Next {
     pub(crate) header: Header,
     temporary: String,
 }
-
-/// What follows the number of an attempt.
-const TEMPORARY: &str = ".next-";
 
 impl Next {
     /// Makes the segment behind a seal, without frames yet, with the locks of one that is open. `state`
@@ -51,7 +48,7 @@ impl Next {
             state: u64::from(state),
             ..*old
         };
-        let temporary = format!("{name}{TEMPORARY}{:016x}", clock.random());
+        let temporary = format!("{name}{NEXT}{:016x}", clock.random());
         let written = write(directory, &temporary, &header, shared);
         if written.is_err() {
             let _ = directory.remove(&temporary);
@@ -72,7 +69,7 @@ impl Next {
         fill: impl FnOnce(&dyn Storage) -> Result<T>,
     ) -> Result<(Self, T)> {
         remove_leftovers(directory, name);
-        let temporary = format!("{name}{TEMPORARY}{:016x}", clock.random());
+        let temporary = format!("{name}{NEXT}{:016x}", clock.random());
         let io = |error| Error::io(format!("{}: can't begin it", directory.display(name)), error);
         let filled = write(directory, &temporary, header, false)
             .map_err(io)
@@ -122,7 +119,7 @@ impl Next {
 pub(crate) fn keep_path(directory: &dyn Directory, name: &str, header: &Header) -> io::Result<()> {
     let flushed = directory.flush();
     if let (Err(_), Some(old)) = (&flushed, header.segment.checked_sub(1)) {
-        let temporary = format!("{name}{TEMPORARY}{:016x}", header.hash());
+        let temporary = format!("{name}{NEXT}{:016x}", header.hash());
         // It is gone only where it was forgotten, which was flushed.
         let _ = directory
             .link(&kept_name(name, old), &temporary)
@@ -169,8 +166,8 @@ fn write(
 /// there, for it never had the path.
 fn remove_leftovers(directory: &dyn Directory, name: &str) {
     let is_temporary = |found: &String| {
-        let id = found.strip_prefix(name).and_then(|rest| rest.strip_prefix(TEMPORARY));
-        id.is_some_and(|id| id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        let id = found.strip_prefix(name).and_then(|rest| rest.strip_prefix(NEXT));
+        id.is_some_and(is_id)
     };
     let names = directory.list().unwrap_or_default();
     for leftover in names.iter().filter(|found| is_temporary(found)) {
@@ -243,6 +240,7 @@ pub(crate) fn finish(
 ) -> Result<()> {
     let shown = directory.display(name);
     head::refuse_writing(&survey.head.header, &shown)?;
+    refuse_sealed(directory, name, survey.head.header.segment)?;
     let io = |error| Error::io(format!("{shown}: an interrupted restart can't be finished"), error);
     if !storage.is_linked().map_err(io)? {
         return Ok(()); // the path leads to its successor by now

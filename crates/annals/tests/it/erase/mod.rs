@@ -16,6 +16,7 @@ use annals::{
 };
 
 const NAME: &str = "db";
+const IMAGE: &str = "db-image";
 const NOW: Duration = Duration::ZERO;
 const PERSON: TableNumber = TableNumber(0);
 const FIRST: RowId = RowId(0);
@@ -104,10 +105,25 @@ fn journal(disk: &SimulatedDisk, older: Older) {
     database.write(|tx| others(tx, 3)).unwrap();
     database.backfill(BackfillMode::Full).unwrap();
     database.close().unwrap();
-    for name in ["db.tail-7-0123456789abcdef", "db-image-damaged", "db.next-0123456789abcdef"] {
-        disk.install(name, SECRET.as_bytes()).unwrap();
+    let copies = [
+        (IMAGE, "db-image-damaged"),
+        (IMAGE, "db.before-recovery-7-0123456789abcdef-image"),
+        (NAME, "db.before-recovery-7-0123456789abcdef"),
+        (NAME, "db.next-0123456789abcdef"),
+        (NAME, "db.new-0123456789abcdef"),
+        (NAME, "db.backup-0123456789abcdef"),
+    ];
+    for (from, to) in copies {
+        disk.install(to, &disk.content(from).unwrap()).unwrap();
     }
+    let end = scan_end(disk);
+    let tail = format!("db.tail-{}-{:016x}", end.txid, end.chain);
+    disk.install(&tail, SECRET.as_bytes()).unwrap();
     disk.install("elsewhere", b"of somebody else").unwrap();
+}
+
+fn scan_end(disk: &SimulatedDisk) -> Committed {
+    *log(disk).ends.last().unwrap()
 }
 
 /// Tells which files have the secrets.
@@ -129,6 +145,7 @@ struct Log {
     events: Vec<String>,
     commits: Vec<(u64, annals::Level, annals::Timestamp, bool, usize)>,
     marks: Vec<annals::Erasure>,
+    ends: Vec<Committed>,
 }
 
 impl Sink for Log {
@@ -142,6 +159,7 @@ impl Sink for Log {
     fn commit(&mut self, _: &Schema, committed: &Committed) -> Result<()> {
         let Committed { txid, level, time, explicit_time, .. } = *committed;
         self.commits.push((txid, level, time, explicit_time, self.events.len()));
+        self.ends.push(*committed);
         Ok(())
     }
 
@@ -210,7 +228,9 @@ fn what_is_erased_is_nowhere_and_all_else_is_as_it_was() {
         let planned = erase(&disk, &Erase { dry_run: true, ..what.clone() }).unwrap();
         assert!(!leaks(&disk).is_empty(), "nothing was done");
         let erased = erase(&disk, &what).unwrap();
-        assert_eq!(erased, Erased { removed: erased.removed.clone(), ..planned });
+        assert_eq!(erased, planned, "it does what it says");
+        assert_eq!(erased.removed.len(), 8, "{:?}", erased.removed);
+        assert_eq!(erased.unproven, [] as [&str; 0]);
         assert_eq!((erased.values, erased.blobs, erased.segments), (7, 1, 2));
         assert_eq!(erased.fields, ["name", "code", "note", "photo", "friend"]);
         assert_eq!((erased.held, erased.rewritten, erased.mark), ((3, 6), (3, 7), 8));
@@ -237,6 +257,40 @@ fn what_is_erased_is_nowhere_and_all_else_is_as_it_was() {
         let error = erase(&disk, &what).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     }
+}
+
+#[test]
+fn what_only_has_the_name_of_a_file_beside_the_journal_is_left_and_named() {
+    let disk = SimulatedDisk::new(1);
+    journal(&disk, Older::Kept);
+    let other = SimulatedDisk::new(2);
+    let clock = Arc::new(SimulatedClock::new(8));
+    options().open_in(Arc::new(other.clone()), NAME, clock).unwrap().write(define).unwrap();
+    let other = other.content(NAME).unwrap();
+    let strange = [
+        ("db-history", &other[..]),
+        ("db-segment-000007", &other),
+        ("db.before-recovery-3-0123456789abcdef", &other),
+        ("db.next-fedcba9876543210", b"somebody's notes"),
+        ("db.tail-7-0123456789abcdef", b"of a history that isn't this one"),
+    ];
+    let image = disk.content(IMAGE).unwrap();
+    let _ = disk.remove("db-history");
+    for (name, content) in strange {
+        disk.install(name, content).unwrap();
+    }
+    let planned = erase(&disk, &Erase { dry_run: true, ..of("person", 1, None) }).unwrap();
+    assert_eq!(planned.unproven, strange.map(|(name, _)| disk.display(name)));
+    assert!(planned.removed.contains(&disk.display(IMAGE)), "{:?}", planned.removed);
+    assert_eq!(disk.content(IMAGE).unwrap(), image, "nothing was done");
+    assert_eq!(erase(&disk, &of("person", 1, None)).unwrap(), planned);
+    for (name, content) in strange {
+        assert!(disk.content(name).unwrap() == content, "{name}");
+    }
+    for name in &planned.removed {
+        assert!(disk.list().unwrap().iter().all(|left| disk.display(left) != *name), "{name}");
+    }
+    assert_eq!(leaks(&disk), [] as [&str; 0]);
 }
 
 /// Sees what getters, indexes and runs say of the erased row.
