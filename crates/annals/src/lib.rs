@@ -64,11 +64,12 @@ pub use annals_schema::{
 pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
     Changed, Changes, Commit, Custom, Customs, Database, Erase, Erased, Examination, Fate,
-    Forgotten, HeadInspection, History, HistoryCheck, HistoryInspection, ImageCheck,
+    Forgotten, Gap, HeadInspection, History, HistoryCheck, HistoryInspection, ImageCheck,
     ImageComparison, ImageInspection, ImageRoot, Inspection, Merged, Moment, MomentError, Older,
     OldestReader, Options, Packed, Pending, Phase, Progress, Push, Reader, Restarted, Restarting,
-    RowChange, Run, Salvaged, SegmentInspection, Sink, Snapshot, Subscription, Tail, Transaction,
-    Txid, Version, examine, inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
+    Restored, RowChange, Run, Salvaged, SalvagedSegment, SegmentInspection, Sink, Snapshot,
+    Subscription, Tail, Transaction, Txid, Version, examine, inspect, inspect_head,
+    inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "testing")]
@@ -76,7 +77,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use image::testing as image_testing;
 pub use journal::{
     Carried, Committed, Copies, Cut, Erasure, Level, Plan, Point, Recovered, Recovery, Retention,
-    SegmentFacts, Skipped,
+    SegmentFacts,
 };
 pub use replica::{Converted, Copied};
 pub use store::{

@@ -120,7 +120,9 @@ fn lines(arguments: &Arguments, erased: &Erased, would: &str) -> Vec<String> {
     }
     lines.extend(erased.removed.iter().map(|name| format!("{would}removed: {name}")));
     lines.extend(erased.unproven.iter().map(|name| {
-        format!("left: {name}, which isn't proven to be a file of this database: look what it holds")
+        format!(
+            "left: {name}, which isn't proven to be a file of this database: look what it holds"
+        )
     }));
     lines
 }

@@ -35,6 +35,7 @@ pub(crate) mod push;
 pub(crate) mod recover;
 mod recover_text;
 pub(crate) mod retain;
+mod salvage_text;
 pub(crate) mod schema;
 pub(crate) mod shell;
 

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use annals::{Error, ErrorKind, Inspection, Recovery, Result};
 use clap::{Args, ValueEnum};
 
-use crate::commands::recover_text::{plan, salvage_json, salvage_lines};
+use crate::commands::recover_text::plan;
+use crate::commands::salvage_text;
 use crate::output::{Output, plain};
 use crate::{Outcome, commands, progress};
 
@@ -21,9 +22,10 @@ use crate::{Outcome, commands, progress};
 /// on. The copy FILE.before-recovery-TXID-CHAIN is a database like any other.
 ///
 /// A damaged file, of which something is missing that was durable, is never changed. With --salvage all
-/// transactions that verify are written into a new file: those up to the damage, and those behind it
-/// that are whole and fit what was kept. The status is 2 if that isn't all that the file is known to
-/// have had.
+/// transactions that verify, of all segments, are written into a new file: those up to the damage, and those after
+/// it that are proven to be of this history, are whole, and fit what was kept. Where the image has what the journal
+/// lost, one transaction takes it from there, and its comment says so. The status is 2 if that isn't all that the
+/// file is known to have had.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals recover people.annals --dry-run
@@ -38,6 +40,9 @@ pub(crate) struct Arguments {
     /// Write all transactions that verify into this new file, and change nothing else
     #[arg(long, value_name = "NEW")]
     salvage: Option<PathBuf>,
+    /// With --salvage, also take what verifies after damage and isn't proven to be of this history
+    #[arg(long, requires = "salvage")]
+    unproven: bool,
     /// Do it without asking
     #[arg(long, conflicts_with = "salvage")]
     yes: bool,
@@ -71,7 +76,7 @@ enum Decision {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     match &arguments.salvage {
-        Some(new) => salvage(&arguments.file, new, arguments.json),
+        Some(new) => salvage(arguments, new),
         None => recover(arguments),
     }
 }
@@ -164,13 +169,14 @@ fn ask() -> Result<Decision> {
     Ok(if commands::confirm()? { Decision::Yes } else { Decision::No })
 }
 
-fn salvage(file: &Path, new: &Path, json: bool) -> Result<Outcome> {
-    let salvaged = progress::options().salvage(file, new)?;
+fn salvage(arguments: &Arguments, new: &Path) -> Result<Outcome> {
+    let options = progress::options().unproven(arguments.unproven);
+    let salvaged = options.salvage(&arguments.file, new)?;
     let mut output = Output::new();
-    if json {
-        output.line(&salvage_json(new, &salvaged).to_string())?;
+    if arguments.json {
+        output.line(&salvage_text::object(new, &salvaged).to_string())?;
     } else {
-        for line in salvage_lines(new, &salvaged) {
+        for line in salvage_text::lines(new, &salvaged) {
             output.line(&plain(&line))?;
         }
     }

@@ -72,7 +72,8 @@ fn is_temporary(rest: &str) -> bool {
 /// True if this follows the name of a cache: nothing, or what one has that was set aside or isn't finished.
 fn is_of_cache(rest: &str) -> bool {
     let aside = rest.strip_prefix("-damaged").is_some_and(|rest| {
-        rest.is_empty() || rest.strip_prefix('-').is_some_and(|number| number.parse::<u64>().is_ok())
+        rest.is_empty()
+            || rest.strip_prefix('-').is_some_and(|number| number.parse::<u64>().is_ok())
     });
     rest.is_empty() || aside || rest.strip_prefix(".new-").is_some_and(is_id)
 }

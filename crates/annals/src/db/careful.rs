@@ -61,6 +61,14 @@ impl Options {
         self
     }
 
+    /// Sets whether [`salvage`](Self::salvage) also takes transactions after damage that nothing proves to be of this
+    /// history: anybody can have stored bytes in a value that look like frames.
+    #[must_use]
+    pub const fn unproven(mut self, unproven: bool) -> Self {
+        self.unproven = unproven;
+        self
+    }
+
     /// Reads the whole history of a file, as [`scan`](crate::scan) does.
     ///
     /// # Errors

@@ -70,7 +70,7 @@ pub use pack::Packed;
 pub use progress::{Phase, Progress};
 pub use reader::Reader;
 pub use restart::{Forgotten, Older, Restarted};
-pub use salvage::{Fate, Run, Salvaged};
+pub use salvage::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment};
 pub use scan::{Sink, scan, scan_in};
 pub use snapshot::Snapshot;
 pub use time::{

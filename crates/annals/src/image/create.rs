@@ -59,12 +59,11 @@ pub(crate) fn set_aside_as(
     reason: String,
     journal_id: impl Fn(&[u8]) -> Option<[u8; 16]>,
 ) -> Result<SetAside> {
-    let moved = match holds_journal(directory, name) {
-        true => Ok(None),
-        false => move_aside(directory, name, journal_id).map(Some),
-    };
-    match moved {
-        Ok(kept_as) => Ok(SetAside { reason, kept_as }),
+    if holds_journal(directory, name) {
+        return Ok(SetAside { reason: is_journal(directory, name), kept_as: None });
+    }
+    match move_aside(directory, name, journal_id) {
+        Ok(kept_as) => Ok(SetAside { reason, kept_as: Some(kept_as) }),
         Err(error) => {
             let shown = directory.display(name);
             Err(Error::io(format!("{shown}: can't set the image aside ({reason})"), error))
@@ -102,6 +101,11 @@ fn beginning(directory: &dyn Directory, name: &str) -> io::Result<Vec<u8>> {
     let read = directory.open(name, Access::Read)?.read_at(0, &mut bytes)?;
     bytes.truncate(read);
     Ok(bytes)
+}
+
+fn is_journal(directory: &dyn Directory, name: &str) -> String {
+    let shown = directory.display(name);
+    format!("{shown}: is a database, but has a name that another one needs: move it elsewhere")
 }
 
 /// True if a file is a journal, or a segment of one: never a cache, whatever its name says.
@@ -199,9 +203,7 @@ impl Image {
 fn taken(directory: &dyn Directory, name: &str) -> Error {
     let shown = directory.display(name);
     let message = match holds_journal(directory, name) {
-        true => format!(
-            "{shown}: is a database, but has the name that the image of another one needs: move it elsewhere"
-        ),
+        true => is_journal(directory, name),
         false => format!(
             "{shown}: there is an image already that this program doesn't use: delete it, by which nothing is \
              lost, or open the database again"

@@ -55,7 +55,7 @@ pub(crate) use rewrite::Rewriting;
 pub(crate) use survey::{Rule, Survey};
 pub(crate) use tail::copy_whole;
 pub(crate) use verdict::Verdict;
-pub(crate) use walk::{Link, Step, Walk};
+pub(crate) use walk::{Link, Skipped, Step, Walk};
 pub(crate) use writer::Writer;
 
 pub use committed::Committed;
@@ -65,4 +65,3 @@ pub use format::Point;
 pub use level::Level;
 pub use recover::{Cut, Recovered, Recovery};
 pub use segments::{Plan, Retention, SegmentFacts};
-pub use walk::Skipped;

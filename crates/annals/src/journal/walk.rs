@@ -24,7 +24,7 @@ pub(crate) enum Link {
 
 /// Bytes that are no frame that verifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Skipped {
+pub(crate) struct Skipped {
     /// Where they begin.
     pub position: u64,
     /// How many there are.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use annals_schema::Schema;
 
-use super::{marker, replace};
 use super::report::{Erase, Erased};
 use super::search::{Others, Search, Target, Values};
 use super::write::{MakeMark, Mark, Old, Writing};
+use super::{marker, replace};
 use crate::db::beside::{self, Beside, Kind};
 use crate::db::careful::Careful;
 use crate::db::options::{Options, locate};

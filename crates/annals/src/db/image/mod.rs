@@ -33,11 +33,12 @@ mod verify;
 mod without;
 
 pub(super) use background::Background;
+pub(super) use compare::is_same;
 pub(super) use earlier::{Earlier, late_entries};
 pub(super) use imager::Imager;
 pub(super) use inspection::inspect;
 pub use inspection::{ImageInspection, ImageRoot};
-pub(super) use opening::{Found, Looking, identity};
+pub(super) use opening::{Found, Looking, identity, load};
 pub(super) use reading::{Beginning, Reading, Replayed, hard_position};
 pub use report::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, OldestReader,

@@ -396,7 +396,7 @@ fn over(replay: Replay, imager: Option<&Arc<Imager>>) -> Replay {
 }
 
 /// Begins with what a catalog has; gives the time of the last commit, if it came from a clock, too.
-pub(super) fn load(catalog: &Catalog, pager: &Arc<Pager>) -> Result<(i64, View)> {
+pub(in crate::db) fn load(catalog: &Catalog, pager: &Arc<Pager>) -> Result<(i64, View)> {
     let too_short = || Error::corrupt("its catalog is too short");
     let (last, metadata) = catalog.metadata.split_first_chunk().ok_or_else(too_short)?;
     let roots: Vec<_> = catalog.arrays.iter().map(BaseRoot::of).collect();

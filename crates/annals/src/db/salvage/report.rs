@@ -2,8 +2,6 @@
 
 use annals_schema::Timestamp;
 
-use crate::journal::Skipped;
-
 /// What became of a journal that was salvaged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Salvaged {
@@ -11,16 +9,73 @@ pub struct Salvaged {
     pub transactions: u64,
     /// What became of the old one's transactions, in order, in runs of txids.
     pub runs: Vec<Run>,
+    /// The files that were read, the oldest segment first.
+    pub segments: Vec<SalvagedSegment>,
+    /// The numbers of segments of which there is no file.
+    pub missing: Vec<u64>,
+    /// Files that have the name of a segment of this journal and belong to another one; they weren't read.
+    pub strangers: Vec<String>,
     /// Bytes that are no frame that verifies.
-    pub skipped: Vec<Skipped>,
-    /// How many copies of the header verified, of 3; with none of them everything stands on the frames
-    /// alone.
-    pub headers: usize,
-    /// How many of the two slots verified; with none of them nothing tells how far the journal went, so
-    /// that its last transactions may be missing without a trace.
-    pub slots: usize,
+    pub skipped: Vec<Gap>,
+    /// States that were taken from elsewhere, since transactions before them are lost.
+    pub restored: Vec<Restored>,
+    /// Why a state that might have been taken wasn't.
+    pub unusable: Vec<String>,
     /// The time of the last transaction of the new journal.
     pub last_time: Option<Timestamp>,
+}
+
+/// A file that was salvaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SalvagedSegment {
+    /// The number of the segment.
+    pub number: u64,
+    /// The path of the file.
+    pub file: String,
+    /// How many copies of the header verified, of 3; with none of them everything stands on the frames alone.
+    pub headers: usize,
+    /// How many of the two slots verified. With none of them in the last segment nothing tells how far the journal
+    /// went, so that its last transactions may be missing without a trace.
+    pub slots: usize,
+}
+
+/// Bytes that are no frame that verifies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The segment that they are in.
+    pub segment: u64,
+    /// Where they begin.
+    pub position: u64,
+    /// How many there are.
+    pub bytes: u64,
+}
+
+/// A state that was taken from elsewhere than the journal's transactions, by one transaction of the new journal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// The old journal's transaction after which the state was so.
+    pub txid: u64,
+    /// Where it was taken from: the path of an image, or of a segment that begins with it.
+    pub from: String,
+    /// How many commands of the schema were applied.
+    pub commands: u64,
+    /// How many rows were inserted.
+    pub inserted: u64,
+    /// How many rows were updated.
+    pub updated: u64,
+    /// How many rows were deleted.
+    pub deleted: u64,
+    /// How many blobs were copied.
+    pub blobs: u64,
+    /// How many values are null, or an empty blob, since the bytes of their blob are lost.
+    pub lost_blobs: u64,
+}
+
+impl Restored {
+    /// True if the state was there already.
+    pub(super) const fn is_nothing(&self) -> bool {
+        self.commands + self.inserted + self.updated + self.deleted + self.blobs == 0
+    }
 }
 
 /// Transactions one after another that shared a fate.
@@ -30,6 +85,8 @@ pub struct Run {
     pub first: u64,
     /// The txid of the last.
     pub last: u64,
+    /// The segment that they are in, or would be.
+    pub segment: u64,
     /// Where the frames begin, if any of them verifies.
     pub position: Option<u64>,
     /// What became of them.
@@ -46,15 +103,19 @@ pub enum Fate {
     Lost,
     /// Some of its frames verify, and others don't, or may be missing.
     Incomplete,
+    /// Its frames verify, but nothing proves that they are of this history: something before them doesn't verify, and
+    /// the chain links them to nothing that is known.
+    Unproven,
     /// Its frames verify, but what it changes isn't there without what was lost.
     Unfit(String),
 }
 
 impl Salvaged {
-    /// Tells whether everything was kept that the old journal is known to have had.
+    /// True if everything was kept that the old journal is known to have had.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.slots > 0
+        self.segments.last().is_some_and(|last| last.slots > 0)
+            && self.missing.is_empty()
             && self.skipped.is_empty()
             && self.runs.iter().all(|run| run.fate == Fate::Kept)
     }
@@ -66,14 +127,13 @@ impl Salvaged {
         chosen.map(|run| run.last.saturating_sub(run.first).saturating_add(1)).sum()
     }
 
-    pub(super) fn note(&mut self, txid: u64, position: Option<u64>, fate: Fate) {
-        self.note_run(Run { first: txid, last: txid, position, fate });
-    }
-
     /// Adds a run to the one before it, if they share a fate.
     pub(super) fn note_run(&mut self, run: Run) {
         match self.runs.last_mut() {
-            Some(last) if last.last.checked_add(1) == Some(run.first) && last.fate == run.fate => {
+            Some(last)
+                if last.last.checked_add(1) == Some(run.first)
+                    && (last.segment, &last.fate) == (run.segment, &run.fate) =>
+            {
                 last.last = run.last;
             }
             _ => self.runs.push(run),

@@ -5,17 +5,43 @@ use std::sync::Arc;
 use annals_schema::Schema;
 
 use super::apply::{Apply, PIECE_MIN};
-use super::report::{Fate, Run, Salvaged};
+use super::known;
+use super::parts::Parts;
+use super::proof::Proof;
+use super::report::{Fate, Gap, Run, Salvaged, SalvagedSegment};
 use crate::Result;
+use crate::db::snapshot::Snapshot;
 use crate::db::{Database, Transaction};
-use crate::journal::{Committed, Copies, Frame, Level, Link, Skipped, Step};
+use crate::journal::{Committed, Frame, Level, Link, Skipped, Step};
+use crate::storage::Directory;
 
 /// So many transactions are acknowledged at once.
 const BATCH: u64 = 1000;
 
+/// Where everything comes from.
+pub(super) struct From<'p> {
+    pub(super) parts: &'p Parts,
+    pub(super) directory: Arc<dyn Directory>,
+    /// How much of an image may be kept in memory, in bytes.
+    pub(super) memory: u64,
+    /// Whether frames are taken that nothing proves to be of this history.
+    pub(super) unproven: bool,
+}
+
 /// What is being put together.
 pub(super) struct Salvage<'db> {
+    from: From<'db>,
     database: &'db Database,
+    /// The segment that is read, how many bytes are in those before it, and what is proven of its frames.
+    segment: u64,
+    bytes_before: u64,
+    proof: Proof,
+    /// The transaction that only repeats the state at the beginning of the segment.
+    repeated: Option<u64>,
+    /// The transaction that the image stands for, as long as that isn't reached.
+    image: Option<u64>,
+    /// Runs of txids of frames that nothing proves.
+    unproven: Vec<(u64, u64)>,
     schema: Schema,
     /// The transaction that is being put together, if it can still be kept.
     open: Option<Open<'db>>,
@@ -41,20 +67,115 @@ struct Open<'db> {
 }
 
 impl<'db> Salvage<'db> {
-    pub(super) fn new(database: &'db Database, copies: &Copies) -> Self {
-        let headers = copies.headers.iter().flatten().count();
-        let header = copies.headers.iter().flatten().next();
-        let slots =
-            copies.slots.iter().filter(|slot| slot.iter().flatten().next().is_some()).count();
+    pub(super) fn new(database: &'db Database, from: From<'db>) -> Self {
+        let strangers = from.parts.strangers.clone();
         Self {
             database,
+            segment: 0,
+            bytes_before: 0,
+            proof: Proof::default(),
+            repeated: None,
+            image: from.parts.imaged(),
+            unproven: Vec::new(),
+            from,
             schema: Schema::default(),
             open: None,
-            seen: header.map(|header| header.first_txid.saturating_sub(1)),
+            seen: None,
             is_torn: false,
             lost_blobs: Vec::new(),
-            report: Salvaged { headers, slots, ..Salvaged::default() },
+            report: Salvaged { strangers, ..Salvaged::default() },
         }
+    }
+
+    /// Begins with the next file; `proof` says which of its frames are of the history.
+    pub(super) fn begin_part(&mut self, place: usize, proof: Proof) -> Result<()> {
+        self.abandon()?;
+        let Some(part) = self.from.parts.all.get(place) else { return Ok(()) };
+        let copies = &part.copies;
+        let headers = copies.headers.iter().flatten().count();
+        let slots =
+            copies.slots.iter().filter(|slot| slot.iter().flatten().next().is_some()).count();
+        let before = place.checked_sub(1).and_then(|before| self.from.parts.all.get(before));
+        let before_bytes = before.map_or(Ok(0), |before| before.storage.len());
+        self.bytes_before += before_bytes.map_err(|error| part.unreadable(error))?;
+        self.note_missing(part.number, part.header().is_some_and(|header| header.is_base()));
+        let (number, file) = (part.number, part.shown.clone());
+        self.report.segments.push(SalvagedSegment { number, file, headers, slots });
+        (self.segment, self.proof, self.repeated) = (number, proof, None);
+        let Some(header) = part.header() else { return Ok(()) };
+        if place == 0 && header.is_base() {
+            self.seen = Some(header.first_txid.saturating_sub(1));
+            return Ok(());
+        }
+        if !header.begins_with_state() {
+            self.lose_before(header.first_txid);
+            return Ok(());
+        }
+        let txid = header.first_txid;
+        self.repeated = Some(txid);
+        self.lose_before(txid.saturating_add(1));
+        // What it begins with is newer than an image of before.
+        self.image = self.image.filter(|&image| image > txid);
+        match self.is_torn {
+            true => {
+                let state = known::of_segment(&self.from.directory, self.from.parts, part);
+                self.restore(state.map(Some), &part.shown)
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Notes which segments aren't there before this one.
+    fn note_missing(&mut self, number: u64, is_base: bool) {
+        let first = match self.report.segments.last() {
+            Some(last) => last.number + 1,
+            // How many there were before that isn't known.
+            None if is_base => number,
+            None => number.saturating_sub(1),
+        };
+        self.report.missing.extend(first..number);
+    }
+
+    /// Brings the new journal to a state that is known, as long as something before it is lost.
+    fn restore(&mut self, state: Result<Option<Snapshot>>, from: &str) -> Result<()> {
+        let time = self.report.last_time;
+        let restored = state.and_then(|state| {
+            let Some(state) = state else { return Ok(None) };
+            let lost = &mut self.lost_blobs;
+            let restored = known::bring(self.database, &state, (from, lost), time)?;
+            Ok(Some((state, restored)))
+        });
+        match restored {
+            Ok(None) => Ok(()),
+            Ok(Some((state, restored))) => {
+                self.schema = Schema::clone(state.schema());
+                self.seen = self.seen.max(Some(state.txid()));
+                self.is_torn = false;
+                self.report.transactions += u64::from(!restored.is_nothing());
+                self.report.restored.extend((!restored.is_nothing()).then_some(restored));
+                Ok(())
+            }
+            Err(error) if known::is_of_state(&error) => {
+                self.report.unusable.push(format!("{from}: {error}"));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes what the image has, if all transactions up to its own have been seen, and some of them are lost.
+    fn reach(&mut self, txid: u64) -> Result<()> {
+        let Some(image) = self.image.filter(|&image| image < txid) else { return Ok(()) };
+        self.image = None;
+        self.abandon()?;
+        self.lose_before(image.saturating_add(1));
+        if !self.is_torn {
+            return Ok(());
+        }
+        let From { parts, directory, memory, .. } = &self.from;
+        let name = directory.display(&crate::image::image_name(&parts.journal));
+        let state = known::of_image(directory, parts, *memory);
+        self.restore(state, &name)
     }
 
     /// Takes the next frame that verifies.
@@ -64,6 +185,17 @@ impl<'db> Salvage<'db> {
         self.skip(step.skipped);
         if step.link != Link::Follows {
             self.abandon()?;
+        }
+        if frame.header.is_seal() || self.repeated == Some(txid) {
+            return self.abandon();
+        }
+        if !self.from.unproven && !self.proof.has(frame.header.position) {
+            self.abandon()?;
+            self.leave_out(frame);
+            return Ok(());
+        }
+        self.reach(txid)?;
+        if step.link != Link::Follows {
             if self.seen.is_none() && step.link == Link::Begins {
                 self.seen = Some(txid.saturating_sub(1));
             }
@@ -91,14 +223,38 @@ impl<'db> Salvage<'db> {
 
     /// Notes bytes that are no frame that verifies.
     pub(super) fn skip(&mut self, skipped: Option<Skipped>) {
-        self.report.skipped.extend(skipped);
+        let segment = self.segment;
+        let gap = |Skipped { position, bytes }| Gap { segment, position, bytes };
+        self.report.skipped.extend(skipped.map(gap));
+    }
+
+    /// Leaves a frame out that nothing proves to be of the history: what it says of itself is only noted.
+    fn leave_out(&mut self, frame: &Frame<'_>) {
+        let (txid, position) = (frame.header.txid, frame.header.position);
+        self.is_torn = true;
+        match self.unproven.last_mut() {
+            Some((_, last)) if *last == txid => return,
+            Some((_, last)) if last.checked_add(1) == Some(txid) => *last = txid,
+            _ => self.unproven.push((txid, txid)),
+        }
+        self.note(txid, Some(position), Fate::Unproven);
+    }
+
+    fn note(&mut self, txid: u64, position: Option<u64>, fate: Fate) {
+        let segment = self.segment;
+        self.report.note_run(Run { first: txid, last: txid, segment, position, fate });
     }
 
     /// Notes that the transactions before this one, of which nothing was seen, are lost.
     fn lose_before(&mut self, txid: u64) {
         let first = self.seen.unwrap_or(0).saturating_add(1);
         if first < txid {
-            self.lose(Run { first, last: txid - 1, position: None, fate: Fate::Lost });
+            self.is_torn = true;
+            let segment = self.segment;
+            for (first, last) in without((first, txid - 1), &self.unproven) {
+                let (position, fate) = (None, Fate::Lost);
+                self.report.note_run(Run { first, last, segment, position, fate });
+            }
             self.seen = Some(txid - 1);
         }
     }
@@ -108,7 +264,7 @@ impl<'db> Salvage<'db> {
         let (txid, position) = (frame.header.txid, Some(frame.header.position));
         if self.seen.is_none_or(|seen| seen < txid) {
             self.seen = Some(txid);
-            self.lose(Run { first: txid, last: txid, position, fate: Fate::Incomplete });
+            self.lose(txid, position, Fate::Incomplete);
         }
     }
 
@@ -140,7 +296,7 @@ impl<'db> Salvage<'db> {
             writing: &mut open.transaction.writing,
             is_torn: *is_torn,
             lost_blobs,
-            most_blobs: frame.header.position / PIECE_MIN,
+            most_blobs: (self.bytes_before + frame.header.position) / PIECE_MIN,
         };
         open.unfit = apply.frame(schema, frame)?.map(|error| error.to_string());
         Ok(())
@@ -156,8 +312,7 @@ impl<'db> Salvage<'db> {
         };
         if let Err(why) = fits {
             self.take_back(open)?;
-            let (first, last) = (committed.txid, committed.txid);
-            self.lose(Run { first, last, position, fate: Fate::Unfit(why) });
+            self.lose(committed.txid, position, Fate::Unfit(why));
             return Ok(());
         }
         open.transaction.set_level(committed.level);
@@ -169,7 +324,7 @@ impl<'db> Salvage<'db> {
             pending.wait()?;
         }
         self.report.last_time = Some(committed.time);
-        self.report.note(committed.txid, position, Fate::Kept);
+        self.note(committed.txid, position, Fate::Kept);
         Ok(())
     }
 
@@ -179,7 +334,7 @@ impl<'db> Salvage<'db> {
         let (txid, position) = (open.txid, Some(open.position));
         self.take_back(open)?;
         self.seen = Some(txid);
-        self.lose(Run { first: txid, last: txid, position, fate: Fate::Incomplete });
+        self.lose(txid, position, Fate::Incomplete);
         Ok(())
     }
 
@@ -191,24 +346,48 @@ impl<'db> Salvage<'db> {
         open.transaction.rollback()
     }
 
-    fn lose(&mut self, run: Run) {
+    fn lose(&mut self, txid: u64, position: Option<u64>, fate: Fate) {
         self.is_torn = true;
-        self.report.note_run(run);
+        self.note(txid, position, fate);
     }
 
-    /// Ends: what slots and live block know of, and no frame tells, is lost.
-    pub(super) fn finish(mut self, copies: &Copies) -> Result<Salvaged> {
+    /// Ends: what slots, live block and image know of, and no frame tells, is lost.
+    pub(super) fn finish(mut self) -> Result<Salvaged> {
         self.abandon()?;
-        let slots = copies.slots.iter().flatten().flatten().map(|slot| slot.point.txid);
-        let live = copies.live.iter().flatten().map(|live| live.soft.txid);
-        let known = slots.chain(live).max().unwrap_or_default();
+        self.reach(u64::MAX)?;
+        let copies = self.from.parts.all.iter().map(|part| &part.copies);
+        let known = copies.flat_map(|copies| {
+            let slots = copies.slots.iter().flatten().flatten().map(|slot| slot.point.txid);
+            slots.chain(copies.live.iter().flatten().map(|live| live.soft.txid))
+        });
+        let known = known.max().unwrap_or_default();
         self.lose_before(known.saturating_add(1));
         Ok(self.report)
     }
 }
 
+/// Returns what is left of a run of txids without others, first and last of each.
+fn without((first, last): (u64, u64), others: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut others = others.to_vec();
+    others.sort_unstable();
+    let (mut next, mut left) = (first, Vec::new());
+    for (from, to) in others.into_iter().filter(|&(_, to)| to >= first) {
+        if from > last {
+            break;
+        }
+        if from > next {
+            left.push((next, from - 1));
+        }
+        next = next.max(to.saturating_add(1));
+    }
+    if next <= last {
+        left.push((next, last));
+    }
+    left
+}
+
 /// Checks what a commit checks.
-fn check(transaction: &Transaction<'_>) -> Result<()> {
+pub(super) fn check(transaction: &Transaction<'_>) -> Result<()> {
     transaction.writing.store.check_unique()?;
     transaction.writing.store.check_references()
 }

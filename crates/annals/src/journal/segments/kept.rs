@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use super::seal::Seal;
 use super::names::{erased_name, journal_of, kept_name};
+use super::seal::Seal;
 use crate::journal::format::{Header, Point};
 use crate::journal::head::Head;
 use crate::journal::mistakes::{Mistake, is_made};

@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use super::seal::Seal;
 use super::names::{NEXT, is_id, kept_name, number_in, refuse_sealed};
+use super::seal::Seal;
 use crate::journal::format::{Header, MAX_SEGMENTS, VERSION};
 use crate::journal::head;
 use crate::journal::mistakes::{Mistake, is_made};

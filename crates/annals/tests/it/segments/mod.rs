@@ -6,6 +6,7 @@ mod imaged;
 pub(crate) mod opening;
 mod restart;
 mod retained;
+mod salvage;
 
 use std::sync::Arc;
 use std::time::Duration;

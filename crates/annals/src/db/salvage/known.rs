@@ -1,0 +1,300 @@
+//! States that are known besides the transactions: that of the image, and those with which segments begin.
+//!
+//! Where transactions before such a state are lost, one transaction brings the new journal to it: what is missing
+//! is inserted, what differs is updated, what shouldn't be there is deleted. So all that follows fits again.
+
+use std::sync::Arc;
+
+use annals_schema::{Blob, Command, RowId, Schema, Table, TableNumber, Timestamp, ValueRef};
+
+use super::parts::{Part, Parts};
+use super::report::Restored;
+use crate::db::image::{is_same, load};
+use crate::db::scan::Replay;
+use crate::db::segment::JournalFile;
+use crate::db::snapshot::{Published, Snapshot};
+use crate::db::{Database, Transaction};
+use crate::event::{Event, MAX_PIECE};
+use crate::image::{Image, Opened, image_name};
+use crate::journal::{FrameReader, Point};
+use crate::storage::{Access, Directory};
+use crate::store::{Pager, Row, View};
+use crate::{Error, ErrorKind, Result};
+
+/// Loads the state that the image stands for.
+///
+/// # Errors
+/// `Corrupt`: it can't be used; `Io`.
+pub(super) fn of_image(
+    directory: &Arc<dyn Directory>,
+    parts: &Parts,
+    memory: u64,
+) -> Result<Option<Snapshot>> {
+    let (Some(identity), Some(newest)) = (parts.identity(), parts.all.last()) else {
+        return Ok(None);
+    };
+    match Image::open(directory, &image_name(&parts.journal), &identity, Access::Read)? {
+        Opened::Missing => Ok(None),
+        Opened::SetAside(aside) => Err(Error::corrupt(aside.reason)),
+        Opened::Usable(usable) => {
+            let (root, image) = (usable.root, Arc::new(usable.image));
+            let keeps = root.end <= memory;
+            let pager = Arc::new(Pager::new(Arc::clone(&image) as _, memory, keeps));
+            let (_, view) =
+                load(&usable.catalog, &pager).map_err(|error| error.within(image.path()))?;
+            let file = file_of(directory, parts, newest);
+            Ok(Some(snapshot(Arc::new(view), root.point, file)))
+        }
+    }
+}
+
+/// Reads the state that a segment begins with.
+///
+/// # Errors
+/// `Corrupt`: it isn't whole; `Io`.
+pub(super) fn of_segment(
+    directory: &Arc<dyn Directory>,
+    parts: &Parts,
+    part: &Part,
+) -> Result<Snapshot> {
+    let not_whole = || Error::corrupt(format!("{}: its state isn't whole", part.shown));
+    let header = part.header().ok_or_else(not_whole)?;
+    let io = |error| Error::io(format!("{}: can't read this segment", part.shown), error);
+    let start = Point {
+        position: crate::journal::format::FRAMES_AT,
+        txid: header.first_txid.saturating_sub(1),
+        chain: header.hash(),
+    };
+    let mut reader = FrameReader::new(&*part.storage, start, part.storage.len().map_err(io)?);
+    let mut replay = Replay::default();
+    replay.begin(header);
+    while reader.point().txid < header.first_txid {
+        let frame = reader.next().map_err(io)?.ok_or_else(not_whole)?;
+        replay.frame(&frame, u64::MAX, &part.shown)?;
+    }
+    let (point, (_, view)) = (reader.point(), replay.finish());
+    Ok(snapshot(view, point, file_of(directory, parts, part)))
+}
+
+fn file_of(directory: &Arc<dyn Directory>, parts: &Parts, part: &Part) -> JournalFile {
+    let (storage, directory) = (Arc::clone(&part.storage), Arc::clone(directory));
+    JournalFile::new(storage, part.number, directory, &parts.journal)
+}
+
+fn snapshot(view: Arc<View>, point: Point, file: JournalFile) -> Snapshot {
+    Snapshot::new(Arc::new(Published { view, point, file: Arc::new(file) }))
+}
+
+/// A transaction that brings a database to a state.
+struct Bringing<'db, 's> {
+    transaction: Transaction<'db>,
+    schema: Schema,
+    state: &'s Snapshot,
+    /// Runs of numbers of blobs whose bytes were lost, first and last.
+    lost: &'s mut Vec<(u64, u64)>,
+    done: Restored,
+}
+
+/// Brings a database to a state by one transaction; none is written if it is there already. `lost` are runs of blobs
+/// whose bytes aren't in the database; those that the state doesn't have either are added.
+///
+/// # Errors
+/// `Invalid`: what was kept before has tables that the state hasn't; `Corrupt`: the state can't be read whole; `Io`.
+/// Then nothing was written.
+pub(super) fn bring(
+    database: &Database,
+    state: &Snapshot,
+    (from, lost): (&str, &mut Vec<(u64, u64)>),
+    time: Option<Timestamp>,
+) -> Result<Restored> {
+    let before = database.read();
+    let (own, other) = (before.schema().commands(), state.schema().commands());
+    if !other.starts_with(own) {
+        return Err(Error::invalid(
+            "what was kept before it has other tables, since a schema change is lost",
+        ));
+    }
+    let missing: Vec<_> = other.get(own.len()..).unwrap_or_default().to_vec();
+    let (runs, schema) = (lost.len(), Schema::clone(before.schema()));
+    let transaction = database.begin()?;
+    let mut bringing = Bringing { transaction, schema, state, lost, done: Restored::default() };
+    let brought = bringing.all(&before, &missing);
+    let Bringing { mut transaction, lost, mut done, .. } = bringing;
+    let checked = brought.and_then(|()| super::transactions::check(&transaction));
+    if checked.is_err() || done.is_nothing() {
+        lost.truncate(runs);
+        transaction.rollback()?;
+        return checked.map(|()| done);
+    }
+    done.txid = state.txid();
+    done.from = from.to_owned();
+    transaction.comment(&format!(
+        "salvage: the state after transaction {} was taken from {from}, since the journal has lost some of the \
+         transactions up to there",
+        state.txid()
+    ))?;
+    if let Some(time) = time {
+        transaction.set_time(time);
+    }
+    transaction.commit()?;
+    Ok(done)
+}
+
+impl Bringing<'_, '_> {
+    fn all(&mut self, before: &Snapshot, missing: &[Command]) -> Result<()> {
+        for command in missing {
+            if let Command::SetSingleRow { table, single: true } = *command {
+                self.place_holder(before, table)?;
+            }
+            self.event(&Event::Schema(command))?;
+            self.schema.apply(command.clone())?;
+            self.done.commands += 1;
+        }
+        self.blobs()?;
+        let schema = Arc::clone(self.state.schema());
+        schema.tables().iter().try_for_each(|table| self.table(before, table))
+    }
+
+    fn event(&mut self, event: &Event<'_>) -> Result<()> {
+        let writing = &mut self.transaction.writing;
+        writing.store.apply(event)?;
+        writing.writer.event(&self.schema, event)
+    }
+
+    /// Makes the row without which a table can't be made one of a single row.
+    fn place_holder(&mut self, before: &Snapshot, table: TableNumber) -> Result<()> {
+        if before.table(table).is_ok_and(|view| view.rows().next().is_some()) {
+            return Ok(());
+        }
+        let id = self.state.table(table)?.single().map_or(RowId(0), |row| row.id());
+        self.event(&Event::InsertVector { table, id, count: 1 })
+    }
+
+    /// Adds the blobs whose numbers the database doesn't have yet, so that those that follow keep theirs.
+    fn blobs(&mut self) -> Result<()> {
+        let next = self.transaction.writing.store.next_blob()?;
+        let live = crate::db::state::live_blobs(self.state)?;
+        for blob in (next.0..=self.state.last_blob().0).map(Blob) {
+            let is_live = live.binary_search(&blob).is_ok();
+            let whole = is_live && self.each_piece(blob, |_, _, _| Ok(())).is_ok();
+            match whole {
+                true => self.each_piece(blob, add_piece)?,
+                false => add_piece(&mut self.transaction, blob, (0, &[]))?,
+            }
+            if is_live && !whole {
+                self.lost.push((blob.0, blob.0));
+            }
+            self.done.blobs += u64::from(whole);
+        }
+        Ok(())
+    }
+
+    /// Reads the bytes of a blob.
+    fn each_piece(
+        &mut self,
+        blob: Blob,
+        mut take: impl FnMut(&mut Transaction<'_>, Blob, (u64, &[u8])) -> Result<()>,
+    ) -> Result<()> {
+        let (mut reader, mut offset) = (self.state.blob(blob)?, 0);
+        let mut bytes = vec![0; MAX_PIECE];
+        loop {
+            let count = reader.read_at(offset, &mut bytes)?;
+            if count > 0 || offset == 0 {
+                let piece = bytes.get(..count).unwrap_or_default();
+                take(&mut self.transaction, blob, (offset, piece))?;
+            }
+            offset += count as u64;
+            if count < MAX_PIECE {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Makes a table's rows those of the state.
+    fn table(&mut self, before: &Snapshot, table: &Table) -> Result<()> {
+        let state = self.state;
+        let view = state.table(table.number)?;
+        let mut theirs = view.rows().peekable();
+        let ours = before.table(table.number).ok();
+        let mut ours = ours.iter().flat_map(|view| view.rows()).peekable();
+        loop {
+            let id = |row: Option<&Result<Row<'_>>>| match row {
+                Some(Ok(row)) => Some(row.id()),
+                _ => None,
+            };
+            let (own, other) = (id(ours.peek()), id(theirs.peek()));
+            let takes_own = own.is_some_and(|own| other.is_none_or(|other| own <= other));
+            let takes_other = other.is_some_and(|other| own.is_none_or(|own| other <= own));
+            let ours = if takes_own || own.is_none() { ours.next().transpose()? } else { None };
+            let theirs =
+                if takes_other || other.is_none() { theirs.next().transpose()? } else { None };
+            match (ours, theirs) {
+                (None, None) => break,
+                (own, Some(row)) => self.row(table, own.as_ref(), &row)?,
+                (Some(own), None) => {
+                    self.event(&Event::Delete { table: table.number, id: own.id() })?;
+                    self.done.deleted += 1;
+                }
+            }
+        }
+        self.next_id(table.number, view.next_id())
+    }
+
+    /// Inserts a row, or makes one what it is in the state.
+    fn row(&mut self, table: &Table, own: Option<&Row<'_>>, row: &Row<'_>) -> Result<()> {
+        let (number, id) = (table.number, row.id());
+        let values: Vec<_> = table
+            .fields
+            .iter()
+            .map(|field| self.value(field.nullable, row.value(field.number)))
+            .collect();
+        let is_there = own.is_some() || self.transaction.view().table(number)?.contains(id)?;
+        if !is_there {
+            self.done.inserted += 1;
+            return self.event(&Event::Insert { table: number, id, values: &values });
+        }
+        let mut is_changed = false;
+        for (field, value) in table.fields.iter().zip(values) {
+            let is_kept = own.is_some_and(|own| is_same(own.value(field.number), value));
+            if !is_kept {
+                let field = field.number;
+                self.event(&Event::Update { table: number, id, field, value })?;
+                is_changed = true;
+            }
+        }
+        self.done.updated += u64::from(is_changed);
+        Ok(())
+    }
+
+    /// Returns a value, or null in place of a blob whose bytes are lost.
+    fn value<'v>(&mut self, nullable: bool, value: ValueRef<'v>) -> ValueRef<'v> {
+        let ValueRef::Blob(blob) = value else { return value };
+        let is_lost = self.lost.iter().any(|&(first, last)| (first..=last).contains(&blob.0));
+        self.done.lost_blobs += u64::from(is_lost);
+        if is_lost && nullable { ValueRef::Null } else { value }
+    }
+
+    /// Makes and deletes the row of the largest id that a table ever had.
+    fn next_id(&mut self, table: TableNumber, next: u64) -> Result<()> {
+        let own = self.transaction.view().table(table)?.next_id();
+        match next.checked_sub(1).map(RowId).filter(|_| own < next) {
+            Some(id) => {
+                self.event(&Event::InsertVector { table, id, count: 1 })?;
+                self.event(&Event::Delete { table, id })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn add_piece(transaction: &mut Transaction<'_>, blob: Blob, piece: (u64, &[u8])) -> Result<()> {
+    let writing = &mut transaction.writing;
+    let (offset, bytes) = piece;
+    let position = writing.writer.piece(blob, offset, bytes)?;
+    writing.store.add_piece(blob, offset, bytes.len(), position)
+}
+
+/// True if an error says something of the state, and nothing of the new journal.
+pub(super) fn is_of_state(error: &Error) -> bool {
+    !matches!(error.kind(), ErrorKind::Io | ErrorKind::Poisoned | ErrorKind::UnknownOutcome)
+}

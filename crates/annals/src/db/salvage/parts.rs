@@ -1,0 +1,171 @@
+//! The files that a history is in: the newest segment and the kept ones, each perhaps damaged or missing.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::db::beside::{self, Kind};
+use crate::db::cannot_open;
+use crate::image::{self, Identity, Slot, image_name};
+use crate::journal::format::Header;
+use crate::journal::segments::{erased_name, journal_of, number_in};
+use crate::journal::{Copies, Point};
+use crate::storage::{Access, Directory, Hold, Lock, Storage};
+use crate::{Error, Result};
+
+/// One file of the history.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) shown: String,
+    /// The number of the segment, as its header says, or its name.
+    pub(super) number: u64,
+    pub(super) copies: Copies,
+}
+
+impl Part {
+    pub(super) fn header(&self) -> Option<&Header> {
+        self.copies.headers.iter().flatten().next()
+    }
+
+    pub(super) fn unreadable(&self, error: io::Error) -> Error {
+        Error::io(format!("{}: can't read this segment", self.shown), error)
+    }
+
+    /// Returns the points that were on permanent storage when they were written: those of its slots.
+    fn slots(&self) -> impl Iterator<Item = Point> {
+        self.copies.slots.iter().flatten().flatten().map(|slot| slot.point)
+    }
+}
+
+/// All files that there are.
+#[derive(Debug)]
+pub(super) struct Parts {
+    /// The name by which the journal is opened.
+    pub(super) journal: String,
+    /// The oldest first.
+    pub(super) all: Vec<Part>,
+    /// Files that have the name of a segment, and belong to another journal.
+    pub(super) strangers: Vec<String>,
+    /// The points of the image's roots, with their segments.
+    roots: Vec<(u64, Point)>,
+}
+
+impl Parts {
+    /// Finds the newest segment, and the kept ones before it.
+    ///
+    /// # Errors
+    /// `NotFound`: there is none of them; `Io`.
+    pub(super) fn find(directory: &dyn Directory, name: &str) -> Result<Self> {
+        let shown = directory.display(name);
+        let newest = match directory.open(name, Access::Read) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            opened => Some(opened.map_err(|error| cannot_open(&shown, Access::Read, error))?),
+        };
+        let unreadable = |error| Error::io(format!("{shown}: can't read the journal"), error);
+        let copies = newest.as_deref().map(Copies::read).transpose().map_err(unreadable)?;
+        let header = copies.and_then(|copies| copies.headers.into_iter().flatten().next());
+        let journal = header.map_or(name, |header| journal_of(name, header.segment)).to_owned();
+        let mut parts = Self { journal, all: Vec::new(), strangers: Vec::new(), roots: Vec::new() };
+        if newest.as_ref().is_none_or(|newest| !newest.has_fixed_len()) {
+            parts.find_kept(directory, header.as_ref())?;
+        }
+        let last = parts.all.last().map_or(0, |last| last.number + 1);
+        if let (Some(storage), Some(copies)) = (newest, copies) {
+            let number = header.map_or(last, |header| header.segment);
+            parts.all.push(Part { storage, shown: shown.clone(), number, copies });
+        }
+        if parts.all.is_empty() {
+            return Err(cannot_open(&shown, Access::Read, io::ErrorKind::NotFound.into()));
+        }
+        parts.find_roots(directory);
+        Ok(parts)
+    }
+
+    /// Finds the kept segments before the newest one, whose header this is.
+    fn find_kept(&mut self, directory: &dyn Directory, newest: Option<&Header>) -> Result<()> {
+        let shown = directory.display(&self.journal);
+        let io = |error| Error::io(format!("{shown}: its directory can't be read"), error);
+        let names = directory.list().map_err(io)?;
+        let mut kept: Vec<_> = names
+            .iter()
+            .filter_map(|found| Some((number_in(found, &self.journal)?, found.clone())))
+            .filter(|(number, _)| newest.is_none_or(|newest| *number < newest.segment))
+            .collect();
+        kept.sort_unstable();
+        let erasure = newest.and_then(Header::last_erasure);
+        let mut id = newest.map(|newest| newest.journal_id);
+        for (number, name) in kept.into_iter().rev() {
+            // Until an erasure has finished, the segment that it rewrote has another name.
+            let erased = erasure.map(|erasure| erased_name(&name, erasure));
+            let name = erased.filter(|erased| names.contains(erased)).unwrap_or(name);
+            let shown = directory.display(&name);
+            let unreadable = |error| Error::io(format!("{shown}: can't read this segment"), error);
+            let storage = directory.open(&name, Access::Read).map_err(unreadable)?;
+            // Nobody removes it meanwhile; where the system has no such locks an open file stays readable.
+            let _ = storage.try_lock(Lock::History, Hold::Shared);
+            let copies = Copies::read(&*storage).map_err(unreadable)?;
+            let part = Part { storage, shown, number, copies };
+            let header = part.header().copied();
+            let is_own = header.is_none_or(|header| {
+                header.segment == number && id.is_none_or(|id| id == header.journal_id)
+            });
+            if is_own {
+                id = id.or(header.map(|header| header.journal_id));
+                self.all.push(part);
+            } else {
+                self.strangers.push(part.shown);
+            }
+        }
+        self.all.reverse();
+        Ok(())
+    }
+
+    /// Reads the roots of the image, if it is this journal's.
+    fn find_roots(&mut self, directory: &dyn Directory) {
+        let Some(id) = self.journal_id() else { return };
+        let name = image_name(&self.journal);
+        if !beside::is_of(directory, &name, Kind::Cache, &id).unwrap_or(false) {
+            return;
+        }
+        let slots = image::slots(directory, &name).into_iter().flatten();
+        let whole = slots.filter_map(|slot| match slot {
+            Slot::Whole(root) => Some((root.segment, root.point)),
+            _ => None,
+        });
+        self.roots.extend(whole);
+    }
+
+    /// Returns the header that is known of the newest of the segments.
+    pub(super) fn newest_header(&self) -> Option<&Header> {
+        self.all.iter().rev().find_map(Part::header)
+    }
+
+    fn journal_id(&self) -> Option<[u8; 16]> {
+        self.newest_header().map(|header| header.journal_id)
+    }
+
+    /// Returns whose image is the journal's.
+    pub(super) fn identity(&self) -> Option<Identity> {
+        let header = self.newest_header()?;
+        let (journal_id, segment) = (header.journal_id, header.segment);
+        Some(Identity { journal_id, segment, segment_hash: header.hash() })
+    }
+
+    /// Returns the txid of the newest root of the image.
+    pub(super) fn imaged(&self) -> Option<u64> {
+        self.roots.iter().map(|(_, point)| point.txid).max()
+    }
+
+    /// Returns the points that are known to have been on permanent storage, in a segment.
+    pub(super) fn witnesses(&self, part: &Part) -> Vec<Point> {
+        let roots = self.roots.iter().filter(|(segment, _)| *segment == part.number);
+        part.slots().chain(roots.map(|&(_, point)| point)).collect()
+    }
+
+    /// Returns the header of the segment after a part, if that is there.
+    pub(super) fn after(&self, place: usize) -> Option<&Header> {
+        let number = self.all.get(place)?.number;
+        let next = self.all.get(place + 1).filter(|next| next.number == number + 1)?;
+        next.header()
+    }
+}

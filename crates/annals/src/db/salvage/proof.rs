@@ -1,0 +1,66 @@
+//! What is proven of the frames after a gap.
+//!
+//! A frame verifies by itself, whoever wrote it: also one that a program stored in a value, or one of another
+//! history. So after bytes that don't verify, frames count as the journal's only if the chain links them forward
+//! to something that somebody else wrote down: a slot, a seal and the header of the next segment, or a root of
+//! the image. What follows them by the chain counts with them.
+
+use std::io;
+
+use super::parts::Parts;
+use crate::journal::segments::Seal;
+use crate::journal::{Link, Point, Walk};
+use crate::storage::Storage;
+
+/// Frames one after another, linked by the chain.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    /// Where the first begins, and the last ends.
+    from: u64,
+    to: u64,
+    is_proven: bool,
+}
+
+/// All frames of a file that verify.
+#[derive(Debug, Default)]
+pub(super) struct Proof {
+    stretches: Vec<Stretch>,
+}
+
+impl Proof {
+    /// Walks over a file. `storage` is that of the part, or watches it.
+    pub(super) fn of(parts: &Parts, place: usize, storage: &dyn Storage) -> io::Result<Self> {
+        let Some(part) = parts.all.get(place) else { return Ok(Self::default()) };
+        let witnesses = parts.witnesses(part);
+        let mut proof = Self::default();
+        let mut walk = Walk::new(storage, &part.copies)?;
+        while let Some(step) = walk.next()? {
+            let frame = &step.frame;
+            let point = Point { position: frame.end, txid: frame.header.txid, chain: frame.chain };
+            let is_sealed = frame.header.is_seal()
+                && Seal::of(frame)
+                    .zip(parts.after(place))
+                    .is_some_and(|(seal, next)| seal.is_followed_by(next));
+            let follows = step.link == Link::Follows;
+            let last = match proof.stretches.last_mut().filter(|_| follows) {
+                Some(last) => last,
+                None => {
+                    // Only the first frame can follow what isn't a frame: the header.
+                    let (from, is_proven) = (frame.header.position, follows);
+                    proof.stretches.push(Stretch { from, to: from, is_proven });
+                    let Some(last) = proof.stretches.last_mut() else { continue };
+                    last
+                }
+            };
+            last.to = frame.end;
+            last.is_proven |= is_sealed || witnesses.contains(&point);
+        }
+        Ok(proof)
+    }
+
+    /// True if the frame at a position is proven to be of the history.
+    pub(super) fn has(&self, position: u64) -> bool {
+        let after = self.stretches.partition_point(|stretch| stretch.to <= position);
+        self.stretches.get(after).is_some_and(|it| it.from <= position && it.is_proven)
+    }
+}
