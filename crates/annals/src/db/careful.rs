@@ -110,7 +110,10 @@ impl Options {
     /// # Errors
     /// As [`Self::examine`].
     pub fn examine_in(&self, directory: &dyn Directory, name: &str) -> Result<Examination> {
-        let opened = Opened::new(directory, name, Past::whole)?;
+        let opened = match Opened::new(directory, name, Past::whole)? {
+            Opened { past: Err(error), .. } if inspect::says_nothing(&error) => return Err(error),
+            opened => opened,
+        };
         inspect::examine_storage((directory, name), &opened, self)
     }
 }

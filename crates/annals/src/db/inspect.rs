@@ -240,8 +240,7 @@ pub(super) fn examine_storage(
         is_damaged,
         |state: &mut State, frame, end| {
             let is_repeated = past.as_ref().is_ok_and(|past| past.is_repeated(frame));
-            state.take(frame, end, (shown, is_repeated));
-            Ok(())
+            state.take(frame, end, (shown, is_repeated))
         },
     )?;
     state.count(survey.end.position);
@@ -296,6 +295,11 @@ fn segments(past: &Past, survey: &Survey, shown: &str) -> Vec<SegmentInspection>
     older.chain(newest).collect()
 }
 
+/// True if an error says only that a file couldn't be looked at, and nothing of what it holds.
+pub(super) fn says_nothing(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Io | ErrorKind::Busy | ErrorKind::Cancelled)
+}
+
 /// What is found frame by frame.
 #[derive(Debug, Default)]
 struct State {
@@ -329,11 +333,10 @@ impl State {
             state.replay.begin(&kept.head.header);
         };
         let read = past.read(options.watch.as_ref(), &mut state, begin, |state, frame, seen| {
-            state.take(frame, u64::MAX, seen);
-            Ok(())
+            state.take(frame, u64::MAX, seen)
         });
         match read {
-            Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
+            Err(error) if says_nothing(&error) => return Err(error),
             Err(error) => state.problem = Some((0, error.to_string())),
             // Whatever is before the file counts.
             Ok(()) => state.problem = state.problem.map(|(_, why)| (0, why)),
@@ -344,7 +347,12 @@ impl State {
         Ok(state)
     }
 
-    fn take(&mut self, frame: &Frame<'_>, end: u64, (shown, is_repeated): (&str, bool)) {
+    fn take(
+        &mut self,
+        frame: &Frame<'_>,
+        end: u64,
+        (shown, is_repeated): (&str, bool),
+    ) -> Result<()> {
         self.marks.frame(frame);
         if !is_repeated {
             return self.frame(frame, end, shown);
@@ -352,17 +360,25 @@ impl State {
         if self.problem.is_none()
             && let Err(error) = self.replay.repeated(frame, shown)
         {
-            self.problem = Some((frame.header.position, error.to_string()));
+            self.note(frame, error)?;
         }
+        Ok(())
     }
 
-    fn frame(&mut self, frame: &Frame<'_>, end: u64, shown: &str) {
+    /// Notes why a frame can't be replayed.
+    fn note(&mut self, frame: &Frame<'_>, error: Error) -> Result<()> {
+        if says_nothing(&error) {
+            return Err(error);
+        }
+        self.problem = Some((frame.header.position, error.to_string()));
+        Ok(())
+    }
+
+    fn frame(&mut self, frame: &Frame<'_>, end: u64, shown: &str) -> Result<()> {
         if self.problem.is_none() {
             match self.replay.frame(frame, end, shown) {
                 Ok(events) => self.since_commit += events,
-                Err(error) => {
-                    self.problem = Some((frame.header.position, error.to_string()));
-                }
+                Err(error) => self.note(frame, error)?,
             }
         }
         if let Some(committed) = Committed::of(frame) {
@@ -370,6 +386,7 @@ impl State {
             self.pending.push_back((frame.end, std::mem::take(&mut self.since_commit)));
         }
         self.count(end);
+        Ok(())
     }
 
     /// Counts what counts by now.

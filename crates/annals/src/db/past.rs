@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::progress::{Watch, Watched};
 use super::scan::{Replay, open_to_read};
 use crate::journal::format::Header;
-use crate::journal::segments::{Kept, journal_of};
+use crate::journal::segments::{Chain, Kept, journal_of};
 use crate::journal::{Frame, FrameReader, Head, Point, SegmentFacts};
 use crate::storage::{Directory, Lock, Storage};
 use crate::{Error, Result};
@@ -57,6 +57,14 @@ pub(super) fn open_moving<T>(
     }
 }
 
+/// Adds a segment that is older than the last, which needn't stay open if there are many.
+fn add(kept: &mut Vec<Kept>, before: Kept, (chain, directory): (&mut Chain, &dyn Directory)) {
+    if let (Some(resting), Some(last)) = (chain.add(&before, directory), kept.last_mut()) {
+        last.storage = resting;
+    }
+    kept.push(before);
+}
+
 /// Where replay begins: at the end of a commit in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Since {
@@ -73,25 +81,27 @@ pub(super) struct Past {
     header: Header,
     /// Where the first of them is read from, if not from its beginning.
     since: Option<Since>,
+    /// Which of them are open.
+    chain: Chain,
 }
 
 impl Past {
     /// Opens what is needed to know the state: from the last segment on that begins with it.
     pub(super) fn needed(directory: &dyn Directory, name: &str, header: &Header) -> Result<Self> {
         let name = journal_of(name, header.segment);
-        let mut kept: Vec<Kept> = Vec::new();
+        let (mut kept, mut chain): (Vec<Kept>, _) = (Vec::new(), Chain::default());
         loop {
             let first = kept.last().map_or(header, |kept| &kept.head.header);
             if first.is_base() {
                 break;
             }
             match Kept::before(directory, name, first)? {
-                Some(before) => kept.push(before),
+                Some(before) => add(&mut kept, before, (&mut chain, directory)),
                 None => return Err(Kept::missing(directory, name, first)),
             }
         }
         kept.reverse();
-        Ok(Self { kept, header: *header, since: None })
+        Ok(Self { kept, header: *header, since: None, chain })
     }
 
     /// Opens what is needed to go on from a commit; `None` if segments in between are gone.
@@ -102,25 +112,26 @@ impl Past {
         since: Since,
     ) -> Result<Option<Self>> {
         let name = journal_of(name, header.segment);
-        let mut kept: Vec<Kept> = Vec::new();
+        let (mut kept, mut chain): (Vec<Kept>, _) = (Vec::new(), Chain::default());
         loop {
             let first = kept.last().map_or(header, |kept| &kept.head.header);
             if first.segment <= since.segment {
                 break;
             }
             match Kept::before(directory, name, first)? {
-                Some(before) => kept.push(before),
+                Some(before) => add(&mut kept, before, (&mut chain, directory)),
                 None => return Ok(None),
             }
         }
         kept.reverse();
-        Ok(Some(Self { kept, header: *header, since: Some(since) }))
+        Ok(Some(Self { kept, header: *header, since: Some(since), chain }))
     }
 
     /// Needs nothing, since all that was before the file is known.
     pub(super) fn known(header: &Header, point: Point) -> Self {
         let since = Since { segment: header.segment.saturating_sub(1), point };
-        Self { kept: Vec::new(), header: *header, since: Some(since) }
+        let chain = Chain::default();
+        Self { kept: Vec::new(), header: *header, since: Some(since), chain }
     }
 
     /// Opens all that is left of the history.
@@ -131,13 +142,20 @@ impl Past {
         loop {
             let first = past.kept.last().map_or(header, |kept| &kept.head.header);
             match Kept::before(directory, name, first)? {
-                Some(before) => past.kept.push(before),
+                Some(before) => add(&mut past.kept, before, (&mut past.chain, directory)),
                 None => break,
             }
         }
         // What doesn't begin with the state can't be understood without what was before.
         while past.kept.last().is_some_and(|kept| !kept.head.header.is_base()) {
             past.kept.pop();
+        }
+        // The oldest holds the lock, which it may have lost to another.
+        let newer = past.kept.iter().rev().nth(1).map_or(header, |kept| &kept.head.header);
+        if let Some(held) = Kept::before(directory, name, newer)?
+            && let Some(oldest) = past.kept.last_mut()
+        {
+            *oldest = held;
         }
         past.kept.reverse();
         Ok(past)

@@ -1,6 +1,6 @@
 //! The files of a journal: the segment that is written, and those before it, which blobs are read from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -76,7 +76,12 @@ pub(super) struct JournalFile {
     pub(super) journal: String,
     /// Segments before this one, from which something was read.
     kept: Mutex<BTreeMap<u64, Arc<dyn Storage>>>,
+    /// Those of them that were removed, and can't be opened again.
+    removed: Mutex<BTreeSet<u64>>,
 }
+
+/// So many segments before it stay open that can be opened again.
+const MOST_OPEN: usize = 32;
 
 impl JournalFile {
     pub(super) fn new(
@@ -87,7 +92,8 @@ impl JournalFile {
     ) -> Self {
         let name = directory.display(journal);
         let (journal, kept) = (journal.to_owned(), Mutex::default());
-        Self { storage, name, segment, before: 0, directory, journal, kept }
+        let removed = Mutex::default();
+        Self { storage, name, segment, before: 0, directory, journal, kept, removed }
     }
 
     /// Notes how many bytes of the journal lie in segments before it.
@@ -131,6 +137,7 @@ impl JournalFile {
     /// Opens segments that are about to be removed, so that whoever has this goes on reading them.
     pub(super) fn hold(&self, segments: impl Iterator<Item = u64>) {
         for segment in segments.filter(|&segment| segment < self.segment) {
+            lock(&self.removed).insert(segment);
             // What can't be opened now, can't be read later; that is told then.
             let _ = self.kept(segment);
         }
@@ -142,6 +149,11 @@ impl JournalFile {
             return Ok(Arc::clone(storage));
         }
         let storage = self.directory.open(&kept_name(&self.journal, segment), Access::Read)?;
+        let removed = lock(&self.removed);
+        let mut others = kept.keys().filter(|number| !removed.contains(number));
+        if let (Some(&first), true) = (others.next(), others.count() >= MOST_OPEN) {
+            kept.remove(&first);
+        }
         kept.insert(segment, Arc::clone(&storage));
         Ok(storage)
     }

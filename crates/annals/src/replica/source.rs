@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::journal::format::Header;
-use crate::journal::segments::Kept;
+use crate::journal::segments::{Chain, Kept};
 use crate::journal::{FrameReader, Head, Point, Survey};
 use crate::storage::{Access, Directory, Storage};
 use crate::{Error, ErrorKind, Result};
@@ -23,7 +23,7 @@ pub(crate) struct Source {
     newest: Option<Arc<dyn Storage>>,
 }
 
-/// One segment of it. Nobody removes it as long as it is open.
+/// One segment of it. Nobody removes it as long as the oldest is open.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) storage: Arc<dyn Storage>,
@@ -111,9 +111,13 @@ impl Source {
 
     fn parts(&self, newest: Part, from: Option<u64>) -> Result<Vec<Part>> {
         let mut first = *newest.header();
-        let mut parts = vec![newest];
+        let (mut parts, mut chain) = (vec![newest], Chain::default());
         while from.is_none_or(|from| first.segment > from) {
             let kept = Kept::before(&*self.directory, &self.name, &first)?;
+            let resting = kept.as_ref().and_then(|kept| chain.add(kept, &*self.directory));
+            if let (Some(resting), Some(last)) = (resting, parts.last_mut()) {
+                last.storage = resting;
+            }
             let kept = kept.map(|Kept { storage, shown, head, .. }| (storage, shown, head));
             let Some((storage, shown, head)) = kept.or_else(|| self.removed(&first)) else { break };
             let successor = Some(std::mem::replace(&mut first, head.header));

@@ -100,7 +100,10 @@ impl Snapshot {
         let inspection = told_of(&index);
         let (_, mut problem) = with_index(&files, |_| Ok(()))?;
         if problem.is_none() {
-            problem = self.compare(&files, &index, deep).err().map(|error| error.to_string());
+            problem = match self.compare(&files, &index, deep) {
+                Err(error) if error.kind() == crate::ErrorKind::Io => return Err(error),
+                compared => compared.err().map(|error| error.to_string()),
+            };
         }
         Ok(Some(HistoryCheck { inspection, problem }))
     }

@@ -7,7 +7,7 @@ use crate::db::beside::{self, Kind};
 use crate::db::cannot_open;
 use crate::image::{self, Identity, Slot, image_name};
 use crate::journal::format::Header;
-use crate::journal::segments::{erased_name, journal_of, number_in};
+use crate::journal::segments::{Chain, erased_name, journal_of, number_in};
 use crate::journal::{Copies, Point};
 use crate::storage::{Access, Directory, Hold, Lock, Storage};
 use crate::{Error, Result};
@@ -94,6 +94,7 @@ impl Parts {
         kept.sort_unstable();
         let erasure = newest.and_then(Header::last_erasure);
         let mut id = newest.map(|newest| newest.journal_id);
+        let mut chain = Chain::default();
         for (number, name) in kept.into_iter().rev() {
             // Until an erasure has finished, the segment that it rewrote has another name.
             let erased = erasure.map(|erasure| erased_name(&name, erasure));
@@ -104,12 +105,17 @@ impl Parts {
             // Nobody removes it meanwhile; where the system has no such locks an open file stays readable.
             let _ = storage.try_lock(Lock::History, Hold::Shared);
             let copies = Copies::read(&*storage).map_err(unreadable)?;
-            let part = Part { storage, shown, number, copies };
+            let len = storage.len().map_err(unreadable)?;
+            let part = Part { storage, shown: shown.clone(), number, copies };
             let header = part.header().copied();
             let is_own = header.is_none_or(|header| {
                 header.segment == number && id.is_none_or(|id| id == header.journal_id)
             });
             if is_own {
+                let resting = chain.add_unknown((directory, &name), (number, len));
+                if let (Some(resting), Some(last)) = (resting, self.all.last_mut()) {
+                    last.storage = resting;
+                }
                 id = id.or(header.map(|header| header.journal_id));
                 self.all.push(part);
             } else {

@@ -11,7 +11,7 @@ use super::proof::Proof;
 use super::report::{Fate, Gap, Run, Salvaged, SalvagedSegment};
 use crate::Result;
 use crate::db::snapshot::Snapshot;
-use crate::db::{Database, Transaction};
+use crate::db::{Database, Pending, Transaction};
 use crate::journal::{Committed, Frame, Level, Link, Skipped, Step};
 use crate::storage::Directory;
 
@@ -40,6 +40,8 @@ pub(super) struct Salvage<'db> {
     repeated: Option<u64>,
     /// The transaction that the image stands for, as long as that isn't reached.
     image: Option<u64>,
+    /// The last transaction of the new journal, as long as nobody has waited for it.
+    pending: Option<Pending<'db>>,
     /// Runs of txids of frames that nothing proves.
     unproven: Vec<(u64, u64)>,
     schema: Schema,
@@ -76,6 +78,7 @@ impl<'db> Salvage<'db> {
             proof: Proof::default(),
             repeated: None,
             image: from.parts.imaged(),
+            pending: None,
             unproven: Vec::new(),
             from,
             schema: Schema::default(),
@@ -139,6 +142,8 @@ impl<'db> Salvage<'db> {
     /// Brings the new journal to a state that is known, as long as something before it is lost.
     fn restore(&mut self, state: Result<Option<Snapshot>>, from: &str) -> Result<()> {
         let time = self.report.last_time;
+        // What is compared is what is acknowledged.
+        self.pending.take().map_or(Ok(()), |pending| pending.wait().map(drop))?;
         let restored = state.and_then(|state| {
             let Some(state) = state else { return Ok(None) };
             let lost = &mut self.lost_blobs;
@@ -320,8 +325,9 @@ impl<'db> Salvage<'db> {
         let is_empty = open.transaction.is_empty();
         let pending = open.transaction.submit()?;
         self.report.transactions += u64::from(!is_empty);
-        if self.report.transactions.is_multiple_of(BATCH) {
-            pending.wait()?;
+        match self.report.transactions.is_multiple_of(BATCH) {
+            true => drop(pending.wait()?),
+            false => self.pending = Some(pending),
         }
         self.report.last_time = Some(committed.time);
         self.note(committed.txid, position, Fate::Kept);

@@ -20,6 +20,8 @@ pub(crate) struct Kept {
     pub(crate) shown: String,
     pub(crate) head: Head,
     pub(crate) len: u64,
+    /// The names that it may have.
+    pub(super) names: Vec<String>,
 }
 
 impl Kept {
@@ -35,9 +37,10 @@ impl Kept {
         // Until an erasure has come to its end the segment that it wrote has another name.
         let erased = successor.last_erasure().map(|erasure| erased_name(&kept, erasure));
         let mut opened = None;
-        for name in erased.into_iter().chain([kept]) {
-            let shown = directory.display(&name);
-            match directory.open(&name, Access::Read) {
+        let names: Vec<_> = erased.into_iter().chain([kept]).collect();
+        for name in &names {
+            let shown = directory.display(name);
+            match directory.open(name, Access::Read) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
                     return Err(Error::io(format!("{shown}: can't open this segment"), error));
@@ -61,7 +64,7 @@ impl Kept {
             )));
         }
         let len = storage.len().map_err(io)?;
-        Ok(Some(Self { storage, shown, head, len }))
+        Ok(Some(Self { storage, shown, head, len, names }))
     }
 
     /// Says that the segment before the one with this header is missing.

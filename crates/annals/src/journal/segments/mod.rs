@@ -18,13 +18,14 @@
 //! never are two.
 //!
 //! In reading order: `names` are those of its files; `seal` ends a segment, `next` is the one that follows,
-//! `kept` reads those before, `retention` says which of them may go; a `place` is where something is in all of
+//! `kept` reads those before, which are `resting` where there are many; `retention` says which of them may go; a `place` is where something is in all of
 //! them.
 
 mod kept;
 mod names;
 mod next;
 mod place;
+mod resting;
 mod retention;
 mod seal;
 
@@ -35,5 +36,6 @@ pub(crate) use names::{
 };
 pub(crate) use next::{Next, are_held, finish, is_read, keep, keep_path, remove};
 pub(crate) use place::Place;
+pub(crate) use resting::Chain;
 pub use retention::{Plan, Retention, SegmentFacts};
 pub(crate) use seal::{Seal, Sealing};

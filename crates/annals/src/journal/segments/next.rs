@@ -276,8 +276,9 @@ pub(crate) fn remove(directory: &dyn Directory, name: &str, before: u64) -> io::
     let mut numbers: Vec<u64> =
         directory.list()?.iter().filter_map(|found| number_in(found, name)).collect();
     numbers.retain(|&number| number < before);
-    numbers.sort_unstable();
-    let mut held = Vec::new();
+    numbers.sort_unstable_by_key(|&number| std::cmp::Reverse(number));
+    // Whoever begins to read goes from the newest back, and doesn't get past this one.
+    let mut newest = None;
     for &number in &numbers {
         let storage = directory.open(&kept_name(name, number), Access::Write)?;
         let free = match storage.try_lock(Lock::History, Hold::Exclusive) {
@@ -287,13 +288,14 @@ pub(crate) fn remove(directory: &dyn Directory, name: &str, before: u64) -> io::
         if !free && !is_made(Mistake::PinsIgnored) {
             return Ok((Vec::new(), Some(number)));
         }
-        held.push((number, storage));
+        newest.get_or_insert(storage);
     }
     let mut removed = Vec::new();
-    for (number, storage) in held.iter().rev() {
-        let len = storage.len()?;
-        directory.remove(&kept_name(name, *number))?;
-        removed.push((*number, len));
+    for &number in &numbers {
+        let kept = kept_name(name, number);
+        let len = directory.open(&kept, Access::Read)?.len()?;
+        directory.remove(&kept)?;
+        removed.push((number, len));
     }
     directory.flush()?;
     removed.reverse();
