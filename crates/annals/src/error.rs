@@ -101,6 +101,13 @@ impl Error {
         self
     }
 
+    /// Puts the name that a person knows in place of another one.
+    #[must_use]
+    pub(crate) fn renaming(mut self, from: &str, to: &str) -> Self {
+        self.0.message = self.0.message.replace(from, to);
+        self
+    }
+
     /// Puts where it happened in front of the message.
     #[must_use]
     pub fn within(mut self, place: impl fmt::Display) -> Self {

@@ -79,6 +79,8 @@ pub use journal::{
     Carried, Committed, Copies, Cut, Erasure, Level, Plan, Point, Recovered, Recovery, Retention,
     SegmentFacts,
 };
+#[doc(hidden)]
+pub use replica::Names;
 pub use replica::{Converted, Copied};
 pub use store::{
     Cell, Dangling, FirstOfEach, IndexCursor, IndexRows, IndexView, Row, Rows, TableView, View,

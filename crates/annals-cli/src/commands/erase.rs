@@ -17,15 +17,21 @@ use crate::{Outcome, commands, language, progress};
 /// history index, saved tails, copies from before a recovery, what interrupted commands left. A file that only has
 /// such a name stays, and is listed. Nothing else changes; a last transaction says what was erased.
 ///
-/// Comments and the schema aren't touched, nor are other rows that say the same. Copies elsewhere, backups and
-/// replicas, have to be seen to, and whoever has the old files open goes on seeing them. File systems and disks may
-/// keep what was removed from them.
+/// Comments aren't touched unless that is asked for, and the schema and other rows that say the same never are.
+/// Copies elsewhere, backups and replicas, have to be seen to, and whoever has the old files open goes on seeing
+/// them.
+///
+/// Removing a file doesn't destroy its bytes on the disk. --overwrite writes zeros over the old files first. That
+/// destroys them on a plain disk with a file system that writes in place (ext4 and XFS on a hard disk). It does not on
+/// SSDs and flash cards, which write elsewhere by themselves, on file systems that copy on write or keep snapshots
+/// (btrfs, ZFS, APFS, XFS with reflinks), nor in backups of the machine: there only encrypting the disk helps.
 ///
 /// It shows first what would be erased, and asks. Nobody may have the file open for writing.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals erase people.annals person 17 --dry-run
   annals erase people.annals person 17 --field address
+  annals erase people.annals person 17 --comments --overwrite
   annals erase people.annals person 17 --yes")]
 pub(crate) struct Arguments {
     /// The database
@@ -38,6 +44,15 @@ pub(crate) struct Arguments {
     /// Only the values of this field
     #[arg(long, value_name = "FIELD")]
     field: Option<String>,
+    /// Also erase the comments of all transactions that wrote such a value
+    #[arg(long)]
+    comments: bool,
+    /// Also erase the comments of this transaction, even if there is no value left to erase; may be repeated
+    #[arg(long, value_name = "TXID")]
+    comments_of: Vec<u64>,
+    /// Overwrite the old files with zeros before they are removed
+    #[arg(long)]
+    overwrite: bool,
     /// Do it without asking
     #[arg(long)]
     yes: bool,
@@ -56,6 +71,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         table: arguments.table.clone(),
         row: arguments.id,
         field: arguments.field.clone(),
+        comments: arguments.comments,
+        comments_of: arguments.comments_of.clone(),
+        overwrite: arguments.overwrite,
         dry_run: arguments.dry_run,
     };
     let mut output = Output::new();
@@ -97,10 +115,13 @@ fn lines(arguments: &Arguments, erased: &Erased, would: &str) -> Vec<String> {
         count(erased.values, "value"),
         arguments.id.0,
         arguments.table,
-        erased.fields.join(", "),
+        if erased.fields.is_empty() { "none".to_owned() } else { erased.fields.join(", ") },
         held.0,
         held.1
     )];
+    if erased.comments > 0 {
+        lines.push(format!("{would}erased: {}", count(erased.comments, "comment")));
+    }
     if erased.blobs > 0 {
         lines.push(format!("{would}erased: the bytes of {}", count(erased.blobs, "blob")));
     }
@@ -136,6 +157,7 @@ fn object(arguments: &Arguments, erased: &Erased) -> Value {
         "row": arguments.id.0,
         "fields": erased.fields,
         "values": erased.values,
+        "comments": erased.comments,
         "blobs": erased.blobs,
         "held": [erased.held.0, erased.held.1],
         "rewritten": [erased.rewritten.0, erased.rewritten.1],

@@ -1,14 +1,13 @@
 //! The database that an import makes: under a temporary name until all of it is there and durable.
 
-use std::io::ErrorKind as IoKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use annals::event::{Event, has_erased};
-use annals::storage::{Clock, Directory, FileDirectory, SystemClock};
+use annals::storage::{Directory, FileDirectory, SystemClock};
 use annals::{
-    Blob, Command, Commit, Database, Error, ErrorKind, Field, FieldNumber, Result, RowId, Schema,
-    Table, TableNumber, Timestamp, Transaction, Value, ValueRef,
+    Blob, Command, Commit, Database, Error, ErrorKind, Field, FieldNumber, Names, Result, RowId,
+    Schema, Table, TableNumber, Timestamp, Transaction, Value, ValueRef,
 };
 use clap::Args;
 
@@ -97,34 +96,10 @@ pub(crate) fn named<T>(
     refuse_existing(path)?;
     let (directory, name) =
         FileDirectory::split(path).map_err(|error| files::cannot("create", path, error))?;
-    let temporary = format!("{name}.import-{:016x}", SystemClock.random());
-    let named = write(&directory, &temporary).and_then(|written| {
-        let linked = directory.link(&temporary, &name).and_then(|()| {
-            // A name that may go with a power cut is none.
-            directory.flush().inspect_err(|_| drop(directory.remove(&name)))
-        });
-        linked.map(|()| written).map_err(|error| match error.kind() {
-            IoKind::AlreadyExists => exists(&path.display().to_string()),
-            _ => files::cannot("give its name to", path, error),
-        })
-    });
-    remove(&*directory, &temporary);
-    named.map_err(|error| match error.to_string() {
-        // Nobody knows the temporary name.
-        text if text.contains(&temporary) => {
-            Error::new(error.kind(), text.replace(&temporary, &name))
-        }
-        _ => error,
-    })
-}
-
-/// Removes the temporary name, and what lies beside it: a large transaction makes an image.
-fn remove(directory: &dyn Directory, temporary: &str) {
-    let left = directory.list().unwrap_or_default();
-    for name in left.iter().filter(|name| name.starts_with(temporary)) {
-        // It has its own name by now, or is of no use.
-        let _ = directory.remove(name);
-    }
+    let names = Names::new(&directory, &name, "import", &SystemClock)?;
+    let written = write(&directory, names.temporary()).map_err(|error| names.explain(error))?;
+    names.give()?;
+    Ok(written)
 }
 
 /// The transaction that takes everything in.

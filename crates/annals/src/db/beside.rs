@@ -11,8 +11,8 @@ use crate::history::{self, history_name};
 use crate::image::{self, image_name};
 use crate::journal::Copies;
 use crate::journal::format::FRAMES_AT;
-use crate::journal::segments::{after, is_id, number_in};
-use crate::storage::{Access, Directory};
+use crate::journal::segments::{after, is_id, kept_name, number_in};
+use crate::storage::{Access, Directory, Storage, is_same_file};
 
 /// What a name beside a journal says of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) enum Kind {
 }
 
 /// What is before the number in the name of a file that only an unfinished operation leaves.
-const TEMPORARY: [&str; 10] = [
+const TEMPORARY: [&str; 11] = [
     ".new-",
     ".next-",
     ".erased-",
@@ -41,6 +41,7 @@ const TEMPORARY: [&str; 10] = [
     ".pack-",
     ".convert-",
     ".import-",
+    ".merge-",
 ];
 
 /// Returns what a name says of a file beside a journal; none if it says nothing.
@@ -128,6 +129,36 @@ pub(super) fn tails(directory: &dyn Directory, journal: &str) -> io::Result<BTre
         _ => None,
     });
     Ok(points.collect())
+}
+
+/// Removes the temporary names that a power cut left of a journal, which is open for writing: they lead to the same
+/// file. Those of kept segments go with them.
+pub(super) fn remove_second_names(
+    directory: &dyn Directory,
+    journal: &str,
+    storage: &dyn Storage,
+) -> io::Result<()> {
+    if !storage.may_have_other_names()? {
+        return Ok(());
+    }
+    let found = directory.list()?;
+    let mut removed = Vec::new();
+    for name in found.iter().filter(|name| kind(name, journal) == Some(Kind::Temporary)) {
+        if is_same_file(directory, name, journal)? {
+            removed.push(name.clone());
+            for kept in &found {
+                let Some(number) = number_in(kept, name) else { continue };
+                if is_same_file(directory, kept, &kept_name(journal, number))? {
+                    removed.push(kept.clone());
+                }
+            }
+        }
+    }
+    if removed.is_empty() {
+        return Ok(());
+    }
+    removed.iter().try_for_each(|name| directory.remove(name))?;
+    directory.flush()
 }
 
 /// What a power cut leaves of a write begins or ends at multiples of this.

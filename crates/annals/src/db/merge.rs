@@ -69,18 +69,20 @@ impl Options {
         if from.is_empty() {
             return Err(Error::invalid("there is nothing to merge: name at least one file"));
         }
-        let names = Names::new(&to, new_name, ("merge", &*clock))?;
+        let names = Names::new(&to, new_name, "merge", &*clock)?;
         let options = Self::new().background(false).memory(self.budget());
-        let database = options.open_in(to, &names.temporary, clock)?;
+        let database =
+            options.open_in(to, names.temporary(), clock).map_err(|e| names.explain(e))?;
         let mut merging = Merging { files: Vec::new(), merged: Merged::default() };
         for &(directory, name) in from {
             let shown = directory.display(name);
             let snapshot = self.open_read_only_in(directory, name)?.read();
             merging
                 .file(&database, &shown, &snapshot)
-                .map_err(|error| error.within(format_args!("nothing was written: {shown}")))?;
+                .map_err(|error| error.within(format_args!("nothing was written: {shown}")))
+                .map_err(|error| names.explain(error))?;
         }
-        database.close()?;
+        database.close().map_err(|error| names.explain(error))?;
         names.give()?;
         Ok(merging.merged)
     }

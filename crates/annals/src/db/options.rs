@@ -8,6 +8,7 @@ use std::time::Duration;
 use annals_schema::Schema;
 
 use super::acquire::Acquired;
+use super::beside;
 use super::careful::{Before, Careful};
 use super::database::{Database, Setup};
 use super::erase;
@@ -304,6 +305,10 @@ impl Options {
         };
         if !is_new && !survey.has_fixed_len {
             keep_name(&*directory, name, &survey, (others, found.is_in(&survey)))?;
+        }
+        if !is_new && !others {
+            // What stays is removed by the next opening; an erasure knows it, too.
+            let _ = beside::remove_second_names(&*directory, name, &*storage);
         }
         let (store, view) = replay.finish();
         let mut checkpoints = Checkpoints::new(

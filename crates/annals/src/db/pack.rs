@@ -107,13 +107,14 @@ impl Options {
         (to, new_name): (Arc<dyn Directory>, &str),
         clock: &Arc<dyn Clock>,
     ) -> Result<Packed> {
-        let names = Names::new(&to, new_name, ("pack", &**clock))?;
+        let names = Names::new(&to, new_name, "pack", &**clock)?;
         let snapshot = self.open_read_only_in(&*from, name)?.read();
         let mut before = 0;
         for part in Source::new(from, name).look(None)? {
             before += part.len()?;
         }
-        let (storage, after) = write_state(&*to, &names.temporary, &snapshot, clock)?;
+        let (storage, after) = write_state(&*to, names.temporary(), &snapshot, clock)
+            .map_err(|error| names.explain(error))?;
         let is_done = after <= before;
         if is_done {
             names.give()?;

@@ -155,6 +155,10 @@ impl Storage for Watched<'_> {
         self.storage.is_linked()
     }
 
+    fn may_have_other_names(&self) -> io::Result<bool> {
+        self.storage.may_have_other_names()
+    }
+
     fn renamed(&self, name: &str) {
         self.storage.renamed(name);
     }

@@ -32,7 +32,7 @@ pub(crate) fn convert(
     (clock, watch): (&dyn Clock, Option<Watch>),
     check: impl FnOnce(&dyn Directory, &str) -> Result<()>,
 ) -> Result<Converted> {
-    let names = Names::new(&to, new_name, ("convert", clock))?;
+    let names = Names::new(&to, new_name, "convert", clock)?;
     let parts = Source::new(from, name).look(None)?;
     let mut converted = Converted { segments: parts.len() as u64, plain: 0, written: 0 };
     for part in &parts {
@@ -45,8 +45,8 @@ pub(crate) fn convert(
     meter.begin(2 * converted.plain);
     for part in &parts {
         let temporary = match part.successor {
-            Some(_) => kept_name(&names.temporary, part.header().segment),
-            None => names.temporary.clone(),
+            Some(_) => kept_name(names.temporary(), part.header().segment),
+            None => names.temporary().to_owned(),
         };
         let io = |error| Error::io(format!("{}: can't be written", to.display(new_name)), error);
         let file = to.create(&temporary).map_err(io)?;
@@ -59,7 +59,7 @@ pub(crate) fn convert(
         let written = to.open(&temporary, Access::Read).map_err(io)?;
         compare(part, &*written, &mut meter)?;
     }
-    check(&*to, &names.temporary)?;
+    check(&*to, names.temporary()).map_err(|error| names.explain(error))?;
     names.give()?;
     Ok(converted)
 }

@@ -2,7 +2,7 @@
 
 use super::source::{Part, Source};
 use super::target::Target;
-use crate::journal::{Committed, Frame, Point};
+use crate::journal::{Committed, Erasure, Frame, Point};
 use crate::{Error, ErrorKind, Result};
 
 /// Tells whether a segment has this point, or rather that it goes on from there: its frames are read only
@@ -41,6 +41,16 @@ pub(super) fn error(source: &Source, target: &Target, copy: &mut Source) -> Erro
         Ok((txid, _)) => format!("the last transaction that both have is {txid}"),
         Err(error) => format!("where they part can't be told ({error})"),
     };
+    if let Some(mark) = erasure_between(source, target) {
+        return Error::new(
+            ErrorKind::Diverged,
+            format!(
+                "{to}: isn't the beginning of {from} any more: the erasure that transaction {mark} of {from} \
+                 marks took values out of transactions that {to} has; {behind}; nothing was changed: {to} still \
+                 has those values, so remove it, and push to a new file",
+            ),
+        );
+    }
     Error::new(
         ErrorKind::Diverged,
         format!(
@@ -49,6 +59,26 @@ pub(super) fn error(source: &Source, target: &Target, copy: &mut Source) -> Erro
             target.end.txid
         ),
     )
+}
+
+/// Returns the transaction that marks the first erasure which rewrote what a copy has, and which the copy hasn't had.
+fn erasure_between(source: &Source, target: &Target) -> Option<u64> {
+    let (known, mut is_known) = (target.header.last_erasure(), false);
+    let mut first = None;
+    for part in source.again().look(None).ok()? {
+        let erasure = part.header().last_erasure();
+        if erasure.is_none() || (erasure == known && part.successor.is_some()) {
+            continue;
+        }
+        let mut reader = part.reader(part.head.start(), part.len().ok()?);
+        while let Ok(Some(frame)) = reader.next() {
+            is_known |= frame.chain == target.end.chain;
+            if let Some(mark) = Erasure::of(&frame).filter(|it| it.first_txid <= target.end.txid) {
+                first.get_or_insert(mark.txid);
+            }
+        }
+    }
+    first.filter(|_| !is_known)
 }
 
 /// Says that a copy is of another journal.

@@ -3,20 +3,22 @@
 //!
 //! A `source` is read, while others may write it; a `target` is written, by the rules of any journal, so that
 //! it is a database at every moment; a `push` brings one up to the other, segment by segment, and refuses
-//! what `differs`. A `backup` is a push to a name that nobody knows, and then its names. This room moves
+//! what `differs`. A `backup` is a push to a name that nobody knows, and then its `names`. This room moves
 //! frames and never looks at what the events in them say.
 #![deny(clippy::indexing_slicing)]
 
 mod backup;
 mod convert;
 mod differs;
+mod names;
 mod push;
 mod source;
 mod target;
 
-pub(crate) use backup::{Names, backup};
+pub(crate) use backup::backup;
 pub use convert::Converted;
 pub(crate) use convert::convert;
+pub use names::Names;
 pub use push::Copied;
 pub(crate) use push::Pushing;
 pub(crate) use source::Source;

@@ -16,10 +16,10 @@ use super::Meter;
 use super::differs;
 use super::source::{Part, Source};
 use super::target::Target;
-use crate::Result;
 use crate::db::Watch;
 use crate::journal::Point;
 use crate::storage::{Clock, Directory};
+use crate::{Error, Result};
 
 /// What was copied of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,18 +97,40 @@ impl Pushing {
         }
         let known = target.end.position;
         self.meter.begin(total.saturating_sub(known));
-        let mut soft = 0;
+        let soft = match self.copy_all(&mut target, &parts) {
+            Ok(soft) => soft,
+            Err(error) if is_new => return Err(self.leave(&target, before, error)),
+            Err(error) => return Err(error),
+        };
+        let (end, segment) = (target.end, target.header.segment);
+        Ok((target, Copied { is_new, transactions: end.txid - before, end, segment, soft }))
+    }
+
+    /// Copies what the copy lacks; gives how many transactions aren't hard.
+    fn copy_all(&mut self, target: &mut Target, parts: &[Part]) -> Result<u64> {
         for (place, part) in parts.iter().enumerate() {
             let Some(next) = parts.get(place + 1) else {
-                soft = self.copy_newest(&mut target, part)?;
-                break;
+                return self.copy_newest(target, part);
             };
             if let Some(sealing) = target.copy(part, part.len()?, &mut self.meter)? {
                 target.go_on(&sealing, next, &*self.clock)?;
             }
         }
-        let (end, segment) = (target.end, target.header.segment);
-        Ok((target, Copied { is_new, transactions: end.txid - before, end, segment, soft }))
+        Ok(0)
+    }
+
+    /// Says what is left of a new copy that can't be finished: nothing, if it has no transaction yet.
+    fn leave(&self, target: &Target, before: u64, error: Error) -> Error {
+        if target.end.txid > before {
+            let (shown, last) = (&target.shown, target.end.txid);
+            return error.advising(format_args!(
+                "{shown} has the transactions up to {last}: push again to continue from there"
+            ));
+        }
+        match self.directory.remove(&self.name).and_then(|()| self.directory.flush()) {
+            Ok(()) => error,
+            Err(_) => error.advising(format_args!("{} is empty: remove it", target.shown)),
+        }
     }
 
     /// Copies what is hard of the newest segment: first what a slot tells, then what follows that. Gives how

@@ -106,6 +106,10 @@ impl Storage for DeviceFile {
         self.file.is_linked()
     }
 
+    fn may_have_other_names(&self) -> io::Result<bool> {
+        Ok(false)
+    }
+
     fn renamed(&self, name: &str) {
         self.file.renamed(name);
     }

@@ -293,6 +293,12 @@ impl Storage for OpenFile {
         identity::is_at(self.file.get()?, &path)
     }
 
+    #[cfg(unix)]
+    fn may_have_other_names(&self) -> io::Result<bool> {
+        use std::os::unix::fs::MetadataExt;
+        Ok(retry(|| self.file.get()?.metadata())?.nlink() != 1)
+    }
+
     fn renamed(&self, name: &str) {
         self.path.lock().unwrap_or_else(PoisonError::into_inner).set_file_name(name);
     }

@@ -196,6 +196,11 @@ impl Storage for Handle {
         Ok(names.get(&*name).is_some_and(|file| Arc::ptr_eq(file, &self.file)))
     }
 
+    fn may_have_other_names(&self) -> io::Result<bool> {
+        let names = self.directory.names();
+        Ok(names.values().filter(|file| Arc::ptr_eq(file, &self.file)).count() > 1)
+    }
+
     fn renamed(&self, name: &str) {
         name.clone_into(&mut self.name.lock().unwrap_or_else(PoisonError::into_inner));
     }

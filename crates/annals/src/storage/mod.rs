@@ -130,6 +130,12 @@ pub trait Storage: Send + Sync + Debug {
     /// Tells whether the file is still the one that its name leads to.
     fn is_linked(&self) -> io::Result<bool>;
 
+    /// True if the file may have other names than the one that leads to it. What a power cut leaves of a name that
+    /// was to go is found by that.
+    fn may_have_other_names(&self) -> io::Result<bool> {
+        Ok(true)
+    }
+
     /// Notes that the file was given another name in its directory: the one that
     /// [`is_linked`](Storage::is_linked) asks for from now on.
     fn renamed(&self, name: &str);
@@ -241,6 +247,13 @@ pub trait Clock: Send + Sync + Debug {
 
     /// Gives 64 random bits, fit to tell apart two attempts on any machine.
     fn random(&self) -> u64;
+}
+
+/// True if two names lead to the same file.
+pub(crate) fn is_same_file(directory: &dyn Directory, one: &str, other: &str) -> io::Result<bool> {
+    let file = directory.open(one, Access::Read)?;
+    file.renamed(other);
+    file.is_linked()
 }
 
 /// Copies all bytes of one file into another, which is empty.

@@ -52,9 +52,10 @@ impl Options {
     /// removed. The values are null from then on, as if they always had been. Nothing else changes; but one
     /// transaction is added, which marks the erasure.
     ///
-    /// Comments, schema, and other rows stay, also where they say the same. A field's default, and zeros that
+    /// Comments stay unless they are to go, too; the schema and other rows stay, also where they say the same. A field's default, and zeros that
     /// `insert_vector` made, were never written to the row, and stay. Whoever has the old files open goes on
-    /// seeing them. File systems and disks may keep what was removed; copies elsewhere aren't known here.
+    /// seeing them. File systems and disks may keep the bytes of what was removed, unless they are to be overwritten and
+    /// the medium does that in place; copies elsewhere aren't known here.
     ///
     /// A crash leaves the old history or the new one, as a whole; what else is to go goes when the journal is opened
     /// for writing again.
@@ -144,7 +145,7 @@ impl Options {
         what: &Erase,
     ) -> Result<Plan> {
         let io = |error| Error::io(format!("{}: its directory can't be read", held.shown), error);
-        let mut search = Search::new(what.row, beside::tails(directory, name).map_err(io)?);
+        let mut search = Search::new(what, beside::tails(directory, name).map_err(io)?);
         held.read(self, &mut search, Search::begin, |search, frame, is_repeated| {
             search.frame(frame, is_repeated)
         })?;
@@ -166,6 +167,12 @@ impl Options {
             first = others.first.map_or(first, |bytes| bytes.min(first));
             target.blobs = others.blobs;
         }
+        let comments = search.comments(what, (&mut target, &found));
+        if let Some(comments) = &comments {
+            first = if found.is_empty() { comments.segment } else { first.min(comments.segment) };
+            let both = (txids.0.min(comments.txids.0), txids.1.max(comments.txids.1));
+            txids = if found.is_empty() { comments.txids } else { both };
+        }
         let header = &held.head.header;
         let beside = Beside::find(directory, name, &header.journal_id, &search.known);
         let beside = beside.map_err(io)?;
@@ -181,6 +188,7 @@ impl Options {
         let erased = Erased {
             fields: found.iter().map(|(name, _)| name.clone()).collect(),
             values: found.iter().map(|(_, values)| values.count).sum(),
+            comments: comments.map_or(0, |comments| comments.count),
             blobs: target.blobs.len() as u64,
             held: txids,
             rewritten: (rewritten, last),
@@ -205,7 +213,7 @@ impl Options {
     ) -> Result<Erased> {
         let io = |error| Error::io(format!("{}: can't be written anew", held.shown), error);
         // What an earlier erasure left that didn't come to step 3 takes space that this one needs.
-        plan.remove(directory, Kind::Temporary).map_err(io)?;
+        plan.remove(directory, Kind::Temporary, what.overwrite).map_err(io)?;
         let id = clock.random();
         let mut made = Vec::new();
         let written =
@@ -215,7 +223,8 @@ impl Options {
             // Should it not come to its end, the old one gets the path back.
             directory.link(name, &before).map_err(io)?;
             made.push(before.clone());
-            plan.remove(directory, Kind::Cache).and_then(|()| directory.flush()).map_err(io)?;
+            let removed = plan.remove(directory, Kind::Cache, what.overwrite);
+            removed.and_then(|()| directory.flush()).map_err(io)?;
             Ok(newest)
         });
         let remove_made = || made.iter().for_each(|name| drop(directory.remove(name)));
@@ -261,7 +270,8 @@ impl Options {
         };
         let marker = create(made, erasing_name(name, id))?;
         let names: Vec<_> = plan.removable.iter().map(|(name, _)| name.clone()).collect();
-        marker::write(&*marker, &held.head.header.journal_id, &names).map_err(io)?;
+        let list = marker::List { names, overwrite: what.overwrite };
+        marker::write(&*marker, &held.head.header.journal_id, &list).map_err(io)?;
         let segments = held.segments();
         let schema = plan.search.schemas.get(plan.first);
         let ends = held.past.facts((held.end, plan.erased.rewritten.1));
@@ -302,9 +312,19 @@ impl Options {
 
 impl Plan {
     /// Removes the files of a kind.
-    fn remove(&self, directory: &dyn Directory, kind: Kind) -> std::io::Result<()> {
-        let all = self.removable.iter().filter(|(_, of)| *of == kind);
-        all.map(|(name, _)| directory.remove(name)).collect()
+    fn remove(
+        &self,
+        directory: &dyn Directory,
+        kind: Kind,
+        overwrite: bool,
+    ) -> std::io::Result<()> {
+        for (name, _) in self.removable.iter().filter(|(_, of)| *of == kind) {
+            if overwrite {
+                replace::overwrite_file(directory, name)?;
+            }
+            directory.remove(name)?;
+        }
+        Ok(())
     }
 
     fn mark(&self, chains: &[Carried], held: &Held, clock: &dyn Clock, what: &Erase) -> Mark {

@@ -1,4 +1,4 @@
-//! Putting null in the place of values, and a zero in the place of the bytes of blobs.
+//! Putting null in the place of values, nothing in that of comments, and a zero in the place of the bytes of blobs.
 
 use std::collections::BTreeSet;
 
@@ -14,6 +14,8 @@ pub(super) struct Editor<'t> {
     target: &'t Target,
     /// Fields whose values stay in the state that is being repeated: nothing ever wrote them.
     pub(super) unwritten: BTreeSet<FieldNumber>,
+    /// The transaction that is edited.
+    pub(super) txid: u64,
     /// Where the next piece of the open blob begins, by its new pieces.
     offset: u64,
 }
@@ -23,7 +25,7 @@ const PIECE: &[u8] = &[0];
 
 impl<'t> Editor<'t> {
     pub(super) const fn new(target: &'t Target) -> Self {
-        Self { target, unwritten: BTreeSet::new(), offset: 0 }
+        Self { target, unwritten: BTreeSet::new(), txid: 0, offset: 0 }
     }
 
     fn has(&self, table: TableNumber, row: RowId, field: FieldNumber) -> bool {
@@ -70,6 +72,9 @@ impl Edit for Editor<'_> {
                     *value = ValueRef::Null;
                     put(&Event::UpdateVector { table, id, field, values: Vector::Values(&left) });
                 }
+            }
+            Event::Comment(text) if !text.is_empty() && target.comments.contains(&self.txid) => {
+                put(&Event::Comment(""));
             }
             Event::Blob { blob, offset, bytes, position } if target.blobs.contains(&blob) => {
                 let new = if offset == 0 { 0 } else { self.offset };

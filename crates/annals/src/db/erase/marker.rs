@@ -11,9 +11,22 @@ use crate::storage::Storage;
 const PIECE: usize = 512;
 const ID: usize = 16;
 
-/// Writes the names of the files that are to be removed, and flushes them.
-pub(super) fn write(file: &dyn Storage, id: &[u8; ID], names: &[String]) -> io::Result<()> {
-    let mut names: Vec<u8> = names.iter().flat_map(|name| name.bytes().chain([0])).collect();
+/// What an erasure does when it is published.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct List {
+    /// The names of the files that are removed.
+    pub(super) names: Vec<String>,
+    /// Whether their bytes, and those of the old segments, are overwritten before that.
+    pub(super) overwrite: bool,
+}
+
+/// What stands among the names if bytes are overwritten: no file has this name.
+const OVERWRITE: &str = "/";
+
+/// Writes the list, and flushes it.
+pub(super) fn write(file: &dyn Storage, id: &[u8; ID], list: &List) -> io::Result<()> {
+    let words = list.names.iter().map(String::as_str).chain(list.overwrite.then_some(OVERWRITE));
+    let mut names: Vec<u8> = words.flat_map(|name| name.bytes().chain([0])).collect();
     let mut list = hash(&names).to_le_bytes().to_vec();
     list.append(&mut names);
     let pieces = list.chunks(PIECE - ID);
@@ -22,8 +35,8 @@ pub(super) fn write(file: &dyn Storage, id: &[u8; ID], names: &[String]) -> io::
     file.flush()
 }
 
-/// Reads the names; none if they aren't whole.
-pub(super) fn read(file: &dyn Storage, id: &[u8; ID]) -> io::Result<Option<Vec<String>>> {
+/// Reads the list; none if it isn't whole.
+pub(super) fn read(file: &dyn Storage, id: &[u8; ID]) -> io::Result<Option<List>> {
     /// More than all names can have.
     const MOST: u64 = 64 << 20;
     let len = usize::try_from(file.len()?.min(MOST)).map_err(io::Error::other)?;
@@ -37,7 +50,9 @@ pub(super) fn read(file: &dyn Storage, id: &[u8; ID]) -> io::Result<Option<Vec<S
         return Ok(None);
     }
     let names = names.split(|&byte| byte == 0).filter(|name| !name.is_empty());
-    Ok(Some(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()))
+    let names = names.map(|name| String::from_utf8_lossy(name).into_owned());
+    let (flags, names): (Vec<_>, Vec<_>) = names.partition(|name| name == OVERWRITE);
+    Ok(Some(List { names, overwrite: !flags.is_empty() }))
 }
 
 #[cfg(test)]
@@ -51,8 +66,9 @@ mod tests {
         for (number, count) in [0, 1, 40, 400].into_iter().enumerate() {
             let names: Vec<_> = (0..count).map(|name| format!("db.tail-{name}\n")).collect();
             let file = directory.create(&number.to_string()).unwrap();
-            write(&*file, &id, &names).unwrap();
-            assert_eq!(read(&*file, &id).unwrap(), Some(names));
+            let list = List { names, overwrite: count % 2 == 1 };
+            write(&*file, &id, &list).unwrap();
+            assert_eq!(read(&*file, &id).unwrap(), Some(list));
             assert_eq!(read(&*file, &[8; ID]).unwrap(), None);
             file.write_at(0, &[0; PIECE]).unwrap();
             assert_eq!(read(&*file, &id).unwrap(), None, "a power cut left a part");

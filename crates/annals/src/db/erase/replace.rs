@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::io;
 
 use crate::db::beside::{Beside, Kind, is_of, kind};
-use crate::db::erase::marker;
+use crate::db::erase::marker::{self, List};
+use crate::journal::Copies;
 use crate::journal::format::Header;
 use crate::journal::segments::{BEFORE_ERASING, erased_name, erasing_name, kept_name, number_in};
-use crate::storage::{Access, Directory};
+use crate::storage::{Access, Directory, is_same_file};
 use crate::{Error, Result};
 
 /// Ends an erasure that rewrote the segment with this header, if it hasn't finished: steps 4 and 5. The caller has
@@ -38,8 +39,9 @@ pub(super) fn finish_published(
     header: &Header,
 ) -> Result<()> {
     let Some(id) = header.last_erasure() else { return Ok(()) };
-    let finished = put_in_place(directory, journal, id).and_then(|()| {
-        remove_listed(directory, journal, header)?;
+    let finished = read_list(directory, journal, header).and_then(|list| {
+        put_in_place(directory, journal, (id, list.overwrite))?;
+        remove_listed(directory, journal, header, &list)?;
         directory.flush()?;
         directory.remove(&erasing_name(journal, id))?;
         directory.flush()
@@ -58,8 +60,12 @@ fn unfinished(directory: &dyn Directory, journal: &str, error: io::Error) -> Err
     )
 }
 
-/// Gives the kept segments that were rewritten their names.
-fn put_in_place(directory: &dyn Directory, journal: &str, id: u64) -> io::Result<()> {
+/// Gives the kept segments that were rewritten their names, and overwrites the old ones if that is asked for.
+fn put_in_place(
+    directory: &dyn Directory,
+    journal: &str,
+    (id, overwrite): (u64, bool),
+) -> io::Result<()> {
     for found in directory.list()? {
         let kept = found.strip_suffix(&erased_name("", id));
         if let Some(kept) = kept.filter(|kept| number_in(kept, journal).is_some()) {
@@ -69,36 +75,78 @@ fn put_in_place(directory: &dyn Directory, journal: &str, id: u64) -> io::Result
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 linked => linked?,
             }
+            if overwrite && !is_same_file(directory, &found, kept)? {
+                overwrite_file(directory, kept)?;
+            }
             directory.rename(&other, kept)?;
         }
     }
     directory.flush()
 }
 
-/// Removes the files that the marker lists, and those of the erasure itself.
-fn remove_listed(directory: &dyn Directory, journal: &str, header: &Header) -> io::Result<()> {
+/// Reads what the marker says; what is proven to be of the journal, if an older version made it.
+fn read_list(directory: &dyn Directory, journal: &str, header: &Header) -> io::Result<List> {
+    let marker = erasing_name(journal, header.last_erasure().unwrap_or_default());
+    let (marker, id) = (directory.open(&marker, Access::Read)?, &header.journal_id);
+    if let Some(list) = marker::read(&*marker, id)? {
+        return Ok(list);
+    }
+    let beside = Beside::find(directory, journal, id, &BTreeSet::new())?;
+    let names = removable(&beside, header).into_iter().map(|(name, _)| name).collect();
+    Ok(List { names, overwrite: false })
+}
+
+/// Removes the files that are listed, and those of the erasure itself.
+fn remove_listed(
+    directory: &dyn Directory,
+    journal: &str,
+    header: &Header,
+    list: &List,
+) -> io::Result<()> {
     let id = header.last_erasure().unwrap_or_default();
-    let (marker, journal_id) = (erasing_name(journal, id), &header.journal_id);
-    let listed = match marker::read(&*directory.open(&marker, Access::Read)?, journal_id)? {
-        Some(listed) => listed,
-        // An older version made it.
-        None => {
-            let beside = Beside::find(directory, journal, journal_id, &BTreeSet::new())?;
-            removable(&beside, header).into_iter().map(|(name, _)| name).collect()
-        }
-    };
-    let own = format!("{id:016x}");
+    let (marker, own) = (erasing_name(journal, id), format!("{id:016x}"));
     for found in directory.list()?.into_iter().filter(|found| *found != marker) {
         let Some(kind) = kind(&found, journal) else { continue };
         let is_own = kind == Kind::Temporary && found.ends_with(&own);
-        let is_listed = listed.contains(&found);
         // It was proven when it was listed; what has the name now is looked at again.
-        let is_tail = matches!(kind, Kind::Tail(..));
-        if is_own || (is_listed && (is_tail || is_of(directory, &found, kind, journal_id)?)) {
+        let is_listed = list.names.contains(&found)
+            && (matches!(kind, Kind::Tail(..))
+                || is_of(directory, &found, kind, &header.journal_id)?);
+        if is_own || is_listed {
+            let is_new = is_own && holds_new(directory, &found, (journal, header))?;
+            if list.overwrite && !is_new {
+                overwrite_file(directory, &found)?;
+            }
             directory.remove(&found)?;
         }
     }
     Ok(())
+}
+
+/// True if a name leads to a segment as it was rewritten.
+fn holds_new(
+    directory: &dyn Directory,
+    found: &str,
+    (journal, header): (&str, &Header),
+) -> io::Result<bool> {
+    let copies = Copies::read(&*directory.open(found, Access::Read)?)?;
+    let is_new = |of: &Header| of.last_erasure() == header.last_erasure();
+    Ok(copies.headers.iter().flatten().any(is_new) || is_same_file(directory, found, journal)?)
+}
+
+/// Overwrites all bytes of a file with zeros, and flushes that; not if other names may lead to it, which keep it.
+pub(super) fn overwrite_file(directory: &dyn Directory, name: &str) -> io::Result<()> {
+    const STEP: u64 = 1 << 20;
+    let file = directory.open(name, Access::Write)?;
+    if file.may_have_other_names()? {
+        return Ok(());
+    }
+    let (len, zeros) = (file.len()?, vec![0; usize::try_from(STEP).map_err(io::Error::other)?]);
+    for at in (0..len).step_by(1 << 20) {
+        let step = usize::try_from((len - at).min(STEP)).map_err(io::Error::other)?;
+        file.write_at(at, zeros.get(..step).unwrap_or_default())?;
+    }
+    file.flush()
 }
 
 /// Returns which files beside a journal are removed with values that are erased from it: all that are proven to be

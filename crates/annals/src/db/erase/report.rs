@@ -12,8 +12,32 @@ pub struct Erase {
     pub row: RowId,
     /// The name of the field, which means one of several as that of the table does. All fields, if none is named.
     pub field: Option<String>,
+    /// Also erases the comments of all transactions that wrote such a value: they may say the same.
+    pub comments: bool,
+    /// Also erases the comments of these transactions. With them there need be no value.
+    pub comments_of: Vec<u64>,
+    /// Overwrites the bytes of the old files with zeros before they are removed. That doesn't reach what a disk or a
+    /// file system has copied elsewhere by itself, as SSDs and file systems that copy on write do; and whoever reads
+    /// an old file meanwhile finds it damaged.
+    pub overwrite: bool,
     /// Only says what would be done: takes no lock, and writes nothing.
     pub dry_run: bool,
+}
+
+impl Erase {
+    /// Means all fields of a row, without comments.
+    #[must_use]
+    pub fn new(table: impl Into<String>, row: RowId) -> Self {
+        Self {
+            table: table.into(),
+            row,
+            field: None,
+            comments: false,
+            comments_of: Vec::new(),
+            overwrite: false,
+            dry_run: false,
+        }
+    }
 }
 
 /// What was erased, or would be.
@@ -23,9 +47,11 @@ pub struct Erased {
     pub fields: Vec<String>,
     /// How many values those were, at all times.
     pub values: u64,
+    /// How many comments were erased: they are empty now.
+    pub comments: u64,
     /// How many blobs lost their bytes, since nothing else ever led to them.
     pub blobs: u64,
-    /// The first transaction and the last that had such a value.
+    /// The first transaction and the last that had such a value, or such a comment.
     pub held: (u64, u64),
     /// The first transaction and the last that were written anew, and have other chains.
     pub rewritten: (u64, u64),

@@ -29,6 +29,19 @@ pub(super) struct Values {
     /// The first transaction and the last.
     pub(super) txids: (u64, u64),
     pub(super) blobs: BTreeSet<Blob>,
+    /// All transactions that wrote one.
+    wrote: BTreeSet<u64>,
+}
+
+/// Comments of a transaction.
+#[derive(Clone, Copy, Debug, Default)]
+struct Comments {
+    txid: u64,
+    /// The place of the segment.
+    segment: usize,
+    count: u64,
+    /// Whether the transaction wrote a value of a row of the id.
+    wrote: bool,
 }
 
 /// The names of fields, and what was found of each.
@@ -42,9 +55,17 @@ pub(super) struct Target {
     pub(super) fields: BTreeSet<FieldNumber>,
     /// Blobs that nothing else leads to.
     pub(super) blobs: BTreeSet<Blob>,
+    /// Transactions whose comments go.
+    pub(super) comments: BTreeSet<u64>,
 }
 
 impl Target {
+    /// Begins with nothing.
+    fn new(table: TableNumber, row: RowId) -> Self {
+        let (blobs, comments) = (BTreeSet::new(), BTreeSet::new());
+        Self { table, row, fields: BTreeSet::new(), blobs, comments }
+    }
+
     pub(super) fn has(&self, table: TableNumber, row: RowId, field: FieldNumber) -> bool {
         self.table == table && self.row == row && self.fields.contains(&field)
     }
@@ -54,6 +75,8 @@ impl Target {
 #[derive(Debug)]
 pub(super) struct Search {
     row: RowId,
+    /// Transactions whose comments go in any case.
+    comments_of: BTreeSet<u64>,
     schema: Schema,
     /// The schema at the beginning of each segment.
     pub(super) schemas: Vec<Arc<Schema>>,
@@ -68,15 +91,19 @@ pub(super) struct Search {
     pub(super) marked: BTreeSet<u64>,
     /// The last commit.
     pub(super) last: Option<Committed>,
+    /// The comments of the transaction that is read, and of those that may have to go.
+    open: Comments,
+    commented: BTreeMap<u64, Comments>,
     /// Points that are looked for, as txid and chain, and those that the history has.
     wanted: BTreeSet<(u64, u64)>,
     pub(super) known: BTreeSet<(u64, u64)>,
 }
 
 impl Search {
-    pub(super) fn new(row: RowId, wanted: BTreeSet<(u64, u64)>) -> Self {
+    pub(super) fn new(what: &Erase, wanted: BTreeSet<(u64, u64)>) -> Self {
         Self {
-            row,
+            row: what.row,
+            comments_of: what.comments_of.iter().copied().collect(),
             schema: Schema::default(),
             schemas: Vec::new(),
             found: BTreeMap::new(),
@@ -86,6 +113,8 @@ impl Search {
             dropped_fields: Vec::new(),
             marked: BTreeSet::new(),
             last: None,
+            open: Comments::default(),
+            commented: BTreeMap::new(),
             wanted,
             known: BTreeSet::new(),
         }
@@ -119,7 +148,11 @@ impl Search {
         if !frame.header.has_events() {
             return Ok(());
         }
-        let Self { row, schema, schemas, found, written, unwritten, .. } = self;
+        if self.open.txid != frame.header.txid {
+            let segment = self.schemas.len().saturating_sub(1);
+            self.open = Comments { txid: frame.header.txid, segment, ..Comments::default() };
+        }
+        let Self { row, schema, schemas, found, written, unwritten, open, .. } = self;
         let (dropped_tables, dropped_fields) = (&mut self.dropped_tables, &mut self.dropped_fields);
         let (segment, txid) = (schemas.len().saturating_sub(1), frame.header.txid);
         let mut note = |written: &mut BTreeSet<_>, table, field, value: ValueRef<'_>| {
@@ -135,12 +168,18 @@ impl Search {
             let values = found.entry((table, field)).or_insert_with(first);
             values.count += u64::from(!is_repeated);
             values.txids.1 = txid;
+            if !is_repeated {
+                values.wrote.insert(txid);
+                open.wrote = true;
+            }
             if let ValueRef::Blob(blob) = value {
                 values.blobs.insert(blob);
             }
         };
+        let mut comments = 0;
         event::decode(frame.payload, 0, schema, &mut |schema, event| {
             match *event {
+                Event::Comment(text) => comments += u64::from(!text.is_empty()),
                 // The state repeats what was dropped before it.
                 Event::Schema(_) if is_repeated => {}
                 Event::Schema(Command::DropTable { table }) => {
@@ -163,8 +202,33 @@ impl Search {
             }
             Ok(())
         })?;
+        self.open.count += comments;
+        let is_wanted = self.open.wrote || self.comments_of.contains(&frame.header.txid);
+        if frame.header.is_commit() && self.open.count > 0 && is_wanted {
+            self.commented.insert(self.open.txid, self.open);
+        }
         self.last = Committed::of(frame).or(self.last);
         Ok(())
+    }
+
+    /// Adds to a target the comments that go with the values that were found of it. Gives how many those are, the
+    /// place of the first segment that has one, and the first transaction and the last; none if there is none.
+    pub(super) fn comments(
+        &self,
+        what: &Erase,
+        (target, found): (&mut Target, &Found),
+    ) -> Option<Values> {
+        let wrote = found.iter().filter(|_| what.comments).flat_map(|(_, values)| &values.wrote);
+        target.comments = wrote.chain(&what.comments_of).copied().collect();
+        let mut all: Option<Values> = None;
+        for comments in self.commented.values().filter(|it| target.comments.contains(&it.txid)) {
+            let (segment, txid) = (comments.segment, comments.txid);
+            let first = || Values { segment, txids: (txid, txid), ..Values::default() };
+            let all = all.get_or_insert_with(first);
+            all.count += comments.count;
+            all.txids.1 = txid;
+        }
+        all
     }
 
     /// Gives the fields of a table that have values in the state that a segment repeats which nothing wrote.
@@ -198,7 +262,12 @@ impl Search {
             };
             (*table, fields, fields.iter().filter_map(values).collect::<Vec<_>>())
         });
-        let Some((table, fields, values)) = found.find(|(_, _, values)| !values.is_empty()) else {
+        let first = found.find(|(_, _, values)| !values.is_empty());
+        let commented = what.comments_of.iter().any(|txid| self.commented.contains_key(txid));
+        if let (None, true, Some(table)) = (&first, commented, tables.first()) {
+            return Ok((Target::new(table.number, what.row), Vec::new(), 0));
+        }
+        let Some((table, fields, values)) = first else {
             return not_found(format!(
                 "no value to erase: the history has none of row {} of table `{}`{}; nothing was changed",
                 what.row.0,
@@ -208,7 +277,7 @@ impl Search {
         };
         let left = found.flat_map(|(_, _, values)| values).map(|(_, values)| values.count).sum();
         let fields = fields.iter().map(|field| field.number).collect();
-        Ok((Target { table, row: what.row, fields, blobs: BTreeSet::new() }, values, left))
+        Ok((Target { fields, ..Target::new(table, what.row) }, values, left))
     }
 
     /// Gives what may be meant in a table, what is there before what was dropped: all fields, or each one that has the

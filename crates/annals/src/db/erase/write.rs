@@ -79,6 +79,7 @@ impl Writing<'_> {
         let repeated = header.begins_with_state().then_some(header.first_txid);
         editor.unwritten = std::mem::take(&mut self.unwritten);
         while let Some(frame) = reader.next().map_err(read)? {
+            editor.txid = frame.header.txid;
             if Some(frame.header.txid) != repeated {
                 editor.unwritten.clear();
             }

@@ -1,7 +1,6 @@
 //! Writing the new journal: it has the name that was asked for only when it is whole and on permanent
 //! storage.
 
-use std::io::ErrorKind as IoKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,10 +10,9 @@ use super::report::Salvaged;
 use super::transactions::{From, Salvage};
 use crate::db::options::{Options, locate};
 use crate::db::progress::Watched;
-use crate::history::history_name;
-use crate::image::image_name;
 use crate::journal::Walk;
-use crate::storage::{Access, Clock, Directory, SystemClock};
+use crate::replica::Names;
+use crate::storage::{Clock, Directory, SystemClock};
 use crate::{Error, ErrorKind, Result};
 
 impl Options {
@@ -49,33 +47,18 @@ impl Options {
         clock: Arc<dyn Clock>,
     ) -> Result<Salvaged> {
         let shown = from.display(name);
-        let shown_new = to.display(new_name);
-        if to.open(new_name, Access::Read).is_ok() {
-            return Err(exists(&shown_new));
-        }
         let parts = Parts::find(from, name)?;
-        let temporary = format!("{new_name}.salvage-{:016x}", clock.random());
+        let names = Names::new(&to, new_name, "salvage", &*clock)?;
         let source = From {
             parts: &parts,
             directory: from.again(),
             memory: self.budget(),
             unproven: self.unproven,
         };
-        let new = (Arc::clone(&to), temporary.as_str(), shown_new.as_str());
-        let written = self.write_all(source, &shown, new, clock);
-        let linked = written.and_then(|salvaged| {
-            let linked = to.link(&temporary, new_name).and_then(|()| to.flush());
-            linked.map(|()| salvaged).map_err(|error| match error.kind() {
-                IoKind::AlreadyExists => exists(&shown_new),
-                _ => Error::io(format!("{shown_new}: can't be given its name"), error),
-            })
-        });
-        // It has its name, or is of no use.
-        let _ = to.remove(&temporary);
-        // Closing may have made these.
-        let _ = to.remove(&image_name(&temporary));
-        let _ = to.remove(&history_name(&temporary));
-        linked
+        let salvaged = self.write_all(source, &shown, (to, names.temporary()), clock);
+        let salvaged = salvaged.map_err(|error| names.explain(error))?;
+        names.give()?;
+        Ok(salvaged)
     }
 
     /// Writes everything into a new journal, and closes it.
@@ -83,18 +66,15 @@ impl Options {
         &self,
         from: From<'_>,
         shown: &str,
-        (directory, name, shown_new): (Arc<dyn Directory>, &str, &str),
+        (directory, name): (Arc<dyn Directory>, &str),
         clock: Arc<dyn Clock>,
     ) -> Result<Salvaged> {
         let parts = from.parts;
-        let unwritable = |error: Error| match error.kind() {
-            ErrorKind::Cancelled => error,
-            _ => error.within(format_args!("{shown_new}: nothing was written")),
-        };
+        let shown_new = directory.display(name);
         let database = Self::new()
             .background(false)
-            .open_in(Arc::clone(&directory), name, clock)
-            .map_err(unwritable)?;
+            .open_in(directory, name, clock)
+            .map_err(|error| error.within(format_args!("{shown_new}: nothing was written")))?;
         let mut salvage = Salvage::new(&database, from);
         for (place, part) in parts.all.iter().enumerate() {
             let io = |error| part.unreadable(error);
@@ -123,9 +103,4 @@ impl Options {
         }
         database.close().map(|()| report)
     }
-}
-
-fn exists(shown: &str) -> Error {
-    let message = format!("{shown}: there is such a file already; choose another name");
-    Error::new(ErrorKind::InUse, message)
 }

@@ -158,6 +158,10 @@ impl Storage for Unpacked {
         self.file.is_linked()
     }
 
+    fn may_have_other_names(&self) -> io::Result<bool> {
+        self.file.may_have_other_names()
+    }
+
     fn renamed(&self, name: &str) {
         self.file.renamed(name);
     }

@@ -84,6 +84,12 @@ impl Storage for SimulatedFile {
         Ok(machine.leads_to(&self.name(), self.inode))
     }
 
+    fn may_have_other_names(&self) -> io::Result<bool> {
+        let machine = self.disk.machine();
+        machine.check_power()?;
+        Ok(machine.count_names(self.inode) > 1)
+    }
+
     fn renamed(&self, name: &str) {
         name.clone_into(&mut self.name());
     }

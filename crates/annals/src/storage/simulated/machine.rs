@@ -109,6 +109,10 @@ impl Machine {
         self.names.get(name).is_some_and(|binding| *binding.newest() == Some(inode))
     }
 
+    pub(super) fn count_names(&self, inode: u64) -> usize {
+        self.names.values().filter(|binding| *binding.newest() == Some(inode)).count()
+    }
+
     pub(super) fn inode(&mut self, number: u64) -> io::Result<&mut Inode> {
         self.inodes.get_mut(&number).ok_or_else(|| io::ErrorKind::NotFound.into())
     }

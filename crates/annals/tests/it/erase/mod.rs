@@ -1,5 +1,6 @@
 //! Erasing values from history: they are nowhere left, and nothing else changes.
 
+mod beside;
 mod crash;
 mod random;
 
@@ -44,8 +45,7 @@ fn erase(disk: &SimulatedDisk, what: &Erase) -> Result<Erased> {
 }
 
 fn of(table: &str, row: u64, field: Option<&str>) -> Erase {
-    let (table, field) = (table.to_owned(), field.map(str::to_owned));
-    Erase { table, row: RowId(row), field, dry_run: false }
+    Erase { field: field.map(str::to_owned), ..Erase::new(table, RowId(row)) }
 }
 
 /// Makes a table of which only some fields may be null, with a unique index and another.
@@ -257,40 +257,6 @@ fn what_is_erased_is_nowhere_and_all_else_is_as_it_was() {
         let error = erase(&disk, &what).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     }
-}
-
-#[test]
-fn what_only_has_the_name_of_a_file_beside_the_journal_is_left_and_named() {
-    let disk = SimulatedDisk::new(1);
-    journal(&disk, Older::Kept);
-    let other = SimulatedDisk::new(2);
-    let clock = Arc::new(SimulatedClock::new(8));
-    options().open_in(Arc::new(other.clone()), NAME, clock).unwrap().write(define).unwrap();
-    let other = other.content(NAME).unwrap();
-    let strange = [
-        ("db-history", &other[..]),
-        ("db-segment-000007", &other),
-        ("db.before-recovery-3-0123456789abcdef", &other),
-        ("db.next-fedcba9876543210", b"somebody's notes"),
-        ("db.tail-7-0123456789abcdef", b"of a history that isn't this one"),
-    ];
-    let image = disk.content(IMAGE).unwrap();
-    let _ = disk.remove("db-history");
-    for (name, content) in strange {
-        disk.install(name, content).unwrap();
-    }
-    let planned = erase(&disk, &Erase { dry_run: true, ..of("person", 1, None) }).unwrap();
-    assert_eq!(planned.unproven, strange.map(|(name, _)| disk.display(name)));
-    assert!(planned.removed.contains(&disk.display(IMAGE)), "{:?}", planned.removed);
-    assert_eq!(disk.content(IMAGE).unwrap(), image, "nothing was done");
-    assert_eq!(erase(&disk, &of("person", 1, None)).unwrap(), planned);
-    for (name, content) in strange {
-        assert!(disk.content(name).unwrap() == content, "{name}");
-    }
-    for name in &planned.removed {
-        assert!(disk.list().unwrap().iter().all(|left| disk.display(left) != *name), "{name}");
-    }
-    assert_eq!(leaks(&disk), [] as [&str; 0]);
 }
 
 /// Sees what getters, indexes and runs say of the erased row.

@@ -351,7 +351,7 @@ fn erase_something(world: &mut World, place: &str) -> bool {
     };
     let expected = rows(&disk.fork());
     let name = field.as_ref().map(|field| field.name.clone());
-    let what = Erase { table: table.name.clone(), row, field: name, dry_run: false };
+    let what = Erase { field: name, ..Erase::new(&*table.name, row) };
     let erased = match erase(disk, &what) {
         Err(error) => {
             assert!(error.kind() == ErrorKind::NotFound && before.changed == 0, "{place}: {error}");
