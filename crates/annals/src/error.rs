@@ -101,6 +101,14 @@ impl Error {
         self
     }
 
+    /// True if it was caused by want of space: on the disk, or of what this user may have of it.
+    #[must_use]
+    pub(crate) fn is_want_of_space(&self) -> bool {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        let source = self.0.source.as_ref().map(io::Error::kind);
+        matches!(source, Some(StorageFull | QuotaExceeded | FileTooLarge))
+    }
+
     /// Puts the name that a person knows in place of another one.
     #[must_use]
     pub(crate) fn renaming(mut self, from: &str, to: &str) -> Self {

@@ -14,7 +14,16 @@ pub(crate) fn plan(file: &Path, inspection: &Inspection) -> Vec<String> {
     let Inspection { end, len, header, .. } = inspection;
     let damaged = damaged_copies(inspection);
     if inspection.closed && damaged.is_empty() {
-        return vec![format!("nothing to do: {shown} was closed properly")];
+        return vec![match inspection.holder {
+            None => format!("nothing to do: {shown} was closed properly"),
+            Some(pid) if inspection.holder_lives => {
+                format!("nothing to do: {shown} is whole; process {pid} has it open")
+            }
+            Some(pid) => format!(
+                "nothing to do: {shown} is whole, though process {pid} ended without closing it: nothing follows \
+                 its last commit"
+            ),
+        }];
     }
     let kept = match inspection.last {
         None => "no transaction".to_owned(),

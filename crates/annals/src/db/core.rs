@@ -19,8 +19,9 @@ use super::history::Keeping;
 use super::image::{BackfillMode, Imager};
 use super::restart::Forgotten;
 use super::segment::{Current, JournalFile, Segment};
+use crate::image::image_name;
 use crate::journal::{Checkpoints, Retention, Writer, lock};
-use crate::storage::Clock;
+use crate::storage::{Access, Clock};
 use crate::store::Store;
 use crate::{Error, ErrorKind, Result};
 
@@ -151,6 +152,25 @@ impl Core {
     fn end(&self) -> u64 {
         let segment = self.segment.load();
         segment.file.reach(segment.checkpoints.acknowledged().position)
+    }
+
+    /// Adds to an error which says that the disk is full how much of it the image takes, which is a cache.
+    #[cold]
+    pub(super) fn advise_space(&self, error: Error) -> Error {
+        if !error.is_want_of_space() {
+            return error;
+        }
+        let file = self.file();
+        let name = image_name(&file.journal);
+        let image = file.directory.open(&name, Access::Read);
+        match image.and_then(|image| image.len()).unwrap_or(0) {
+            0 => error,
+            bytes => error.advising(format_args!(
+                "{} takes {bytes} bytes, and is only a cache: close the database and delete it to make room; \
+                 nothing is lost by that",
+                file.directory.display(&name)
+            )),
+        }
     }
 
     /// Gives what is known of the image.

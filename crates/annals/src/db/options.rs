@@ -307,7 +307,6 @@ impl Options {
             keep_name(&*directory, name, &survey, (others, found.is_in(&survey)))?;
         }
         if !is_new && !others {
-            // What stays is removed by the next opening; an erasure knows it, too.
             let _ = beside::remove_second_names(&*directory, name, &*storage);
         }
         let (store, view) = replay.finish();

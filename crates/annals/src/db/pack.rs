@@ -67,7 +67,7 @@ impl Database {
         if let Some(after) = larger {
             return Ok(Packed { after, ..packed });
         }
-        let restarted = restarted?;
+        let restarted = restarted.map_err(|error| self.core().advise_space(error))?;
         if self.core().image().is_some_and(|imager| imager.segment().is_some()) {
             // What the image stands for must stay, else the next opening would replay the state.
             self.backfill(BackfillMode::Full)?;

@@ -93,7 +93,8 @@ impl Database {
         self.refuse_nesting()?;
         self.refuse_nested_backfill()?;
         self.refuse_device()?;
-        self.restart_if(older, timeout, &mut |_| Ok(()))
+        let restarted = self.restart_if(older, timeout, &mut |_| Ok(()));
+        restarted.map_err(|error| self.core().advise_space(error))
     }
 
     /// Refuses what only files can do.

@@ -52,8 +52,8 @@ impl Database {
         self.core().plan_retention(live, rules)
     }
 
-    /// Forgets what rules of retention let go, and gives what that was. Brings the image forward first, and lets
-    /// the journal go on in a segment that begins with the state where the rules need one; so it costs nothing
+    /// Forgets what rules of retention let go, and gives what that was: first what they let go at once, which needs no
+    /// free space. Then it brings the image forward, and lets the journal go on in a segment that begins with the state where the rules need one; so it costs nothing
     /// but a backfill as long as less was written since the last one than the live state is large. Waits for
     /// others at most so long, for each.
     ///
@@ -63,11 +63,15 @@ impl Database {
     /// As [`backfill`](Self::backfill), [`restart`](Self::restart) and
     /// [`forget_before`](Self::forget_before). What was done before stays done.
     pub fn retain(&self, rules: &Retention, timeout: Duration) -> Result<Option<Forgotten>> {
+        self.check_origin()?;
+        // What may go by now needs no space, and gives some to the rest.
+        let first = self.core().forget_by(rules)?;
         self.backfill(BackfillMode::Full)?;
-        self.core().retain_by(rules, || {
+        let second = self.core().retain_by(rules, || {
             self.restart(Older::NotNeeded, timeout)?;
             self.backfill(BackfillMode::Full).map(drop)
-        })
+        })?;
+        Ok(joined(first, second))
     }
 
     /// Gives all that was forgotten by the rules of retention since the database was opened, but for what
@@ -129,6 +133,22 @@ impl Core {
         }
     }
 
+    /// Forgets what rules let go by the image as it is; writes nothing.
+    fn forget_by(&self, rules: &Retention) -> Result<Option<Forgotten>> {
+        let Some(imager) = self.image() else { return Ok(None) };
+        let (Some(reached), Some(imaged)) = (imager.reached()?, imager.segment()) else {
+            return Ok(None);
+        };
+        if self.plan_retention(reached, rules)?.forget_before.is_none() {
+            return Ok(None);
+        }
+        let live = reached.saturating_add(self.blob_bytes()?);
+        match self.plan_retention(live, rules)?.forget_before {
+            Some(before) if before <= imaged => Ok(self.forget_before(before)?.0),
+            _ => Ok(None),
+        }
+    }
+
     fn plan_retention(&self, live: u64, rules: &Retention) -> Result<Plan> {
         Ok(rules.plan(&self.segments()?, live, self.clock.now()))
     }
@@ -151,16 +171,20 @@ impl Core {
 
     /// Notes what was forgotten, besides what was before.
     fn note_forgotten(&self, forgotten: Option<Forgotten>) {
-        let Some(now) = forgotten else { return };
         let mut all = lock(&self.forgotten);
-        *all = Some(match all.take() {
-            None => now,
-            Some(before) => Forgotten {
-                segments: before.segments + now.segments,
-                bytes: before.bytes + now.bytes,
-                transactions: (before.transactions.0, now.transactions.1),
-                times: (before.times.0, now.times.1),
-            },
-        });
+        *all = joined(all.take(), forgotten);
+    }
+}
+
+/// Joins what was forgotten with what was forgotten after it.
+fn joined(first: Option<Forgotten>, second: Option<Forgotten>) -> Option<Forgotten> {
+    match (first, second) {
+        (Some(before), Some(now)) => Some(Forgotten {
+            segments: before.segments + now.segments,
+            bytes: before.bytes + now.bytes,
+            transactions: (before.transactions.0, now.transactions.1),
+            times: (before.times.0, now.times.1),
+        }),
+        (first, second) => first.or(second),
     }
 }

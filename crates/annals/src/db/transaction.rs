@@ -350,7 +350,8 @@ impl<'db> Transaction<'db> {
         self.writing.store.check_unique()?;
         self.writing.store.check_references()?;
         let time = self.time.map(|time| time.0);
-        let point = self.writing.writer.commit(level, time)?;
+        let committed = self.writing.writer.commit(level, time);
+        let point = committed.map_err(|error| database.core().advise_space(error))?;
         let written = Written { point, level, claimed: self.writing.writer.claimed() };
         self.committed = true;
         let imager = database.core().image();

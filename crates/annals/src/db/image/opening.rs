@@ -208,8 +208,10 @@ impl Looking<'_> {
         recovery: Recovery,
         looks_wrong: impl Fn(&Survey) -> bool,
     ) -> Result<(Survey, Replay, Option<Arc<Imager>>)> {
+        let hard = found.head.newest_slot().map_or(0, |slot| slot.point.position);
+        let may_go = |begun: &Begun| begun.past.point().is_some_and(|it| it.position > hard);
         if matches!(recovery, Recovery::ToHard | Recovery::ToSoft)
-            && found.begun.as_ref().is_some_and(|begun| begun.past.point().is_some())
+            && found.begun.as_ref().is_some_and(may_go)
         {
             self.set_aside(found, "commits that it has may be taken back now".to_owned());
         }

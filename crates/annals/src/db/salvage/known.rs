@@ -104,7 +104,7 @@ struct Bringing<'db, 's> {
 pub(super) fn bring(
     database: &Database,
     state: &Snapshot,
-    (from, lost): (&str, &mut Vec<(u64, u64)>),
+    (what, lost): (&str, &mut Vec<(u64, u64)>),
     time: Option<Timestamp>,
 ) -> Result<Restored> {
     let before = database.read();
@@ -127,9 +127,8 @@ pub(super) fn bring(
         return checked.map(|()| done);
     }
     done.txid = state.txid();
-    done.from = from.to_owned();
     transaction.comment(&format!(
-        "salvage: the state after transaction {} was taken from {from}, since the journal has lost some of the \
+        "salvage: the state after transaction {} was taken from {what}, since the journal has lost some of the \
          transactions up to there",
         state.txid()
     ))?;

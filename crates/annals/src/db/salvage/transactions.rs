@@ -8,7 +8,7 @@ use super::apply::{Apply, PIECE_MIN};
 use super::known;
 use super::parts::Parts;
 use super::proof::Proof;
-use super::report::{Fate, Gap, Run, Salvaged, SalvagedSegment};
+use super::report::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment};
 use crate::Result;
 use crate::db::snapshot::Snapshot;
 use crate::db::{Database, Pending, Transaction};
@@ -122,7 +122,8 @@ impl<'db> Salvage<'db> {
         match self.is_torn {
             true => {
                 let state = known::of_segment(&self.from.directory, self.from.parts, part);
-                self.restore(state.map(Some), &part.shown)
+                let what = format!("segment {number}, which begins with it");
+                self.restore(state.map(Some), &part.shown, &what)
             }
             false => Ok(()),
         }
@@ -140,15 +141,15 @@ impl<'db> Salvage<'db> {
     }
 
     /// Brings the new journal to a state that is known, as long as something before it is lost.
-    fn restore(&mut self, state: Result<Option<Snapshot>>, from: &str) -> Result<()> {
+    fn restore(&mut self, state: Result<Option<Snapshot>>, from: &str, what: &str) -> Result<()> {
         let time = self.report.last_time;
         // What is compared is what is acknowledged.
         self.pending.take().map_or(Ok(()), |pending| pending.wait().map(drop))?;
         let restored = state.and_then(|state| {
             let Some(state) = state else { return Ok(None) };
             let lost = &mut self.lost_blobs;
-            let restored = known::bring(self.database, &state, (from, lost), time)?;
-            Ok(Some((state, restored)))
+            let restored = known::bring(self.database, &state, (what, lost), time)?;
+            Ok(Some((state, Restored { from: from.to_owned(), ..restored })))
         });
         match restored {
             Ok(None) => Ok(()),
@@ -180,7 +181,7 @@ impl<'db> Salvage<'db> {
         let From { parts, directory, memory, .. } = &self.from;
         let name = directory.display(&crate::image::image_name(&parts.journal));
         let state = known::of_image(directory, parts, *memory);
-        self.restore(state, &name)
+        self.restore(state, &name, "the image")
     }
 
     /// Takes the next frame that verifies.

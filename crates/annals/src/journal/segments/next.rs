@@ -271,14 +271,14 @@ pub(crate) fn is_read(directory: &dyn Directory, name: &str, segment: u64) -> io
 pub(crate) type Removed = (Vec<(u64, u64)>, Option<u64>);
 
 /// Removes kept segments of a journal that are older than `before`, the newest first, so that those that
-/// are left never seem to be whole. Gives what was removed, in bytes, and the first that is being read.
+/// are left never seem to be whole. Gives what was removed, in bytes, and the oldest that is being read.
 pub(crate) fn remove(directory: &dyn Directory, name: &str, before: u64) -> io::Result<Removed> {
     let mut numbers: Vec<u64> =
         directory.list()?.iter().filter_map(|found| number_in(found, name)).collect();
     numbers.retain(|&number| number < before);
     numbers.sort_unstable_by_key(|&number| std::cmp::Reverse(number));
     // Whoever begins to read goes from the newest back, and doesn't get past this one.
-    let mut newest = None;
+    let (mut newest, mut pinned) = (None, None);
     for &number in &numbers {
         let storage = directory.open(&kept_name(name, number), Access::Write)?;
         let free = match storage.try_lock(Lock::History, Hold::Exclusive) {
@@ -286,9 +286,12 @@ pub(crate) fn remove(directory: &dyn Directory, name: &str, before: u64) -> io::
             taken => taken?,
         };
         if !free && !is_made(Mistake::PinsIgnored) {
-            return Ok((Vec::new(), Some(number)));
+            pinned = Some(number);
         }
         newest.get_or_insert(storage);
+    }
+    if pinned.is_some() {
+        return Ok((Vec::new(), pinned));
     }
     let mut removed = Vec::new();
     for &number in &numbers {

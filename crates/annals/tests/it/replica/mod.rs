@@ -4,6 +4,7 @@ mod backup;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod convert;
 pub(crate) mod crash;
+mod leftovers;
 mod push;
 mod refused;
 

@@ -190,3 +190,35 @@ fn asking_who_reads_keeps_nobody_from_reading() {
         }
     });
 }
+
+/// A full disk is when history has to go: what the rules let go at once needs no space.
+#[test]
+fn what_may_be_forgotten_at_once_is_forgotten_on_a_full_disk() {
+    let disk = annals::storage::simulated::SimulatedDisk::new(1);
+    let clock = || Arc::new(SimulatedClock::new(7));
+    let open = |disk: &annals::storage::simulated::SimulatedDisk| {
+        options().open_in(Arc::new(disk.clone()), NAME, clock()).unwrap()
+    };
+    let database = open(&disk);
+    database.write(define).unwrap();
+    renames(&database, 0..30);
+    database.backfill(annals::BackfillMode::Full).unwrap();
+    database.restart(annals::Older::NotNeeded, NOW).unwrap();
+    database.backfill(annals::BackfillMode::Full).unwrap();
+    renames(&database, 30..60);
+    assert_eq!(numbers(&database), [0, 1]);
+    drop(database);
+    let mut seen = 0;
+    for skip in 0..40 {
+        let disk = disk.fork();
+        let database = open(&disk);
+        disk.fail_at(disk.operations() + skip, annals::storage::simulated::Fault::NoSpace);
+        let done = database.retain(&keep(20), NOW);
+        disk.clear_plan();
+        if done.is_err() && disk.transcript().contains("remove db-segment-000000") {
+            assert_eq!(numbers(&database), [1], "{skip}: {done:?}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 5, "{seen}: it writes only after that");
+}
