@@ -119,7 +119,7 @@ fn another_database_whose_name_looks_like_a_segment_is_written_and_never_removed
 #[cfg(target_os = "linux")]
 fn limited(dir: &Path, arguments: &[&str]) -> std::process::Output {
     let annals = env!("CARGO_BIN_EXE_annals");
-    let command = format!("ulimit -n 64; exec '{annals}' {}", arguments.join(" "));
+    let command = format!("ulimit -n 96; exec '{annals}' {}", arguments.join(" "));
     std::process::Command::new("sh").args(["-c", &command]).current_dir(dir).output().unwrap()
 }
 
@@ -129,13 +129,13 @@ fn more_segments_than_files_may_be_open_are_read_and_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path();
     let mut script = "create_table t\nadd_field t a int64\ncommit\n".to_owned();
-    for row in 0..100 {
+    for row in 0..150 {
         write!(script, "insert t {row}\ncommit\nbackfill restart\n").unwrap();
     }
     let made = limited(dir, &["shell", "s", "< /dev/null"]);
     assert!(made.status.success(), "{made:?}");
     succeed(dir, &["shell", "s"], &script);
-    assert!(files(dir).len() > 100);
+    assert!(files(dir).len() > 150);
     for command in [
         "check s",
         "log s",
@@ -157,7 +157,7 @@ fn more_segments_than_files_may_be_open_are_read_and_forgotten() {
         assert_eq!(status, Some(0), "annals {command}: {error}");
     }
     assert!(files(dir).keys().filter(|name| name.starts_with("s-segment-")).count() < 3);
-    assert_eq!(succeed(dir, &["dump", "copy"], "").matches("insert_at").count(), 100);
+    assert_eq!(succeed(dir, &["dump", "copy"], "").matches("insert_at").count(), 150);
 }
 
 /// That a file can't be opened is no damage.
@@ -171,9 +171,7 @@ fn what_cannot_be_opened_is_not_called_damaged() {
     fs::remove_file(dir.join("a.annals-segment-000001")).unwrap();
     std::os::unix::fs::symlink("a.annals-segment-000001", dir.join("a.annals-segment-000001"))
         .unwrap();
-    for arguments in [&["check", "a.annals"][..], &["recover", "a.annals", "--dry-run"]] {
-        let output = run(dir, arguments, b"");
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {error}");
-    }
+    let output = run(dir, &["check", "a.annals"], b"");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
 }

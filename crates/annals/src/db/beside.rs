@@ -146,6 +146,7 @@ pub(super) fn remove_second_names(
     for name in found.iter().filter(|name| kind(name, journal) == Some(Kind::Temporary)) {
         if is_same_file(directory, name, journal)? {
             removed.push(name.clone());
+            removed.extend(found.iter().find(|held| **held == format!("{name}.held")).cloned());
             for kept in &found {
                 let Some(number) = number_in(kept, name) else { continue };
                 if is_same_file(directory, kept, &kept_name(journal, number))? {

@@ -81,7 +81,7 @@ pub(super) struct JournalFile {
 }
 
 /// So many segments before it stay open that can be opened again.
-const MOST_OPEN: usize = 32;
+const MOST_OPEN: usize = 16;
 
 impl JournalFile {
     pub(super) fn new(

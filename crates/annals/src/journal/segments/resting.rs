@@ -16,7 +16,7 @@ use crate::journal::{Copies, lock};
 use crate::storage::{Access, Directory, Hold, Lock, Storage};
 
 /// So many kept segments stay open from the beginning, and so many others at a time.
-pub(super) const OPEN: usize = 32;
+pub(super) const OPEN: usize = 16;
 
 /// The segments that are open at the moment, the last used last, by their numbers.
 type Recent = Mutex<VecDeque<(u64, Arc<dyn Storage>)>>;
@@ -201,7 +201,7 @@ mod tests {
             assert_eq!(file.len().unwrap(), 16_384);
         }
         let open: Vec<_> = lock(&recent).iter().map(|(number, _)| *number).collect();
-        assert_eq!(open, (68..100).collect::<Vec<_>>());
+        assert_eq!(open, (84..100).collect::<Vec<_>>());
     }
 
     #[test]
