@@ -88,8 +88,8 @@ pub(crate) fn create<T>(path: &Path, fill: impl FnOnce(&Database) -> Result<T>) 
     })
 }
 
-/// Lets a new database be written under a temporary name, and gives it its own once it is whole and on permanent
-/// storage. There must be none of that name.
+/// Has a new database written under a temporary name, and gives it its own once it is whole and on permanent
+/// storage. There must be none of that name. Its image and its history index go with it.
 pub(crate) fn named<T>(
     path: &Path,
     write: impl FnOnce(&Arc<dyn Directory>, &str) -> Result<T>,
@@ -103,6 +103,12 @@ pub(crate) fn named<T>(
             // A name that may go with a power cut is none.
             directory.flush().inspect_err(|_| drop(directory.remove(&name)))
         });
+        if linked.is_ok() {
+            for cache in CACHES {
+                // Without them the database is whole, too. An older file of that name stays.
+                let _ = directory.link(&format!("{temporary}{cache}"), &format!("{name}{cache}"));
+            }
+        }
         linked.map(|()| written).map_err(|error| match error.kind() {
             IoKind::AlreadyExists => exists(&path.display().to_string()),
             _ => files::cannot("give its name to", path, error),
@@ -118,7 +124,10 @@ pub(crate) fn named<T>(
     })
 }
 
-/// Removes the temporary name, and what lies beside it: a large transaction makes an image.
+/// What the names of the files end with that are derived from a journal: its image and its history index.
+const CACHES: [&str; 2] = ["-image", "-history"];
+
+/// Removes the temporary name, and those of the files beside it.
 fn remove(directory: &dyn Directory, temporary: &str) {
     let left = directory.list().unwrap_or_default();
     for name in left.iter().filter(|name| name.starts_with(temporary)) {
