@@ -456,8 +456,8 @@ impl<'db, R: BufRead> Import<'db, R> {
         let notes = [
             (texts, "text", "had what is no UTF-8: it is U+FFFD now"),
             (blobs, "blob", "not in the file became null"),
-            (values, "value", "of vectors were left out, for rows that aren't there"),
-            (empty, "vector", "of no rows were left out"),
+            (values, "value", "of vectors left out, for rows that aren't there"),
+            (empty, "vector", "of no rows left out"),
         ];
         let met = notes.into_iter().filter(|(times, ..)| *times > 0);
         imported.notes.extend(met.map(|(times, of, what)| format!("{} {what}", count(times, of))));

@@ -57,9 +57,9 @@ pub(super) fn survey(input: &mut (impl BufRead + Seek), until: Until) -> Result<
     }
     if end < len {
         notes.push(format!(
-            "after the checkpoint at position {end} {}, which were left out. If a program is writing them, import \
-             again once it has made a checkpoint; --until end takes them only from a file that nobody writes",
-            there(len - end)
+            "{} after the checkpoint at position {end} left out. A program may be writing there: import again after \
+             its next checkpoint. --until end takes what is there; use it only if no program writes the file",
+            count(len - end, "byte")
         ));
     }
     let mut looked = Looked { whole: HEAD, timed: HEAD };

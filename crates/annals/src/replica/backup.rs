@@ -55,10 +55,17 @@ impl Names {
         Ok(Self { directory: Arc::clone(directory), name: name.to_owned(), temporary })
     }
 
-    /// Gives all files their names, durably, those of kept segments first; they are whole, and flushed.
+    /// Gives all files their names, durably, those of kept segments first; they are whole, and flushed. Image and
+    /// history index, if there are any, come with them.
     pub(crate) fn give(self) -> Result<()> {
         let mut given = Vec::new();
         let done = self.link_all(&mut given);
+        if done.is_ok() {
+            for cache in [image_name, history_name] {
+                // Without them the database is whole, too. An older file of that name stays.
+                let _ = self.directory.link(&cache(&self.temporary), &cache(&self.name));
+            }
+        }
         if done.is_err() {
             for name in given {
                 // What is left is in the way of the next attempt, which says so.
