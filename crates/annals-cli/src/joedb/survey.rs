@@ -220,7 +220,7 @@ mod tests {
         fn checkpoint(&mut self) {
             let bytes = self.file.get_mut();
             let end = i64::try_from(bytes.len()).unwrap();
-            bytes[24..32].copy_from_slice(&(-end).to_le_bytes());
+            bytes.splice(24..32, (-end).to_le_bytes());
         }
     }
 
