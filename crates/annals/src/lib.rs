@@ -66,9 +66,10 @@ pub use db::{
     Changed, Changes, Commit, Custom, Customs, Database, Erase, Erased, Examination, Fate,
     Forgotten, HeadInspection, History, HistoryCheck, HistoryInspection, ImageCheck,
     ImageComparison, ImageInspection, ImageRoot, Inspection, Merged, Moment, MomentError, Older,
-    OldestReader, Options, Packed, Pending, Phase, Progress, Push, Reader, Restarted, Restarting,
-    RowChange, Run, Salvaged, SegmentInspection, Sink, Snapshot, Subscription, Tail, Transaction,
-    Txid, Version, examine, inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
+    OldestReader, OnConflict, Options, Packed, Pending, Phase, Progress, Push, Reader, Restarted,
+    Restarting, RowChange, Run, Salvaged, SegmentInspection, Sink, Snapshot, Subscription, Tail,
+    Transaction, Txid, Version, examine, inspect, inspect_head, inspect_head_in, inspect_in, scan,
+    scan_in,
 };
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "testing")]

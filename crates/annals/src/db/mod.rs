@@ -12,6 +12,7 @@
 mod acquire;
 mod blobs;
 mod careful;
+mod conflicts;
 mod copies;
 mod core;
 mod database;
@@ -50,6 +51,7 @@ pub(crate) use acquire::{busy, cannot_open};
 pub(crate) use progress::Watch;
 
 pub use blobs::BlobReader;
+pub use conflicts::OnConflict;
 pub use copies::Push;
 pub use database::Database;
 pub use erase::{Erase, Erased};
