@@ -63,7 +63,7 @@ pub use annals_schema::{
 };
 pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
-    Changed, Changes, Commit, Custom, Customs, Database, Erase, Erased, Examination, Fate,
+    Changed, Changes, Commit, Custom, Customs, Database, Erase, Erased, Events, Examination, Fate,
     Forgotten, HeadInspection, History, HistoryCheck, HistoryInspection, ImageCheck,
     ImageComparison, ImageInspection, ImageRoot, Inspection, Merged, Moment, MomentError, Older,
     OldestReader, OnConflict, Options, Packed, Pending, Phase, Progress, Push, Reader, Restarted,

@@ -74,7 +74,7 @@ pub use salvage::{Fate, Run, Salvaged};
 pub use scan::{Sink, scan, scan_in};
 pub use snapshot::Snapshot;
 pub use time::{
-    Changed, Changes, Moment, MomentError, RowChange, Subscription, Tail, Txid, Version,
+    Changed, Changes, Events, Moment, MomentError, RowChange, Subscription, Tail, Txid, Version,
 };
 pub use transaction::{Commit, Pending, Transaction};
 pub use upgrade::{Custom, Customs};
