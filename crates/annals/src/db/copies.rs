@@ -153,15 +153,6 @@ impl Push {
         self.0.bring_up()
     }
 
-    /// Leaves the copy as it is when it is closed, though it stays locked: for whoever has nothing to copy
-    /// for a while. Costs three flushes if something was copied since.
-    ///
-    /// # Errors
-    /// `Io`; `Poisoned` after a failed flush.
-    pub fn rest(&self) -> Result<()> {
-        self.0.rest()
-    }
-
     /// Closes the copy properly. Without this the next one to open it recovers it, and nothing is lost.
     ///
     /// # Errors

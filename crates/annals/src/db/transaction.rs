@@ -351,7 +351,7 @@ impl<'db> Transaction<'db> {
         self.writing.store.check_references()?;
         let time = self.time.map(|time| time.0);
         let point = self.writing.writer.commit(level, time)?;
-        let written = Written { point, level, claimed: self.writing.writer.claimed() };
+        let written = Written { point, level };
         self.committed = true;
         let imager = database.core().image();
         if let Some(imager) = imager {
