@@ -163,11 +163,11 @@ pub fn import_joedb(
 ) -> annals::Result<Database> {
     let until = if to_end { joedb::Until::End } else { joedb::Until::Checkpoint };
     let choices = joedb::Choices { max_rows: Some(max_rows), until, lossy: false };
-    let mut input = std::io::Cursor::new(bytes);
-    joedb::import(&mut input, choices, create).map(|(database, _)| database)
+    let [mut input, mut ahead] = [bytes; 2].map(std::io::Cursor::new);
+    joedb::import(&mut input, &mut ahead, choices, create).map(|(database, _)| database)
 }
 
-/// Gives the joedb file that `annals export joedb` makes of a file.
+/// Gives the joedb file that `annals export joedb --same-bytes` makes of a file.
 ///
 /// # Errors
 /// As [`annals::scan`], and those of values that joedb has no room for.
@@ -175,9 +175,10 @@ pub fn import_joedb(
 pub fn export_joedb(directory: &dyn Directory, name: &str) -> annals::Result<Vec<u8>> {
     let open = || Ok(annals::Options::new().open_read_only_in(directory, name)?.read());
     let output = std::io::Cursor::new(Vec::new());
-    let mut plan = joedb::Plan::new(false);
+    let mut plan = joedb::Plan::default();
     annals::scan_in(directory, name, &mut plan)?;
-    let mut export = joedb::Export::new((output, name.to_owned()), plan, false, &open)?;
+    let manner = joedb::Manner { same_bytes: true, ..joedb::Manner::default() };
+    let mut export = joedb::Export::new((output, name.to_owned()), plan, manner, &open)?;
     annals::scan_in(directory, name, &mut export)?;
     Ok(export.finish()?.0.into_inner())
 }

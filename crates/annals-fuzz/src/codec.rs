@@ -3,8 +3,10 @@
 use annals::Schema;
 use annals::event::testing::{Encoder, decode_payload};
 use annals::event::{Event, Script};
-use annals::journal::format::{Header, Live, Slot};
-use annals::journal::testing::{decode, encode};
+use annals::journal::format::{
+    FLAG_FAR_TIME, FRAMES_AT, Header, LEVEL_MASK, Live, MAX_PAYLOAD, Slot,
+};
+use annals::journal::testing::{self, Around, Frame, decode, encode};
 
 use crate::draft::{Input, put_events};
 
@@ -112,19 +114,15 @@ fn shown(schema: &Schema, event: &Event<'_>) -> String {
 /// made right.
 fn frame(bytes: &[u8]) {
     let position = bytes.get(24..32).and_then(|bytes| bytes.try_into().ok());
-    let position = position.map_or(0, u64::from_le_bytes);
+    let position = position.map_or(0, u64::from_le_bytes) & !7;
     repaired(bytes, position);
-    let Some((frame, payload, chain)) = decode(bytes, position) else {
-        return;
-    };
-    assert_eq!(decode(bytes, position ^ 8), None, "a frame proves its place");
-    let (again, _) = encode(&frame, payload);
-    let found = decode(&again, position);
-    assert_eq!(found.map(|(frame, payload, _)| (frame, payload)), Some((frame, payload)));
-    let same = again == bytes.get(..again.len()).unwrap_or_default();
-    assert_eq!(same, found.is_some_and(|found| found.2 == chain), "the chain is of every byte");
+    if let Some(found) = decode(bytes, position, 0, Around::default()) {
+        let again = encode(&found.frame, found.payload, Around::default());
+        assert!(again.0.len() >= found.payload.len(), "a frame holds its payload");
+    }
 }
 
+/// Makes a frame of any bytes, which must be read as it was written, and only in its place.
 fn repaired(bytes: &[u8], position: u64) {
     let Some((head, payload)) = bytes.split_at_checked(32) else { return };
     let mut numbers = head
@@ -132,22 +130,27 @@ fn repaired(bytes: &[u8], position: u64) {
         .map(|chunk| chunk.iter().fold(0_u64, |number, &byte| number << 8 | u64::from(byte)));
     let mut number = || numbers.next().unwrap_or(0);
     let (codes, previous, durable) = (number().to_le_bytes(), number(), number());
-    let [kind, level, low, high, ..] = codes;
-    let frame = annals::journal::testing::Frame {
+    let [kind, level, low, ..] = codes;
+    let payload = payload.get(..payload.len().min(MAX_PAYLOAD)).unwrap_or_default();
+    let claim = position.checked_sub(8 * (durable % 65_535)).filter(|&at| at >= FRAMES_AT);
+    let frame = Frame {
         kind,
-        level,
-        flags: u16::from_le_bytes([low, high]),
+        level: level & LEVEL_MASK,
+        flags: low & !LEVEL_MASK & !FLAG_FAR_TIME,
         length: u32::try_from(payload.len()).unwrap_or(0),
         txid: u64::from_le_bytes(codes),
         position,
-        previous,
-        durable,
-        padding: u32::from(low) * 8,
+        durable: claim,
         nonce: !previous,
-        time: durable.cast_signed(),
+        time: durable.cast_signed() >> 8,
     };
-    let (mut bytes, chain) = encode(&frame, payload);
-    assert_eq!(decode(&bytes, position), Some((frame, payload, chain)));
+    let around = Around { segment: durable, previous, secret: [kind; 16] };
+    let (mut bytes, chain) = encode(&frame, payload, around);
+    let expected = testing::Decoded { frame, payload, chain, follows: true, proven: claim };
+    assert_eq!(decode(&bytes, position, frame.txid, around), Some(expected));
+    assert_eq!(decode(&bytes, position ^ 8, frame.txid, around), None, "a frame proves its place");
+    let elsewhere = Around { segment: !durable, ..around };
+    assert_eq!(decode(&bytes, position, frame.txid, elsewhere), None, "and its segment");
     let len = bytes.len();
     for place in [usize::from(kind) * 7 % len, len - 9, len - 1] {
         let damaged = |bytes: &mut Vec<u8>| {
@@ -156,7 +159,8 @@ fn repaired(bytes: &[u8], position: u64) {
             }
         };
         damaged(&mut bytes);
-        assert_eq!(decode(&bytes, position), None, "byte {place} doesn't matter");
+        let found = decode(&bytes, position, frame.txid, around);
+        assert!(found.is_none_or(|found| !found.follows), "byte {place} doesn't matter");
         damaged(&mut bytes);
     }
 }
@@ -170,15 +174,19 @@ fn head(bytes: &[u8]) {
         }
     }
     let Some(mut bytes) = bytes.first_chunk().copied() else { return };
+    if let Some(live) = bytes.first_chunk().copied() {
+        let mut live = live;
+        seal(&mut live);
+        if let Some(live) = Live::decode(&live) {
+            assert_eq!(Live::decode(&live.encode()), Some(live));
+        }
+    }
     let header = bytes.get(40..48).and_then(|bytes| bytes.try_into().ok());
     let header = header.map_or(0, u64::from_le_bytes);
     seal(&mut bytes);
     if let Some(slot) = Slot::decode(&bytes, header) {
         assert_eq!(Slot::decode(&slot.encode(header), header), Some(slot));
         assert_eq!(Slot::decode(&bytes, !header), None, "a slot belongs to one segment");
-    }
-    if let Some(live) = Live::decode(&bytes) {
-        assert_eq!(Live::decode(&live.encode()), Some(live));
     }
 }
 

@@ -5,9 +5,10 @@
 use std::sync::{Arc, OnceLock};
 
 use annals::journal::format::{
-    FRAMES_AT, HEADER_LEN, Header, KIND_COMMIT, KIND_DATA, Point, SLOT_AT, SLOT_COPY_AT, Slot,
+    FLAG_EXPLICIT_TIME, FLAG_FIRST, FRAMES_AT, HEADER_LEN, Header, KIND_COMMIT, KIND_DATA, Point,
+    SLOT_AT, SLOT_COPY_AT, Slot,
 };
-use annals::journal::testing::{Frame, encode};
+use annals::journal::testing::{Around, Frame, encode};
 use annals::storage::MemoryDirectory;
 use annals::{Blob, event};
 
@@ -15,6 +16,9 @@ use crate::journal::{bytes_of, open};
 
 /// The most bytes of zeros of a draft.
 const ZEROS: usize = 1 << 16;
+
+/// The secret in the slots of a draft.
+const SECRET: [u8; 16] = [5; 16];
 
 /// The rest of the input.
 pub(crate) struct Input<'i>(pub(crate) &'i [u8]);
@@ -64,6 +68,9 @@ struct Draft {
     /// Places that are damaged at the end, and how.
     damage: Vec<(u64, u8)>,
     zeros: usize,
+    /// What the frames to come prove themselves with.
+    secret: [u8; 16],
+    is_committed: bool,
 }
 
 /// Makes a journal as the input says.
@@ -102,7 +109,9 @@ impl Draft {
         let head = bytes.first_chunk::<HEADER_LEN>().and_then(Header::decode);
         let header = head.expect("an empty journal has a header");
         let (points, payload, damage) = (Vec::new(), Vec::new(), Vec::new());
-        let mut draft = Self { bytes, header, points, payload, damage, zeros: 0 };
+        let (zeros, secret, is_committed) = (0, SECRET, true);
+        let mut draft =
+            Self { bytes, header, points, payload, damage, zeros, secret, is_committed };
         draft.put_header();
         draft
     }
@@ -130,9 +139,9 @@ impl Draft {
     fn commit(&mut self, kind: u8, how: u8) {
         let mut frame = self.frame(kind);
         frame.level = [0, 3, 1, 2][usize::from(how % 4)];
-        frame.flags = u16::from(how >> 2 & 1);
+        frame.flags |= if how >> 2 & 1 == 1 { FLAG_EXPLICIT_TIME } else { 0 };
         if how & 8 != 0 {
-            frame.durable = frame.position;
+            frame.durable = Some(frame.position);
         }
         self.add(&frame);
     }
@@ -145,12 +154,12 @@ impl Draft {
         match which % 10 {
             0 => frame.kind = first,
             1 => frame.level = first,
-            2 => frame.flags = u16::from_le_bytes([first, second]),
+            2 => frame.flags = first & !3,
             3 => frame.length = frame.length.wrapping_add(u32::from(first)),
             4 => frame.txid = number,
             5 => frame.position = number,
-            6 => frame.previous = number,
-            7 => frame.durable = frame.durable.wrapping_add(number),
+            6 => self.secret[0] = second,
+            7 => frame.durable = Some(number),
             8 => frame.time = number.cast_signed(),
             _ => frame.nonce = number,
         }
@@ -160,23 +169,25 @@ impl Draft {
     fn frame(&mut self, kind: u8) -> Frame {
         self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
         let last = self.last();
+        let is_first = self.points.last().is_none_or(|_| self.is_committed);
         Frame {
             kind,
             level: 3,
-            flags: 0,
+            flags: if is_first { FLAG_FIRST } else { 0 },
             length: u32::try_from(self.payload.len()).unwrap_or(u32::MAX),
             txid: last.txid.wrapping_add(1),
             position: self.bytes.len() as u64,
-            previous: last.chain,
-            durable: FRAMES_AT,
-            padding: 0,
+            durable: Some(FRAMES_AT),
             nonce: 0,
             time: 0,
         }
     }
 
     fn add(&mut self, frame: &Frame) {
-        let (bytes, chain) = encode(frame, &std::mem::take(&mut self.payload));
+        let (segment, previous) = (self.header.hash(), self.last().chain);
+        let around = Around { segment, previous, secret: self.secret };
+        let (bytes, chain) = encode(frame, &std::mem::take(&mut self.payload), around);
+        self.is_committed = frame.kind == KIND_COMMIT;
         self.bytes.extend(bytes);
         let position = self.bytes.len() as u64;
         let txid = if frame.kind == KIND_COMMIT { frame.txid } else { self.last().txid };
@@ -195,13 +206,14 @@ impl Draft {
     fn slots(&mut self, input: &mut Input<'_>) {
         let (which, number, behind) = (input.byte(), input.byte(), input.number(2));
         let point = self.points.get(usize::from(number)).copied().unwrap_or(self.last());
-        let mut slot =
-            Slot { point, zeroed_to: point.position.wrapping_add(behind), copied: false };
+        let zeroed_to = point.position.wrapping_add(behind);
+        let mut slot = Slot { point, zeroed_to, sequence: u64::from(which >> 4), secret: SECRET };
         match which >> 4 {
             1 => slot.point.position = slot.point.position.wrapping_add(input.number(8)),
             2 => slot.point.txid = input.number(8),
             3 => slot.point.chain = input.number(8),
             4 => slot.zeroed_to = input.number(8),
+            5 => slot.sequence = input.number(8),
             _ => {}
         }
         self.put_slots(&slot, which);
@@ -244,7 +256,7 @@ impl Draft {
             self.put(at, &content);
         }
         let point = self.last();
-        self.put_slots(&Slot { point, zeroed_to: FRAMES_AT, copied: false }, 15);
+        self.put_slots(&Slot { point, zeroed_to: FRAMES_AT, sequence: 1, secret: SECRET }, 15);
     }
 
     /// Writes bytes over what is there.

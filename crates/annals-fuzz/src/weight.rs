@@ -2,8 +2,8 @@
 
 use annals::event::testing::decode_payload;
 use annals::event::{Event, width};
-use annals::journal::format::{FRAME_ALIGN, FRAME_MAGIC, FRAMES_AT};
-use annals::journal::testing::decode;
+use annals::journal::format::{FRAME_ALIGN, FRAME_MAGIC, FRAMES_AT, Header};
+use annals::journal::testing::{Around, decode};
 use annals::{Command, Schema};
 
 /// What all verified frames of a file hold together, committed or not.
@@ -27,12 +27,16 @@ impl Weight {
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let mut weight = Self { len: bytes.len() as u64, columns: 1, ..Self::default() };
         let mut schema = Schema::default();
+        let header = bytes.first_chunk().and_then(Header::decode);
+        let segment = header.map_or(0, |header| header.hash());
+        let around = Around { segment, ..Around::default() };
         for (at, place) in (0_u64..).zip(0..bytes.len()) {
             let rest = bytes.get(place..).unwrap_or_default();
             if at < FRAMES_AT || at % FRAME_ALIGN != 0 || !rest.starts_with(&FRAME_MAGIC) {
                 continue;
             }
-            let Some((_, payload, _)) = decode(rest, at) else { continue };
+            let Some(found) = decode(rest, at, 0, around) else { continue };
+            let payload = found.payload;
             // What doesn't decode weighs what came before it.
             let _ = decode_payload(payload, at, &mut schema, &mut |_, event| {
                 weight.add(event);

@@ -137,7 +137,18 @@ fn ordered_lines(schema: &Schema) -> Vec<String> {
 
 /// Counts the commands at the beginning that are the same.
 fn shared(file: &[&Command], program: &[&Command]) -> usize {
-    file.iter().zip(program).take_while(|(a, b)| a == b).count()
+    file.iter().zip(program).take_while(|(file, program)| is_same(file, program)).count()
+}
+
+/// True if a command of the file stands for one of the program. A field without default stands for one with: what
+/// rows have in it is in the file, and the program's default is for rows to come. (joedb's files hold no defaults.)
+fn is_same(file: &Command, program: &Command) -> bool {
+    let Command::AddField { default: None, .. } = file else { return file == program };
+    let mut program = program.clone();
+    if let Command::AddField { default, .. } = &mut program {
+        *default = None;
+    }
+    *file == program
 }
 
 fn difference_at(file: &Schema, program: &Schema, place: usize) -> Difference {

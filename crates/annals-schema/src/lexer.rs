@@ -173,8 +173,8 @@ impl<'a> Lexer<'a> {
             Some('n') => Some(b'\n'),
             Some('t') => Some(b'\t'),
             Some('r') => Some(b'\r'),
-            Some('"') => Some(b'"'),
-            Some('\\') => Some(b'\\'),
+            // A sign stands for itself, as in joedb.
+            Some(c) if c.is_ascii_punctuation() => u8::try_from(c).ok(),
             Some('x') => self.number(2, 16).and_then(|n| u8::try_from(n).ok()),
             Some(c @ '0'..='3') => {
                 let high = c.to_digit(8).unwrap_or(0);
@@ -193,10 +193,9 @@ impl<'a> Lexer<'a> {
             column,
             length: self.column - column,
             message: "there is no such escape".to_owned(),
-            hint:
-                "there are `\\\"`, `\\\\`, `\\n`, `\\t`, `\\r`, `\\ooo` with three octal digits, \
-                   and `\\u{..}`"
-                    .to_owned(),
+            hint: "there are `\\n`, `\\t`, `\\r`, `\\ooo` with three octal digits, `\\u{..}`, and `\\` before a sign \
+                   for the sign, as in `\\\"`"
+                .to_owned(),
         })?;
         bytes.push(byte);
         Ok(())

@@ -33,7 +33,16 @@ pub fn parse_value(ty: Type, token: &Token<'_>) -> Result<Value, String> {
         Type::String => Some(Value::String(text.to_owned())),
         Type::Bytes => parse_bytes(text).map(Value::Bytes),
         Type::Timestamp => text.parse().ok().map(|Timestamp(time)| Value::Timestamp(time)),
-        Type::Blob => parse_blob(text).map(Value::Blob),
+        Type::Blob => match joedb_blob(text) {
+            Some(("0", "0")) => Some(Value::Null),
+            Some(_) => {
+                return Err(format!(
+                    "`{text}` is a place in a joedb file: import that file, or use blob: and the number that \
+                     write_blob prints, like blob:7"
+                ));
+            }
+            None => parse_blob(text).map(Value::Blob),
+        },
         Type::Reference(..) => parse_reference(text),
     };
     value.ok_or_else(|| format!("`{}` is not {}: {}", shorten(text), article(ty), expectation(ty)))
@@ -72,6 +81,12 @@ fn parse_blob(text: &str) -> Option<Blob> {
     let number =
         digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())??;
     (1..=Blob::MAX.0).contains(&number).then_some(Blob(number))
+}
+
+/// Splits what joedb writes for a blob: the position of its bytes and their number.
+fn joedb_blob(text: &str) -> Option<(&str, &str)> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    text.split_once(',').filter(|(position, size)| is_number(position) && is_number(size))
 }
 
 fn parse_reference(text: &str) -> Option<Value> {

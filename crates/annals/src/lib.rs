@@ -63,12 +63,12 @@ pub use annals_schema::{
 };
 pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
-    Changed, Changes, Commit, Custom, Customs, Database, Erase, Erased, Examination, Fate,
+    Changed, Changes, Commit, Custom, Customs, Database, Erase, Erased, Events, Examination, Fate,
     Forgotten, Gap, HeadInspection, History, HistoryCheck, HistoryInspection, ImageCheck,
     ImageComparison, ImageInspection, ImageRoot, Inspection, Merged, Moment, MomentError, Older,
-    OldestReader, Options, Packed, Pending, Phase, Progress, Push, Reader, Restarted, Restarting,
-    Restored, RowChange, Run, Salvaged, SalvagedSegment, SegmentInspection, Sink, Snapshot,
-    Subscription, Tail, Transaction, Txid, Version, examine, inspect, inspect_head,
+    OldestReader, OnConflict, Options, Packed, Pending, Phase, Progress, Push, Reader, Restarted,
+    Restarting, Restored, RowChange, Run, Salvaged, SalvagedSegment, SegmentInspection, Sink,
+    Snapshot, Subscription, Tail, Transaction, Txid, Version, examine, inspect, inspect_head,
     inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result};

@@ -44,6 +44,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// Says how many transactions aren't durable.
+pub(super) fn not_hard(soft: u64) -> String {
+    format!("{} not known to be on permanent storage yet", count(soft, "transaction"))
+}
+
 /// Says what was copied.
 pub(super) fn line(copied: &Copied) -> String {
     let Copied { is_new, transactions, end, segment, soft } = copied;
@@ -51,10 +56,7 @@ pub(super) fn line(copied: &Copied) -> String {
     let up_to = format!("up to transaction {}, position {}{of}", end.txid, end.position);
     let soft = match soft {
         0 => String::new(),
-        soft => format!(
-            "; {} behind that not known to be on permanent storage yet",
-            count(*soft, "transaction")
-        ),
+        soft => format!("; after that {}", not_hard(*soft)),
     };
     match transactions {
         0 if *is_new => format!("copied the state, {up_to}{soft}"),

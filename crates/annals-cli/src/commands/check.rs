@@ -81,6 +81,7 @@ fn check(path: &Path, replay: bool) -> Result<String> {
     summary.extend(image(path, replay.then_some(snapshot))?);
     summary.extend(history(path, (snapshot, replay))?);
     summary.extend(dangling(snapshot)?);
+    summary.extend(torn_slots(inspection));
     summary.extend(unfinished(inspection));
     Ok(summary)
 }
@@ -166,8 +167,7 @@ fn dangling(view: &View) -> Result<Vec<String>> {
     Ok(view.dangling_references()?.into_iter().filter_map(note).collect())
 }
 
-/// Checks what is written more than once, so that one copy can be wrong without any harm yet. In a
-/// journal that wasn't closed one slot may be half written: the other is there for that.
+/// Checks what is written more than once, so that one copy can be wrong without any harm yet.
 fn check_head(inspection: &Inspection) -> Result<()> {
     let repair = "everything else is sound, and opening the file for writing repairs it";
     if inspection.damaged_headers > 0 {
@@ -176,15 +176,27 @@ fn check_head(inspection: &Inspection) -> Result<()> {
         let message = format!("{damaged} of the 3 copies of the header {are} damaged; {repair}");
         return Err(Error::corrupt(message));
     }
-    let torn = inspection.slots.iter().position(Option::is_none);
-    if let Some(slot) = torn.filter(|_| inspection.closed) {
+    if let Some(position) = inspection.wrong_chain {
         let message = format!(
-            "slot {slot} is damaged: its two copies don't agree, though the journal was closed; \
-             {repair}"
+            "the chain that the frame before position {position} stores is wrong, though all else of it, and \
+             what a slot or the next frame says of it, agree; {repair}"
         );
         return Err(Error::corrupt(message));
     }
     Ok(())
+}
+
+/// Notes slots whose copies differ, or don't verify. Any copy that does is true, so nothing is lost.
+fn torn_slots(inspection: &Inspection) -> Vec<String> {
+    info::torn_slots(inspection)
+        .into_iter()
+        .map(|torn| {
+            format!(
+                "\nnote: {torn}, as after a write that was interrupted; the other copies say all that is \
+                 needed, and opening the file for writing repairs it"
+            )
+        })
+        .collect()
 }
 
 /// Says what lies behind the last commit, where only zeros should.

@@ -15,8 +15,9 @@ use crate::{Outcome, progress};
 /// little memory and without unpacking them to a disk. They can't be written. Converted again, without --compress,
 /// they have the bytes that they had before; `zstd -d` unpacks them, too.
 ///
-/// Nobody may write IN meanwhile, and it must have been closed; of a database that is being written, convert a
-/// backup. Everything is verified. OUT must not exist yet, and appears only when it is whole.
+/// Programs may write IN meanwhile: then, as by `annals backup`, all that is known to be on permanent storage is
+/// converted, and the transactions after that are counted. Everything is verified. OUT must not exist yet, and appears
+/// only when it is whole.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals convert people.annals people.annals.zst --compress
@@ -48,6 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             "files": done.segments,
             "plain_bytes": done.plain,
             "written_bytes": done.written,
+            "soft": done.soft,
         });
         output.line(&object.to_string())?;
     } else {
@@ -57,7 +59,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             }
             false => count(done.written, "byte"),
         };
-        output.line(&plain(&format!("{out}: {size} in {}", count(done.segments, "file"))))?;
+        let left = match done.soft {
+            0 => String::new(),
+            soft => format!("; {} left out", super::backup::not_hard(soft)),
+        };
+        output.line(&plain(&format!("{out}: {size} in {}{left}", count(done.segments, "file"))))?;
     }
     output.flush()?;
     Ok(Outcome::Done)

@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::exchange::note;
 use crate::files::{NewFile, cannot};
-use crate::joedb::{Export, Exported, Plan};
+use crate::joedb::{Export, Exported, Manner, Plan};
 use crate::output::{Output, count};
 use crate::{Outcome, progress};
 
@@ -32,9 +32,13 @@ pub(crate) struct Arguments {
     /// Refuse what joedb can't hold as it is
     #[arg(long)]
     strict: bool,
-    /// Write the time of each commit as a timestamp in front of what it committed
+    /// Write the time of each commit as a timestamp after what it committed
     #[arg(long)]
     times: bool,
+    /// Write rows of zeros as joedb does, so that a file from joedb keeps its bytes: at ids that were used before,
+    /// joedb's interpreter shows there what the deleted rows had
+    #[arg(long)]
+    same_bytes: bool,
     /// Replace OUT if it is there
     #[arg(long)]
     force: bool,
@@ -42,18 +46,19 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let Arguments { from, to, strict, times, force } = arguments;
+    let Arguments { from, to, strict, times, same_bytes, force } = arguments;
     let is_there = to.try_exists().map_err(|error| cannot("look for", to, error))?;
     if is_there && !force {
         let message =
             format!("{}: there is such a file already; say --force to replace it", to.display());
         return Err(Error::new(ErrorKind::InUse, message));
     }
-    let mut plan = Plan::new(*times);
+    let manner = Manner { strict: *strict, times: *times, same_bytes: *same_bytes };
+    let mut plan = Plan::default();
     progress::options().scan(from, &mut plan)?;
     let open = || Ok(progress::options().open_read_only(from)?.read());
     let shown = to.display().to_string();
-    let mut export = Export::new((NewFile::create(to)?, shown), plan, *strict, &open)?;
+    let mut export = Export::new((NewFile::create(to)?, shown), plan, manner, &open)?;
     progress::options().scan(from, &mut export)?;
     let (file, Exported { events, transactions, notes }) = export.finish()?;
     file.finish()?;

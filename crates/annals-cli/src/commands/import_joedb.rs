@@ -7,6 +7,7 @@ use std::sync::Arc;
 use annals::storage::SystemClock;
 use annals::{Level, Options, Result};
 use clap::Args;
+use indicatif::ProgressBar;
 
 use crate::exchange::arrival;
 use crate::joedb::{self, Choices, Imported, Until};
@@ -16,9 +17,10 @@ use crate::{Outcome, exchange, files};
 /// Take in a joedb file, with its whole history
 ///
 /// Each entry of IN becomes an event of OUT, which is new: rows keep their ids, and comments, timestamps,
-/// valid-data marks, names of custom functions and blobs stay where they are in the history. A commit is made in front
-/// of each timestamp, and behind each comment and valid-data mark; its time is that of the last timestamp. What of IN
-/// stands behind its checkpoint is left out. After an error there is no OUT.
+/// valid-data marks, names of custom functions and blobs stay where they are in the history. joedb's programs end a
+/// transaction with marks, the timestamp last. So a commit is made after each timestamp, and after a comment or
+/// valid-data mark that no other mark follows. Its time is that of the timestamp, or else of the next one in IN. What
+/// follows the last checkpoint of IN is left out. After an error there is no OUT.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   annals import joedb people.joedb people.annals
@@ -33,7 +35,8 @@ pub(crate) struct Arguments {
     /// Up to where IN counts
     #[arg(long, value_enum, default_value = "checkpoint")]
     until: Until,
-    /// Change what can't be held as it is, and say how often: text that isn't UTF-8, blobs of other files
+    /// Change or leave out what can't be held, and say how often: text that isn't UTF-8, blobs of other files,
+    /// values of vectors for rows that aren't there
     #[arg(long)]
     lossy: bool,
     /// Let N rows be inserted as vectors; 65536 and one for each byte of IN if left out
@@ -41,22 +44,28 @@ pub(crate) struct Arguments {
     max_rows: Option<u64>,
 }
 
+/// How much memory the new database may take, in bytes: the image gets what doesn't fit.
+const MEMORY: u64 = 256 << 20;
+
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let Arguments { from, to, until, lossy, max_rows } = arguments;
     let choices = Choices { until: *until, lossy: *lossy, max_rows: *max_rows };
     let bar = files::progress(files::length(from));
-    let mut input = BufReader::with_capacity(1 << 16, bar.wrap_read(files::open_plain(from)?));
+    let buffered = |bar: ProgressBar| -> Result<_> {
+        Ok(BufReader::with_capacity(1 << 16, bar.wrap_read(files::open_plain(from)?)))
+    };
+    let (mut input, mut ahead) = (buffered(bar.clone())?, buffered(ProgressBar::hidden())?);
     let imported = arrival::named(to, |directory, name| {
         let create = || {
             let clock = Arc::new(SystemClock);
-            let options = Options::new().level(Level::Soft).background(false);
+            let options = Options::new().level(Level::Soft).memory(MEMORY);
             let opened = options.open_in(Arc::clone(directory), name, clock);
             opened.map_err(|error| {
                 error.within(format_args!("{}: nothing was written", to.display()))
             })
         };
-        let imported = joedb::import(&mut input, choices, create);
+        let imported = joedb::import(&mut input, &mut ahead, choices, create);
         let (database, imported) = imported.map_err(|error| error.within(from.display()))?;
         database.close().map(|()| imported)
     });

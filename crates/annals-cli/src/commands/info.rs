@@ -179,10 +179,10 @@ fn no_copy() -> String {
 }
 
 fn shown_slot(slot: &Slot) -> String {
-    let Slot { point, zeroed_to, copied } = slot;
-    let copied = if *copied { ", behind it a copy is being brought forward" } else { "" };
+    // The secret is nobody's business.
+    let Slot { point, zeroed_to, sequence, secret: _ } = slot;
     format!(
-        "txid {}, position {}, chain {:016x}, zeros up to position {zeroed_to}{copied}",
+        "txid {}, position {}, chain {:016x}, zeros up to position {zeroed_to}, sequence {sequence}",
         point.txid, point.position, point.chain
     )
 }
@@ -218,20 +218,16 @@ fn print_end(inspection: &Inspection, output: &mut Output) -> Result<()> {
 /// Says what lies behind the end, a line for each thing.
 pub(crate) fn tail(inspection: &Inspection) -> Vec<String> {
     let mut lines = Vec::new();
-    let Inspection { end, len, verified_to, uncommitted_frames, doubtful_commits, .. } = inspection;
-    if let Some(last) = inspection.last_doubtful {
-        let transactions = count(*doubtful_commits, "transaction");
+    let Inspection { end, len, verified_to, uncommitted_frames, left_out_commits, .. } = inspection;
+    if let Some(last) = inspection.last_left_out {
+        let transactions = count(*left_out_commits, "transaction");
         let (first, last, time) = (end.txid + 1, last.txid, last.time);
-        lines.push(match first == last {
-            true => format!(
-                "{transactions} whose frames verify ({last}, of {time}), but which isn't known to be \
-                 flushed as its commit level asks for"
-            ),
-            false => format!(
-                "{transactions} whose frames verify ({first} to {last}, the last of {time}), but which \
-                 aren't known to be flushed as their commit levels ask for"
-            ),
-        });
+        let range = if first == last {
+            format!("{last}, of")
+        } else {
+            format!("{first} to {last}, the last of")
+        };
+        lines.push(format!("{transactions} to be cut, though the frames verify ({range} {time})"));
     }
     if *uncommitted_frames > 0 {
         let frames = count(*uncommitted_frames, "data frame");
@@ -252,6 +248,17 @@ pub(crate) fn tail(inspection: &Inspection) -> Vec<String> {
         lines.push(if ahead > 0 { format!("{ahead} zeros") } else { "nothing".to_owned() });
     }
     lines
+}
+
+/// Says which slots have copies that differ or don't verify.
+pub(crate) fn torn_slots(inspection: &Inspection) -> Vec<String> {
+    let torn = |(number, [first, second]): (usize, &[Option<Slot>; 2])| match (first, second) {
+        (Some(first), Some(second)) if first == second => None,
+        (Some(_), Some(_)) => Some(format!("the copies of slot {number} differ")),
+        (None, None) => Some(format!("no copy of slot {number} verifies")),
+        _ => Some(format!("one copy of slot {number} doesn't verify")),
+    };
+    inspection.slots.iter().enumerate().filter_map(torn).collect()
 }
 
 /// Says whether it was closed properly, and who has it open.

@@ -58,6 +58,7 @@ fn slot(slot: Slot) -> Value {
     let mut object = point(slot.point);
     if let Value::Object(object) = &mut object {
         object.insert("zeroed_to".to_owned(), slot.zeroed_to.into());
+        object.insert("sequence".to_owned(), slot.sequence.into());
     }
     object
 }
@@ -94,8 +95,7 @@ fn rest(examination: &Examination) -> Value {
         "closed": inspection.closed,
         "process": inspection.holder,
         "process_lives": inspection.holder_lives,
-        "doubtful_commits": inspection.doubtful_commits,
-        "last_doubtful": inspection.last_doubtful.as_ref().map(commit),
+        "wrong_chain": inspection.wrong_chain,
         "uncommitted_frames": inspection.uncommitted_frames,
         "tail": inspection.tail,
         "tail_frames": inspection.tail_frames,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use annals::event::{Event, Script};
 use annals::storage::{Clock, SystemClock};
-use annals::{Committed, Moment, Result, Schema, Tail};
+use annals::{Committed, Events, Moment, Result, Schema, Tail, View};
 use clap::{Args, ValueEnum};
 
 use crate::commands::log_range::{Part, Printer, Range};
@@ -66,24 +66,24 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let range = range(arguments)?;
+    let (range, events) = range(arguments)?;
     let output = Output::new();
     match arguments.format {
-        Format::Text => print_part(arguments, Part::new(Text::new(output), range))?,
-        Format::Sql => print_part(arguments, Part::new(HistorySql::new(output), range))?,
+        Format::Text => print_part(arguments, Part::new(Text::new(output), range), events)?,
+        Format::Sql => print_part(arguments, Part::new(HistorySql::new(output), range), events)?,
         Format::Json => {
             let json = Json { output, events: 0, text: String::new() };
-            print_part(arguments, Part::new(json, range))?;
+            print_part(arguments, Part::new(json, range), events)?;
         }
     }
     Ok(Outcome::Done)
 }
 
-/// Finds out which transactions are asked for.
-fn range(arguments: &Arguments) -> Result<Range> {
-    let Arguments { file, from, to, table, .. } = arguments;
+/// Finds out which transactions are asked for, and their events, if that saves reading what came before.
+fn range(arguments: &Arguments) -> Result<(Range, Option<Events>)> {
+    let Arguments { file, from, to, table, follow, .. } = arguments;
     if from.is_none() && to.is_none() && table.is_none() {
-        return Ok(Range::ALL);
+        return Ok((Range::ALL, None));
     }
     let reader = progress::options().open_read_only(file)?;
     let txid =
@@ -92,13 +92,22 @@ fn range(arguments: &Arguments) -> Result<Range> {
         Some(name) => Some(language::table(reader.read().schema(), name)?.number),
         None => None,
     };
-    Ok(Range { after: txid(from)?, upto: txid(to)?, table })
+    let (after, upto) = (txid(from)?, txid(to)?);
+    let begin = after.filter(|&after| after > 0 && !follow);
+    // Where it can't be had, all is read, which says what is wrong.
+    let events = begin.and_then(|after| reader.read().events(after, upto.unwrap_or(u64::MAX)).ok());
+    Ok((Range { after, upto, table }, events))
 }
 
-fn print_part<P: Printer>(arguments: &Arguments, mut part: Part<P>) -> Result<()> {
-    let printed = match arguments.follow {
-        true => follow(arguments, &mut part),
-        false => progress::options().scan(&arguments.file, &mut part),
+fn print_part<P: Printer>(
+    arguments: &Arguments,
+    mut part: Part<P>,
+    events: Option<Events>,
+) -> Result<()> {
+    let printed = match (arguments.follow, events) {
+        (true, _) => follow(arguments, &mut part),
+        (false, Some(events)) if part.begin_at(events.begin())? => events.read(&mut part),
+        (false, _) => progress::options().scan(&arguments.file, &mut part),
     };
     // What was read before the damage is worth printing, too.
     let flushed = part.printer.output().flush();
@@ -144,6 +153,13 @@ impl Printer for Text {
         &mut self.output
     }
 
+    fn begin(&mut self, state: &View) -> Result<bool> {
+        for table in state.schema().tables() {
+            self.script.set_next_id(table.number, state.table(table.number)?.next_id());
+        }
+        Ok(true)
+    }
+
     /// Whether an insert is written with its id depends on those before.
     fn skip(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         self.line.clear();
@@ -175,6 +191,10 @@ impl Printer for Json {
         &mut self.output
     }
 
+    fn begin(&mut self, _: &View) -> Result<bool> {
+        Ok(true)
+    }
+
     fn skip(&mut self, _: &Schema, _: &Event<'_>) -> Result<()> {
         Ok(())
     }
@@ -201,6 +221,11 @@ impl Printer for Json {
 }
 
 impl Printer for HistorySql {
+    /// Its names of tables depend on all that there ever were.
+    fn begin(&mut self, _: &View) -> Result<bool> {
+        Ok(false)
+    }
+
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         Self::event(self, schema, event)
     }

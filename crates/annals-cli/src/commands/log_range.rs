@@ -1,7 +1,7 @@
 //! A part of a history: between two moments, and of one table.
 
 use annals::event::Event;
-use annals::{Command, Committed, Error, ErrorKind, Result, Schema, Sink, TableNumber};
+use annals::{Command, Committed, Error, ErrorKind, Result, Schema, Sink, TableNumber, View};
 
 use crate::output::Output;
 
@@ -9,6 +9,9 @@ use crate::output::Output;
 pub(crate) trait Printer {
     /// Prints an event.
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()>;
+
+    /// Begins where the database was in this state. False if it has to see what came before.
+    fn begin(&mut self, state: &View) -> Result<bool>;
 
     /// Takes an event that isn't printed, but that what follows may rest on.
     fn skip(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()>;
@@ -59,6 +62,15 @@ enum Note {
 impl<P: Printer> Part<P> {
     pub(crate) const fn new(printer: P, range: Range) -> Self {
         Self { printer, range, has_begun: false, is_in: true, is_shown: false, notes: Vec::new() }
+    }
+
+    /// Begins after `after` at once, where the database was in this state. False if that can't be.
+    pub(crate) fn begin_at(&mut self, state: &View) -> Result<bool> {
+        let can_begin = self.printer.begin(state)?;
+        if can_begin {
+            self.range = Range { after: None, upto: None, ..self.range };
+        }
+        Ok(can_begin)
     }
 
     /// Prints an event of a table, with what was noted before.

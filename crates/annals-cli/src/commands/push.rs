@@ -75,8 +75,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
 /// Copies what comes, until it is stopped or something fails.
 fn follow(push: &mut Push, tell: &mut dyn FnMut(&Copied) -> Result<()>) -> Result<Infallible> {
     loop {
-        // Nothing if nothing came.
-        push.rest()?;
         SystemClock.pause(PAUSE);
         let mut copied = push.bring_up()?;
         while copied.transactions > 0 {

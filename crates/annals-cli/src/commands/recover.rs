@@ -60,7 +60,7 @@ enum To {
     Hard,
     /// The last transaction that was acknowledged, as far as the file tells
     Soft,
-    /// The last transaction that verifies, whatever its commit level asks for
+    /// The last transaction that verifies, as without this option
     End,
 }
 

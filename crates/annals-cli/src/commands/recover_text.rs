@@ -84,10 +84,11 @@ fn damaged_copies(inspection: &Inspection) -> String {
         1 => Some("1 of the 3 copies of its header is damaged".to_owned()),
         damaged => Some(format!("{damaged} of the 3 copies of its header are damaged")),
     };
-    let slots = inspection.slots.iter().enumerate();
-    let slots = slots.filter(|(_, slot)| inspection.closed && slot.is_none());
-    let slots = slots.map(|(number, _)| format!("the copies of slot {number} don't agree"));
-    headers.into_iter().chain(slots).collect::<Vec<_>>().join(", and ")
+    let chain = inspection
+        .wrong_chain
+        .map(|position| format!("the chain stored before position {position} is wrong"));
+    let slots = info::torn_slots(inspection);
+    headers.into_iter().chain(chain).chain(slots).collect::<Vec<_>>().join(", and ")
 }
 
 /// Says what a new file is called that is made for what is saved of a file: beside that, wherever a link

@@ -87,8 +87,8 @@ pub(crate) fn create<T>(path: &Path, fill: impl FnOnce(&Database) -> Result<T>) 
     })
 }
 
-/// Lets a new database be written under a temporary name, and gives it its own once it is whole and on permanent
-/// storage. There must be none of that name.
+/// Has a new database written under a temporary name, and gives it its own once it is whole and on permanent
+/// storage. There must be none of that name. Its image and its history index go with it.
 pub(crate) fn named<T>(
     path: &Path,
     write: impl FnOnce(&Arc<dyn Directory>, &str) -> Result<T>,

@@ -1,8 +1,8 @@
 //! Makes entries of events.
 //!
 //! Each event becomes an entry, an insert one for the row and one for each field that isn't zero. Where a row comes
-//! to an id that was used before, all fields are said, because joedb's interpreter leaves in them what the last row
-//! had; but for rows of nothing but zeros, which are joedb's own way to insert.
+//! to an id that was used before, all fields are written, because joedb's interpreter and its pack tool leave in them
+//! what the last row had.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read, Seek, Write};
@@ -17,8 +17,12 @@ use super::format::{Cell, Entry};
 use super::kind;
 use super::live::Live;
 use super::losses::{Loss, Losses};
+use super::names::Names;
+use super::numbers::{find_field, find_table, number_of, place_of, row_number};
 use super::plan::Plan;
-use super::writer::{Writer, row_of};
+use super::unset::Unset;
+use super::writer::Writer;
+use crate::output::count;
 
 /// A table with larger ids than this, and far fewer rows, makes joedb take much memory.
 const SPARSE: u64 = 1 << 24;
@@ -34,13 +38,26 @@ pub(crate) struct Exported {
     pub(crate) notes: Vec<String>,
 }
 
+/// How to export.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Manner {
+    /// Whether what joedb can't hold is an error.
+    pub(crate) strict: bool,
+    /// Whether the time of each commit is written, as a timestamp at its end.
+    pub(crate) times: bool,
+    /// Whether a row of zeros is written without its values also where the id was used before: as in joedb's files.
+    pub(crate) same_bytes: bool,
+}
+
 /// Takes the history of a database and writes it as a joedb file.
 pub(crate) struct Export<'o, W> {
     writer: Writer<W>,
     /// What the new file is called in messages.
     shown: String,
     losses: Losses,
+    manner: Manner,
     tables: BTreeMap<TableNumber, State>,
+    names: Names<TableNumber>,
     /// How many tables were created.
     created: u32,
     /// Where the bytes of each blob are in the new file, and how many.
@@ -52,7 +69,12 @@ pub(crate) struct Export<'o, W> {
     plan: Plan,
     /// How many rows are still to come of a vector whose entry has begun.
     more: u64,
-    begun: bool,
+    /// The timestamp that the last entry is.
+    timestamp: Option<i64>,
+    /// The rows of zeros that were just inserted at ids that were used before.
+    unset: Option<Unset>,
+    /// How many such rows have fields that nothing sets.
+    bare: u64,
     exported: Exported,
 }
 
@@ -63,28 +85,33 @@ struct State {
     rows: Live,
     /// How many fields it ever had.
     fields: u32,
+    names: Names<FieldNumber>,
 }
 
 impl<'o, W: Write> Export<'o, W> {
-    /// Begins a file, which messages call by this name, for a history that `plan` has seen. If it is strict, what joedb can't hold is an error.
+    /// Begins a file, which messages call by this name, for a history that `plan` has seen.
     pub(crate) fn new(
         (output, shown): (W, String),
         plan: Plan,
-        is_strict: bool,
+        manner: Manner,
         open: &'o dyn Fn() -> Result<Snapshot>,
     ) -> Result<Self> {
         Ok(Self {
             writer: Writer::new(output).map_err(|error| unwritable(&shown, error))?,
             shown,
-            losses: Losses::new(is_strict),
+            losses: Losses::new(manner.strict),
+            manner,
             tables: BTreeMap::new(),
+            names: Names::default(),
             created: 0,
             blobs: HashMap::new(),
             open,
             snapshot: None,
             plan,
             more: 0,
-            begun: false,
+            timestamp: None,
+            unset: None,
+            bare: 0,
             exported: Exported { events: 0, transactions: 0, notes: Vec::new() },
         })
     }
@@ -117,32 +144,37 @@ impl<'o, W: Write> Export<'o, W> {
     }
 
     fn command(&mut self, schema: &Schema, command: &Command) -> Result<()> {
-        let text = str::as_bytes;
         match command {
             Command::CreateTable { name } => {
+                let number = TableNumber(self.created);
                 let state = State { name: name.clone(), ..State::default() };
-                self.tables.insert(TableNumber(self.created), state);
+                self.tables.insert(number, state);
                 self.created += 1;
-                self.write(Entry::CreateTable { name: text(name) })
+                let name = self.name_table(number, name)?;
+                self.write(Entry::CreateTable { name: name.as_bytes() })
             }
             Command::DropTable { table } => {
                 self.tables.remove(table);
+                self.names.drop(table);
                 self.write(Entry::DropTable { table: number_of(*table) })
             }
             Command::RenameTable { table, name } => {
                 self.state(*table).name.clone_from(name);
-                self.write(Entry::RenameTable { table: number_of(*table), name: text(name) })
+                let name = self.name_table(*table, name)?;
+                self.write(Entry::RenameTable { table: number_of(*table), name: name.as_bytes() })
             }
             Command::AddField { .. } => self.add_field(schema, command),
             Command::DropField { table, field } => {
+                self.state(*table).names.drop(field);
                 self.write(Entry::DropField { table: number_of(*table), field: place_of(*field) })
             }
-            Command::RenameField { table, field, name } => self.write(Entry::RenameField {
-                table: number_of(*table),
-                field: place_of(*field),
-                name: text(name),
-            }),
-            Command::Custom { name } => self.write(Entry::Custom(text(name))),
+            Command::RenameField { table, field, name } => {
+                let owner = find_table(schema, *table)?;
+                let name = self.name_field(owner, *field, name)?;
+                let (table, field) = (number_of(*table), place_of(*field));
+                self.write(Entry::RenameField { table, field, name: name.as_bytes() })
+            }
+            Command::Custom { name } => self.write(Entry::Custom(name.as_bytes())),
             Command::CreateIndex { name, .. } => {
                 let nowhere = (TableNumber(0), FieldNumber(0));
                 self.losses.note(Loss::Index, nowhere, || name.clone(), 1)
@@ -154,6 +186,24 @@ impl<'o, W: Write> Export<'o, W> {
             }
             Command::DropIndex { .. } | Command::SetSingleRow { .. } => Ok(()),
         }
+    }
+
+    /// Returns the name of a table in the new file.
+    fn name_table(&mut self, table: TableNumber, name: &str) -> Result<String> {
+        let given = self.names.give(table, name);
+        let place = (table, FieldNumber(u32::MAX));
+        let loss = u64::from(given != name);
+        self.losses.note(Loss::Name, place, || format!("table {name}"), loss)?;
+        Ok(given)
+    }
+
+    /// Returns the name of a field in the new file.
+    fn name_field(&mut self, table: &Table, field: FieldNumber, name: &str) -> Result<String> {
+        let given = self.state(table.number).names.give(field, name);
+        let named = || format!("{}.{name}", table.name);
+        let loss = u64::from(given != name);
+        self.losses.note(Loss::Name, (table.number, field), named, loss)?;
+        Ok(given)
     }
 
     /// Adds a field, and writes its default to the rows that are there.
@@ -181,7 +231,8 @@ impl<'o, W: Write> Export<'o, W> {
         self.losses.note(loss, place, named, u64::from(!kind::is_joedbs(*ty)))?;
         let target = if let Type::Reference(target, _) = ty { number_of(*target) } else { 0 };
         let owner_number = number_of(*table);
-        self.write(Entry::AddField { table: owner_number, name: name.as_bytes(), kind, target })?;
+        let given = self.name_field(owner, field.number, name)?;
+        self.write(Entry::AddField { table: owner_number, name: given.as_bytes(), kind, target })?;
         let default = field.default_value();
         let cell = to_cell(owner, &field, default.as_ref(), &self.blobs)?;
         let rows = self.state(*table).rows.len();
@@ -211,6 +262,7 @@ impl<'o, W: Write> Export<'o, W> {
             for (field, value) in pairs() {
                 says_all |= !to_cell(table, field, *value, &self.blobs)?.is_zero();
             }
+            self.unset = (!says_all).then(|| Unset::new(table, id, 1));
         }
         for (field, value) in pairs() {
             let value = self.cell(table, field, *value)?;
@@ -228,18 +280,52 @@ impl<'o, W: Write> Export<'o, W> {
 
     fn insert_vector(&mut self, table: &Table, id: RowId, count: u64) -> Result<()> {
         row_number(table, RowId(id.0.saturating_add(count - 1)))?;
-        self.state(table.number).rows.insert(id.0, count);
+        let rows = &mut self.state(table.number).rows;
+        let reused = rows.next.saturating_sub(id.0).min(count);
+        rows.insert(id.0, count);
         for field in table.fields.iter().filter(|field| field.nullable) {
             if !field.ty.is_always_nullable() {
                 let place = (table.number, field.number);
                 self.losses.note(Loss::Null, place, || full_name(table, field), count)?;
             }
         }
-        let (table, row) = (number_of(table.number), row_number(table, id)?);
-        match self.begin_vector(count)? {
-            Some(count) => self.write(Entry::InsertVector { table, row, count }),
-            None => Ok(()),
+        if let Some(count) = self.begin_vector(count)? {
+            let (table, row) = (number_of(table.number), row_number(table, id)?);
+            self.write(Entry::InsertVector { table, row, count })?;
         }
+        self.unset = (reused > 0).then(|| Unset::new(table, id, reused));
+        Ok(())
+    }
+
+    /// Writes zeros to rows that an event doesn't set, if there are any: joedb would show there what deleted rows had.
+    fn settle(&mut self, schema: &Schema, event: Option<&Event<'_>>) -> Result<()> {
+        if let (Some(unset), Some(event)) = (&mut self.unset, event) {
+            // Nothing may stand among the values of a vector.
+            let goes_on = self.more > 0 && matches!(event, Event::UpdateVector { .. });
+            if goes_on || unset.is_set_by(schema, event)? {
+                return Ok(());
+            }
+        }
+        let Some(Unset { table, first, count, fields }) = self.unset.take() else { return Ok(()) };
+        if self.manner.same_bytes {
+            self.bare += if fields.is_empty() { 0 } else { count };
+            return Ok(());
+        }
+        let owner = find_table(schema, table)?;
+        let (table, row) = (number_of(table), row_number(owner, first)?);
+        for number in fields {
+            let (field, kind) = (place_of(number), kind::of_type(find_field(owner, number)?.ty));
+            if count == 1 {
+                self.write(Entry::Update { table, row, field, value: kind::zero(kind) })?;
+                continue;
+            }
+            self.write(Entry::UpdateVector { table, row, field, kind, count })?;
+            for _ in 0..count {
+                let written = self.writer.value(kind::zero(kind));
+                written.map_err(|error| unwritable(&self.shown, error))?;
+            }
+        }
+        Ok(())
     }
 
     fn update_vector(
@@ -292,12 +378,8 @@ impl<'o, W: Write> Export<'o, W> {
 
 impl<W: Write> Sink for Export<'_, W> {
     fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
-        if !std::mem::replace(&mut self.begun, true)
-            && let Some(time) = self.plan.times.get(self.exported.transactions)
-            && *event != Event::Timestamp(time.seconds())
-        {
-            self.write(Entry::Timestamp(time.seconds()))?;
-        }
+        self.settle(schema, Some(event))?;
+        self.timestamp = if let Event::Timestamp(seconds) = *event { Some(seconds) } else { None };
         self.exported.events += 1;
         if self.more > 0
             && !matches!(event, Event::InsertVector { .. } | Event::UpdateVector { .. })
@@ -342,9 +424,13 @@ impl<W: Write> Sink for Export<'_, W> {
         }
     }
 
-    fn commit(&mut self, _: &Schema, _: &Committed) -> Result<()> {
+    fn commit(&mut self, schema: &Schema, committed: &Committed) -> Result<()> {
+        self.settle(schema, None)?;
         self.exported.transactions += 1;
-        self.begun = false;
+        let seconds = committed.time.seconds();
+        if self.manner.times && self.timestamp.take() != Some(seconds) {
+            self.write(Entry::Timestamp(seconds))?;
+        }
         Ok(())
     }
 }
@@ -352,8 +438,15 @@ impl<W: Write> Sink for Export<'_, W> {
 impl<W: Write + Seek> Export<'_, W> {
     /// Ends the file; gives it back for the caller to flush, with what was written.
     pub(crate) fn finish(self) -> Result<(W, Exported)> {
-        let Self { writer, shown, losses, mut exported, tables, .. } = self;
+        let Self { writer, shown, losses, mut exported, tables, bare, .. } = self;
         exported.notes.extend(losses.lines());
+        if bare > 0 {
+            exported.notes.push(format!(
+                "{} of zeros at ids that were used before: joedb's interpreter and joedb_pack show there what the \
+                 deleted rows had; without --same-bytes the zeros are written",
+                count(bare, "row")
+            ));
+        }
         for State { name, rows: Live { next, inserted, .. }, .. } in tables.values() {
             if *next > SPARSE && *next / 16 > *inserted {
                 let last = next - 1;
@@ -382,33 +475,6 @@ fn to_cell<'v>(
 
 fn full_name(table: &Table, field: &Field) -> String {
     format!("{}.{}", table.name, field.name)
-}
-
-fn row_number(table: &Table, id: RowId) -> Result<u64> {
-    row_of(id).ok_or_else(|| {
-        let (name, id) = (&table.name, id.0);
-        Error::invalid(format!("table {name}: joedb's files have no room for the id {id}"))
-    })
-}
-
-/// Gives joedb's number of a table.
-fn number_of(table: TableNumber) -> u64 {
-    u64::from(table.0) + 1
-}
-
-/// Gives joedb's number of a field.
-fn place_of(field: FieldNumber) -> u64 {
-    u64::from(field.0) + 1
-}
-
-fn find_table(schema: &Schema, number: TableNumber) -> Result<&Table> {
-    schema
-        .table(number)
-        .ok_or_else(|| Error::corrupt("an event speaks of a table that isn't there"))
-}
-
-fn find_field(table: &Table, number: FieldNumber) -> Result<&Field> {
-    table.field(number).ok_or_else(|| Error::corrupt("an event speaks of a field that isn't there"))
 }
 
 #[cold]

@@ -1,16 +1,16 @@
 //! Makes transactions of entries.
 //!
-//! Each entry becomes an event at its place. joedb knows no transactions, so a commit is made where its files have
-//! marks: in front of a timestamp, behind a comment, and behind valid data; and where a transaction has become long.
-//! A commit has the time of the last timestamp, or of the first one if none has come yet; the clock's if there is
-//! none at all.
+//! Each entry becomes an event at its place. joedb's files have no transactions, but its programs end one with marks:
+//! comment, valid data, timestamp. So a commit is made after a timestamp, and after a comment or valid-data mark that
+//! no further mark follows; and where a transaction has become long. A commit has the time of the timestamp that ends
+//! it, or else of the next one in the file; the clock's after the last one.
 
 use std::borrow::Cow;
 use std::io::{BufRead, Seek, SeekFrom};
 
 use annals::event::{Vector, width};
 use annals::{
-    Blob, Command, Database, Error, ErrorKind, FieldNumber, Result, RowId, TableNumber, Timestamp,
+    Blob, Command, Database, Error, ErrorKind, FieldNumber, Result, RowId, TableNumber,
     Transaction, Value, ValueRef,
 };
 
@@ -18,6 +18,7 @@ use super::format::{Cell, Entry, HEAD, Kind};
 use super::kind;
 use super::reader::Reader;
 use super::survey::{Survey, Until, left_out, survey};
+use super::times::Times;
 use crate::output::count;
 
 /// A transaction of so much weight is long: an entry or a value of a vector weighs 1, and so do 64 bytes of a text or
@@ -51,29 +52,33 @@ pub(crate) struct Imported {
     pub(crate) notes: Vec<String>,
 }
 
-/// Reads a file into the empty database that `create` makes, once the whole file is known to be readable.
+/// Reads a file into the empty database that `create` makes, once the whole file is known to be readable. The file
+/// comes as two inputs: one is read ahead, for the times of commits.
 ///
 /// # Errors
 /// `NotAJournal`, `Unsupported`, `Corrupt`, and what the database says of an entry that doesn't fit; all name the
 /// position. `Io`. The database is then of no use.
-pub(crate) fn import(
-    input: &mut (impl BufRead + Seek),
+pub(crate) fn import<R: BufRead + Seek>(
+    input: &mut R,
+    ahead: &mut R,
     choices: Choices,
     create: impl FnOnce() -> Result<Database>,
 ) -> Result<(Database, Imported)> {
-    let Survey { end, checkpoint, first_time, notes } = survey(input, choices.until)?;
-    input.seek(SeekFrom::Start(HEAD)).map_err(|error| Error::io("can't be read", error))?;
+    let Survey { end, checkpoint, timed, notes } = survey(input, choices.until)?;
+    for input in [&mut *input, &mut *ahead] {
+        input.seek(SeekFrom::Start(HEAD)).map_err(|error| Error::io("can't be read", error))?;
+    }
     let database = create()?;
     let mut import = Import {
         database: &database,
         pending: None,
         weight: 0,
-        time: first_time,
+        times: Times::new(ahead, timed),
         must: if choices.until == Until::End { checkpoint } else { end },
         blobs: Vec::new(),
         rows_left: choices.max_rows.unwrap_or(SPARE_ROWS + end),
         lossy: choices.lossy,
-        lost: (0, 0),
+        lost: Lost::default(),
         imported: Imported { entries: 0, transactions: 0, notes },
     };
     import.run(&mut Reader::new(input, HEAD, end), end)?;
@@ -81,39 +86,51 @@ pub(crate) fn import(
     Ok((database, imported))
 }
 
-struct Import<'db> {
+struct Import<'db, R> {
     database: &'db Database,
     pending: Option<Transaction<'db>>,
     /// What the entries weigh since the last commit.
     weight: u64,
-    /// What the next commit's time is, if not the clock's.
-    time: Option<Timestamp>,
+    /// When what is read was committed.
+    times: Times<R>,
     /// Up to where in the file all entries must fit. The first one behind it that doesn't is the end.
     must: u64,
     /// Where the bytes of each blob are in the file: blobs are numbered from 1 in this order.
     blobs: Vec<u64>,
     rows_left: u64,
     lossy: bool,
-    /// How many texts were changed, and how many blobs left out.
-    lost: (u64, u64),
+    lost: Lost,
     imported: Imported,
 }
 
-impl<'db> Import<'db> {
+/// What of a file didn't come in as it was.
+#[derive(Default)]
+struct Lost {
+    /// Texts that were changed.
+    texts: u64,
+    /// Blobs that became null.
+    blobs: u64,
+    /// Values of vectors, for rows that aren't there.
+    values: u64,
+    /// Vectors of no rows.
+    empty: u64,
+}
+
+impl<'db, R: BufRead> Import<'db, R> {
     fn run(&mut self, reader: &mut Reader<impl BufRead>, end: u64) -> Result<()> {
         loop {
             let at = reader.position();
             match self.step(reader) {
-                Ok(true) if self.weight >= LONG => self.commit()?,
+                Ok(true) if self.weight >= LONG => self.commit(reader.position())?,
                 Ok(true) => {}
-                Ok(false) => return self.commit(),
+                Ok(false) => return self.commit(at),
                 Err(error) if at >= self.must && error.kind() == ErrorKind::Io => {
                     return Err(error);
                 }
                 Err(error) if at >= self.must => {
                     let note = format!("position {at}: {error}: {}", left_out(end - at));
                     self.imported.notes.push(note);
-                    return self.commit();
+                    return self.commit(at);
                 }
                 Err(error) => return Err(error.within(format_args!("position {at}"))),
             }
@@ -123,11 +140,8 @@ impl<'db> Import<'db> {
     fn step(&mut self, reader: &mut Reader<impl BufRead>) -> Result<bool> {
         let at = reader.position();
         let Some(entry) = reader.next()? else { return Ok(false) };
-        if let Entry::Timestamp(seconds) = entry {
-            self.commit()?;
-            self.time = Some(Timestamp::from_seconds(seconds));
-        }
-        let is_last = matches!(entry, Entry::Comment(_) | Entry::ValidData);
+        let is_time = matches!(entry, Entry::Timestamp(_));
+        let is_mark = is_time || matches!(entry, Entry::Comment(_) | Entry::ValidData);
         self.weight += match entry {
             Entry::UpdateVector { count, .. } => count,
             Entry::InsertVector { count: 0, .. } | Entry::DeleteVector { count: 0, .. } => 0,
@@ -139,7 +153,7 @@ impl<'db> Import<'db> {
                 let may_end_here = at >= self.must;
                 if may_end_here {
                     // It goes in parts, and comes in wholly or not at all.
-                    self.commit()?;
+                    self.commit(at)?;
                 }
                 let updated = self.update_vector(reader, (table, row, field), kind, count);
                 if may_end_here && updated.is_err() {
@@ -155,8 +169,8 @@ impl<'db> Import<'db> {
             _ => self.entry(entry)?,
         }
         self.imported.entries += 1;
-        if is_last {
-            self.commit()?;
+        if is_time || is_mark && !reader.is_at_mark()? {
+            self.commit(reader.position())?;
         }
         Ok(true)
     }
@@ -171,7 +185,10 @@ impl<'db> Import<'db> {
                 let table = self.table(table)?;
                 self.pending()?.delete(table, row_id(row)?)
             }
-            Entry::InsertVector { count: 0, .. } | Entry::DeleteVector { count: 0, .. } => Ok(()),
+            Entry::InsertVector { count: 0, .. } | Entry::DeleteVector { count: 0, .. } => {
+                self.lost.empty += 1;
+                Ok(())
+            }
             Entry::InsertVector { table, row, count } => {
                 let table = self.table(table)?;
                 self.take_rows(count)?;
@@ -250,6 +267,7 @@ impl<'db> Import<'db> {
         count: u64,
     ) -> Result<()> {
         if count == 0 {
+            self.lost.empty += 1;
             return Ok(());
         }
         let (table, field) = self.field(table, field, kind)?;
@@ -260,7 +278,7 @@ impl<'db> Import<'db> {
             if let Some(width) = kind.width() {
                 let part = (count - done).min((PIECE.1 / width) as u64);
                 let cells = Vector::Cells(reader.cells(part * width as u64)?);
-                self.pending()?.update_vector(table, id, field, cells)?;
+                self.update_rows(table, id, field, cells)?;
                 done += part;
                 continue;
             }
@@ -274,7 +292,41 @@ impl<'db> Import<'db> {
                 done += 1;
             }
             let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
-            self.pending()?.update_vector(table, id, field, Vector::Values(&values))?;
+            self.update_rows(table, id, field, Vector::Values(&values))?;
+        }
+        Ok(())
+    }
+
+    /// Updates the rows of a part of a vector. Where some aren't there, joedb updates the others; here that is an
+    /// error, unless something may be lost.
+    fn update_rows(
+        &mut self,
+        table: TableNumber,
+        first: RowId,
+        field: FieldNumber,
+        values: Vector<'_>,
+    ) -> Result<()> {
+        let updated = self.pending()?.update_vector(table, first, field, values);
+        let is_hole = updated.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        if !is_hole {
+            return updated;
+        }
+        if !self.lossy {
+            return updated.map_err(|error| {
+                Error::new(
+                    error.kind(),
+                    format!("{error}: --lossy leaves out what is for such rows"),
+                )
+            });
+        }
+        let schema = self.pending()?.view().table(table)?.schema().field(field);
+        let Some(ty) = schema.map(|field| field.ty) else { return updated };
+        for (id, value) in (first.0..).map(RowId).zip(values.iter(ty)) {
+            let transaction = self.pending()?;
+            match transaction.view().table(table)?.contains(id)? {
+                true => transaction.update(table, id, field, value)?,
+                false => self.lost.values += 1,
+            }
         }
         Ok(())
     }
@@ -304,7 +356,7 @@ impl<'db> Import<'db> {
             }
         }
         if self.lossy {
-            self.lost.1 += 1;
+            self.lost.blobs += 1;
             return Ok(Value::Null);
         }
         Err(Error::invalid(format!(
@@ -321,7 +373,7 @@ impl<'db> Import<'db> {
             )),
             text => {
                 self.weight += bytes.len() as u64 / 64;
-                self.lost.0 += u64::from(matches!(text, Cow::Owned(_)));
+                self.lost.texts += u64::from(matches!(text, Cow::Owned(_)));
                 Ok(text)
             }
         }
@@ -379,22 +431,19 @@ impl<'db> Import<'db> {
     fn pending(&mut self) -> Result<&mut Transaction<'db>> {
         let transaction = match self.pending.take() {
             Some(transaction) => transaction,
-            None => {
-                let mut transaction = self.database.begin()?;
-                if let Some(time) = self.time {
-                    transaction.set_time(time);
-                }
-                transaction
-            }
+            None => self.database.begin()?,
         };
         Ok(self.pending.insert(transaction))
     }
 
-    /// Commits what is pending, if there is anything.
-    fn commit(&mut self) -> Result<()> {
+    /// Commits what is pending, if there is anything: all entries up to a position.
+    fn commit(&mut self, position: u64) -> Result<()> {
         self.weight = 0;
         match self.pending.take() {
-            Some(transaction) if !transaction.is_empty() => {
+            Some(mut transaction) if !transaction.is_empty() => {
+                if let Some(time) = self.times.of(position)? {
+                    transaction.set_time(time);
+                }
                 self.imported.transactions += 1;
                 transaction.commit().map(drop)
             }
@@ -403,15 +452,15 @@ impl<'db> Import<'db> {
     }
 
     fn told(self) -> Imported {
-        let Self { lost: (texts, blobs), mut imported, .. } = self;
-        if texts > 0 {
-            imported
-                .notes
-                .push(format!("{} had what is no UTF-8: it is U+FFFD now", count(texts, "text")));
-        }
-        if blobs > 0 {
-            imported.notes.push(format!("{} not in the file became null", count(blobs, "blob")));
-        }
+        let Self { lost: Lost { texts, blobs, values, empty }, mut imported, .. } = self;
+        let notes = [
+            (texts, "text", "had what is no UTF-8: it is U+FFFD now"),
+            (blobs, "blob", "not in the file became null"),
+            (values, "value", "of vectors left out, for rows that aren't there"),
+            (empty, "vector", "of no rows left out"),
+        ];
+        let met = notes.into_iter().filter(|(times, ..)| *times > 0);
+        imported.notes.extend(met.map(|(times, of, what)| format!("{} {what}", count(times, of))));
         imported
     }
 }

@@ -19,6 +19,8 @@ pub(super) enum Loss {
     Index,
     /// There is a table of a single row.
     Single,
+    /// A name has `__` in it.
+    Name,
 }
 
 impl Loss {
@@ -30,6 +32,7 @@ impl Loss {
             Self::Null => format!("{name}: {} became 0 or empty", count(times, "null value")),
             Self::Index => format!("{}: left out, joedb's files have none", count(times, "index")),
             Self::Single => format!("table {name}: that it has a single row was left out"),
+            Self::Name => format!("{name}: joedb takes no name with __, it got another one"),
         }
     }
 
@@ -41,6 +44,7 @@ impl Loss {
             Self::Null => format!("{name} is null"),
             Self::Index => format!("there is an index, {name}"),
             Self::Single => format!("table {name} has a single row"),
+            Self::Name => format!("{name} has __ in its name"),
         }
     }
 }

@@ -6,14 +6,11 @@
 use std::collections::BTreeMap;
 
 use annals::event::{Event, MAX_VECTOR, width};
-use annals::{Committed, FieldNumber, Result, RowId, Schema, Sink, TableNumber, Timestamp};
+use annals::{Committed, FieldNumber, Result, RowId, Schema, Sink, TableNumber};
 
 /// What is known of a history.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    /// When each transaction was committed, if that is wanted.
-    pub(super) times: Vec<Timestamp>,
-    wants_times: bool,
     /// By the number of an event with which a vector of several begins: how many rows it has in all.
     pub(super) totals: BTreeMap<u64, u64>,
     events: u64,
@@ -35,11 +32,6 @@ struct Run {
 }
 
 impl Plan {
-    /// Begins with nothing; notes the times of commits if they are wanted.
-    pub(crate) fn new(wants_times: bool) -> Self {
-        Self { wants_times, ..Self::default() }
-    }
-
     fn part(
         &mut self,
         (table, field): (TableNumber, Option<FieldNumber>),
@@ -82,11 +74,8 @@ impl Sink for Plan {
         Ok(())
     }
 
-    fn commit(&mut self, _: &Schema, committed: &Committed) -> Result<()> {
+    fn commit(&mut self, _: &Schema, _: &Committed) -> Result<()> {
         self.last = None;
-        if self.wants_times {
-            self.times.push(committed.time);
-        }
         Ok(())
     }
 }

@@ -31,6 +31,16 @@ impl<R: BufRead> Reader<R> {
         self.position
     }
 
+    /// True if the next entry is a comment, a timestamp or a valid-data mark.
+    pub(super) fn is_at_mark(&mut self) -> Result<bool> {
+        const MARKS: [u8; 3] = [code::COMMENT, code::TIMESTAMP, code::VALID_DATA];
+        if self.position >= self.end {
+            return Ok(false);
+        }
+        let next = self.input.fill_buf().map_err(unreadable)?.first();
+        Ok(next.is_some_and(|next| MARKS.contains(next)))
+    }
+
     /// Reads an entry; `None` at the end.
     ///
     /// # Errors

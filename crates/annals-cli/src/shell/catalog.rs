@@ -84,8 +84,12 @@ pub(crate) enum Run {
     SoftCheckpoint,
     /// The session commits durably.
     HardCheckpoint,
+    /// The session commits; it takes no arguments.
+    Checkpoint,
     /// The session rolls back.
     Rollback,
+    /// The session rolls back, with an error.
+    Abort,
     /// The session brings in what others committed.
     Pull,
     /// The session brings the image forward.

@@ -4,7 +4,7 @@ use super::catalog::{Command, Kind, Run};
 use super::{blobs, display, help, rows, schema, vectors};
 
 /// All commands, in the order of the help.
-pub(crate) static COMMANDS: [Command; 43] = [
+pub(crate) static COMMANDS: [Command; 48] = [
     Command {
         name: "create_table",
         form: "NAME",
@@ -121,10 +121,10 @@ pub(crate) static COMMANDS: [Command; 43] = [
     },
     Command {
         name: "insert_into",
-        form: "T ID",
-        help: "inserts a row of zero values",
-        more: "The id is any that is free. Fields that may be null are null, others 0, false or empty; \
-               defaults are for insert.",
+        form: "T ID [VALUE..]",
+        help: "inserts a row of zeros, or of all its values",
+        more: "The id is any that is free. Without values, fields that may be null are null, others 0, \
+               false or empty; defaults are for insert. With values it is insert_at.",
         kind: Kind::Data,
         run: Run::Change(rows::insert_into),
     },
@@ -212,7 +212,7 @@ pub(crate) static COMMANDS: [Command; 43] = [
         name: "timestamp",
         form: "[SECONDS]",
         help: "notes a time since 1970; now, if left out",
-        more: "",
+        more: "The date and time of these seconds may follow, as joedb_logdump writes them.",
         kind: Kind::Data,
         run: Run::Change(rows::timestamp),
     },
@@ -232,6 +232,14 @@ pub(crate) static COMMANDS: [Command; 43] = [
                clock's. `soft` survives the end of the process, `checksummed` a power cut.",
         kind: Kind::Transaction,
         run: Run::Commit,
+    },
+    Command {
+        name: "checkpoint",
+        form: "",
+        help: "commits what is pending, as joedb calls it",
+        more: "",
+        kind: Kind::Transaction,
+        run: Run::Checkpoint,
     },
     Command {
         name: "rollback",
@@ -351,6 +359,38 @@ pub(crate) static COMMANDS: [Command; 43] = [
                asked.",
         kind: Kind::Other,
         run: Run::Quit,
+    },
+    Command {
+        name: "abort",
+        form: "",
+        help: "rolls back, and ends a script with an error",
+        more: "",
+        kind: Kind::Other,
+        run: Run::Abort,
+    },
+    Command {
+        name: "echo",
+        form: "[on|off]",
+        help: "does nothing: it is for joedb's terminal",
+        more: "",
+        kind: Kind::Other,
+        run: Run::Look(schema::ignored),
+    },
+    Command {
+        name: "prompt",
+        form: "[on|off]",
+        help: "does nothing: it is for joedb's terminal",
+        more: "",
+        kind: Kind::Other,
+        run: Run::Look(schema::ignored),
+    },
+    Command {
+        name: "flush",
+        form: "",
+        help: "does nothing: it is for joedb's files",
+        more: "",
+        kind: Kind::Other,
+        run: Run::Look(schema::ignored),
     },
     Command {
         name: "exit",

@@ -3,6 +3,7 @@
 use annals::event::{Event, has_erased, is_erased};
 use annals::storage::Clock;
 use annals::{Error, Result, RowId, Table, Timestamp, Transaction};
+use annals_schema::Token;
 
 use super::screen::Screen;
 use super::words::{Words, all_values, field, lent, row_id, table, value};
@@ -44,7 +45,8 @@ pub(crate) fn insert_at(
     let schema = transaction.view().schema().clone();
     let table = table(&schema, name)?;
     let id = row_id(id)?;
-    let values = all_values("insert_at T ID", table, values)?;
+    let before = format!("{} T ID", words.command.name);
+    let values = all_values(&before, table, values)?;
     let values = lent(&values);
     match has_erased(table, &values) {
         true => transaction.restore(&Event::Insert { table: table.number, id, values: &values }),
@@ -52,12 +54,15 @@ pub(crate) fn insert_at(
     }
 }
 
-/// `insert_into T ID`
+/// `insert_into T ID [VALUE..]`
 pub(crate) fn insert_into(
     transaction: &mut Transaction<'_>,
     words: &Words<'_>,
-    _screen: &mut Screen,
+    screen: &mut Screen,
 ) -> Result<()> {
+    if words.arguments().len() > 2 {
+        return insert_at(transaction, words, screen);
+    }
     let [name, id] = words.exactly()?;
     let schema = transaction.view().schema().clone();
     transaction.insert_zero(table(&schema, name)?.number, row_id(id)?)
@@ -114,13 +119,28 @@ pub(crate) fn timestamp(
 ) -> Result<()> {
     let seconds = match words.arguments() {
         [] => now(),
-        [seconds] if !seconds.quoted => seconds.text.parse().map_err(|_| {
+        [seconds, date @ ..] if !seconds.quoted => {
             let text = &seconds.text;
-            Error::invalid(format!("{text:?} is not a number of seconds since 1970"))
-        })?,
+            let seconds = text.parse().map_err(|_| {
+                Error::invalid(format!("{text:?} is not a number of seconds since 1970"))
+            })?;
+            is_date_of(seconds, date).then_some(seconds).ok_or_else(|| words.misused())?
+        }
         _ => return Err(words.misused()),
     };
     transaction.timestamp(seconds)
+}
+
+/// True if nothing follows the seconds, or what joedb_logdump writes there: `2026-11-22 15:24:46 GMT`.
+fn is_date_of(seconds: i64, words: &[Token<'_>]) -> bool {
+    let time = Timestamp::from_seconds(seconds).to_string();
+    match (words, time.trim_end_matches('Z').split_once('T')) {
+        ([], _) => true,
+        ([date, clock, zone], Some(time)) => {
+            (date.text.as_ref(), clock.text.as_ref()) == time && zone.is("GMT")
+        }
+        _ => false,
+    }
 }
 
 /// `valid_data`

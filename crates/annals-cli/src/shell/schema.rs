@@ -1,4 +1,4 @@
-//! The commands of the schema language.
+//! The commands of the schema language, and those of joedb's that do nothing here.
 
 use annals::{Error, Result, Transaction};
 
@@ -35,4 +35,17 @@ pub(crate) fn namespace(
             .map(|mistake| annals_schema::Diagnostic { line: 0, ..mistake });
         Error::invalid(first.map(|mistake| mistake.to_string()).unwrap_or_default())
     })
+}
+
+/// A command of joedb's that changes nothing here; `on` or `off` may follow where its form says so.
+pub(crate) fn ignored(
+    _present: &Present<'_>,
+    words: &Words<'_>,
+    _screen: &mut Screen,
+) -> Result<()> {
+    match words.arguments() {
+        [] => Ok(()),
+        [word] if !words.command.form.is_empty() && (word.is("on") || word.is("off")) => Ok(()),
+        _ => Err(words.misused()),
+    }
 }

@@ -121,9 +121,18 @@ impl<'db> Session<'db> {
                 let answer = self.commit(Some(Level::TwoPhase), None)?;
                 self.base.database()?.hard_checkpoint().map(|_| answer)
             }
+            Run::Checkpoint => {
+                let [] = words.exactly()?;
+                self.commit(None, None)
+            }
             Run::Rollback => {
                 let [] = words.exactly()?;
                 self.rollback().map(|()| Answer::Done)
+            }
+            Run::Abort => {
+                let [] = words.exactly()?;
+                self.rollback()?;
+                Err(Error::invalid("aborted: what was pending was rolled back"))
             }
             Run::Pull => {
                 let [] = words.exactly()?;

@@ -102,7 +102,11 @@ fn what_comes_in_goes_out_to_the_byte() {
     for name in FILES {
         let dir = tempfile::tempdir().unwrap();
         import(dir.path(), name);
-        succeed(dir.path(), &["export", "joedb", "first.annals", "again.joedb"], "");
+        let export = ["export", "joedb", "--same-bytes", "first.annals", "again.joedb"];
+        let exported = run(dir.path(), &export, b"");
+        let said = String::from_utf8(exported.stderr).unwrap();
+        assert!(exported.status.success(), "{name}: {said}");
+        assert!(said.lines().all(|line| line.contains("of zeros at ids that were used before")));
         let [theirs, ours] = [data().join(format!("{name}.joedb")), dir.path().join("again.joedb")]
             .map(|path| fs::read(path).unwrap());
         assert!(ours[HEAD..] == theirs[HEAD..], "{name}: other entries");

@@ -12,6 +12,7 @@ mod follow;
 mod generated;
 mod identity;
 mod joedb;
+mod joedb_differs;
 mod joedb_files;
 mod leftovers;
 #[cfg(unix)]

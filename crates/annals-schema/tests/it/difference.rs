@@ -170,3 +170,17 @@ fn a_file_with_more_indexes_than_the_program_has_all_that_it_needs() {
     let unique = format!("{tables}create_unique_index i city name");
     assert!(!plan(FILE, &unique).adds_nothing());
 }
+
+/// A file of joedb holds no defaults; its rows have their values.
+#[test]
+fn a_field_without_default_stands_for_one_with() {
+    let (file, program) =
+        ("create_table t\nadd_field t a int8", "create_table t\nadd_field t a int8 = 5");
+    assert_eq!(compare(&schema(file), &schema(program)), Relation::Same);
+    assert_eq!(first_difference(&schema(file), &schema(program)), None);
+    assert!(matches!(compare(&schema(program), &schema(file)), Relation::Different(_)));
+    let other = "create_table t\nadd_field t a int8 = 6";
+    assert!(matches!(compare(&schema(program), &schema(other)), Relation::Different(_)));
+    let nullable = "create_table t\nadd_field t a int8 null = 5";
+    assert!(matches!(compare(&schema(file), &schema(nullable)), Relation::Different(_)));
+}

@@ -39,6 +39,8 @@ fn comments_begin_only_at_a_token() {
 fn escapes_are_resolved() {
     let tokens = tokenize(r#""\"\\\n\t\r\303\251\000\u{e9}\u{10ffff}\x41""#).unwrap();
     assert_eq!(tokens[0].text, "\"\\\n\t\r\u{e9}\0\u{e9}\u{10ffff}A");
+    // A sign stands for itself, as in joedb.
+    assert_eq!(tokenize(r#""\?\'\#""#).unwrap()[0].text, "?'#");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use super::options::{Options, locate};
 use super::past::{Opened, Past};
 use super::progress::{Progress, Watch, Watched};
 use super::scan::{self, Sink};
+use crate::journal::format::Secret;
 use crate::journal::{self, Recovery, Settled, Survey, Verdict};
 use crate::storage::{Directory, Storage};
 use crate::{Error, ErrorKind, Result};
@@ -135,11 +136,12 @@ impl Careful<'_> {
         options: &Options,
         storage: &dyn Storage,
         is_new: bool,
+        secret: Secret,
     ) -> Result<Settled> {
         let copy = if is_new { None } else { self.ask(options, storage)? };
         let Self { directory, name, survey, recovery, others } = *self;
         let settle = if others { journal::settle_among_others } else { journal::settle };
-        let mut settled = settle(storage, directory, name, survey, recovery)?;
+        let mut settled = settle(storage, directory, name, survey, recovery, secret)?;
         settled.recovered.copied_to = copy;
         Ok(settled)
     }

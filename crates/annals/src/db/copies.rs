@@ -50,15 +50,15 @@ impl Options {
     /// Writes a database into the new file `to` in the newest version of the format, its whole history with all
     /// segments: compressed, if `compress` says so (with the feature `zstd`), else not. What is compressed can be
     /// read like any database, without being unpacked to a disk, but not written; converted again, it has the
-    /// same bytes as before. Nobody may write `from` meanwhile, and it must have been closed.
+    /// same bytes as before. Others may write `from` meanwhile: as with [`backup`](Self::backup), what is known to be
+    /// on permanent storage is converted, and [`Converted::soft`] counts the transactions after that.
     ///
-    /// Cost: reads `from` twice and what is written once, and verifies it all. Reading compressed files keeps 2 MiB
-    /// of them unpacked.
+    /// Cost: reads `from` twice and what is written once, and verifies it all. Where `from` is being written, or wasn't
+    /// closed, a backup beside `to` is made first. Reading compressed files keeps 2 MiB of them unpacked.
     ///
     /// # Errors
-    /// `InUse` if there is a file `to`, or one of its kept segments; `Busy` if somebody writes `from`;
-    /// `NeedsRecovery` if it wasn't closed; `NotFound`; `NotAJournal`; `Corrupt`; `Unsupported`; `Cancelled`; `Io`.
-    /// Nothing is left of the new file then.
+    /// `InUse` if there is a file `to`, or one of its kept segments; `NotFound`; `NotAJournal`; `Corrupt`;
+    /// `Unsupported`; `Cancelled`; `Io`. Nothing is left of the new file then.
     pub fn convert(
         &self,
         from: impl AsRef<Path>,
@@ -71,7 +71,7 @@ impl Options {
         };
         let (from, to, how) =
             ((from.0, from.1.as_str()), (to.0, to.1.as_str()), self.watch.clone());
-        replica::convert(from, to, compress, (&SystemClock, how), check)
+        replica::convert(from, to, compress, (Arc::new(SystemClock), how), check)
     }
 
     /// Makes ready to bring a copy `to` up to a database `from`. Nothing is opened yet.
@@ -151,15 +151,6 @@ impl Push {
     /// the copy open for writing; `Corrupt`; `Unsupported`; `Cancelled`; `Io`.
     pub fn bring_up(&mut self) -> Result<Copied> {
         self.0.bring_up()
-    }
-
-    /// Leaves the copy as it is when it is closed, though it stays locked: for whoever has nothing to copy
-    /// for a while. Costs three flushes if something was copied since.
-    ///
-    /// # Errors
-    /// `Io`; `Poisoned` after a failed flush.
-    pub fn rest(&self) -> Result<()> {
-        self.0.rest()
     }
 
     /// Closes the copy properly. Without this the next one to open it recovers it, and nothing is lost.

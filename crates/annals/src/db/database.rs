@@ -365,7 +365,7 @@ impl Database {
     /// Makes everything that is written durable.
     pub(super) fn harden(&self) -> Result<()> {
         self.core.group.settle()?;
-        self.checkpoints().harden_all()
+        self.checkpoints().harden()
     }
 
     /// Notes that a transaction has been written, or has ended otherwise: the next may begin.

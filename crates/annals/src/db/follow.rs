@@ -16,7 +16,8 @@ use super::scan::Replay;
 use super::segment::{JournalFile, Segment};
 use super::shared::Sharing;
 use super::turns::Turns;
-use crate::journal::{self, Checkpoints, Head, Point, Survey};
+use crate::journal::segments::{self, Maker};
+use crate::journal::{self, Checkpoints, Head, Point, Rule, Survey};
 use crate::storage::{Access, Directory, Hold, Lock, Storage};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
@@ -120,7 +121,9 @@ impl Database {
         let id = Head::read(&*old.file.storage, &old.file.name)?.header.journal_id;
         for _ in 0..TRIES {
             let known = (id, writing.writer.committed().txid);
-            let Some(found) = find(&old.file, known, Access::Write)? else { return Ok(()) };
+            let Some(found) = find(&old.file, known, Access::Write)? else {
+                return self.finish_before(&old, sharing);
+            };
             let io = |error| Error::io(format!("{}: can't lock it", old.file.name), error);
             if !self.join_again(&*found.storage, &old)? {
                 continue;
@@ -132,6 +135,31 @@ impl Database {
             }
         }
         Err(gone(&old.file.name))
+    }
+
+    /// Ends the restart of the segment before, which got the path back when the path to this one couldn't be
+    /// made durable.
+    fn finish_before(&self, old: &Segment, sharing: &Sharing) -> Result<()> {
+        let Sharing { directory, file: name, .. } = sharing;
+        let shown = directory.display(name);
+        let storage = directory
+            .open(name, Access::Write)
+            .map_err(|error| super::acquire::cannot_open(&shown, Access::Write, error))?;
+        if !self.join_again(&*storage, old)? {
+            return Ok(());
+        }
+        // Its locks go with the storage.
+        old.turns.as_ref().map_or(Ok(()), |turns| turns.next(&storage).take())?;
+        let head = Head::read(&*storage, &shown)?;
+        let rule = Rule::new(sharing.recovery).after(Some(head.hard_point()));
+        let survey = Survey::make(&*storage, &shown, rule, |_, _| Ok(()))?;
+        match &survey.sealed {
+            Some(seal) => {
+                let by = Maker { clock: &*self.core().clock, shared: true };
+                segments::finish(&**directory, name, &*storage, &survey, seal, by)
+            }
+            None => Ok(()),
+        }
     }
 
     /// Takes the head lock of a segment with others; tells whether the path still leads there.
@@ -167,7 +195,7 @@ impl Database {
     ) -> Result<()> {
         let Found { storage, head } = found;
         let name = &old.file.name;
-        let ahead = Survey::since_moving(&**storage, name, head.start())?;
+        let ahead = Survey::since_now(&**storage, name, head.start())?;
         let since = Since { segment: old.file.segment, point: writing.writer.committed() };
         let commands = writing.store.view().schema().commands().len();
         let store = std::mem::take(&mut writing.store);

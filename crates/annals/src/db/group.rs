@@ -59,8 +59,6 @@ struct Queue {
     /// The threads whose commits were in the last group that was led, and in the one before.
     last: Vec<usize>,
     before: Vec<usize>,
-    /// The end and the level of the last commit that was handed over.
-    newest: Option<(u64, Level)>,
     /// How long reaching the level took the last time.
     took: Duration,
 }
@@ -72,9 +70,6 @@ struct Waiting {
     level: Level,
     view: Arc<View>,
     thread: usize,
-    /// The end of the commit before it, if that one is doubtful and this one's frame doesn't carry its
-    /// end as durable: it was written while that one was being flushed, or before.
-    unproven: Option<u64>,
 }
 
 /// A commit that was written.
@@ -82,8 +77,6 @@ struct Waiting {
 pub(super) struct Written {
     pub(super) point: Point,
     pub(super) level: Level,
-    /// The durable position in its frame.
-    pub(super) claimed: u64,
 }
 
 impl Group {
@@ -137,7 +130,6 @@ impl Group {
 
     /// Shows the state in a new segment, in which no commit has been written. Nothing waits then.
     pub(super) fn begin_segment(&self, view: Arc<View>, point: Point) {
-        lock(&self.queue).newest = None;
         self.show(view, point);
     }
 
@@ -169,15 +161,12 @@ impl Group {
     /// Takes a written commit over; tells whether that acknowledges it already. The caller holds the writer's
     /// lock.
     pub(super) fn add(&self, written: Written, view: Arc<View>, thread: usize) -> bool {
-        let Written { point, level, claimed } = written;
+        let Written { point, level } = written;
         let mut queue = lock(&self.queue);
         if is_made(Mistake::FailedFlushForgotten) {
             queue.failure = None;
         }
-        let newest = queue.newest.replace((point.position, level));
-        let doubtful = newest.filter(|(_, level)| !level.counts_alone()).map(|(end, _)| end);
-        let unproven = doubtful.filter(|&end| end > claimed);
-        queue.waiting.push_back(Waiting { point, level, view, thread, unproven });
+        queue.waiting.push_back(Waiting { point, level, view, thread });
         self.publish(&mut queue, Point { position: 0, ..point });
         queue.waiting.is_empty()
     }
@@ -214,7 +203,7 @@ impl Group {
         let mut queue = self.gather(queue);
         let levels = queue.waiting.iter().map(|waiting| waiting.level);
         let level = strongest(levels);
-        let Some(&Waiting { point: target, unproven, .. }) = queue.waiting.back() else {
+        let Some(&Waiting { point: target, .. }) = queue.waiting.back() else {
             queue.is_led = false;
             return queue;
         };
@@ -227,7 +216,7 @@ impl Group {
 
         let leading = Leading(self);
         let begun = self.clock.elapsed();
-        let reached = self.segment.load().checkpoints.reach(level, target, unproven);
+        let reached = self.segment.load().checkpoints.reach(level, target);
         let took = self.clock.elapsed().saturating_sub(begun);
         drop(leading);
 

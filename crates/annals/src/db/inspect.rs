@@ -56,8 +56,8 @@ pub struct Inspection {
     pub hard: u64,
     /// The first position that doesn't verify.
     pub verified_to: u64,
-    /// The two hard slots; `None` where the two copies don't agree.
-    pub slots: [Option<Slot>; 2],
+    /// The two hard slots, each with its two copies; `None` for each that doesn't verify.
+    pub slots: [[Option<Slot>; 2]; 2],
     /// The live block.
     pub live: Option<Live>,
     /// The process that has it open for writing, as the live block says.
@@ -68,11 +68,13 @@ pub struct Inspection {
     pub damaged_headers: usize,
     /// Data frames behind the end, of a transaction that didn't commit (or not yet).
     pub uncommitted_frames: u64,
-    /// Commits behind the end whose frames verify, but which don't count: half and two-phase ones of
-    /// which nothing shows that they were flushed, or whatever a [`Recovery`] leaves out.
-    pub doubtful_commits: usize,
+    /// How many commits verify that the [`Recovery`] leaves out.
+    pub left_out_commits: u64,
     /// The last of those.
-    pub last_doubtful: Option<Committed>,
+    pub last_left_out: Option<Committed>,
+    /// The end of a frame whose stored chain is wrong, though all else tells what it must be. Opening the
+    /// file for writing repairs it.
+    pub wrong_chain: Option<u64>,
     /// The first byte behind all frames that verify which is not zero.
     pub tail: Option<u64>,
     /// How many frames behind that verify by themselves.
@@ -93,14 +95,15 @@ impl Inspection {
     /// Tells whether anything would be cut off if the file were opened for writing.
     #[must_use]
     pub const fn has_tail(&self) -> bool {
-        self.tail.is_some() || self.doubtful_commits > 0 || self.uncommitted_frames > 0
+        self.may_hold_a_commit() || self.uncommitted_frames > 0
     }
 
-    /// Tells whether a copy of the header doesn't verify, or one of a slot though the journal was closed.
-    /// Nothing is lost by that, and opening the file for writing repairs it.
+    /// True if a copy of the header or of a slot doesn't verify, if the copies of a slot differ, or if a
+    /// stored chain is wrong. Nothing is lost by that, and opening the file for writing repairs it.
     #[must_use]
     pub fn has_damaged_copy(&self) -> bool {
-        self.damaged_headers > 0 || (self.closed && self.slots.iter().any(Option::is_none))
+        let differs = |[first, second]: &[Option<Slot>; 2]| first.is_none() || first != second;
+        self.damaged_headers > 0 || self.wrong_chain.is_some() || self.slots.iter().any(differs)
     }
 
     /// Looks at the image and the history index, too.
@@ -116,7 +119,7 @@ impl Inspection {
     /// Tells whether a commit may lie in what would be cut off, so that it is saved.
     #[must_use]
     pub const fn may_hold_a_commit(&self) -> bool {
-        self.tail.is_some() || self.doubtful_commits > 0
+        self.tail.is_some() || self.left_out_commits > 0
     }
 }
 
@@ -419,8 +422,9 @@ pub(super) fn inspection(survey: &Survey, shown: &str) -> Inspection {
         holder_lives: holder.is_some_and(storage::is_alive),
         damaged_headers: survey.head.damaged_headers.iter().filter(|&&damaged| damaged).count(),
         uncommitted_frames: survey.uncommitted_frames,
-        doubtful_commits: survey.doubtful.len(),
-        last_doubtful: survey.doubtful.back().copied(),
+        left_out_commits: survey.left_out_count,
+        last_left_out: survey.left_out,
+        wrong_chain: survey.wrong_chain.map(|point| point.position),
         tail: survey.tail.map(|tail| tail.first),
         tail_frames: survey.tail.map_or(0, |tail| tail.frames),
         sealed: survey.sealed.map(|seal| seal.end),

@@ -3,16 +3,19 @@
 //! The rows of the first file keep their ids. Those of each further one come behind all that were there before:
 //! their ids, and the references that lead to them, become larger by as much as the table's next id was. So no
 //! list of ids is kept, and rows of one file keep their order. Each file is one transaction.
+//!
+//! A row that has the key of another is refused, or both become one: only of those the new ids are noted.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use annals_schema::{
-    Blob, Relation, RowId, Schema, Table, TableNumber, Type, ValueRef, compare, first_difference,
-    write_value,
+    Blob, Field, Relation, RowId, Schema, Table, TableNumber, Type, ValueRef, compare,
+    first_difference,
 };
 
+use super::conflicts::{Clash, OnConflict, clashes, referenced_first, text};
 use super::database::Database;
 use super::options::{Options, locate};
 use super::snapshot::Snapshot;
@@ -33,27 +36,35 @@ pub struct Merged {
     /// How many references were made null because they led to rows that never were: those ids may be
     /// another file's now.
     pub lost_references: u64,
+    /// How many rows became one with a row of an earlier file, as [`OnConflict`] says.
+    pub conflicts: u64,
 }
 
 impl Options {
     /// Writes the rows of several databases of the same schema into the new file `to`; they aren't changed. The
     /// rows of the first keep their ids, those of the others get new ones, and all references lead to the same
-    /// rows as before. Blobs that a row leads to are copied. A table of a single row must be the same in all.
+    /// rows as before. Blobs that a row leads to are copied. `on_conflict` says what happens where two rows have the
+    /// same key in a unique index, or single rows differ.
     ///
-    /// Cost: as opening each for reading, one after another, and inserting all rows.
+    /// Cost: as opening each for reading, one after another, and inserting all rows. Memory for each conflict.
     ///
     /// # Errors
-    /// `SchemaMismatch` if the schemas differ, showing where; `Unique` if two rows have the same key in a unique
-    /// index, naming both and their files; `Invalid` if single rows differ, no file is given, or ids don't fit
-    /// behind each other; `InUse` if there is a file `to`; those of [`open_read_only`](Self::open_read_only); `Io`.
+    /// `SchemaMismatch` if the schemas differ, showing where; `Unique` if two rows have the same key and that is
+    /// refused, naming both and their files, or if a row has keys of several; `Invalid` if single rows differ and that
+    /// is refused, no file is given, or ids don't fit behind each other; `InUse` if there is a file `to`; those of [`open_read_only`](Self::open_read_only); `Io`.
     /// Nothing is left of the new file then.
-    pub fn merge<P: AsRef<Path>>(&self, from: &[P], to: impl AsRef<Path>) -> Result<Merged> {
+    pub fn merge<P: AsRef<Path>>(
+        &self,
+        from: &[P],
+        to: impl AsRef<Path>,
+        on_conflict: OnConflict,
+    ) -> Result<Merged> {
         let located: Result<Vec<_>> = from.iter().map(|path| locate(path.as_ref())).collect();
         let located = located?;
         let from: Vec<_> =
             located.iter().map(|(directory, name)| (&**directory, name.as_str())).collect();
         let to = locate(to.as_ref())?;
-        self.merge_in(&from, (to.0, &to.1), Arc::new(SystemClock))
+        self.merge_in(&from, (to.0, &to.1), Arc::new(SystemClock), on_conflict)
     }
 
     /// As [`Self::merge`], in any directories, with any clock.
@@ -65,6 +76,7 @@ impl Options {
         from: &[(&dyn Directory, &str)],
         (to, new_name): (Arc<dyn Directory>, &str),
         clock: Arc<dyn Clock>,
+        on_conflict: OnConflict,
     ) -> Result<Merged> {
         if from.is_empty() {
             return Err(Error::invalid("there is nothing to merge: name at least one file"));
@@ -73,7 +85,7 @@ impl Options {
         let options = Self::new().background(false).memory(self.budget());
         let database =
             options.open_in(to, names.temporary(), clock).map_err(|e| names.explain(e))?;
-        let mut merging = Merging { files: Vec::new(), merged: Merged::default() };
+        let mut merging = Merging { on_conflict, files: Vec::new(), merged: Merged::default() };
         for &(directory, name) in from {
             let shown = directory.display(name);
             let snapshot = self.open_read_only_in(directory, name)?.read();
@@ -90,6 +102,7 @@ impl Options {
 
 /// What has been merged so far.
 struct Merging {
+    on_conflict: OnConflict,
     files: Vec<File>,
     merged: Merged,
 }
@@ -107,6 +120,8 @@ struct Source<'s> {
     /// By how much ids become larger, and which were ever given out, for each table.
     spans: HashMap<TableNumber, (u64, u64)>,
     blobs: HashMap<Blob, Blob>,
+    /// The rows that became one with another, and the id of that.
+    merged: HashMap<(TableNumber, RowId), RowId>,
 }
 
 impl Merging {
@@ -124,12 +139,17 @@ impl Merging {
             }
             let offsets = spans.iter().map(|(&table, &(offset, _))| (table, offset)).collect();
             self.files.push(File { shown: shown.to_owned(), offsets });
-            let mut source = Source { shown, snapshot, spans, blobs: HashMap::new() };
-            for table in schema.tables() {
+            let (blobs, merged) = (HashMap::new(), HashMap::new());
+            let mut source = Source { shown, snapshot, spans, blobs, merged };
+            let tables = referenced_first(&schema);
+            for table in &tables {
                 match table.single_row {
                     true => self.single(tx, &mut source, table)?,
                     false => self.rows(tx, &mut source, table)?,
                 }
+            }
+            for (place, table) in tables.iter().enumerate() {
+                self.redirect(tx, &source, table, tables.get(place..).unwrap_or_default())?;
             }
             self.merged.blobs += source.blobs.len() as u64;
             tx.comment(&format!("merged from {shown}"))
@@ -147,6 +167,9 @@ impl Merging {
         let has_erased = table.fields.iter().any(|field| rows.has_erased(field.number));
         for row in rows.rows() {
             let row = row?;
+            if self.on_conflict != OnConflict::Refuse && self.is_one(tx, source, table, &row)? {
+                continue;
+            }
             let values = self.values(tx, source, table, &row)?;
             let id = RowId(row.id().0 + offset);
             let inserted = match has_erased {
@@ -168,6 +191,74 @@ impl Merging {
         }
     }
 
+    /// Makes a row one with the row that has its key. False if there is none.
+    fn is_one(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        source: &mut Source<'_>,
+        table: &Table,
+        row: &Row<'_>,
+    ) -> Result<bool> {
+        let values = table.fields.iter().map(|field| match (row.value(field.number), field.ty) {
+            (ValueRef::Reference(id), Type::Reference(to, _)) => source.reference(to, id),
+            (value, _) => value,
+        });
+        let clashes = clashes(tx, table, &values.collect::<Vec<_>>())?;
+        let Some(Clash { id, index, key }) = clashes.first() else { return Ok(false) };
+        if let Some(other) = clashes.iter().find(|other| other.id != *id) {
+            let (number, name) = (row.id().0, &table.name);
+            return Err(Error::new(
+                ErrorKind::Unique,
+                format!(
+                    "row {number} of `{name}` in {} has keys of two rows: index `{index}`: {key}; index `{}`: {}: \
+                     change or delete one of them first",
+                    source.shown, other.index, other.key
+                ),
+            ));
+        }
+        source.merged.insert((table.number, row.id()), *id);
+        self.merged.conflicts += 1;
+        if self.on_conflict == OnConflict::Replace {
+            let values = self.values(tx, source, table, row)?;
+            replace(tx, table, *id, values)?;
+        }
+        Ok(true)
+    }
+
+    /// Lets references lead to what their rows became that weren't merged yet when they were written: rows of the
+    /// same table, or of a later one.
+    fn redirect(
+        &self,
+        tx: &mut Transaction<'_>,
+        source: &Source<'_>,
+        table: &Table,
+        later: &[&Table],
+    ) -> Result<()> {
+        let is_late = |to| later.iter().any(|table| table.number == to);
+        let has_merged = |to| source.merged.keys().any(|(table, _)| *table == to);
+        for field in &table.fields {
+            let Type::Reference(to, _) = field.ty else { continue };
+            if !is_late(to) || !has_merged(to) {
+                continue;
+            }
+            for row in source.snapshot.table(table.number)?.rows() {
+                let row = row?;
+                let is_one = source.merged.contains_key(&(table.number, row.id()));
+                let ValueRef::Reference(led) = row.value(field.number) else { continue };
+                if !source.merged.contains_key(&(to, led))
+                    || (is_one && self.on_conflict == OnConflict::Keep)
+                {
+                    continue;
+                }
+                let ValueRef::Reference(id) = source.reference(table.number, row.id()) else {
+                    continue;
+                };
+                tx.update(table.number, id, field.number, source.reference(to, led))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Gives the values of a row as they are in the new database.
     fn values<'r>(
         &mut self,
@@ -180,14 +271,9 @@ impl Merging {
         for field in &table.fields {
             values.push(match (row.value(field.number), field.ty) {
                 (ValueRef::Reference(id), Type::Reference(to, _)) => {
-                    let (offset, next) = source.spans.get(&to).copied().unwrap_or_default();
-                    match id.0 < next {
-                        true => ValueRef::Reference(RowId(id.0 + offset)),
-                        false => {
-                            self.merged.lost_references += 1;
-                            ValueRef::Null
-                        }
-                    }
+                    let led = source.reference(to, id);
+                    self.merged.lost_references += u64::from(led == ValueRef::Null);
+                    led
                 }
                 (ValueRef::Blob(blob), _) => ValueRef::Blob(source.copy(tx, blob)?),
                 (value, _) => value,
@@ -196,7 +282,7 @@ impl Merging {
         Ok(values)
     }
 
-    /// Takes the row of a table that has one: it must be the same in all files.
+    /// Takes the row of a table that has one: it must be the same in all files, unless one may win.
     fn single(
         &mut self,
         tx: &mut Transaction<'_>,
@@ -205,33 +291,27 @@ impl Merging {
     ) -> Result<()> {
         let row = source.snapshot.table(table.number)?.single()?;
         if let [first, .., _] = self.files.as_slice() {
-            let view = tx.view().table(table.number)?;
-            let ours = view.single()?;
-            for field in &table.fields {
-                let (theirs, ours) = (row.value(field.number), ours.value(field.number));
-                let is_same = theirs == ours && !matches!(theirs, ValueRef::Blob(_));
-                if !is_same {
+            let difference = differing(tx, table, &row)?;
+            match (difference, self.on_conflict) {
+                (None, _) => return Ok(()),
+                (Some((field, theirs, ours)), OnConflict::Refuse) => {
                     return Err(Error::invalid(format!(
-                        "table `{}` has a single row, whose `{}` is {} there and {} in {}: make them the \
-                         same first",
-                        table.name,
-                        field.name,
-                        text(theirs),
-                        text(ours),
-                        first.shown
+                        "table `{}` has a single row, whose `{field}` is {theirs} there and {ours} in {}: make them \
+                         the same first, or choose which one wins",
+                        table.name, first.shown
                     )));
                 }
+                (Some(_), _) => self.merged.conflicts += 1,
             }
-            return Ok(());
+            if self.on_conflict == OnConflict::Keep {
+                return Ok(());
+            }
+        } else {
+            self.merged.rows += 1;
         }
         let values = self.values(tx, source, table, &row)?;
         let id = tx.view().table(table.number)?.single()?.id();
-        for (field, value) in table.fields.iter().zip(values) {
-            let (table, field) = (table.number, field.number);
-            tx.restore(&Event::Update { table, id, field, value })?;
-        }
-        self.merged.rows += 1;
-        Ok(())
+        replace(tx, table, id, values)
     }
 
     /// Names both rows and files, if two rows have the same key.
@@ -244,10 +324,11 @@ impl Merging {
         error: Error,
     ) -> Error {
         let found = match error.kind() {
-            ErrorKind::Unique => same_key(tx, table, values),
+            ErrorKind::Unique => clashes(tx, table, values),
             _ => return error.within(format_args!("row {} of table `{}`", id.0, table.name)),
         };
-        let Ok(Some((index, key, other))) = found else { return error };
+        let found = found.ok().and_then(|found| found.into_iter().next());
+        let Some(Clash { index, key, id: other }) = found else { return error };
         let offset = |file: &&File| file.offsets.get(&table.number).copied().unwrap_or_default();
         // The one being merged is the last, and none of its rows has a key twice.
         let before = self.files.split_last().map_or(&[][..], |(_, before)| before);
@@ -268,7 +349,53 @@ impl Merging {
     }
 }
 
+/// Gives a row other values.
+fn replace(
+    tx: &mut Transaction<'_>,
+    table: &Table,
+    id: RowId,
+    values: Vec<ValueRef<'_>>,
+) -> Result<()> {
+    for (field, value) in table.fields.iter().zip(values) {
+        let (table, field) = (table.number, field.number);
+        tx.restore(&Event::Update { table, id, field, value })?;
+    }
+    Ok(())
+}
+
+/// Finds the first field in which a single row differs from the one that is there, and the texts of both values.
+/// Blobs are taken for different ones.
+fn differing(
+    tx: &Transaction<'_>,
+    table: &Table,
+    row: &Row<'_>,
+) -> Result<Option<(String, String, String)>> {
+    let view = tx.view().table(table.number)?;
+    let ours = view.single()?;
+    let differs = |field: &&Field| {
+        let (theirs, ours) = (row.value(field.number), ours.value(field.number));
+        theirs != ours || matches!(theirs, ValueRef::Blob(_))
+    };
+    let found = table.fields.iter().find(differs).map(|field| {
+        let values = (row.value(field.number), ours.value(field.number));
+        (field.name.clone(), text(values.0), text(values.1))
+    });
+    Ok(found)
+}
+
 impl Source<'_> {
+    /// Returns a reference to a row as it is in the new database; null if there never was such a row.
+    fn reference(&self, to: TableNumber, id: RowId) -> ValueRef<'static> {
+        if let Some(&one) = self.merged.get(&(to, id)) {
+            return ValueRef::Reference(one);
+        }
+        let (offset, next) = self.spans.get(&to).copied().unwrap_or_default();
+        match id.0 < next {
+            true => ValueRef::Reference(RowId(id.0 + offset)),
+            false => ValueRef::Null,
+        }
+    }
+
     /// Copies a blob, once; gives its new number.
     fn copy(&mut self, tx: &mut Transaction<'_>, blob: Blob) -> Result<Blob> {
         if let Some(&copied) = self.blobs.get(&blob) {
@@ -325,34 +452,4 @@ fn span(tx: &Transaction<'_>, snapshot: &Snapshot, table: &Table) -> Result<(u64
             offset
         ))),
     }
-}
-
-/// Finds the row that has a key of these values already: the index, the key as text, and its id.
-fn same_key(
-    tx: &Transaction<'_>,
-    table: &Table,
-    values: &[ValueRef<'_>],
-) -> Result<Option<(String, String, RowId)>> {
-    let schema = tx.view().schema();
-    for index in schema.indexes().iter().filter(|index| index.table == table.number && index.unique)
-    {
-        let place = |number| table.fields.iter().position(|field| field.number == number);
-        let key: Vec<_> =
-            index.fields.iter().filter_map(|&number| values.get(place(number)?).copied()).collect();
-        if key.contains(&ValueRef::Null) {
-            continue;
-        }
-        if let Some(row) = tx.view().index(index.number)?.first(&key)? {
-            let texts: Vec<_> = key.into_iter().map(text).collect();
-            return Ok(Some((index.name.clone(), texts.join(", "), row.id())));
-        }
-    }
-    Ok(None)
-}
-
-fn text(value: ValueRef<'_>) -> String {
-    let mut text = String::new();
-    // A text takes all of it.
-    let _infallible = write_value(&mut text, value);
-    text
 }

@@ -14,6 +14,7 @@ mod acquire;
 mod beside;
 mod blobs;
 mod careful;
+mod conflicts;
 mod copies;
 mod core;
 mod database;
@@ -52,6 +53,7 @@ pub(crate) use acquire::{busy, cannot_open};
 pub(crate) use progress::Watch;
 
 pub use blobs::BlobReader;
+pub use conflicts::OnConflict;
 pub use copies::Push;
 pub use database::Database;
 pub use erase::{Erase, Erased};
@@ -74,7 +76,7 @@ pub use salvage::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment};
 pub use scan::{Sink, scan, scan_in};
 pub use snapshot::Snapshot;
 pub use time::{
-    Changed, Changes, Moment, MomentError, RowChange, Subscription, Tail, Txid, Version,
+    Changed, Changes, Events, Moment, MomentError, RowChange, Subscription, Tail, Txid, Version,
 };
 pub use transaction::{Commit, Pending, Transaction};
 pub use upgrade::{Custom, Customs};

@@ -21,6 +21,7 @@ use super::segment::{JournalFile, Segment};
 use super::shared::Sharing;
 use super::turns::Turns;
 use super::upgrade::{self, Customs};
+use crate::journal::segments::Maker;
 use crate::journal::{
     self, Checkpoints, Level, Mistake, Recovery, Retention, Survey, Verdict, is_made, segments,
 };
@@ -301,8 +302,9 @@ impl Options {
         let careful = Careful { directory: &*directory, name, survey: &survey, recovery, others };
         let settled = match joins {
             true => journal::join(&survey),
-            false => careful.settle(self, &*storage, is_new)?,
+            false => careful.settle(self, &*storage, is_new, clock.secret())?,
         };
+        let settled = if is_new { settled.just_created() } else { settled };
         if !is_new && !survey.has_fixed_len {
             keep_name(&*directory, name, &survey, (others, found.is_in(&survey)))?;
         }
@@ -400,8 +402,8 @@ impl Options {
                 return Ok(Newest { acquired, found, survey, replay, imager, recovery });
             };
             journal::refuse(&shown, &survey, recovery)?;
-            let place = (&**storage, &survey, seal);
-            segments::finish(&**directory, name, place, &**clock, self.shared)?;
+            let by = Maker { clock: &**clock, shared: self.shared };
+            segments::finish(&**directory, name, &**storage, &survey, seal, by)?;
         }
         let message = format!("{shown}: it is restarted again and again; try later");
         Err(Error::new(ErrorKind::Busy, message))

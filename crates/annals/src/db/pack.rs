@@ -14,8 +14,10 @@ use super::options::{Options, locate};
 use super::restart::{Forgotten, Older};
 use super::snapshot::Snapshot;
 use super::state;
-use crate::journal::format::{FRAMES_AT, Slot};
-use crate::journal::{self, Checkpoints, Head, Level, Settled, Writer, head_with, new_header};
+use crate::journal::format::FRAMES_AT;
+use crate::journal::{
+    self, Checkpoints, Head, Level, Settled, Writer, first_slot, head_with, new_header,
+};
 use crate::replica::{Names, Source};
 use crate::storage::{Clock, Directory, Hold, Lock, Storage, SystemClock};
 use crate::{Error, ErrorKind, Result};
@@ -143,11 +145,11 @@ fn write_state(
     }
     let header = new_header(&**clock);
     let start = journal::Point { position: FRAMES_AT, txid: 0, chain: header.hash() };
-    let slot = Slot { point: start, zeroed_to: FRAMES_AT, copied: false };
-    storage.write_at(0, &head_with(&header, &slot)).map_err(io)?;
+    let secret = clock.secret();
+    storage.write_at(0, &head_with(&header, &first_slot(start, secret))).map_err(io)?;
     debug_assert!(Head::read(&*storage, &shown).is_ok_and(|head| head.start() == start));
     let place = (header.hash(), std::process::id());
-    let settled = Settled::new_journal(start);
+    let settled = Settled::new_journal(start, secret);
     let checkpoints =
         Arc::new(Checkpoints::new(Arc::clone(&storage), &shown, place, start, &settled));
     let mut writer = Writer::new(Arc::clone(&checkpoints), Arc::clone(clock), i64::MIN, 8);

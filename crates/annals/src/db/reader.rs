@@ -76,7 +76,6 @@ impl Reader {
         let is_whole = |(_, beginning): &(_, Beginning)| beginning.findings.is_empty();
         let (storage, _, (reading, beginning)) = open_moving((directory, name), begin, is_whole)?;
         let Beginning { survey, replayed, identity, before, findings } = beginning;
-        let is_doubtful = !survey.doubtful.is_empty();
         let Replayed { store, view, point, began } = replayed;
         let segment = survey.head.header.segment;
         let file = JournalFile::new(storage, segment, directory.again(), name).behind(before);
@@ -89,10 +88,6 @@ impl Reader {
             findings,
             hard_only,
         };
-        if is_doubtful {
-            // Perhaps only because somebody was writing meanwhile.
-            pulling.bring_in(&mut lock(&pulling.following))?;
-        }
         Ok(Self { pulling: Arc::new(pulling) })
     }
 
@@ -171,7 +166,7 @@ impl Pulling {
 
     fn bring_in(&self, following: &mut Following) -> Result<()> {
         let (file, from) = (Arc::clone(&following.file), following.point);
-        let survey = Survey::since_moving(&*file.storage, &file.name, from)?;
+        let survey = Survey::since_now(&*file.storage, &file.name, from)?;
         let to = if self.hard_only { hard_position(&survey) } else { survey.end.position };
         let to = to.max(from.position);
         let began = (following.began, following.identity);
@@ -216,7 +211,7 @@ impl Pulling {
         let since = Since { segment: old.segment, point: following.point };
         let found = Found { storage: Arc::clone(&storage), head };
         // A state that the segment begins with is part of its beginning.
-        let first = Survey::since_moving(&*storage, &old.name, found.head.start())?;
+        let first = Survey::since_now(&*storage, &old.name, found.head.start())?;
         let to = if self.hard_only { hard_position(&first) } else { first.end.position };
         let store = std::mem::take(&mut following.store);
         let place = (&*old.directory, old.journal.as_str());

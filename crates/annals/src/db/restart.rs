@@ -15,7 +15,7 @@ use super::database::Database;
 use super::segment::Segment;
 use super::snapshot::Snapshot;
 use super::state;
-use crate::journal::segments::{self, Next, Sealing, kept_name};
+use crate::journal::segments::{self, Maker, Next, Sealer, Sealing, kept_name};
 use crate::journal::{Checkpoints, Head, Level, Mistake, Point, Settled, Writer, is_made, lock};
 use crate::storage::{Directory, Lock};
 use crate::store::BlobPiece;
@@ -160,18 +160,16 @@ impl Core {
             // Nothing was committed since the last restart.
             return self.end_restart(older, false);
         }
+        old.checkpoints.draw_secret(|| self.clock.secret())?;
         old.checkpoints.close()?;
         let (directory, journal) = (&*old.file.directory, old.file.journal.as_str());
-        let number = old.file.segment + 1;
-        let sealing = Sealing::new(end, number, &kept_name(journal, number), self.clock.random())?;
         let repeats = older != Older::Kept;
-        let next = Next::create(
-            directory,
-            journal,
-            (&head.header, &sealing.seal),
-            repeats,
-            (&*self.clock, old.turns.is_some()),
-        )?;
+        let by = Maker { clock: &*self.clock, shared: old.turns.is_some() };
+        let header = by.header_after(&head.header, end.txid, repeats);
+        let (segment, secret) = (head.hash, old.checkpoints.secret());
+        let sealer = Sealer { segment, secret, nonce: self.clock.random() };
+        let sealing = Sealing::new(end, header, &kept_name(journal, header.segment), sealer)?;
+        let next = Next::create(directory, journal, &sealing.seal, by)?;
         let prepared = self.prepare(next, writing, repeats)?;
         let ready = fits(prepared.point.position)
             .and_then(|()| segments::keep(directory, journal, storage, &head.header))
@@ -208,7 +206,7 @@ impl Core {
     ) -> Result<(Arc<Checkpoints>, Writer, Point, Option<Vec<(Blob, BlobPiece)>>)> {
         let header = &next.header;
         let start = Head::read(&*next.storage, &writing.file.name)?.start();
-        let settled = Settled::new_journal(start);
+        let settled = Settled::new_journal(start, next.secret);
         let place = (header.hash(), std::process::id());
         let storage = Arc::clone(&next.storage);
         let mut checkpoints = Checkpoints::new(storage, &writing.file.name, place, start, &settled);
@@ -227,7 +225,7 @@ impl Core {
         let moved = state::write(&mut writer, &snapshot, last_blob, header.segment)?;
         let point = writer.commit(Level::Checksummed, None)?;
         if !is_made(Mistake::StateNotFlushed) {
-            checkpoints.reach(Level::Checksummed, point, None)?;
+            checkpoints.reach(Level::Checksummed, point)?;
         }
         checkpoints.acknowledge(point, 1, true);
         if !is_made(Mistake::StateNotFlushed) {

@@ -96,7 +96,8 @@ pub(super) fn scan_storage(
     )?;
     let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
     let end = survey.sealed.map_or(survey.end.position, |seal| seal.end);
-    let mut reader = FrameReader::new(storage, survey.head.start(), end);
+    let mut reader = FrameReader::new(storage, survey.head.hash, survey.head.start(), end)
+        .accepting(survey.wrong_chain);
     while let Some(frame) = reader.next().map_err(io)? {
         if !past.is_repeated(&frame) {
             scan.frame(&frame, shown)?;
@@ -192,24 +193,17 @@ const LOOKS: usize = 3;
 pub(super) fn survey<V>(
     storage: &Watched<'_>,
     shown: &str,
-    mut rule: Rule,
+    rule: Rule,
     begin: impl Fn() -> Result<V>,
     looks_wrong: impl Fn(&Survey) -> bool,
     mut visit: impl FnMut(&mut V, &Frame<'_>, u64) -> Result<()>,
 ) -> Result<(Survey, V)> {
-    let first = rule;
     let mut looks = 0;
     loop {
         let mut visitor = begin()?;
         let seen = |frame: &Frame<'_>, end| visit(&mut visitor, frame, end);
         let explain = |error| storage.explain(error, shown);
         let survey = Survey::make(storage, shown, rule, seen).map_err(explain)?;
-        if let Some(next) = survey.next_rule() {
-            // The visitor may have gone past the end. Told this from the start, it won't.
-            storage.read_again();
-            rule = next;
-            continue;
-        }
         looks += 1;
         if !looks_wrong(&survey) || looks > LOOKS {
             return Ok((survey, visitor));
@@ -218,7 +212,6 @@ pub(super) fn survey<V>(
         if survey.is_still_so(storage, shown).map_err(explain)? {
             return Ok((survey, visitor));
         }
-        rule = first;
     }
 }
 
@@ -244,11 +237,8 @@ pub(super) fn is_damaged(survey: &Survey) -> bool {
 
 /// Tells whether something would have to be cut, or called damaged, for what may be one wrong read.
 pub(super) fn looks_wrong(survey: &Survey) -> bool {
-    let may_hold = match is_made(Mistake::DoubtCutAtOnce) {
-        true => survey.tail.is_some(),
-        false => survey.may_hold_a_commit(),
-    };
-    may_hold || is_damaged(survey)
+    let has_tail = survey.may_hold_a_commit() && !is_made(Mistake::TailCutAtOnce);
+    has_tail || is_damaged(survey)
 }
 
 /// Builds the store from verified frames.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use super::turns::{Claim, Turns};
 use crate::Result;
 use crate::journal::segments::{Place, kept_name};
-use crate::journal::{Checkpoints, lock};
+use crate::journal::{Checkpoints, lock, segment_hash};
 use crate::storage::{Access, Directory, Storage};
 
 /// The segment that is written now, which all parts of a database look at.
@@ -74,6 +74,8 @@ pub(super) struct JournalFile {
     pub(super) directory: Arc<dyn Directory>,
     /// The journal's name in the directory.
     pub(super) journal: String,
+    /// The hash of the segment's header, once it was asked for.
+    hash: OnceLock<u64>,
     /// Segments before this one, from which something was read.
     kept: Mutex<BTreeMap<u64, Arc<dyn Storage>>>,
     /// Those of them that were removed, and can't be opened again.
@@ -92,8 +94,17 @@ impl JournalFile {
     ) -> Self {
         let name = directory.display(journal);
         let (journal, kept) = (journal.to_owned(), Mutex::default());
-        let removed = Mutex::default();
-        Self { storage, name, segment, before: 0, directory, journal, kept, removed }
+        let (hash, removed) = (OnceLock::new(), Mutex::default());
+        Self { storage, name, segment, before: 0, directory, journal, hash, kept, removed }
+    }
+
+    /// Returns the hash of the segment's header, which its frames are verified with.
+    pub(super) fn segment_hash(&self) -> Result<u64> {
+        if let Some(hash) = self.hash.get() {
+            return Ok(*hash);
+        }
+        let hash = segment_hash(&*self.storage, &self.name)?;
+        Ok(*self.hash.get_or_init(|| hash))
     }
 
     /// Notes how many bytes of the journal lie in segments before it.

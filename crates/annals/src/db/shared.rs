@@ -22,6 +22,7 @@ use super::scan::{Replay, survey};
 use super::segment::{JournalFile, Segment};
 use super::snapshot::Snapshot;
 use crate::journal::format::FRAME_HEADER_LEN;
+use crate::journal::segments::Maker;
 use crate::journal::{
     self, FrameReader, Head, Mistake, Point, Recovered, Recovery, Rule, Survey, Verdict, is_made,
     lock, segments,
@@ -89,7 +90,7 @@ impl Database {
                 self.follow(&mut writing, sharing)?;
             }
             let (file, from) = (self.file(), writing.writer.committed());
-            let ahead = Survey::since_moving(&*file.storage, &file.name, from)?;
+            let ahead = Survey::since_now(&*file.storage, &file.name, from)?;
             self.bring_in(&mut writing, sharing, ahead.end, ahead.last_clock_time)?;
             self.checkpoints().adopt(ahead.end, &ahead.head, ahead.len);
             self.follow_the_image(&mut writing);
@@ -295,8 +296,9 @@ impl Database {
     fn finish_restart(&self, sharing: &Sharing, ahead: &Survey) -> Result<()> {
         let Some(seal) = &ahead.sealed else { return Ok(()) };
         let file = self.file();
-        let place = (&*file.storage, ahead, seal);
-        segments::finish(&*sharing.directory, &sharing.file, place, &*self.clock, true)
+        let by = Maker { clock: &*self.clock, shared: true };
+        let Sharing { directory, file: name, .. } = sharing;
+        segments::finish(&**directory, name, &*file.storage, ahead, seal, by)
     }
 
     /// Tells, with a few small reads, that nobody wrote since this handle did.
@@ -325,8 +327,9 @@ impl Database {
         let begin = || Ok(());
         let (found, ()) = survey(&storage, &shown, rule, begin, looks_wrong, |(), _, _| Ok(()))?;
         self.bring_in(writing, sharing, found.end, found.last_clock_time)?;
+        let (storage, secret) = (&*own.storage, self.clock.secret());
         let settled =
-            journal::settle_among_others(&*own.storage, &**directory, file, &found, *recovery)?;
+            journal::settle_among_others(storage, &**directory, file, &found, *recovery, secret)?;
         self.checkpoints().adopt_settled(found.end, &settled);
         self.checkpoints().tell()?;
         if settled.recovered.cut.is_some() {
@@ -390,8 +393,12 @@ pub(in crate::db) fn replay_between(
     store: Store,
     (from, to): (Point, u64),
 ) -> (Store, Result<(Arc<View>, Point)>) {
+    let segment = match file.segment_hash() {
+        Ok(segment) => segment,
+        Err(error) => return (store, Err(error)),
+    };
     let mut replay = Replay::resume(store, file.segment);
-    let reader = FrameReader::new(&*file.storage, from, to);
+    let reader = FrameReader::new(&*file.storage, segment, from, to);
     match replay_frames(&mut replay, reader, to, &file.name) {
         Ok(point) => {
             let (store, view) = replay.finish();

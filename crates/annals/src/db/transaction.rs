@@ -352,7 +352,7 @@ impl<'db> Transaction<'db> {
         let time = self.time.map(|time| time.0);
         let committed = self.writing.writer.commit(level, time);
         let point = committed.map_err(|error| database.core().advise_space(error))?;
-        let written = Written { point, level, claimed: self.writing.writer.claimed() };
+        let written = Written { point, level };
         self.committed = true;
         let imager = database.core().image();
         if let Some(imager) = imager {

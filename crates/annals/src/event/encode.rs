@@ -190,6 +190,28 @@ impl Encoder {
     }
 }
 
+/// Appends so many bytes of events that say nothing; nothing if that is less than two.
+pub(crate) fn pad(len: usize, out: &mut Vec<u8>) {
+    let end = out.len() + len;
+    if len < 2 {
+        return;
+    }
+    out.push(opcode::PAD);
+    for room in 1..=9 {
+        let start = out.len();
+        let Some(zeros) = len.checked_sub(1 + room) else { break };
+        compact::put(out, zeros as u64);
+        if out.len() - start == room {
+            out.resize(end, 0);
+            return;
+        }
+        out.truncate(start);
+    }
+    // No length of one event adds up to this, so the shortest one is first.
+    compact::put(out, 0);
+    pad(len - 2, out);
+}
+
 /// Tells whether a field has a bit in the null bitmap of a row. References and blobs carry their null
 /// themselves.
 pub(super) const fn has_null_bit(field: &Field) -> bool {

@@ -23,7 +23,7 @@ mod vector;
 
 pub(crate) use decode::{Sink, decode, decode_to};
 pub(crate) use edit::{Edit, edit};
-pub(crate) use encode::Encoder;
+pub(crate) use encode::{Encoder, pad};
 pub use erased::{has_erased, is_erased};
 pub use text::{ERASED, Script, write_field_value};
 pub use vector::{Vector, width};

@@ -35,6 +35,8 @@ pub(crate) const VECTOR_VALUES: u8 = 1;
 
 /// Codes from here on carry a compact length: a reader that doesn't know one skips it.
 pub(crate) const FIRST_IGNORABLE: u8 = 0x80;
+/// An event that says nothing, of any length: a frame that is to end at a certain place is filled with it.
+pub(crate) const PAD: u8 = FIRST_IGNORABLE;
 /// Codes from here on carry a compact length too, but mean something that can't be ignored.
 pub(crate) const FIRST_ESSENTIAL: u8 = 0xC0;
 

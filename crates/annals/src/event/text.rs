@@ -7,8 +7,9 @@ use crate::{Error, Result};
 
 /// Writes events as the shell's commands, so that a shell which runs them makes the same events.
 ///
-/// It takes the events of one journal in order from its beginning, because whether an insert can be
-/// written without its id depends on the ids that were used before. It needs 8 bytes for each table.
+/// It takes the events of one journal in order, from its beginning or from a state that it is told, because
+/// whether an insert can be written without its id depends on the ids that were used before. It needs 8 bytes for
+/// each table.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     /// For each table, the id that `insert` without an id would give.
@@ -20,6 +21,13 @@ impl Script {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Notes the next id of a table, in order to begin where the table has rows.
+    pub fn set_next_id(&mut self, table: TableNumber, next: u64) {
+        if let Some(last) = next.checked_sub(1) {
+            self.take_id(table, RowId(last));
+        }
     }
 
     /// Appends the command of `event` to `text`, without a line end. `schema` is the one before it.

@@ -3,14 +3,15 @@
 //! Invariants
 //! 1. `durable` only grows, and only after a flush returned that began when the frames up to it
 //!    were written.
-//! 2. A slot is written only with a point at or before `durable`, or, its first copy, with a point whose
-//!    frames are written; and only as [`Slots`] has it: one slot on permanent storage is always whole.
+//! 2. A slot is written only with a point at or before `durable`, and only as [`Slots`] has it.
 //! 3. After a flush failed, `poison` is set for good: no further frame, slot or flush.
+//! 4. The first frame of a handle is written only once both slots hold a secret that this handle drew:
+//!    `secret` is that, and `has_secret` says so.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::format::{Live, Point, Slot};
+use super::format::{Live, Point, Secret};
 use super::head::{self, Head};
 use super::mistakes::{Mistake, is_made};
 use super::recover::Settled;
@@ -54,8 +55,9 @@ pub(crate) struct Checkpoints {
     is_shared: bool,
     /// Whether a cut was begun and not ended.
     is_suspect: AtomicBool,
-    /// Whether frames are copied here that tell how far another file was flushed.
-    pub(super) is_copied: AtomicBool,
+    /// The secret that both slots hold, with which frames prove what they claim.
+    secret: Mutex<Secret>,
+    has_secret: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +104,8 @@ impl Checkpoints {
             last_clock_time: AtomicI64::new(i64::MIN),
             is_shared: false,
             is_suspect: AtomicBool::new(false),
-            is_copied: AtomicBool::new(false),
+            secret: Mutex::new(settled.slots.newest().secret),
+            has_secret: AtomicBool::new(settled.has_secret),
         }
     }
 
@@ -114,12 +117,17 @@ impl Checkpoints {
         self
     }
 
-    /// Goes on behind what other processes wrote: `end` is the last commit, and `live` and the slots are
-    /// what they told. The caller has the right to write, or only wants to be seen up to `end`.
+    /// Continues after what other processes wrote: `end` is the last commit, and `head` holds what they
+    /// told. The caller has the turn, or only wants to be seen up to `end`.
     pub(crate) fn adopt(&self, end: Point, head: &Head, len: u64) {
-        let mut slots = lock(&self.slots);
-        *slots = Slots::found(head, self.flushes_begun());
         let told = head.live.filter(|live| live.hard == end.position && !live.suspect);
+        let mut durable = told.map(|_| end);
+        if let Some(newest) = head.newest_slot() {
+            let mut slots = lock(&self.slots);
+            *slots = Slots::found(head, newest, self.flushes_begun());
+            *lock(&self.secret) = newest.secret;
+            durable = durable.or(Some(newest.point));
+        }
         let mut progress = lock(&self.progress);
         progress.acknowledged = end;
         progress.told = head.live;
@@ -127,12 +135,10 @@ impl Checkpoints {
             // Whatever this process left, another one has recovered.
             self.is_suspect.store(false, Ordering::Release);
         }
-        let kept = slots.kept();
-        for point in [Some(kept), told.map(|_| end)].into_iter().flatten() {
-            if point.position > progress.durable.position {
-                progress.durable = point;
-            }
+        if let Some(point) = durable.filter(|at| at.position > progress.durable.position) {
+            progress.durable = point;
         }
+        drop(progress);
         self.space.set(len.max(end.position));
     }
 
@@ -143,26 +149,58 @@ impl Checkpoints {
         self.adopt(end, head, len);
     }
 
-    /// Goes on behind a recovery that was done meanwhile.
+    /// Continues after a recovery that was done meanwhile.
     pub(crate) fn adopt_settled(&self, end: Point, settled: &Settled) {
-        *lock(&self.slots) = settled.slots.behind(self.flushes_begun());
+        let slots = settled.slots.after(self.flushes_begun());
+        *lock(&self.slots) = slots;
+        *lock(&self.secret) = slots.newest().secret;
+        self.has_secret.store(settled.has_secret, Ordering::Release);
         let mut progress = lock(&self.progress);
         (progress.acknowledged, progress.durable, progress.told) = (end, end, None);
         self.is_suspect.store(false, Ordering::Release);
         self.space.set(settled.zeroed_to);
     }
 
-    /// Tells whether what the live block says is what this handle told last, and the slots are as it
-    /// left them: another process may have ended in the midst of writing one.
+    /// True if the live block says what this handle told last, and the slots are as it left them: another
+    /// process may have ended in the midst of writing one.
     pub(crate) fn is_unchanged(&self, live: &Live) -> bool {
         if lock(&self.progress).told != Some(*live) || live.suspect {
             return false;
         }
-        let newest = lock(&self.slots).newest();
-        let [first, second] = head::slots(&*self.storage, self.header);
-        first.zip(second).is_some_and(|(first, second)| {
-            first.point.position.max(second.point.position) == newest.position
-        })
+        let newest = *lock(&self.slots).newest();
+        head::newest_slot(&*self.storage, self.header) == Some(newest)
+    }
+
+    /// Draws a secret of this handle's own and makes both slots hold it, unless that was done: before the
+    /// first frame. So no frame that was made before, or for another file, can prove anything.
+    ///
+    /// Cost: two flushes the first time, and one more if something there isn't durable yet.
+    pub(crate) fn draw_secret(&self, draw: impl FnOnce() -> Secret) -> Result<()> {
+        if self.has_secret.load(Ordering::Acquire) || is_made(Mistake::SecretKept) {
+            return Ok(());
+        }
+        self.check_usable()?;
+        self.harden()?;
+        let secret = draw();
+        let mut slots = lock(&self.slots);
+        for _ in 0..2 {
+            slots.write(self, self.durable(), self.space.zeroed_to(), secret)?;
+            self.flush()?;
+        }
+        *lock(&self.secret) = secret;
+        drop(slots);
+        self.has_secret.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Returns the secret that both slots hold.
+    pub(crate) fn secret(&self) -> Secret {
+        *lock(&self.secret)
+    }
+
+    /// Returns the hash of the segment's header.
+    pub(crate) const fn header(&self) -> u64 {
+        self.header
     }
 
     pub(super) fn flushes_begun(&self) -> u64 {
@@ -252,19 +290,6 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// As [`Self::harden`], and flushes the slot that a half commit at the end counts by.
-    pub(crate) fn harden_all(&self) -> Result<()> {
-        self.harden()?;
-        let mut slots = lock(&self.slots);
-        slots.turn(self.flushes_done());
-        let is_flushed = slots.is_kept(self.flushes_done()) || is_made(Mistake::EmptyNotFlushed);
-        if !is_flushed && slots.newest() == self.acknowledged() {
-            self.flush()?;
-            slots.turn(self.flushes_done());
-        }
-        Ok(())
-    }
-
     /// Flushes soft commits once there is so much of them that a recovery would have much to do, and
     /// lets a slot tell it.
     pub(crate) fn harden_lagging(&self) -> Result<()> {
@@ -283,26 +308,21 @@ impl Checkpoints {
         }
     }
 
-    pub(super) fn slot(&self, point: Point) -> Slot {
-        let copied = self.is_copied.load(Ordering::Acquire);
-        Slot { point, zeroed_to: self.space.zeroed_to(), copied }
-    }
-
-    /// Writes the durable point into the working slot, unless the slot written last tells it.
+    /// Writes the durable point into the older slot, unless the slot written last tells it.
     pub(crate) fn advance_slot(&self) -> Result<()> {
         let mut slots = lock(&self.slots);
         let point = self.durable();
-        // The slot may be ahead for a moment, while a half or two-phase commit goes on.
-        if slots.newest().position >= point.position {
-            return Ok(());
+        let is_told =
+            |slots: &Slots| slots.newest().point.position >= point.position && !slots.are_torn();
+        while !is_told(&slots) {
+            slots.write(self, point, self.space.zeroed_to(), self.secret())?;
         }
-        slots.prepare_both(self)?;
-        slots.write_both(self, &self.slot(point))
+        Ok(())
     }
 
     pub(super) fn advance_lagging_slot(&self) -> Result<()> {
-        let newest = lock(&self.slots).newest();
-        match self.durable().position.saturating_sub(newest.position) >= SLOT_LAG {
+        let newest = lock(&self.slots).newest().point.position;
+        match self.durable().position.saturating_sub(newest) >= SLOT_LAG {
             true => self.advance_slot(),
             false => Ok(()),
         }
@@ -372,14 +392,11 @@ impl Checkpoints {
         self.check_usable()?;
         self.harden()?;
         self.advance_slot()?;
-        let mut slots = lock(&self.slots);
-        slots.turn(self.flushes_done());
-        if !slots.is_kept(self.flushes_done()) && !is_made(Mistake::HardSlotNotFlushed) {
+        let slots = *lock(&self.slots);
+        if !slots.is_flushed(self.flushes_done()) && !is_made(Mistake::HardSlotNotFlushed) {
             self.flush()?;
-            slots.turn(self.flushes_done());
         }
-        let point = slots.newest();
-        drop(slots);
+        let point = slots.newest().point;
         self.tell()?;
         Ok(point)
     }
@@ -404,11 +421,9 @@ impl Checkpoints {
         self.note_durable(point);
         let mut slots = lock(&self.slots);
         for _ in 0..2 {
-            slots.prepare_both(self)?; // the keeper may have written a slot since the flush above
-            slots.write_both(self, &self.slot(point))?;
+            slots.write(self, point, self.space.zeroed_to(), self.secret())?;
             self.flush()?;
         }
-        slots.turn(self.flushes_done());
         drop(slots);
         if self.is_shared {
             self.is_suspect.store(false, Ordering::Release);
@@ -435,6 +450,16 @@ impl Checkpoints {
             true => Ok(()),
             false => self.flush(),
         }
+    }
+
+    /// Makes frames durable that were made elsewhere and were written up to a point, and lets a slot and
+    /// the live block tell it.
+    pub(crate) fn end_batch(&self, point: Point) -> Result<()> {
+        self.flush()?;
+        self.acknowledge(point, 1, true);
+        self.note_durable(point);
+        self.advance_slot()?;
+        self.tell().map(drop)
     }
 
     /// Ends properly: a hard checkpoint, space given back, a slot at the end.

@@ -1,8 +1,8 @@
 //! Every copy of what the head holds, each by itself, for whoever looks at a damaged file.
 
 use super::format::{
-    COPY_LEN, FRAMES_AT, HEADER_AT, Header, LIVE_AT, LIVE_COPY_AT, Live, SLOT_AT, SLOT_COPY_AT,
-    Slot,
+    FRAMES_AT, Fields, HEADER_AT, Header, LIVE_AT, LIVE_COPY_AT, Live, SLOT_AT, SLOT_COPY_AT,
+    SLOT_LEN, Slot,
 };
 use crate::storage::Storage;
 
@@ -13,6 +13,8 @@ pub struct Copies {
     pub headers: [Option<Header>; 3],
     /// The two slots, each with its two copies.
     pub slots: [[Option<Slot>; 2]; 2],
+    /// The hash of the segment's header: of a header, else as a slot states it.
+    pub segment: Option<u64>,
     /// The live block. Neither copy verifies before a new file was opened.
     pub live: [Option<Live>; 2],
 }
@@ -29,16 +31,19 @@ impl Copies {
         let headers = [HEADER_AT, SLOT_AT[0], SLOT_AT[1]]
             .map(|at| array_at(head, at).as_ref().and_then(Header::decode));
         let known = headers.iter().flatten().next().map(Header::hash);
+        // Without any header the slot's own word has to do for whose it is.
+        let stated = |bytes: &[u8; SLOT_LEN]| Fields(bytes).u64(40);
+        let mut segment = known;
         let slots = SLOT_AT.map(|block| {
             SLOT_COPY_AT.map(|copy| {
-                let bytes: [u8; COPY_LEN] = array_at(head, block + copy)?;
-                // Without any header the slot's own word has to do for whose it is.
-                let stated = bytes.get(40..48)?.try_into().map(u64::from_le_bytes).ok()?;
-                Slot::decode(&bytes, known.unwrap_or(stated))
+                let bytes: [u8; SLOT_LEN] = array_at(head, block + copy)?;
+                let slot = Slot::decode(&bytes, known.unwrap_or(stated(&bytes)))?;
+                segment.get_or_insert(stated(&bytes));
+                Some(slot)
             })
         });
         let live = LIVE_COPY_AT.map(|copy| Live::decode(&array_at(head, LIVE_AT + copy)?));
-        Self { headers, slots, live }
+        Self { headers, slots, segment, live }
     }
 
     /// Tells whether nothing of it verifies.

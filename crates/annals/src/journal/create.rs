@@ -33,7 +33,8 @@ pub(crate) fn create(
     remove_leftovers(directory, name);
     let header = new_header(clock);
     let temporary = format!("{name}.new-{:016x}", clock.random());
-    let created = write_and_link(directory, name, &temporary, &header);
+    let head = head::new_head(&header, clock.secret());
+    let created = write_and_link(directory, name, &temporary, &head);
     if created.is_err() {
         // What is left of a failed creation is in nobody's way, but should not lie about.
         let _ = directory.remove(&temporary);
@@ -55,14 +56,14 @@ fn write_and_link(
     directory: &dyn Directory,
     name: &str,
     temporary: &str,
-    header: &Header,
+    head: &[u8],
 ) -> io::Result<Option<Arc<dyn Storage>>> {
     let storage = directory.create(temporary)?;
     if !storage.try_lock(Lock::Head, Hold::Exclusive)? || !storage.is_linked()? {
         let _ = directory.remove(temporary);
         return Ok(None); // somebody took it for a leftover
     }
-    storage.write_at(0, &head::new_head(header))?;
+    storage.write_at(0, head)?;
     storage.flush()?;
     directory.link(temporary, name)?;
     // Should it stay, it is in nobody's way.

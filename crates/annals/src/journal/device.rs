@@ -17,7 +17,7 @@
 
 use super::create::new_header;
 use super::format::{
-    COPY_LEN, FRAMES_AT, HEADER_LEN, LIVE_AT, LIVE_COPY_AT, Live, SLOT_AT, SLOT_COPY_AT, Slot,
+    self, FRAMES_AT, HEADER_LEN, LIVE_AT, LIVE_COPY_AT, Live, SLOT_AT, SLOT_COPY_AT, SLOT_LEN, Slot,
 };
 use super::head::{self, HEADERS_AT, Head};
 use super::space::zero;
@@ -34,7 +34,7 @@ pub(super) fn end_of(storage: &dyn Storage, head: &Head) -> std::io::Result<u64>
     if !storage.has_fixed_len() {
         return Ok(len);
     }
-    let claims = head.slots.iter().flatten().map(|slot| slot.zeroed_to.max(slot.point.position));
+    let claims = head.copies().map(|slot| slot.zeroed_to.max(slot.point.position));
     Ok(claims.max().unwrap_or(FRAMES_AT).min(len))
 }
 
@@ -54,9 +54,9 @@ pub(crate) fn is_blank(storage: &dyn Storage) -> std::io::Result<bool> {
 
 /// Takes the copy of a slot out if it is one that creation writes.
 fn blank_slot(head: &mut [u8], at: u64) {
-    let Some(bytes) = copy_at(head, at) else { return };
-    let Some(hash) = bytes.last_chunk::<24>().and_then(|end| end.first_chunk()) else { return };
-    let slot = Slot::decode(bytes, u64::from_le_bytes(*hash));
+    let Some(bytes) = copy_at::<SLOT_LEN>(head, at) else { return };
+    let hash = format::Fields(bytes).u64(40);
+    let slot = Slot::decode(bytes, hash);
     if slot.is_some_and(|slot| slot.point.position == FRAMES_AT) {
         bytes.fill(0);
     }
@@ -73,7 +73,7 @@ fn blank_live(head: &mut [u8]) {
     }
 }
 
-fn copy_at(head: &mut [u8], at: u64) -> Option<&mut [u8; COPY_LEN]> {
+fn copy_at<const N: usize>(head: &mut [u8], at: u64) -> Option<&mut [u8; N]> {
     head.get_mut(usize::try_from(at).ok()?..)?.first_chunk_mut()
 }
 
@@ -95,8 +95,9 @@ fn write_new(storage: &dyn Storage, len: u64, clock: &dyn Clock) -> std::io::Res
     zero(storage, 0, zeroed_to)?;
     storage.flush()?;
     let point = head::start(&header);
+    let slot = Slot { zeroed_to, ..head::first_slot(point, clock.secret()) };
     for which in [0, 1] {
-        head::write_slot(storage, which, &Slot { point, zeroed_to, copied: false }, point.chain)?;
+        head::write_slot(storage, which, &slot, point.chain)?;
     }
     let closed = Live { pid: 0, soft: point, hard: point.position, suspect: false };
     head::write_live(storage, &closed)?;

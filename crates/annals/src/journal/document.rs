@@ -104,12 +104,15 @@ fn layout() -> BTreeMap<String, Vec<u64>> {
         format::LIVE_AT,
         format::SLOT_COPY_AT,
         format::LIVE_COPY_AT,
-        format::COPY_LEN,
+        format::SLOT_LEN,
+        format::LIVE_LEN,
         format::FRAMES_AT,
         format::FRAME_HEADER_LEN,
-        format::CHAIN_LEN,
+        format::FRAME_TRAILER_LEN,
+        format::SECTOR,
         format::FRAME_ALIGN,
-        format::DATA_FRAME_MIN,
+        format::MAX_FRAME_LEN,
+        format::MAX_PAYLOAD,
         format::KIND_DATA,
         format::KIND_COMMIT,
         format::KIND_SEAL,
@@ -118,9 +121,13 @@ fn layout() -> BTreeMap<String, Vec<u64>> {
         format::KIND_IGNORABLE,
         format::MAX_SEGMENTS,
         format::MAX_SEGMENT_LEN,
+        format::LEVEL_MASK,
         format::FLAG_EXPLICIT_TIME,
         format::FLAG_COMPRESSED,
         format::FLAG_ENCRYPTED,
+        format::FLAG_MORE,
+        format::FLAG_FAR_TIME,
+        format::FLAG_FIRST,
     ]
 }
 
@@ -155,6 +162,7 @@ fn events() -> BTreeMap<String, Vec<u64>> {
         opcode::VECTOR_CELLS,
         opcode::VECTOR_VALUES,
         opcode::FIRST_IGNORABLE,
+        opcode::PAD,
         opcode::FIRST_ESSENTIAL,
         opcode::ERASED_INSERT,
         opcode::ERASED_UPDATE,
@@ -363,7 +371,8 @@ struct SlotCopy {
 #[test]
 fn slots_and_live_block_are_laid_out_as_documented() {
     let point = Point { position: 0, txid: 0, chain: 0 };
-    let base = SlotCopy { slot: Slot { point, zeroed_to: 0, copied: false }, header: 0 };
+    let slot = Slot { point, zeroed_to: 0, sequence: 0, secret: [0; 16] };
+    let base = SlotCopy { slot, header: 0 };
     let encode = |copy: &SlotCopy| copy.slot.encode(copy.header).to_vec();
     let variants = variants![base, encode;
         "position": slot.point.position = u64::MAX,
@@ -371,7 +380,8 @@ fn slots_and_live_block_are_laid_out_as_documented() {
         "chain": slot.point.chain = u64::MAX,
         "zeroed_to": slot.zeroed_to = u64::MAX,
         "header": header = u64::MAX,
-        "copied": slot.copied = true,
+        "sequence": slot.sequence = u64::MAX,
+        "secret": slot.secret = [255; 16],
     ];
     compare_layout("Slots", &encode(&base), &variants);
 
@@ -401,27 +411,30 @@ fn frames_are_laid_out_as_documented() {
         level: 0,
         flags: 0,
         length: 0,
-        padding: 0,
         txid: 0,
         position: 0,
-        previous: 0,
-        durable: 0,
+        durable: Some(0),
         nonce: 0,
         time: 0,
     };
-    let encode = |header: &FrameHeader| header.encode().to_vec();
-    let variants = variants![base, encode;
+    let encode = |header: &FrameHeader| header.encode(0).to_vec();
+    let mut variants = variants![base, encode;
         "kind": kind = u8::MAX,
-        "level": level = u8::MAX,
-        "flags": flags = u16::MAX,
-        "length": length = u32::MAX,
-        "padding": padding = u32::MAX,
-        "txid": txid = u64::MAX,
-        "position": position = u64::MAX,
-        "previous": previous = u64::MAX,
-        "durable": durable = u64::MAX,
+        "length": length = (1 << 24) - 1,
+        "txid": txid = u64::from(u32::MAX),
+        "durable": durable = None,
         "nonce": nonce = u64::MAX,
         "time": time = -1,
     ];
-    compare_layout("Frames", &encode(&base), &variants);
+    // The level and the flags share a byte.
+    variants.push(("flags", encode(&FrameHeader { level: 3, flags: 0xFC, ..base })));
+    compare_fields("Frames", &encode(&base), &variants, format::FRAME_HEADER_LEN - 4);
+    let trailer = rows().into_iter().filter(|row| row.section == "The end of a frame");
+    let fields: Vec<_> = trailer
+        .filter_map(|row| {
+            Some((number(&row.cells[0])?, number(&row.cells[1])?, row.cells[2].clone()))
+        })
+        .collect();
+    let expected = [(0, 4, "check"), (4, 4, "tag"), (8, 8, "chain")];
+    assert_eq!(fields, expected.map(|(at, len, name)| (at, len, name.to_owned())));
 }

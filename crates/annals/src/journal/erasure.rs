@@ -40,11 +40,9 @@ impl Erasure {
     /// by one.
     #[must_use]
     pub fn carry(&self, txid: u64, chain: u64) -> Option<u64> {
-        if txid < self.first_txid {
-            return Some(chain);
-        }
+        // The state that a segment begins with has the number of the last transaction before it.
         let found = self.chains.iter().find(|known| known.txid == txid && known.before == chain);
-        found.map(|known| known.after)
+        found.map(|known| known.after).or_else(|| (txid < self.first_txid).then_some(chain))
     }
 
     /// Gives the payload of its frame.

@@ -3,7 +3,7 @@
 //!
 //! All numbers are little-endian. Nothing read here is believed before its checksum agrees.
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// The version of the format that this library writes.
 pub const VERSION: u32 = 1;
@@ -14,7 +14,7 @@ pub const SLOT_MAGIC: [u8; 4] = *b"SLOT";
 /// How each copy of the live block's content begins.
 pub const LIVE_MAGIC: [u8; 4] = *b"LIVE";
 /// How each frame begins: with a byte that is no UTF-8.
-pub const FRAME_MAGIC: [u8; 4] = *b"\xF5ANF";
+pub const FRAME_MAGIC: [u8; 2] = *b"\xF5A";
 
 /// Where the header is.
 pub const HEADER_AT: u64 = 0;
@@ -28,20 +28,26 @@ pub const LIVE_AT: u64 = 12288;
 pub const SLOT_COPY_AT: [u64; 2] = [512, 1024];
 /// Where, in the live block, its two copies are.
 pub const LIVE_COPY_AT: [u64; 2] = [0, 512];
-/// Length of a copy of a slot, and of the live block's content.
-pub const COPY_LEN: usize = 64;
+/// Length of a copy of a slot.
+pub const SLOT_LEN: usize = 96;
+/// Length of a copy of the live block's content.
+pub const LIVE_LEN: usize = 64;
 /// Where the first frame is.
 pub const FRAMES_AT: u64 = 16384;
 
 /// Length of a frame's header.
-pub const FRAME_HEADER_LEN: usize = 72;
-/// Length of the chain at a frame's end.
-pub const CHAIN_LEN: usize = 8;
+pub const FRAME_HEADER_LEN: usize = 32;
+/// Length of what ends a frame: the check of its payload, its tag, and its chain.
+pub const FRAME_TRAILER_LEN: usize = 16;
+/// Where a journal that is written anew fills frames so that they end where a sector does, it takes one of
+/// this many bytes.
+pub(crate) const SECTOR: u64 = 4096;
 /// Frames begin at multiples of this.
 pub const FRAME_ALIGN: u64 = 8;
-
-/// The least length of a data frame, with header and chain: a gap that is shorter holds none.
-pub const DATA_FRAME_MIN: u64 = 1 << 20;
+/// The most bytes of a frame, with header and trailer.
+pub const MAX_FRAME_LEN: u64 = 512 << 10;
+/// The most bytes of a frame's payload.
+pub const MAX_PAYLOAD: usize = (512 << 10) - FRAME_HEADER_LEN - FRAME_TRAILER_LEN;
 
 /// A data frame: events of a transaction that goes on.
 pub const KIND_DATA: u8 = 1;
@@ -59,25 +65,43 @@ pub const KIND_ERASURE: u8 = 0x81;
 pub const FEATURE_ERASED: u64 = 1;
 /// A kind with this bit may be skipped by a reader that doesn't know it.
 pub const KIND_IGNORABLE: u8 = 0x80;
-/// Flag: the commit time was given by the program.
-pub const FLAG_EXPLICIT_TIME: u16 = 1;
+/// The bits of a frame's flags that hold the code of its commit level.
+pub const LEVEL_MASK: u8 = 3;
+/// Flag: the program gave the commit time.
+pub const FLAG_EXPLICIT_TIME: u8 = 1 << 2;
 /// Flag, reserved: the payload is compressed.
-pub const FLAG_COMPRESSED: u16 = 2;
+pub const FLAG_COMPRESSED: u8 = 1 << 3;
 /// Flag, reserved: the payload is encrypted.
-pub const FLAG_ENCRYPTED: u16 = 4;
+pub const FLAG_ENCRYPTED: u8 = 1 << 4;
+/// Flag: the payload is a part of a long event, and the next frame has the next part.
+pub const FLAG_MORE: u8 = 1 << 5;
+/// Flag: the header has no room for the time, so the last 8 bytes of the payload are the time.
+pub const FLAG_FAR_TIME: u8 = 1 << 6;
+/// Flag: the frame is the first of its transaction.
+pub const FLAG_FIRST: u8 = 1 << 7;
 
 const _: () = assert!(HEADER_LEN == Header::LEN as usize);
 const _: () = assert!(HEADER_LEN as u64 <= SLOT_COPY_AT[0]);
-const _: () = assert!(SLOT_COPY_AT[1] - SLOT_COPY_AT[0] >= 512 && COPY_LEN <= 512);
+const _: () = assert!(SLOT_COPY_AT[1] - SLOT_COPY_AT[0] >= 512 && SLOT_LEN <= 512);
+const _: () = assert!(LIVE_LEN <= 512);
 const _: () = assert!(LIVE_COPY_AT[1] - LIVE_COPY_AT[0] >= 512);
 const _: () = assert!(SLOT_AT[1] - SLOT_AT[0] == 4096 && LIVE_AT - SLOT_AT[1] == 4096);
 const _: () = assert!(FRAMES_AT - LIVE_AT == 4096 && FRAMES_AT.is_multiple_of(FRAME_ALIGN));
 const _: () = assert!((FRAME_HEADER_LEN as u64).is_multiple_of(FRAME_ALIGN));
+const _: () = assert!((MAX_PAYLOAD as u64).is_multiple_of(FRAME_ALIGN));
+const _: () = assert!(MAX_FRAME_LEN < 1 << 24);
 
-/// The hash that all checksums and chains are made with: XXH3, 64 bits, seed 0.
+/// Returns the XXH3 hash of bytes, 64 bits, with seed 0: the checksum of everything but frames.
 #[must_use]
 pub fn hash(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
+}
+
+/// Returns the XXH3 hash of bytes, 64 bits, with a seed: the checks and the chain of a frame. With a seed
+/// that nobody knows beforehand, nobody can choose bytes that hash like others.
+#[must_use]
+pub fn seeded_hash(bytes: &[u8], seed: u64) -> u64 {
+    xxh3_64_with_seed(bytes, seed)
 }
 
 /// Reads fixed-width numbers from a buffer whose length was checked by its type.
@@ -209,6 +233,21 @@ impl Header {
         })
     }
 
+    /// Returns the bytes of the header of a segment whose previous chain isn't known yet: zeros there, and
+    /// for the checksum.
+    pub(crate) fn encode_unsealed(&self) -> [u8; HEADER_LEN] {
+        let mut to = Layout(Self { previous_chain: 0, ..*self }.encode());
+        to.put(Self::SUM_AT, [0; 8]);
+        to.0
+    }
+
+    /// Reads what [`encode_unsealed`](Self::encode_unsealed) wrote.
+    pub(crate) fn decode_unsealed(bytes: &[u8; HEADER_LEN]) -> Option<Self> {
+        let mut whole = Layout(*bytes);
+        whole.seal(Self::SUM_AT);
+        Self::decode(&whole.0).filter(|header| header.encode_unsealed() == *bytes)
+    }
+
     /// Gives the number of the last erasure, if there was one.
     #[must_use]
     pub const fn last_erasure(&self) -> Option<u64> {
@@ -254,39 +293,44 @@ pub struct Point {
     pub chain: u64,
 }
 
+/// The secret of a file: 128 random bits that are in its slots and are never sent anywhere.
+pub type Secret = [u8; 16];
+
 /// What a hard slot says: all up to its point is on permanent storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     /// How far the journal is known to be flushed.
     pub point: Point,
-    /// How far the space behind it was filled with zeros.
+    /// How far the space after it was filled with zeros.
     pub zeroed_to: u64,
-    /// Whether what follows the point was copied from another file of the same journal: what those frames
-    /// say of how far the journal was flushed is true of that file, not of this one.
-    pub copied: bool,
+    /// Grows by one with each slot that is written: the largest is the newest.
+    pub sequence: u64,
+    /// The secret with which the frames that follow prove what they claim.
+    pub secret: Secret,
 }
 
 impl Slot {
-    const SUM_AT: usize = COPY_LEN - 8;
+    const SUM_AT: usize = SLOT_LEN - 8;
 
-    /// Gives the bytes of one copy. `header` is the hash of the segment's header.
+    /// Returns the bytes of one copy. `header` is the hash of the segment's header.
     #[must_use]
-    pub fn encode(&self, header: u64) -> [u8; COPY_LEN] {
-        let mut to = Layout([0; COPY_LEN]);
+    pub fn encode(&self, header: u64) -> [u8; SLOT_LEN] {
+        let mut to = Layout([0; SLOT_LEN]);
         to.put(0, SLOT_MAGIC);
         to.put(8, self.point.position.to_le_bytes());
         to.put(16, self.point.txid.to_le_bytes());
         to.put(24, self.point.chain.to_le_bytes());
         to.put(32, self.zeroed_to.to_le_bytes());
         to.put(40, header.to_le_bytes());
-        to.put(48, [u8::from(self.copied)]);
+        to.put(48, self.sequence.to_le_bytes());
+        to.put(56, self.secret);
         to.seal(Self::SUM_AT);
         to.0
     }
 
     /// Reads one copy; `None` if it is none of this segment, or damaged.
     #[must_use]
-    pub fn decode(bytes: &[u8; COPY_LEN], header: u64) -> Option<Self> {
+    pub fn decode(bytes: &[u8; SLOT_LEN], header: u64) -> Option<Self> {
         let from = Fields(bytes);
         let valid = from.array(0) == SLOT_MAGIC
             && from.checked(Self::SUM_AT)
@@ -295,7 +339,8 @@ impl Slot {
         valid.then(|| Self {
             point: Point { position: from.u64(8), txid: from.u64(16), chain: from.u64(24) },
             zeroed_to: from.u64(32),
-            copied: from.array(48) == [1],
+            sequence: from.u64(48),
+            secret: from.array(56),
         })
     }
 }
@@ -314,12 +359,12 @@ pub struct Live {
 }
 
 impl Live {
-    const SUM_AT: usize = COPY_LEN - 8;
+    const SUM_AT: usize = LIVE_LEN - 8;
 
     /// Gives the bytes of one copy.
     #[must_use]
-    pub fn encode(&self) -> [u8; COPY_LEN] {
-        let mut to = Layout([0; COPY_LEN]);
+    pub fn encode(&self) -> [u8; LIVE_LEN] {
+        let mut to = Layout([0; LIVE_LEN]);
         to.put(0, LIVE_MAGIC);
         to.put(4, self.pid.to_le_bytes());
         to.put(8, self.soft.position.to_le_bytes());
@@ -333,7 +378,7 @@ impl Live {
 
     /// Reads one copy; `None` if it is damaged or was never written.
     #[must_use]
-    pub fn decode(bytes: &[u8; COPY_LEN]) -> Option<Self> {
+    pub fn decode(bytes: &[u8; LIVE_LEN]) -> Option<Self> {
         let from = Fields(bytes);
         (from.array(0) == LIVE_MAGIC && from.checked(Self::SUM_AT)).then(|| Self {
             pid: from.u32(4),

@@ -2,10 +2,9 @@
 
 use super::device;
 use super::format::{
-    self, COPY_LEN, FRAMES_AT, HEADER_AT, HEADER_LEN, Header, LIVE_AT, LIVE_COPY_AT, Live, Point,
-    SLOT_AT, SLOT_COPY_AT, Slot,
+    self, FRAMES_AT, HEADER_AT, HEADER_LEN, Header, LIVE_AT, LIVE_COPY_AT, LIVE_LEN, Live, Point,
+    SLOT_AT, SLOT_COPY_AT, SLOT_LEN, Secret, Slot,
 };
-use super::frame::FrameHeader;
 use super::mistakes::{Mistake, is_made};
 use super::verdict::{salvage_advice, shown_path};
 use crate::storage::{Storage, is_compressed};
@@ -19,11 +18,15 @@ pub(crate) struct Head {
     pub(crate) hash: u64,
     /// Which of the three copies of the header are damaged: block 0 and the two slot blocks.
     pub(crate) damaged_headers: [bool; 3],
-    /// The two hard slots; `None` where its two copies don't agree.
-    pub(crate) slots: [Option<Slot>; 2],
+    /// The two hard slots, each with its two copies; `None` for each that doesn't verify. Any that does
+    /// is true.
+    pub(crate) slots: SlotCopies,
     /// The live block, if one of its copies verifies.
     pub(crate) live: Option<Live>,
 }
+
+/// The copies of the two slots.
+pub(crate) type SlotCopies = [[Option<Slot>; 2]; 2];
 
 /// Where the three copies of the header are.
 pub(super) const HEADERS_AT: [u64; 3] = [HEADER_AT, SLOT_AT[0], SLOT_AT[1]];
@@ -57,20 +60,37 @@ impl Head {
         Point { position: FRAMES_AT, txid: self.header.first_txid - 1, chain: self.hash }
     }
 
-    /// Gives the slot that reaches farthest.
+    /// Returns all copies of slots that verify.
+    pub(crate) fn copies(&self) -> impl Iterator<Item = &Slot> + Clone {
+        let counts = |slot: &&[Option<Slot>; 2]| {
+            let [first, second] = slot;
+            first == second || !is_made(Mistake::CopiesMustAgree)
+        };
+        self.slots.iter().filter(counts).flatten().flatten()
+    }
+
+    /// Returns the newest slot, of which at least one copy verifies.
     pub(crate) fn newest_slot(&self) -> Option<Slot> {
-        self.slots.into_iter().flatten().max_by_key(reach)
+        self.copies().max_by_key(|slot| slot.sequence).copied()
     }
 
-    /// Tells whether what follows the slots may be a copy of another file of the journal.
-    pub(crate) fn is_copied(&self) -> bool {
-        self.slots.iter().flatten().any(|slot| slot.copied)
+    /// Returns the point that the newest slot tells; that of the first frame if none verifies.
+    pub(crate) fn hard_point(&self) -> Point {
+        self.newest_slot().map_or(self.start(), |slot| slot.point)
     }
 
-    /// Gives the slot that may be torn: the one that doesn't reach farthest, or isn't whole.
+    /// True for a slot of which a copy doesn't verify, or differs from the other: an interrupted write, or
+    /// damage to what is there four times.
+    pub(crate) fn torn_slots(&self) -> [bool; 2] {
+        self.slots.each_ref().map(|[first, second]| first.is_none() || first != second)
+    }
+
+    /// Returns the slot that is to be written next: the one without the newest copy.
     pub(crate) fn older_slot(&self) -> usize {
-        let [first, second] = self.slots.map(|slot| slot.as_ref().map(reach));
-        usize::from(first > second)
+        let newest =
+            |block: &[Option<Slot>; 2]| block.iter().flatten().map(|slot| slot.sequence).max();
+        let [first, second] = &self.slots;
+        usize::from(newest(first) > newest(second))
     }
 
     /// Writes the header where a copy of it is damaged.
@@ -82,6 +102,17 @@ impl Head {
         }
         Ok(())
     }
+}
+
+/// Returns the hash of the header of a segment, as the chain of its first frame has it.
+pub(crate) fn segment_hash(storage: &dyn Storage, name: &str) -> Result<u64> {
+    for at in HEADERS_AT {
+        let header = read_array(storage, at, name)?.as_ref().and_then(Header::decode);
+        if let Some(header) = header {
+            return Ok(header.hash());
+        }
+    }
+    Err(no_header(storage, name, None))
 }
 
 /// Refuses a file that ends before its first frame: a file gets its name only when its head is
@@ -97,19 +128,19 @@ fn refuse_cut(storage: &dyn Storage, name: &str) -> Result<()> {
     )))
 }
 
-/// Orders slots: of two at the same point the one is newer that claims more space.
-const fn reach(slot: &Slot) -> (u64, u64) {
-    (slot.point.position, slot.zeroed_to)
-}
-
 /// Gives the point before the first frame of a new journal.
 pub(super) fn start(header: &Header) -> Point {
     Point { position: FRAMES_AT, txid: header.first_txid - 1, chain: header.hash() }
 }
 
-/// Gives the whole head of a new journal.
-pub(crate) fn new_head(header: &Header) -> Vec<u8> {
-    head_with(header, &Slot { point: start(header), zeroed_to: FRAMES_AT, copied: false })
+/// Returns the slot of a new file, whose first frames will be made with this secret.
+pub(crate) const fn first_slot(point: Point, secret: Secret) -> Slot {
+    Slot { point, zeroed_to: point.position, sequence: 1, secret }
+}
+
+/// Returns the whole head of a new journal.
+pub(crate) fn new_head(header: &Header, secret: Secret) -> Vec<u8> {
+    head_with(header, &first_slot(start(header), secret))
 }
 
 /// Gives the whole head of a journal that nobody has opened yet, both of whose slots are this one.
@@ -129,7 +160,7 @@ pub(crate) fn head_with(header: &Header, slot: &Slot) -> Vec<u8> {
     head
 }
 
-/// Writes one slot, both copies: allowed only behind the flush that covers its point.
+/// Writes one slot, both copies: allowed only after the flush that covers its point.
 pub(crate) fn write_slot(
     storage: &dyn Storage,
     which: usize,
@@ -137,70 +168,50 @@ pub(crate) fn write_slot(
     header: u64,
 ) -> std::io::Result<()> {
     let block = SLOT_AT.get(which).copied().unwrap_or(SLOT_AT[0]);
-    storage.write_at(block + SLOT_COPY_AT[0], &two_copies(&slot.encode(header)))
-}
-
-/// Writes one copy of a slot, 0 or 1.
-pub(crate) fn write_slot_copy(
-    storage: &dyn Storage,
-    which: usize,
-    copy: usize,
-    slot: &Slot,
-    header: u64,
-) -> std::io::Result<()> {
-    let block = SLOT_AT.get(which).copied().unwrap_or(SLOT_AT[0]);
-    let copy = SLOT_COPY_AT.get(copy).copied().unwrap_or(SLOT_COPY_AT[0]);
-    storage.write_at(block + copy, &slot.encode(header))
+    storage.write_at(block + SLOT_COPY_AT[0], &two_copies(slot.encode(header)))
 }
 
 /// Writes the live block, both copies.
 pub(crate) fn write_live(storage: &dyn Storage, live: &Live) -> std::io::Result<()> {
-    storage.write_at(LIVE_AT + LIVE_COPY_AT[0], &two_copies(&live.encode()))
+    storage.write_at(LIVE_AT + LIVE_COPY_AT[0], &two_copies(live.encode()))
 }
 
 /// Lays two copies 512 bytes apart, so that one write puts each in a sector of its own.
-fn two_copies(copy: &[u8; COPY_LEN]) -> [u8; 512 + COPY_LEN] {
-    let mut both = [0; 512 + COPY_LEN];
-    for (to, from) in both.iter_mut().zip(copy) {
-        *to = *from;
-    }
-    for (to, from) in both.iter_mut().skip(512).zip(copy) {
-        *to = *from;
-    }
+fn two_copies<const N: usize>(copy: [u8; N]) -> Vec<u8> {
+    let mut both = copy.to_vec();
+    both.resize(512, 0);
+    both.extend_from_slice(&copy);
     both
 }
 
-/// Reads both slots; again if one isn't whole: another process may have written both, one after the
-/// other, between the reads of their copies. One of them is whole at any time.
-fn read_slots(storage: &dyn Storage, hash: u64, name: &str) -> Result<[Option<Slot>; 2]> {
+/// Reads both slots; again while a copy isn't whole or differs from the other, since another process may
+/// be writing it.
+fn read_slots(storage: &dyn Storage, hash: u64, name: &str) -> Result<SlotCopies> {
     const TRIES: usize = 4;
-    let mut slots = [None; 2];
+    let mut slots = [[None; 2]; 2];
     for _ in 0..TRIES {
         for (slot, block) in slots.iter_mut().zip(SLOT_AT) {
-            *slot = read_slot(storage, block, hash, name)?;
+            for (copy, at) in slot.iter_mut().zip(SLOT_COPY_AT) {
+                let bytes = read_array::<SLOT_LEN>(storage, block + at, name)?;
+                *copy = bytes.and_then(|bytes| Slot::decode(&bytes, hash));
+            }
         }
-        if slots.iter().all(Option::is_some) || is_made(Mistake::DoubtCutAtOnce) {
+        if slots.iter().all(|[first, second]| first.is_some() && first == second) {
             break;
         }
     }
     Ok(slots)
 }
 
-fn read_slot(storage: &dyn Storage, block: u64, hash: u64, name: &str) -> Result<Option<Slot>> {
-    let read = |copy| read_array::<COPY_LEN>(storage, block + copy, name);
-    let copies = [read(SLOT_COPY_AT[0])?, read(SLOT_COPY_AT[1])?];
-    let [first, second] = copies.map(|bytes| bytes.and_then(|bytes| Slot::decode(&bytes, hash)));
-    Ok(first.filter(|_| first == second || is_made(Mistake::TornSlotTrusted)))
-}
-
-/// Gives what the slots tell; none for one that isn't whole, or can't be read.
-pub(super) fn slots(storage: &dyn Storage, header: u64) -> [Option<Slot>; 2] {
-    SLOT_AT.map(|block| read_slot(storage, block, header, "").ok().flatten())
+/// Returns the newest slot of a file whose header has this hash, if one can be read.
+pub(super) fn newest_slot(storage: &dyn Storage, header: u64) -> Option<Slot> {
+    let copies = read_slots(storage, header, "").ok()?;
+    copies.into_iter().flatten().flatten().max_by_key(|slot| slot.sequence)
 }
 
 fn read_live(storage: &dyn Storage, name: &str) -> Result<Option<Live>> {
     for copy in LIVE_COPY_AT {
-        let bytes = read_array::<COPY_LEN>(storage, LIVE_AT + copy, name)?;
+        let bytes = read_array::<LIVE_LEN>(storage, LIVE_AT + copy, name)?;
         if let Some(live) = bytes.as_ref().and_then(Live::decode) {
             return Ok(Some(live));
         }
@@ -272,10 +283,11 @@ fn no_header(storage: &dyn Storage, name: &str, first: Option<&[u8; HEADER_LEN]>
     Error::new(ErrorKind::NotAJournal, format!("{name}: not an Annals journal; check the path"))
 }
 
-/// Tells whether a frame begins where a journal's first one does.
+/// True if something looks like a frame where a journal's first one is. Without the header it can't be
+/// verified.
 fn has_frame(storage: &dyn Storage, name: &str) -> bool {
-    let bytes = read_array(storage, FRAMES_AT, name).ok().flatten();
-    bytes.is_some_and(|bytes| FrameHeader::decode(&bytes, FRAMES_AT).is_some())
+    let bytes = read_array::<2>(storage, FRAMES_AT, name).ok().flatten();
+    bytes == Some(format::FRAME_MAGIC)
 }
 
 /// Refuses what this version can't read, or what can't be.

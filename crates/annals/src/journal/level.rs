@@ -5,22 +5,23 @@
 /// | level | steps | after a process crash | after a power cut |
 /// |---|---|---|---|
 /// | `Soft` | write | there | a recent state, never before the last hard checkpoint |
-/// | `Half` | write, flush, write | there | all before it; it too if the last write got to the disk |
-/// | `TwoPhase` | write, flush, write, flush | there | there |
-/// | `Checksummed` | write, flush | there | there, proven by checksums |
+/// | `Checksummed` | write, flush | there | there |
+/// | `Half` | write, flush, write the slot | there | there |
+/// | `TwoPhase` | write, flush, write the slot, flush | there | there, and known to have been durable |
+///
+/// A commit counts when its chain verifies, whatever its level. The slot adds that damage to the commit is
+/// an error later, and is never taken for the end of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
     /// Handed to the operating system: survives the end of the process, not a power cut. After a
     /// power cut the database is at a recent consistent state, never before the last durable one.
     /// (joedb's soft checkpoint; WAL mode of SQLite with `synchronous=NORMAL`.)
     Soft,
-    /// Written with the first copy of a slot; flushed; then the second copy. After a power cut all
-    /// commits before it are there, and this one if the second copy got to the disk. It costs what
-    /// [`Checksummed`](Self::Checksummed) costs, and a small write. (joedb's `half_commit`.)
+    /// As [`Checksummed`](Self::Checksummed), with a slot that tells it, which is written after the flush.
+    /// It costs one small write more. (joedb's `half_commit`.)
     Half,
-    /// As [`Half`](Self::Half), with a second flush, so that it is on permanent storage when it is
-    /// acknowledged. It doesn't rely on checksums to tell a whole commit from a torn one. (joedb's
-    /// `full_commit`, redb's 2-phase commit.)
+    /// As [`Half`](Self::Half), with a second flush: so it is known to have been durable as long as one
+    /// copy of a slot can be read. (joedb's `full_commit`, redb's 2-phase commit.)
     TwoPhase,
     /// On permanent storage when acknowledged, and proven there by checksums: one write, one flush.
     /// (The idea of redb's 1PC+C.)
@@ -51,19 +52,13 @@ impl Level {
     /// Tells whether an acknowledged commit survives a power cut.
     #[must_use]
     pub const fn is_durable(self) -> bool {
-        matches!(self, Self::TwoPhase | Self::Checksummed)
+        !matches!(self, Self::Soft)
     }
 
     /// Tells whether its steps flush the journal, so that all commits before it are durable.
     #[must_use]
     pub const fn flushes(self) -> bool {
         !matches!(self, Self::Soft)
-    }
-
-    /// Tells whether a commit frame that verifies is enough for the commit to count. Otherwise it has
-    /// to be known that the frame was flushed, or a commit that counts rests on it.
-    pub(crate) const fn counts_alone(self) -> bool {
-        matches!(self, Self::Soft | Self::Checksummed)
     }
 
     /// Gives the code in frames.

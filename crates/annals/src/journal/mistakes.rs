@@ -19,8 +19,6 @@ pub enum Mistake {
     FailedFlushForgotten,
     /// A frame is accepted without its chain.
     TornFrameAccepted,
-    /// A half or two-phase commit counts when its frame verifies.
-    DoubtfulAccepted,
     /// A commit can be seen before its level is reached.
     SeenBeforeFlush,
     /// Replay keeps the events of a transaction that has no commit frame.
@@ -39,35 +37,17 @@ pub enum Mistake {
     HardSlotNotFlushed,
     /// A new journal's name is not flushed.
     NameNotFlushed,
-    /// A half or two-phase commit writes both copies of its slot without a flush between them.
-    FirstFlushLeftOut,
     /// A two-phase commit is acknowledged without its second flush.
     SecondFlushLeftOut,
-    /// A half or two-phase commit writes the second copy of its slot before its first flush.
-    SecondCopyBeforeFlush,
-    /// A half commit right behind another one in the same group doesn't wait for the second flush.
-    HalvesShareFlush,
-    /// A durable commit without events doesn't flush the slot of a half commit before it.
-    EmptyNotFlushed,
     /// A soft commit is acknowledged, with all before it, while a durable one is pending.
     SoftOvertakes,
     /// Commits that wait for a flush are acknowledged also if it fails.
     FailedGroupAcknowledged,
-    /// A slot counts whose copies don't agree.
-    TornSlotTrusted,
     /// Opening doesn't look behind the first position that doesn't verify.
     TailNotLookedAt,
-    /// What turns out to count only behind the end isn't replayed.
-    LateCountForgotten,
-    /// Doubtful commits are cut without a second look, at their slots too.
-    DoubtCutAtOnce,
     /// What is cut is read once before.
     CutReadOnce,
-    /// A journal that looks closed is shown by a slot that may not be on the disk.
-    ShownSlotNotFlushed,
-    /// Recovery writes the older slot while the newer one may be in the page cache alone.
-    ShownSlotNotRewritten,
-    /// Recovery cuts the frames that alone show that the last commit counts before a slot tells it.
+    /// Recovery cuts the frames that alone prove how far the rest was flushed before a slot tells it.
     ProofCutFirst,
     /// In shared mode a rollback doesn't set the suspect mark before it begins.
     CutNotMarked,
@@ -147,22 +127,35 @@ pub enum Mistake {
     LengthNotRewritten,
     /// An image counts whose point the journal doesn't have.
     OtherHistoryTrusted,
-    /// What copied frames tell of flushes is believed of the file that they were copied to.
-    CopiedClaimTrusted,
-    /// Frames are copied before the slot is flushed that says so.
-    CopyMarkNotFlushed,
+    /// A frame proves what it claims without the tag that the secret of the file makes.
+    TagNotChecked,
+    /// Opening for writing keeps the secret that is in the file.
+    SecretKept,
+    /// Frames get no random nonce, so that their hashes have a seed that is known.
+    NonceNotRandom,
+    /// Frames are looked for within the length of one whose header verifies.
+    NestedFrameBelieved,
+    /// On a device only one slot tells of new space before a frame is written there.
+    SpaceToldOnce,
+    /// A slot counts only if both of its copies agree.
+    CopiesMustAgree,
+    /// What the live block tells to be flushed is no witness.
+    LiveIgnored,
+    /// A frame with a wrong stored chain ends the journal, though a slot has the right one.
+    WrongChainRefused,
+    /// A tail is cut without a second look.
+    TailCutAtOnce,
 }
 
 impl Mistake {
     /// All mistakes.
-    pub const ALL: [Self; 72] = [
+    pub const ALL: [Self; 69] = [
         Self::CommitNotFlushed,
         Self::SlotBeforeFlush,
         Self::UnflushedClaimed,
         Self::SlotsAtOnce,
         Self::FailedFlushForgotten,
         Self::TornFrameAccepted,
-        Self::DoubtfulAccepted,
         Self::SeenBeforeFlush,
         Self::UncommittedApplied,
         Self::AcceptedNotRewritten,
@@ -172,20 +165,11 @@ impl Mistake {
         Self::RollbackNotFlushed,
         Self::HardSlotNotFlushed,
         Self::NameNotFlushed,
-        Self::FirstFlushLeftOut,
         Self::SecondFlushLeftOut,
-        Self::SecondCopyBeforeFlush,
-        Self::HalvesShareFlush,
-        Self::EmptyNotFlushed,
         Self::SoftOvertakes,
         Self::FailedGroupAcknowledged,
-        Self::TornSlotTrusted,
         Self::TailNotLookedAt,
-        Self::LateCountForgotten,
-        Self::DoubtCutAtOnce,
         Self::CutReadOnce,
-        Self::ShownSlotNotFlushed,
-        Self::ShownSlotNotRewritten,
         Self::ProofCutFirst,
         Self::CutNotMarked,
         Self::SuspectTrusted,
@@ -226,8 +210,15 @@ impl Mistake {
         Self::RebuiltNotVerified,
         Self::LengthNotRewritten,
         Self::OtherHistoryTrusted,
-        Self::CopiedClaimTrusted,
-        Self::CopyMarkNotFlushed,
+        Self::TagNotChecked,
+        Self::SecretKept,
+        Self::NonceNotRandom,
+        Self::NestedFrameBelieved,
+        Self::SpaceToldOnce,
+        Self::CopiesMustAgree,
+        Self::LiveIgnored,
+        Self::WrongChainRefused,
+        Self::TailCutAtOnce,
     ];
 }
 

@@ -4,8 +4,7 @@
 //! of that by itself; `reader` follows the chain and tells what is `committed`; `survey` finds how far, and the `verdict`
 //! judges it; `recover` makes it fit to be written, and saves the `tail`; `walk` goes on behind damage; `create`
 //! makes a new one; `slots` and `checkpoints` know how far it is flushed, and `commit` has the recipe of
-//! each `level`; `rewrite` writes
-//! a segment anew, and an `erasure` marks why; `space` `ahead` is zeros, on a `device` too; `writer` writes transactions; `segments` are the
+//! each `level`; `rewrite` writes a segment anew, and an `erasure` marks why; `space` `ahead` is zeros, on a `device` too; `writer` writes transactions; `segments` are the
 //! files of a journal that was split. This room doesn't know the store. (`mistakes` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 
@@ -13,7 +12,6 @@ mod ahead;
 mod checkpoints;
 mod commit;
 mod committed;
-mod copied;
 mod copies;
 mod create;
 mod device;
@@ -46,8 +44,8 @@ mod writer;
 pub(crate) use checkpoints::{Checkpoints, lock};
 pub(crate) use create::{create, keep_name, new_header};
 pub(crate) use device::{create_on, is_blank};
-pub(crate) use frame::FrameHeader;
-pub(crate) use head::{Head, head_with, holder, live};
+pub(crate) use frame::{FrameHeader, Trailer};
+pub(crate) use head::{Head, first_slot, head_with, holder, live, segment_hash};
 pub(crate) use mistakes::{Mistake, is_made};
 pub(crate) use reader::{Frame, FrameReader};
 pub(crate) use recover::{Settled, join, refuse, settle, settle_among_others};

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::format::{self, FRAME_HEADER_LEN, Point};
-use super::frame::{self, FrameHeader};
+use super::frame::{self, FrameHeader, Spot, Trailer, Verified};
 use crate::storage::Storage;
 
 /// How much is read at once.
@@ -16,10 +16,15 @@ const _: () = assert!(STEP as u64 == format::FRAME_ALIGN);
 ///
 /// Invariants
 /// 1. `position`, `txid` and `chain` describe what was verified so far: frames that committed, and
-///    the data frames behind them.
+///    the data frames after them.
 /// 2. No more memory is taken than the file is long.
+/// 3. `parts` has the parts of a long event, of which the frame that was read last has one.
 pub(crate) struct FrameReader<'s> {
     storage: &'s dyn Storage,
+    /// The hash of the segment's header, if it is known.
+    segment: Option<u64>,
+    /// A point whose stored chain is wrong.
+    accepted: Option<Point>,
     len: u64,
     position: u64,
     chain: u64,
@@ -27,6 +32,9 @@ pub(crate) struct FrameReader<'s> {
     txid: u64,
     window: Vec<u8>,
     window_at: u64,
+    parts: Vec<u8>,
+    /// Where the frame with the next part begins.
+    parts_end: u64,
 }
 
 /// A verified frame.
@@ -34,7 +42,10 @@ pub(crate) struct Frame<'r> {
     pub(crate) header: FrameHeader,
     /// All of it.
     pub(crate) bytes: &'r [u8],
+    /// Its events. The frames of a long event have none but the last, which has all of the event.
     pub(crate) payload: &'r [u8],
+    /// The chain before it.
+    pub(crate) previous: u64,
     /// Its chain: the previous chain of the next frame.
     pub(crate) chain: u64,
     /// Where it ends.
@@ -42,27 +53,59 @@ pub(crate) struct Frame<'r> {
 }
 
 impl Frame<'_> {
-    /// Gives where the payload is in the file.
+    /// Returns where the payload is in the file.
     pub(crate) const fn payload_at(&self) -> u64 {
         self.header.position + FRAME_HEADER_LEN as u64
     }
+
+    /// Returns the end of the commit if this is a commit frame, else where the frame ends.
+    pub(crate) const fn point_before(&self) -> Point {
+        Point {
+            position: self.header.position,
+            txid: self.header.txid.saturating_sub(1),
+            chain: self.previous,
+        }
+    }
+}
+
+/// A frame that verifies but for its chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WrongChain {
+    pub(crate) header: FrameHeader,
+    /// The point after it, with the chain that it should have.
+    pub(crate) point: Point,
 }
 
 impl<'s> FrameReader<'s> {
-    /// Begins at a point between two transactions. `len` is how far to read at most.
-    pub(crate) fn new(storage: &'s dyn Storage, from: Point, len: u64) -> Self {
+    /// Begins at a point between two transactions. `segment` is the hash of the segment's header, and
+    /// `len` is how far to read at most.
+    pub(crate) fn new(storage: &'s dyn Storage, segment: u64, from: Point, len: u64) -> Self {
         Self {
             storage,
+            segment: Some(segment),
+            accepted: None,
             len,
             position: from.position,
             chain: from.chain,
             txid: from.txid,
             window: Vec::new(),
             window_at: 0,
+            parts: Vec::new(),
+            parts_end: 0,
         }
     }
 
-    /// Gives where the next frame would begin.
+    /// Lets frames verify by their payload check alone, for a file without any header.
+    pub(crate) fn without_header(self) -> Self {
+        Self { segment: None, ..self }
+    }
+
+    /// Lets the frame that ends at a point have another stored chain than that.
+    pub(crate) fn accepting(self, accepted: Option<Point>) -> Self {
+        Self { accepted, ..self }
+    }
+
+    /// Returns where the next frame would begin.
     pub(crate) const fn position(&self) -> u64 {
         self.position
     }
@@ -72,49 +115,110 @@ impl<'s> FrameReader<'s> {
         self.len = len;
     }
 
-    /// Gives what was verified so far; a point between two transactions behind a commit frame.
+    /// Returns what was verified so far; a point between two transactions after a commit frame.
     pub(crate) const fn point(&self) -> Point {
         Point { position: self.position, txid: self.txid, chain: self.chain }
     }
 
-    /// Gives the next frame, or `None` where nothing verifies any more: not a frame, one of
+    /// Returns the next frame, or `None` where nothing verifies any more: not a frame, one of
     /// another history, or a damaged one.
     pub(crate) fn next(&mut self) -> io::Result<Option<Frame<'_>>> {
-        let at = self.position;
-        let Some(header) = self.header_at(at)? else { return Ok(None) };
-        if header.previous != self.chain || header.txid != self.txid + 1 {
+        let Some((header, verified)) = self.next_alone()? else { return Ok(None) };
+        let previous = self.chain;
+        let chain = verified.chain_after(&header, previous);
+        let end = header.position + header.frame_len();
+        let is_accepted = |point: Point| point.position == end && point.chain == chain;
+        if chain != verified.trailer.chain && !self.accepted.is_some_and(is_accepted) {
             return Ok(None);
         }
-        let Some(chain) = self.verify_at(&header)? else { return Ok(None) };
-        self.position = at + header.frame_len();
-        self.chain = chain;
+        Ok(Some(self.step(header, chain)))
+    }
+
+    /// Returns the frame that is next, where only its stored chain is wrong.
+    pub(crate) fn wrong_chain(&mut self) -> io::Result<Option<WrongChain>> {
+        let Some((header, verified)) = self.next_alone()? else { return Ok(None) };
+        let chain = verified.chain_after(&header, self.chain);
+        let position = header.position + header.frame_len();
+        let txid = self.txid + u64::from(header.is_commit());
+        let is_wrong = chain != verified.trailer.chain;
+        let point = Point { position, txid, chain };
+        Ok(is_wrong.then_some(WrongChain { header, point }))
+    }
+
+    /// Takes the next frame, with the chain that it should have.
+    pub(crate) fn take(&mut self, wrong: &WrongChain) -> Frame<'_> {
+        self.step(wrong.header, wrong.point.chain)
+    }
+
+    /// Returns the frame that is next if it verifies alone.
+    fn next_alone(&mut self) -> io::Result<Option<(FrameHeader, Verified)>> {
+        let Some(txid) = self.txid.checked_add(1) else { return Ok(None) };
+        let Some(header) = self.header_at(self.position, txid)? else { return Ok(None) };
+        if header.txid != txid {
+            return Ok(None);
+        }
+        Ok(self.verify_at(&header)?.map(|verified| (header, verified)))
+    }
+
+    fn step(&mut self, header: FrameHeader, chain: u64) -> Frame<'_> {
+        let previous = std::mem::replace(&mut self.chain, chain);
+        self.position = header.position + header.frame_len();
         if header.is_commit() {
             self.txid = header.txid;
         }
-        Ok(Some(self.frame(header, chain)))
+        self.frame(header, previous, chain)
     }
 
-    /// Reads the header of a frame at any position, if it verifies by itself.
-    pub(crate) fn header_at(&mut self, at: u64) -> io::Result<Option<FrameHeader>> {
+    /// Reads the header of a frame at any position, if it verifies by itself: `txid` is the least that it
+    /// can have.
+    pub(crate) fn header_at(&mut self, at: u64, txid: u64) -> io::Result<Option<FrameHeader>> {
         self.fill(at, FRAME_HEADER_LEN as u64)?;
+        let spot = Spot { position: at, segment: self.segment, txid };
         let header = self
             .bytes(at, FRAME_HEADER_LEN as u64)
             .first_chunk()
-            .and_then(|bytes| FrameHeader::decode(bytes, at));
+            .and_then(|bytes| FrameHeader::decode(bytes, spot));
         Ok(header.filter(|header| header.frame_len() <= self.len.saturating_sub(at)))
     }
 
-    /// Verifies the frame with this header by itself; gives its chain.
-    pub(crate) fn verify_at(&mut self, header: &FrameHeader) -> io::Result<Option<u64>> {
+    /// Returns what ends the frame with this header.
+    pub(crate) fn trailer_of(&mut self, header: &FrameHeader) -> io::Result<Option<Trailer>> {
         self.fill(header.position, header.frame_len())?;
-        Ok(frame::verify(self.bytes(header.position, header.frame_len())))
+        Ok(Trailer::of(self.bytes(header.position, header.frame_len())))
     }
 
-    /// Gives the frame with this header, which was verified last, and whose chain this is.
-    pub(crate) fn frame(&self, header: FrameHeader, chain: u64) -> Frame<'_> {
-        let bytes = self.bytes(header.position, header.frame_len());
+    /// Verifies the frame with this header by itself.
+    pub(crate) fn verify_at(&mut self, header: &FrameHeader) -> io::Result<Option<Verified>> {
+        self.fill(header.position, header.frame_len())?;
+        Ok(Verified::alone(self.bytes(header.position, header.frame_len()), header))
+    }
+
+    /// Returns the frame with this header, which was verified last.
+    pub(crate) fn frame(
+        &mut self,
+        mut header: FrameHeader,
+        previous: u64,
+        chain: u64,
+    ) -> Frame<'_> {
         let end = header.position + header.frame_len();
-        Frame { header, bytes, payload: frame::payload(bytes, &header), chain, end }
+        let is_continued = header.position == self.parts_end && !header.is_first();
+        if !is_continued {
+            self.parts.clear();
+        }
+        if header.has_more() || is_continued {
+            let whole = self.bytes(header.position, header.frame_len()).to_vec();
+            self.parts.extend_from_slice(frame::payload(&whole, &header).0);
+        }
+        self.parts_end = if header.has_more() { end } else { 0 };
+        let bytes = self.bytes(header.position, header.frame_len());
+        let (payload, time) = frame::payload(bytes, &header);
+        header.time = time.unwrap_or(header.time);
+        let payload = match (header.has_more(), is_continued) {
+            (true, _) => &[],
+            (false, true) => self.parts.as_slice(),
+            (false, false) => payload,
+        };
+        Frame { header, bytes, payload, previous, chain, end }
     }
 
     /// Tells whether nothing begins at the position: the file ends there, or zeros follow. (A frame whose

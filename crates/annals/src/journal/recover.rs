@@ -7,17 +7,15 @@
 //! 1. save the tail beside the file, flush it and its directory   (only if a commit may lie in it)
 //! 2. rewrite what was accepted beyond the slot                   (the page cache may show more than
 //!                                                                 the disk holds, also as zeros)
-//! 3. flush, write the older slot, flush                          (only if nothing but what is cut may
-//!                                                                 tell that the last commit counts)
-//! 4. zero everything behind the cut, set the length; flush
-//! 5. write one slot; flush; write the other; flush               (one of them is whole at any time)
+//! 3. zero everything after the cut, to the end of the file; flush
+//! 4. write one slot, with a new secret; flush; write the other; flush
 //! ```
 //!
-//! Before 4 has returned, a crash leaves the same journal to recover, with the same outcome or with
+//! Before 3 has returned, a crash leaves the same journal to recover, with the same outcome or with
 //! less of a tail that was never known to be durable.
 
 use super::checkpoints::FLUSHES_AT_FIRST;
-use super::format::{Live, Point, Slot};
+use super::format::{Live, Point, Secret, Slot};
 use super::head;
 use super::mistakes::{Mistake, is_made};
 use super::reader::FrameReader;
@@ -38,8 +36,7 @@ use crate::{Error, ErrorKind, Result};
 /// the file open, all but [`Refuse`](Self::Refuse) are as [`Checked`](Self::Checked).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Recovery {
-    /// Keeps what its frames prove: all commits that verify, except half and two-phase ones behind the
-    /// last other one, of which nothing shows that they were flushed.
+    /// Keeps all commits whose chain verifies, and cuts what follows them.
     #[default]
     Checked,
     /// Refuses to open for writing if [`Checked`](Self::Checked) would have to cut anything.
@@ -52,8 +49,8 @@ pub enum Recovery {
     /// checkpoint or opening), as far as it verifies; never farther back than [`ToHard`](Self::ToHard)
     /// goes.
     ToSoft,
-    /// Keeps all commits that verify, also half and two-phase ones that were perhaps never
-    /// acknowledged.
+    /// Another name of [`Checked`](Self::Checked), beside [`ToHard`](Self::ToHard) and
+    /// [`ToSoft`](Self::ToSoft).
     ToEnd,
 }
 
@@ -111,15 +108,28 @@ pub(crate) struct Settled {
     pub(crate) recovered: Recovered,
     /// How far zeros follow the end.
     pub(crate) zeroed_to: u64,
-    /// Which slot is written next.
+    /// Whether the slots hold a secret that was drawn for this opening.
+    pub(super) has_secret: bool,
     pub(super) slots: Slots,
 }
 
 impl Settled {
-    /// Describes a new journal, or segment, of which nothing had to be recovered.
-    pub(crate) fn new_journal(start: Point) -> Self {
-        let (recovered, zeroed_to) = (Recovered::default(), start.position);
-        Self { recovered, zeroed_to, slots: Slots::whole(0, start) }
+    /// Describes a new journal, or segment, of which nothing had to be recovered. `secret` is what its
+    /// slots hold.
+    pub(crate) fn new_journal(start: Point, secret: Secret) -> Self {
+        Self {
+            recovered: Recovered::default(),
+            zeroed_to: start.position,
+            has_secret: true,
+            slots: Slots::flushed(0, head::first_slot(start, secret)),
+        }
+    }
+}
+
+impl Settled {
+    /// Says that this process has just created the file, whose secret is new.
+    pub(crate) fn just_created(self) -> Self {
+        Self { has_secret: true, ..self }
     }
 }
 
@@ -135,9 +145,14 @@ pub(crate) fn refuse(shown: &str, survey: &Survey, recovery: Recovery) -> Result
 
 /// Takes a journal over that others have open for writing too, and left as it should be.
 pub(crate) fn join(survey: &Survey) -> Settled {
-    let slots = Slots::found(&survey.head, FLUSHES_AT_FIRST);
-    let zeroed_to = survey.len.max(survey.end.position);
-    Settled { recovered: Recovered::default(), zeroed_to, slots }
+    let newest = survey.head.newest_slot();
+    let newest = newest.unwrap_or_else(|| head::first_slot(survey.head.start(), [0; 16]));
+    Settled {
+        recovered: Recovered::default(),
+        zeroed_to: survey.len.max(survey.end.position),
+        has_secret: false,
+        slots: Slots::found(&survey.head, newest, FLUSHES_AT_FIRST),
+    }
 }
 
 /// Does what [`settle`] does, where other processes have the journal open: should this one end in the
@@ -148,6 +163,7 @@ pub(crate) fn settle_among_others(
     name: &str,
     survey: &Survey,
     recovery: Recovery,
+    secret: Secret,
 ) -> Result<Settled> {
     let shown = directory.display(name);
     refuse(&shown, survey, recovery)?;
@@ -155,32 +171,30 @@ pub(crate) fn settle_among_others(
     let (pid, hard) = (std::process::id(), hard.min(end.position));
     head::write_live(storage, &Live { pid, soft: end, hard, suspect: true })
         .map_err(|error| Error::io(format!("{shown}: can't write the live block"), error))?;
-    settle(storage, directory, name, survey, recovery)
+    settle(storage, directory, name, survey, recovery, secret)
 }
 
-/// Makes the journal fit to be written, or refuses.
+/// Makes the journal fit to be written, or refuses. `secret` was drawn for this opening.
 pub(crate) fn settle(
     storage: &dyn Storage,
     directory: &dyn Directory,
     name: &str,
     survey: &Survey,
     recovery: Recovery,
+    secret: Secret,
 ) -> Result<Settled> {
     let shown = directory.display(name);
     refuse(&shown, survey, recovery)?;
     let io = |error| Error::io(format!("{shown}: can't recover the journal"), error);
-    let next_slot = survey.head.older_slot();
     if survey.is_closed() {
-        // Written again, the same bytes, so that the first flush covers it, and it is whole when the
-        // other slot is written: the flush at the end of the last session may have failed.
-        let zeroed_to = survey.len; // which is the end, but on a device
-        write_newest_slot_again(storage, survey).map_err(io)?;
-        if survey.counted_flushed && !is_made(Mistake::ShownSlotNotFlushed) {
-            // The last commit counts because of that slot. What is shown has to stay.
-            storage.flush().map_err(io)?;
+        let start = survey.head.start();
+        if let Some(newest) = survey.head.newest_slot().filter(|slot| slot.point != start) {
+            // Written again, the same bytes, so that the next flush covers it: the flush at the end of the
+            // last session may have failed, and the page cache shows it all the same.
+            let which = 1 - survey.head.older_slot();
+            head::write_slot(storage, which, &newest, survey.head.hash).map_err(io)?;
         }
-        let slots = Slots::new(next_slot, survey.end);
-        return Ok(Settled { recovered: Recovered::default(), zeroed_to, slots });
+        return Ok(Settled { zeroed_to: survey.len, ..join(survey) });
     }
     let mut recovered = Recovered { unclean: true, ..Recovered::default() };
     let mut dirty_to = survey.end.position;
@@ -188,37 +202,40 @@ pub(crate) fn settle(
         dirty_to = tail::last_nonzero(storage, survey).map_err(io)?;
         recovered.cut = Some(tail::save(storage, directory, name, survey, dirty_to)?);
     }
-    let zeroed_to = make_durable(storage, survey, dirty_to).map_err(io)?;
+    let (zeroed_to, slots) = make_durable(storage, survey, dirty_to, secret).map_err(io)?;
     describe(&mut recovered, survey);
-    Ok(Settled { recovered, zeroed_to, slots: Slots::whole(next_slot, survey.end) })
+    Ok(Settled { recovered, zeroed_to, has_secret: true, slots })
 }
 
-/// Writes the same bytes again: a flush that failed may have lost them, though they show.
-fn write_newest_slot_again(storage: &dyn Storage, survey: &Survey) -> std::io::Result<()> {
-    let newest = survey.head.newest_slot().filter(|slot| slot.point != survey.head.start());
-    newest.map_or(Ok(()), |slot| {
-        head::write_slot(storage, 1 - survey.head.older_slot(), &slot, survey.head.hash)
-    })
-}
-
-/// Steps 2 to 5. `dirty_to` is the end of the last byte that isn't zero. Gives how far zeros follow the
-/// end.
-fn make_durable(storage: &dyn Storage, survey: &Survey, dirty_to: u64) -> std::io::Result<u64> {
-    let end = survey.end;
+/// Steps 2 to 4. `dirty_to` is the end of the last byte that isn't zero. Returns how far zeros follow the
+/// end, and the slots.
+fn make_durable(
+    storage: &dyn Storage,
+    survey: &Survey,
+    dirty_to: u64,
+    secret: Secret,
+) -> std::io::Result<(u64, Slots)> {
+    let (head, end) = (&survey.head, survey.end);
+    if let Some(wrong) = survey.wrong_chain {
+        storage.write_at(wrong.position.saturating_sub(8), &wrong.chain.to_le_bytes())?;
+    }
     if !is_made(Mistake::AcceptedNotRewritten) {
-        let from = survey.head.newest_slot().map_or(survey.head.start(), |slot| slot.point);
-        rewrite(storage, from, end)?;
+        rewrite(storage, head.hash, head.hard_point(), end)?;
     }
-    let claimed = survey.head.slots.iter().flatten().map(|slot| slot.zeroed_to).max();
-    let zeroed_to = claimed.unwrap_or(0).min(survey.len).max(dirty_to).max(end.position);
-    let slot = Slot { point: end, zeroed_to, copied: false };
-    let mut first = survey.head.older_slot();
-    if !is_made(Mistake::ShownSlotNotRewritten) {
-        write_newest_slot_again(storage, survey)?;
-    }
-    if survey.rests_on_what_is_cut() && !is_made(Mistake::ProofCutFirst) {
+    let claimed = head.copies().map(|slot| slot.zeroed_to).max().unwrap_or(0).min(survey.len);
+    let zeroed_to = match survey.has_fixed_len {
+        true => claimed.max(dirty_to).max(end.position),
+        false => survey.len.max(end.position),
+    };
+    let sequence = head.newest_slot().map_or(0, |slot| slot.sequence);
+    let mut slot = Slot { point: end, zeroed_to, sequence, secret };
+    let mut first = head.older_slot();
+    let is_told = end.position <= head.hard_point().position;
+    if survey.may_hold_a_commit() && !is_told && !is_made(Mistake::ProofCutFirst) {
+        // What is cut may be all that proves how far the rest was flushed.
         storage.flush()?;
-        head::write_slot(storage, first, &slot, survey.head.hash)?;
+        slot.sequence += 1;
+        head::write_slot(storage, first, &slot, head.hash)?;
         storage.flush()?;
         first = 1 - first;
     }
@@ -229,23 +246,33 @@ fn make_durable(storage: &dyn Storage, survey: &Survey, dirty_to: u64) -> std::i
             storage.set_len(zeroed_to)?;
         }
     }
-    survey.head.repair_headers(storage)?;
+    head.repair_headers(storage)?;
     if !is_made(Mistake::RecoveryNotFlushed) {
         storage.flush()?;
     }
     for which in [first, 1 - first] {
-        head::write_slot(storage, which, &slot, survey.head.hash)?;
+        slot.sequence += 1;
+        head::write_slot(storage, which, &slot, head.hash)?;
         if which != first || !is_made(Mistake::SlotsAtOnce) {
             storage.flush()?;
         }
     }
-    Ok(zeroed_to)
+    Ok((zeroed_to, Slots::flushed(first, slot)))
 }
 
 /// Writes the same frames again, so that the next flush covers them. What is written was verified
-/// after it was read: a disk that reads wrongly once must not make that permanent.
-pub(super) fn rewrite(storage: &dyn Storage, from: Point, to: Point) -> std::io::Result<()> {
-    let mut reader = FrameReader::new(storage, from, to.position);
+/// after it was read: a disk that reads wrongly once must not make that permanent. `segment` is the hash of
+/// the segment's header.
+pub(super) fn rewrite(
+    storage: &dyn Storage,
+    segment: u64,
+    from: Point,
+    to: Point,
+) -> std::io::Result<()> {
+    if from.position >= to.position {
+        return Ok(());
+    }
+    let mut reader = FrameReader::new(storage, segment, from, to.position);
     let (mut at, mut bytes) = (from.position, Vec::new());
     while let Some(frame) = reader.next()? {
         bytes.extend_from_slice(frame.bytes);
@@ -266,10 +293,10 @@ pub(super) fn rewrite(storage: &dyn Storage, from: Point, to: Point) -> std::io:
 fn describe(recovered: &mut Recovered, survey: &Survey) {
     let Some(cut) = &recovered.cut else { return };
     let mut text = format!(
-        "cut {} bytes behind transaction {} at position {}: they were never known to be durable",
+        "cut {} bytes after transaction {} at position {}: they were never known to be durable",
         cut.bytes, cut.txid, cut.position
     );
-    if let Some(last) = survey.doubtful.back() {
+    if let Some(last) = survey.left_out {
         text += &format!(
             "; the frames of {} verify, but nothing shows that {}",
             match cut.txid + 1 {
@@ -285,7 +312,7 @@ fn describe(recovered: &mut Recovered, survey: &Survey) {
     }
     if let Some(tail) = survey.tail {
         text += &format!(
-            "; bytes from position {} on do not verify, {} frames behind them do by themselves; a \
+            "; bytes from position {} on do not verify, {} frames after them do by themselves; a \
              transaction there may have been acknowledged",
             survey.verified_to.max(tail.first),
             tail.frames
@@ -306,14 +333,13 @@ fn describe(recovered: &mut Recovered, survey: &Survey) {
 fn refusal(name: &str, survey: &Survey) -> Error {
     let message = format!(
         "{name}: was not closed properly: the last transaction that counts, {}, ends at position {}, \
-         but more follows up to {} ({} commits that may not have been flushed, {} data frames without \
-         a commit, {} frames that verify by themselves), which was never known to be durable. Nothing \
+         but more follows up to {} ({} data frames without a commit, {} frames that verify by \
+         themselves), which was never known to be durable. Nothing \
          was changed; see what would be cut with `annals recover {} --dry-run`, and do it without \
          `--dry-run`, or open it with Recovery::Checked",
         survey.end.txid,
         survey.end.position,
         survey.len,
-        survey.doubtful.len(),
         survey.uncommitted_frames,
         survey.tail.map_or(0, |tail| tail.frames),
         shown_path(name)

@@ -6,14 +6,13 @@
 use std::io;
 
 use super::format::{
-    DATA_FRAME_MIN, FRAME_ALIGN, FRAME_HEADER_LEN, FRAMES_AT, Header, KIND_DATA, Point, Slot,
+    FLAG_FAR_TIME, FLAG_FIRST, FLAG_MORE, FRAME_HEADER_LEN, Header, KIND_DATA, MAX_PAYLOAD, Point,
+    SECTOR, Secret,
 };
-use super::frame::{self, FrameHeader};
+use super::frame::{self, FrameHeader, Making};
 use super::head;
-use crate::storage::Storage;
-
-/// Where frames were padded, they are so that they end where a sector of this many bytes does.
-const SECTOR: u64 = 4096;
+use crate::event;
+use crate::storage::{Clock, Storage};
 
 /// So much is written at once.
 const STEP: usize = 1 << 20;
@@ -21,7 +20,10 @@ const STEP: usize = 1 << 20;
 /// A segment that is being written.
 pub(crate) struct Rewriting<'s> {
     storage: &'s dyn Storage,
-    header: Header,
+    clock: &'s dyn Clock,
+    /// The hash of the segment's header.
+    segment: u64,
+    secret: Secret,
     /// What comes next in the file, and where.
     buffer: Vec<u8>,
     at: u64,
@@ -33,10 +35,12 @@ pub(crate) struct Rewriting<'s> {
 
 impl<'s> Rewriting<'s> {
     /// Begins a segment, in an empty file.
-    pub(crate) fn begin(storage: &'s dyn Storage, header: &Header) -> Self {
+    pub(crate) fn begin(storage: &'s dyn Storage, header: &Header, clock: &'s dyn Clock) -> Self {
         let end = head::start(header);
-        let buffer = head::new_head(header);
-        Self { storage, header: *header, buffer, at: 0, chain: end.chain, end }
+        let secret = clock.secret();
+        let buffer = head::new_head(header, secret);
+        let (segment, chain) = (header.hash(), end.chain);
+        Self { storage, clock, segment, secret, buffer, at: 0, chain, end }
     }
 
     /// Gives the end of the last commit.
@@ -44,29 +48,42 @@ impl<'s> Rewriting<'s> {
         self.end
     }
 
-    /// Adds a frame that has this payload, and all else as this header says, but for the place; gives its chain.
+    /// Adds a frame that has this payload, and all else as this header says, but for the place. A payload
+    /// that is longer than a frame is one event, which is written in parts. Returns its chain.
     pub(crate) fn frame(&mut self, old: &FrameHeader, payload: &[u8]) -> io::Result<u64> {
-        let length = u32::try_from(payload.len()).map_err(io::Error::other)?;
+        let mut header = FrameHeader { flags: old.flags & !FLAG_MORE, ..*old };
+        let mut rest = payload;
+        while let Some((part, after)) =
+            rest.split_at_checked(MAX_PAYLOAD).filter(|(_, after)| !after.is_empty())
+        {
+            let flags = header.flags | FLAG_MORE;
+            self.one(&FrameHeader { kind: KIND_DATA, flags, ..header }, part)?;
+            header.flags &= !FLAG_FIRST;
+            rest = after;
+        }
+        self.one(&header, rest)
+    }
+
+    /// Fills the payload of a commit frame that comes next so that it ends where a sector does.
+    pub(crate) fn pad(&self, payload: &mut Vec<u8>) {
         let position = self.at + self.buffer.len() as u64;
-        let len = frame::frame_len(u64::from(length));
-        let padding = match old.kind {
-            // It is never shorter, for else a gap could hide one.
-            KIND_DATA => DATA_FRAME_MIN.saturating_sub(len).next_multiple_of(FRAME_ALIGN),
-            _ if old.padding > 0 => (position + len).next_multiple_of(SECTOR) - (position + len),
-            _ => 0,
-        };
-        let header = FrameHeader {
-            length,
-            padding: u32::try_from(padding).map_err(io::Error::other)?,
-            position,
-            previous: self.chain,
-            durable: position,
-            ..*old
-        };
-        let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or_default());
-        bytes.resize(FRAME_HEADER_LEN, 0);
+        let end = position + frame::frame_len(payload.len() as u64);
+        let missing = end.next_multiple_of(SECTOR) - end;
+        event::pad(usize::try_from(missing).unwrap_or_default(), payload);
+    }
+
+    fn one(&mut self, old: &FrameHeader, payload: &[u8]) -> io::Result<u64> {
+        let position = self.at + self.buffer.len() as u64;
+        let mut bytes = vec![0; FRAME_HEADER_LEN];
         bytes.extend_from_slice(payload);
-        self.chain = frame::finish(&mut bytes, &header);
+        if old.flags & FLAG_FAR_TIME != 0 {
+            bytes.extend_from_slice(&old.time.to_le_bytes());
+        }
+        let length = u32::try_from(bytes.len() - FRAME_HEADER_LEN).map_err(io::Error::other)?;
+        let (durable, nonce) = (Some(position), self.clock.random());
+        let header = FrameHeader { length, position, durable, nonce, ..*old };
+        let making = Making { segment: self.segment, previous: self.chain, secret: &self.secret };
+        self.chain = frame::finish(&mut bytes, &header, making);
         self.buffer.append(&mut bytes);
         if header.is_commit() {
             let position = self.at + self.buffer.len() as u64;
@@ -85,10 +102,9 @@ impl<'s> Rewriting<'s> {
     /// Ends the segment: all of it is on permanent storage, and its slots say so. Gives its length.
     pub(crate) fn finish(mut self) -> io::Result<u64> {
         self.write()?;
-        let zeroed_to = self.end.position.max(FRAMES_AT);
-        let slot = Slot { point: self.end, zeroed_to, copied: false };
+        let slot = head::first_slot(self.end, self.secret);
         for which in [0, 1] {
-            head::write_slot(self.storage, which, &slot, self.header.hash())?;
+            head::write_slot(self.storage, which, &slot, self.segment)?;
         }
         self.storage.flush()?;
         Ok(self.at)

@@ -1,21 +1,18 @@
-//! The survey of a journal: what verifies, what was known to be durable, and what lies behind.
+//! The survey of a journal: what verifies, what was known to be durable, and what follows.
 //!
-//! Words: B is the first position that doesn't verify; K the farthest position that was known to be
-//! flushed, as the hard slots and the durable positions in all frames that verify tell; C the end of
-//! the last commit before B that counts. A soft or checksummed commit counts, also all before it; a
-//! half or two-phase commit behind the last of these counts if it isn't behind K. So C <= B. The
-//! journal is damaged if C < K, and if no slot is whole: one always is, since one is left alone while
-//! the other is written, so K would only be a guess. A [`Rule`] may let fewer commits count, or more;
-//! never fewer than K tells.
-
-use std::collections::VecDeque;
+//! Words: B is the first position that doesn't verify; C the end of the last commit before it, for a
+//! commit counts when its chain verifies; K the durable end, the farthest position that was known to be
+//! flushed. K is the largest of all copies of slots that verify, of the hard position in the live block,
+//! of what else the caller knows (the image's roots), and of the durable positions in frames whose tags
+//! the secret of the file proves. The journal is damaged if C < K, and if no slot can be read.
+//!
+//! A [`Rule`] may let fewer commits count, but never fewer than K tells.
 
 use super::committed::Committed;
 use super::device;
-use super::format::{FRAME_ALIGN, FRAMES_AT, Point};
-use super::frame::FrameHeader;
+use super::format::{FRAME_ALIGN, FRAMES_AT, Point, Secret};
+use super::frame::Trailer;
 use super::head::Head;
-use super::level::Level;
 use super::mistakes::{Mistake, is_made};
 use super::reader::{Frame, FrameReader};
 use super::recover::Recovery;
@@ -24,27 +21,32 @@ use super::verdict::salvage_advice;
 use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
 
-/// Which commits count, and what an earlier look has shown.
+/// Which commits count, and where to begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rule {
     pub(crate) recovery: Recovery,
     /// The end of a commit that is known to count, from which on the file is looked at.
     from: Option<Point>,
-    /// A position that an earlier look found to have been flushed, or 0.
+    /// A position that is known to have been flushed, or 0.
     known: u64,
-    /// Whether an earlier look found that the live block speaks of another history.
-    live_is_wrong: bool,
+    /// The last position at which a commit counts.
+    limit: Option<u64>,
 }
 
 impl Rule {
-    /// Begins without having looked.
+    /// Begins with the first frame.
     pub(crate) const fn new(recovery: Recovery) -> Self {
-        Self { recovery, from: None, known: 0, live_is_wrong: false }
+        Self { recovery, from: None, known: 0, limit: None }
     }
 
-    /// Begins behind a commit that is known to count, rather than at the first frame.
-    pub(crate) const fn behind(self, from: Option<Point>) -> Self {
+    /// Begins after a commit that is known to count, rather than at the first frame.
+    pub(crate) const fn after(self, from: Option<Point>) -> Self {
         Self { from, ..self }
+    }
+
+    /// Adds a position that something beside the journal knows to have been flushed.
+    pub(crate) fn knowing(self, position: u64) -> Self {
+        Self { known: self.known.max(position), ..self }
     }
 }
 
@@ -61,15 +63,9 @@ pub(crate) struct Survey {
     pub(crate) end: Point,
     /// The last commit that counts.
     pub(crate) last: Option<Committed>,
-    /// Commits behind C whose frames verify, but which don't count (yet).
-    pub(crate) doubtful: VecDeque<Committed>,
-    /// Whether a commit was found to count too late for the visitor.
-    counted_late: bool,
-    /// Whether the last commit that counts does so only because it is known to have been flushed, or
-    /// acknowledged.
-    pub(crate) counted_flushed: bool,
-    /// Whether the live block speaks of another history than the frames.
-    live_is_wrong: bool,
+    /// The last commit that verifies, if the rule lets it not count, and how many those are.
+    pub(crate) left_out: Option<Committed>,
+    pub(crate) left_out_count: u64,
     /// The last commit time that came from a clock.
     pub(crate) last_clock_time: i64,
     /// B: the first position that doesn't verify.
@@ -78,13 +74,18 @@ pub(crate) struct Survey {
     pub(crate) uncommitted_frames: u64,
     /// K: how far the journal was known to be flushed.
     pub(crate) hard: u64,
-    /// What is behind B, if it isn't all zeros.
+    /// The end of a frame whose stored chain is wrong, though all else of it and a slot or the frame after
+    /// it say what it must be; and that chain.
+    pub(crate) wrong_chain: Option<Point>,
+    /// Whether a commit was met that is the soft checkpoint of the live block.
+    live_is_met: bool,
+    /// What follows B, if it isn't all zeros.
     pub(crate) tail: Option<Tail>,
     /// The seal, if the journal goes on in another segment.
     pub(crate) sealed: Option<Seal>,
 }
 
-/// Bytes behind the first position that doesn't verify.
+/// Bytes after the first position that doesn't verify.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tail {
     /// The first byte that is not zero.
@@ -98,25 +99,44 @@ pub(crate) struct Tail {
 }
 
 impl Survey {
-    /// Follows the chain from the start, or from the end of a commit that counts, and looks at all that is
-    /// behind. `visit` sees each verified frame in order, also those of a transaction that then doesn't
-    /// count, and C as it is with that frame. If [`Self::next_rule`] gives one, the visitor may have gone
-    /// past the end.
+    /// Follows the chain from the start, or from the end of a commit that counts, and looks at all that
+    /// follows. `visit` sees each verified frame in order, also those of a transaction that then doesn't
+    /// count, and C as it is with that frame.
+    ///
+    /// Cost: reads all that it follows once; twice where a rule leaves commits out, since only the end of
+    /// the file tells which.
     pub(crate) fn make(
         storage: &dyn Storage,
         name: &str,
         rule: Rule,
         mut visit: impl FnMut(&Frame<'_>, u64) -> Result<()>,
     ) -> Result<Self> {
+        let mut rule = rule;
+        if matches!(rule.recovery, Recovery::ToHard | Recovery::ToSoft) {
+            let all = Self::look(storage, name, rule, &mut |_, _| Ok(()))?;
+            let soft = all.acknowledged().filter(|_| rule.recovery == Recovery::ToSoft);
+            rule.limit = Some(all.hard.max(soft.unwrap_or(0)));
+            rule = rule.knowing(all.hard);
+        }
+        Self::look(storage, name, rule, &mut visit)
+    }
+
+    fn look(
+        storage: &dyn Storage,
+        name: &str,
+        rule: Rule,
+        visit: &mut dyn FnMut(&Frame<'_>, u64) -> Result<()>,
+    ) -> Result<Self> {
         let head = Head::read(storage, name)?;
         let start = rule.from.unwrap_or_else(|| head.start());
         let mut survey = Self::begin(storage, name, rule, (head, start))?;
         survey.check_slots(survey.end.position, name)?;
-        survey.follow(storage, name, &mut visit)?;
+        survey.check_slots_before(storage, name)?;
+        survey.follow(storage, name, visit)?;
         Ok(survey)
     }
 
-    /// Stands behind a commit that counts, or before the first frame.
+    /// Stands after a commit that counts, or before the first frame.
     fn begin(
         storage: &dyn Storage,
         name: &str,
@@ -124,19 +144,21 @@ impl Survey {
         (head, at): (Head, Point),
     ) -> Result<Self> {
         let len = device::end_of(storage, &head).map_err(|error| unreadable(name, error))?;
-        let slots = head.slots.iter().flatten().map(|slot| slot.point.position);
+        let slots = head.copies().map(|slot| slot.point.position);
+        let live = head.live.map(|live| live.hard).filter(|_| !is_made(Mistake::LiveIgnored));
+        let hard = slots.chain(live).max().unwrap_or(FRAMES_AT).max(rule.known);
         Ok(Self {
             rule,
-            hard: slots.max().unwrap_or(FRAMES_AT).max(rule.known),
+            hard,
             end: at,
             last: None,
-            doubtful: VecDeque::new(),
-            counted_late: false,
-            counted_flushed: false,
-            live_is_wrong: false,
+            left_out: None,
+            left_out_count: 0,
             last_clock_time: i64::MIN,
             verified_to: at.position,
             uncommitted_frames: 0,
+            wrong_chain: None,
+            live_is_met: false,
             tail: None,
             sealed: None,
             len,
@@ -145,7 +167,7 @@ impl Survey {
         })
     }
 
-    /// Follows the chain from C on, and looks behind it.
+    /// Follows the chain from C on, and looks after it.
     fn follow(
         &mut self,
         storage: &dyn Storage,
@@ -153,53 +175,66 @@ impl Survey {
         visit: &mut dyn FnMut(&Frame<'_>, u64) -> Result<()>,
     ) -> Result<()> {
         let io = |error| unreadable(name, error);
-        let mut reader = FrameReader::new(storage, self.end, self.len);
-        while let Some(frame) = reader.next().map_err(io)? {
+        let mut reader = FrameReader::new(storage, self.head.hash, self.end, self.len);
+        loop {
+            while let Some(frame) = reader.next().map_err(io)? {
+                self.take(&frame, name)?;
+                visit(&frame, self.end.position)?;
+            }
+            let Some(wrong) = reader.wrong_chain().map_err(io)? else { break };
+            if !self.is_confirmed(storage, wrong.point).map_err(io)? {
+                break;
+            }
+            self.wrong_chain = Some(wrong.point);
+            let frame = reader.take(&wrong);
             self.take(&frame, name)?;
             visit(&frame, self.end.position)?;
         }
         self.verified_to = reader.position();
-        if self.has_fixed_len && self.head.slots.contains(&None) {
+        let has_lost_slot = self.head.slots.iter().any(|slot| slot.iter().all(Option::is_none));
+        if self.has_fixed_len && has_lost_slot {
             self.look_beyond(storage, &mut reader).map_err(io)?;
         }
-        if !self.look_ahead(&mut reader).map_err(io)? {
-            return Err(Error::corrupt(format!(
-                "{name}: damaged behind position {}: many frames there claim the same bytes, which \
-                 no accident makes; the file was not changed: {}",
-                self.verified_to,
-                salvage_advice(name)
-            )));
-        }
-        let visited = self.end;
-        self.count_flushed();
-        // What the tail says to have been flushed was known to no visit.
-        self.counted_late |= self.end != visited && !is_made(Mistake::LateCountForgotten);
-        Ok(())
+        self.look_ahead(&mut reader).map_err(io)
     }
 
-    /// Tells whether nothing was committed in the segment; the state that it may begin with was before.
+    /// True if a slot, or a frame that follows and was made for this file, has the chain that a frame
+    /// should have.
+    fn is_confirmed(&self, storage: &dyn Storage, point: Point) -> std::io::Result<bool> {
+        if is_made(Mistake::WrongChainRefused) {
+            return Ok(false);
+        }
+        if self.head.copies().any(|slot| slot.point == point) {
+            return Ok(true);
+        }
+        let mut reader = FrameReader::new(storage, self.head.hash, point, self.len);
+        let next = reader.next()?;
+        let secret = self.secret();
+        Ok(next.is_some_and(|frame| {
+            let trailer = Trailer::of(frame.bytes);
+            trailer
+                .zip(secret)
+                .is_some_and(|(trailer, secret)| trailer.is_proven(&frame.header, &secret))
+        }))
+    }
+
+    /// Returns the secret with which frames prove what they claim.
+    pub(crate) fn secret(&self) -> Option<Secret> {
+        self.head.newest_slot().map(|slot| slot.secret)
+    }
+
+    /// True if nothing was committed in the segment; the state that it may begin with was before.
     pub(crate) fn is_empty(&self) -> bool {
         self.reached().txid < self.head.header.first_own_txid()
     }
 
-    /// Gives the rule by which commits count.
+    /// Returns the rule by which commits count.
     pub(super) const fn rule(&self) -> Rule {
         self.rule
     }
 
-    /// Gives the rule for another look, if this one has shown something that its visitor should have
-    /// known from the start.
-    pub(crate) fn next_rule(&self) -> Option<Rule> {
-        let rule = Rule {
-            known: if self.counted_late { self.hard } else { self.rule.known },
-            live_is_wrong: self.rule.live_is_wrong || self.live_is_wrong,
-            ..self.rule
-        };
-        (rule != self.rule).then_some(rule)
-    }
-
-    /// Looks again at all that is behind C, and at the head; tells whether that is as it was. What is
-    /// before C verified, so nothing was read wrongly there.
+    /// Looks again at all that follows C, and at the head; true if that is as it was. What is before C
+    /// verified, so nothing was read wrongly there.
     pub(crate) fn is_still_so(&self, storage: &dyn Storage, name: &str) -> Result<bool> {
         let head = Head::read(storage, name)?;
         let mut again = Self::begin(storage, name, self.rule, (head, self.end))?;
@@ -208,32 +243,12 @@ impl Survey {
         let found = |survey: &Self| {
             let Self { end, verified_to, uncommitted_frames, tail, len, .. } = *survey;
             let hard = survey.hard.max(end.position);
-            (end, verified_to, uncommitted_frames, tail, len, hard)
+            (end, verified_to, uncommitted_frames, tail, len, hard, survey.left_out)
         };
-        Ok(found(self) == found(&again)
-            && self.doubtful == again.doubtful
-            && self.head.slots == again.head.slots)
+        Ok(found(self) == found(&again) && self.head.slots == again.head.slots)
     }
 
-    /// Does what [`since`](Self::since) does where another process may be writing or recovering: a slot may
-    /// tell of a doubtful commit by now, and the frame be gone that told of it when the slots were read.
-    pub(crate) fn since_moving(storage: &dyn Storage, name: &str, from: Point) -> Result<Self> {
-        const TRIES: usize = 16;
-        let mut survey = Self::since(storage, name, Head::read(storage, name)?, from)?;
-        for _ in 1..TRIES {
-            if survey.doubtful.is_empty() {
-                break;
-            }
-            let head = Head::read(storage, name)?;
-            if head.slots == survey.head.slots {
-                break;
-            }
-            survey = Self::since(storage, name, head, from)?;
-        }
-        Ok(survey)
-    }
-
-    /// Follows the chain from `from`, the end of a commit that counts, without looking behind the first
+    /// Follows the chain from `from`, the end of a commit that counts, without looking beyond the first
     /// position that doesn't verify. Nothing is known of damage then.
     pub(crate) fn since(
         storage: &dyn Storage,
@@ -243,7 +258,7 @@ impl Survey {
     ) -> Result<Self> {
         let io = |error| unreadable(name, error);
         let mut survey = Self::begin(storage, name, Rule::default(), (head, from))?;
-        let mut reader = FrameReader::new(storage, from, survey.len);
+        let mut reader = FrameReader::new(storage, survey.head.hash, from, survey.len);
         while let Some(frame) = reader.next().map_err(io)? {
             survey.take(&frame, name)?;
         }
@@ -253,6 +268,11 @@ impl Survey {
         }
         survey.tail = Some(Tail { first: survey.verified_to, ..Tail::default() });
         Ok(survey)
+    }
+
+    /// As [`Self::since`], of a file whose head wasn't read yet.
+    pub(crate) fn since_now(storage: &dyn Storage, name: &str, from: Point) -> Result<Self> {
+        Self::since(storage, name, Head::read(storage, name)?, from)
     }
 
     /// Takes one verified frame into account.
@@ -266,8 +286,9 @@ impl Survey {
             );
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
-        self.hard = self.hard.max(self.told_by(header));
-        self.count_flushed();
+        if let Some((trailer, secret)) = Trailer::of(frame.bytes).zip(self.secret()) {
+            self.hard = self.hard.max(trailer.claim(header, &secret).unwrap_or(0));
+        }
         if header.is_seal() || self.sealed.is_some() {
             return self.take_seal(frame, name);
         }
@@ -278,22 +299,20 @@ impl Survey {
         self.uncommitted_frames = 0;
         let before = self.reached().position;
         let Some(committed) = Committed::of(frame) else { return Ok(()) };
-        if self.counts_alone(committed.level) {
-            self.doubtful.clear();
+        self.live_is_met |= self.head.live.is_some_and(|live| live.soft == committed.point());
+        if self.rule.limit.is_none_or(|limit| frame.end <= limit) {
             (self.end, self.last) = (committed.point(), Some(committed));
-            self.counted_flushed = false;
         } else {
-            self.doubtful.push_back(committed);
-            self.count_flushed();
+            self.left_out = Some(committed);
+            self.left_out_count += 1;
         }
-        self.check_live(before);
         if !header.has_explicit_time() {
             self.last_clock_time = self.last_clock_time.max(header.time);
         }
         self.check_slots(before, name)
     }
 
-    /// Takes a seal into account, which is the last frame, right behind the last commit.
+    /// Takes a seal into account, which is the last frame, right after the last commit.
     fn take_seal(&mut self, frame: &Frame<'_>, name: &str) -> Result<()> {
         let is_at_end = self.end.position == frame.header.position && self.sealed.is_none();
         self.sealed = Seal::of(frame).filter(|_| is_at_end && frame.header.is_seal());
@@ -307,81 +326,57 @@ impl Survey {
         )))
     }
 
-    /// Gives how far a frame tells the journal to have been flushed: nothing if it may be a copy, which
-    /// tells that of another file.
-    fn told_by(&self, header: &FrameHeader) -> u64 {
-        match self.head.is_copied() && !is_made(Mistake::CopiedClaimTrusted) {
-            true => 0,
-            false => header.durable,
-        }
+    /// Returns how far the live block tells commits to be acknowledged, unless it speaks of another history.
+    fn acknowledged(&self) -> Option<u64> {
+        let soft = self.head.live.map(|live| live.soft)?;
+        (self.live_is_met || soft.position > self.end.position).then_some(soft.position)
     }
 
-    /// Tells whether a commit counts because its frame verifies.
-    fn counts_alone(&self, level: Level) -> bool {
-        match self.rule.recovery {
-            Recovery::Checked | Recovery::Refuse => {
-                level.counts_alone() || is_made(Mistake::DoubtfulAccepted)
-            }
-            Recovery::ToHard | Recovery::ToSoft => false,
-            Recovery::ToEnd => true,
-        }
-    }
-
-    /// Lets doubtful commits count that are known to have been flushed; by [`Recovery::ToSoft`] also
-    /// those that were acknowledged.
-    fn count_flushed(&mut self) {
-        let known = self.hard.max(self.acknowledged());
-        while let Some(&first) = self.doubtful.front().filter(|first| first.position <= known) {
-            (self.end, self.last) = (first.point(), Some(first));
-            self.counted_flushed = true;
-            self.doubtful.pop_front();
-            self.counted_late |= !self.doubtful.is_empty();
-        }
-    }
-
-    /// Gives how far the live block tells commits to be acknowledged, where that matters.
-    fn acknowledged(&self) -> u64 {
-        let live = self
-            .head
-            .live
-            .filter(|_| self.rule.recovery == Recovery::ToSoft && !self.rule.live_is_wrong);
-        live.map_or(0, |live| live.soft.position)
-    }
-
-    /// Notes if the live block tells another point for the last commit frame than the frames do, or one
-    /// between the commit `before` and that.
-    fn check_live(&mut self, before: u64) {
-        let (at, reached) = (self.acknowledged(), self.reached());
-        let passed = before < at && at < reached.position;
-        let differs =
-            at == reached.position && self.head.live.is_some_and(|live| live.soft != reached);
-        self.live_is_wrong |= passed || differs;
-    }
-
-    /// Gives the end of the last commit frame that the chain reaches, whether it counts or not.
+    /// Returns the end of the last commit that verifies, whether it counts or not.
     pub(crate) fn reached(&self) -> Point {
-        self.doubtful.back().map_or(self.end, Committed::point)
+        self.left_out.as_ref().map_or(self.end, Committed::point)
     }
 
     /// Fails if a slot tells another point for the last commit frame than the frames do, or one between
     /// the commit `before` and that, where no commit ends.
     fn check_slots(&self, before: u64, name: &str) -> Result<()> {
         let end = self.reached();
-        for slot in self.head.slots.iter().flatten() {
+        for slot in self.head.copies() {
             let at = slot.point.position;
             if (at == end.position && slot.point != end) || (before < at && at < end.position) {
-                return Err(Error::corrupt(format!(
-                    "{name}: damaged: the slot and the frames at position {at} belong to different \
-                     histories; {}",
-                    salvage_advice(name)
-                )));
+                return Err(Self::foreign_slot(at, name));
             }
         }
         Ok(())
     }
 
+    /// Fails if a slot tells a point before C, where the chain of the frame isn't the slot's.
+    fn check_slots_before(&self, storage: &dyn Storage, name: &str) -> Result<()> {
+        for slot in self.head.copies() {
+            let at = slot.point.position;
+            if at >= self.end.position || at <= FRAMES_AT {
+                continue;
+            }
+            let mut chain = [0; 8];
+            let read = storage.read_at(at.saturating_sub(8), &mut chain);
+            let is_read = read.map_err(|error| unreadable(name, error))? == chain.len();
+            if !is_read || u64::from_le_bytes(chain) != slot.point.chain {
+                return Err(Self::foreign_slot(at, name));
+            }
+        }
+        Ok(())
+    }
+
+    fn foreign_slot(at: u64, name: &str) -> Error {
+        Error::corrupt(format!(
+            "{name}: damaged: the slot and the frames at position {at} belong to different \
+             histories; {}",
+            salvage_advice(name)
+        ))
+    }
+
     /// On a device of whose slots one can't be read, that may be the one that told the end. Then the
-    /// chain goes on behind what the other tells, and that must not be lost silently.
+    /// chain goes on after what the other tells, and that must not be lost silently.
     fn look_beyond(
         &mut self,
         storage: &dyn Storage,
@@ -395,33 +390,36 @@ impl Survey {
         Ok(())
     }
 
-    /// Looks behind B, to the end, for bytes that are not zero and frames that verify alone. Gives
-    /// `false` if that would cost far more than reading the file: torn frames don't overlap, so in all
-    /// they are no longer than the file.
-    fn look_ahead(&mut self, reader: &mut FrameReader<'_>) -> std::io::Result<bool> {
+    /// Looks after B, to the end, for bytes that are not zero and frames that verify alone. Where a header
+    /// verifies, nothing within its length is a frame, also if its payload doesn't verify: so the work is
+    /// in proportion to the bytes.
+    fn look_ahead(&mut self, reader: &mut FrameReader<'_>) -> std::io::Result<()> {
         if is_made(Mistake::TailNotLookedAt) {
-            return Ok(true);
+            return Ok(());
         }
-        let Some(first) = reader.first_nonzero(self.verified_to)? else { return Ok(true) };
-        let mut patience = self.len.saturating_mul(8);
-        let mut tail = Tail { first, last_txid: self.reached().txid, ..Tail::default() };
+        let Some(first) = reader.first_nonzero(self.verified_to)? else { return Ok(()) };
+        let reached = self.reached().txid;
+        let secret = self.secret();
+        let mut tail = Tail { first, last_txid: reached, ..Tail::default() };
         let mut at = first - first % FRAME_ALIGN;
         while let Some(place) = reader.next_magic(at)? {
-            at = place + 1;
-            let Some(header) = reader.header_at(place)? else { continue };
-            if reader.verify_at(&header)?.is_none() {
-                let Some(left) = patience.checked_sub(header.frame_len()) else { return Ok(false) };
-                patience = left;
-                continue;
+            at = place + FRAME_ALIGN;
+            let Some(header) = reader.header_at(place, reached)? else { continue };
+            if !is_made(Mistake::NestedFrameBelieved) {
+                at = place + header.frame_len();
             }
-            self.hard = self.hard.max(self.told_by(&header));
-            at = place + header.frame_len();
-            tail.frames += 1;
-            tail.last_txid = tail.last_txid.max(header.txid);
-            tail.last_end = at;
+            // The claim is proven by the tag alone, whatever became of the payload.
+            if let Some((trailer, secret)) = reader.trailer_of(&header)?.zip(secret) {
+                self.hard = self.hard.max(trailer.claim(&header, &secret).unwrap_or(0));
+            }
+            if reader.verify_at(&header)?.is_some() {
+                tail.frames += 1;
+                tail.last_txid = tail.last_txid.max(header.txid);
+                tail.last_end = place + header.frame_len();
+            }
         }
         self.tail = Some(tail);
-        Ok(true)
+        Ok(())
     }
 }
 

@@ -84,7 +84,7 @@ pub(super) fn save(
         position: survey.end.position,
         txid: survey.end.txid,
         bytes: to - survey.end.position,
-        commits: survey.doubtful.len() as u64,
+        commits: survey.left_out_count,
         uncommitted_frames: survey.uncommitted_frames,
         may_have_been_acknowledged: survey.may_hold_a_commit(),
         saved_as: None,

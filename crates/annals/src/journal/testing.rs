@@ -1,76 +1,105 @@
 //! The codec of frames by itself, for fuzzing.
 
-use super::format::FRAME_HEADER_LEN;
-use super::frame::{self, FrameHeader};
+use super::format::{FRAME_HEADER_LEN, Secret};
+use super::frame::{self, FrameHeader, Making, Spot, Trailer, Verified};
 
-/// What a frame's header says, believable or not.
+/// What a frame's header says, believable or not, and where the frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The code of its kind.
     pub kind: u8,
     /// The code of its level.
     pub level: u8,
-    /// Its flags.
-    pub flags: u16,
+    /// Its flags, without the level.
+    pub flags: u8,
     /// The length of its payload in bytes.
     pub length: u32,
-    /// How many zeros follow the payload, a multiple of 8.
-    pub padding: u32,
     /// Its transaction.
     pub txid: u64,
-    /// Where it says that it is.
+    /// Where it is.
     pub position: u64,
-    /// The chain before it.
-    pub previous: u64,
-    /// How far the journal was known to be flushed.
-    pub durable: u64,
-    /// A number for this attempt.
+    /// How far the journal was known to be flushed, if it claims that.
+    pub durable: Option<u64>,
+    /// The seed of its hashes.
     pub nonce: u64,
     /// The time of its commit.
     pub time: i64,
 }
 
-/// Encodes a frame with right checksums; gives its chain too.
+/// Where a frame is, besides its position.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Around {
+    /// The hash of the segment's header.
+    pub segment: u64,
+    /// The chain before it.
+    pub previous: u64,
+    /// The secret of the file.
+    pub secret: Secret,
+}
+
+/// A frame that verifies alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decoded<'f> {
+    /// What its header says.
+    pub frame: Frame,
+    /// Its payload.
+    pub payload: &'f [u8],
+    /// The chain that is stored.
+    pub chain: u64,
+    /// Whether that follows the chain before it.
+    pub follows: bool,
+    /// How far it proves that the file was flushed.
+    pub proven: Option<u64>,
+}
+
+impl Frame {
+    const fn header(&self) -> FrameHeader {
+        FrameHeader {
+            kind: self.kind,
+            level: self.level,
+            flags: self.flags,
+            length: self.length,
+            txid: self.txid,
+            position: self.position,
+            durable: self.durable,
+            nonce: self.nonce,
+            time: self.time,
+        }
+    }
+}
+
+/// Encodes a frame with right checksums; returns its chain too.
 #[must_use]
-pub fn encode(frame: &Frame, payload: &[u8]) -> (Vec<u8>, u64) {
-    let header = FrameHeader {
-        kind: frame.kind,
-        level: frame.level,
-        flags: frame.flags,
-        length: frame.length,
-        padding: frame.padding,
-        txid: frame.txid,
-        position: frame.position,
-        previous: frame.previous,
-        durable: frame.durable,
-        nonce: frame.nonce,
-        time: frame.time,
-    };
+pub fn encode(frame: &Frame, payload: &[u8], around: Around) -> (Vec<u8>, u64) {
     let mut bytes = vec![0; FRAME_HEADER_LEN];
     bytes.extend_from_slice(payload);
-    let chain = frame::finish(&mut bytes, &header);
+    let Around { segment, previous, ref secret } = around;
+    let chain = frame::finish(&mut bytes, &frame.header(), Making { segment, previous, secret });
     (bytes, chain)
 }
 
-/// Decodes the frame that stands at `position` of a journal; gives its payload and its chain too.
-/// `None` if none begins there that is whole and right.
+/// Decodes the frame that stands at `position` of a journal, whose txid is at least `txid`. `None` if none
+/// begins there that is whole and right.
 #[must_use]
-pub fn decode(bytes: &[u8], position: u64) -> Option<(Frame, &[u8], u64)> {
-    let header = FrameHeader::decode(bytes.first_chunk()?, position)?;
+pub fn decode(bytes: &[u8], position: u64, txid: u64, around: Around) -> Option<Decoded<'_>> {
+    let spot = Spot { position, segment: Some(around.segment), txid };
+    let header = FrameHeader::decode(bytes.first_chunk()?, spot)?;
     let bytes = bytes.get(..usize::try_from(header.frame_len()).ok()?)?;
-    let chain = frame::verify(bytes)?;
+    let verified = Verified::alone(bytes, &header)?;
+    let Trailer { chain, .. } = verified.trailer;
+    let (payload, time) = frame::payload(bytes, &header);
     let frame = Frame {
         kind: header.kind,
         level: header.level,
         flags: header.flags,
         length: header.length,
-        padding: header.padding,
         txid: header.txid,
         position,
-        previous: header.previous,
         durable: header.durable,
         nonce: header.nonce,
-        time: header.time,
+        time: time.unwrap_or(header.time),
     };
-    Some((frame, frame::payload(bytes, &header), chain))
+    let follows = verified.chain_after(&header, around.previous) == chain;
+    let proven = verified.trailer.claim(&header, &around.secret);
+    Some(Decoded { frame, payload, chain, follows, proven })
 }

@@ -11,8 +11,10 @@ use annals_schema::{
 
 use super::document::DOCUMENT;
 use super::format::{
-    COPY_LEN, HEADER_LEN, Header, LIVE_AT, LIVE_COPY_AT, Live, SLOT_AT, SLOT_COPY_AT, Slot,
+    HEADER_LEN, Header, LIVE_AT, LIVE_COPY_AT, LIVE_LEN, Live, SLOT_AT, SLOT_COPY_AT, SLOT_LEN,
+    Slot,
 };
+use super::frame::{Making, Trailer};
 use super::survey::{Rule, Survey};
 use super::verdict::Verdict;
 use super::{Checkpoints, Level, Writer, create, frame, head};
@@ -64,7 +66,7 @@ struct Script {
 impl Script {
     fn commit(&mut self, level: Level, time: Option<i64>) {
         let point = self.writer.commit(level, time).unwrap();
-        self.checkpoints.reach(level, point, None).unwrap();
+        self.checkpoints.reach(level, point).unwrap();
         self.checkpoints.acknowledge(point, 1, level.flushes());
     }
 
@@ -98,7 +100,7 @@ fn write_journal() -> Vec<u8> {
         "vector",
         (survey.head.hash, 4711),
         survey.end,
-        &super::Settled::new_journal(survey.end),
+        &super::Settled::new_journal(survey.end, survey.secret().unwrap()),
     );
     let checkpoints = Arc::new(checkpoints);
     let writer = |sector| {
@@ -202,6 +204,12 @@ fn write_vectors_and_blobs(script: &mut Script) {
     script.commit(Level::Checksummed, None);
 }
 
+/// Returns the hash of the header, and the secret in the slots.
+fn secrets(storage: &dyn Storage) -> (u64, super::format::Secret) {
+    let head = super::Head::read(storage, "vector").unwrap();
+    (head.hash, head.newest_slot().unwrap().secret)
+}
+
 fn content(storage: &dyn Storage) -> Vec<u8> {
     let mut bytes = vec![0; usize::try_from(storage.len().unwrap()).unwrap()];
     storage.read_at(0, &mut bytes).unwrap();
@@ -214,6 +222,7 @@ fn transcript(bytes: &[u8]) -> String {
     directory.create("vector").unwrap().write_at(0, bytes).unwrap();
     let storage = directory.open("vector", Access::Read).unwrap();
     let (mut text, mut schema) = (String::new(), Schema::default());
+    let (segment, secret) = secrets(&*storage);
     let survey = Survey::make(&*storage, "vector", Rule::default(), |frame, _| {
         let header = &frame.header;
         let at = header.position;
@@ -235,7 +244,14 @@ fn transcript(bytes: &[u8]) -> String {
                 schema.apply(command.clone()).unwrap();
             }
         }
-        assert_eq!(frame::finish(&mut again, header), frame.chain);
+        if frame.end.is_multiple_of(512) {
+            let missing = header.length as usize + super::format::FRAME_HEADER_LEN - again.len();
+            crate::event::pad(missing, &mut again);
+        }
+        let making = Making { segment, previous: frame.previous, secret: &secret };
+        assert_eq!(frame::finish(&mut again, header, making), frame.chain);
+        let claim = Trailer::of(frame.bytes).unwrap().claim(header, &secret).unwrap();
+        writeln!(text, "  proves that it was flushed up to {claim}").unwrap();
         let range = usize::try_from(at).unwrap()..usize::try_from(frame.end).unwrap();
         assert_eq!(again, bytes[range], "the frame at {at}");
         Ok(())
@@ -273,24 +289,25 @@ fn the_documented_head_comes_out_again() {
     for block in SLOT_AT {
         assert_eq!(header.encode(), part::<HEADER_LEN>(&bytes, block));
         for copy in SLOT_COPY_AT {
-            let found = part::<COPY_LEN>(&bytes, block + copy);
+            let found = part::<SLOT_LEN>(&bytes, block + copy);
             let slot = Slot::decode(&found, header.hash()).unwrap();
             assert_eq!(slot.encode(header.hash()), found);
         }
     }
     for copy in LIVE_COPY_AT {
-        let found = part::<COPY_LEN>(&bytes, LIVE_AT + copy);
+        let found = part::<LIVE_LEN>(&bytes, LIVE_AT + copy);
         let live = Live::decode(&found).unwrap();
         assert_eq!(live.encode(), found);
         assert_eq!((live.pid, live.suspect), (0, false));
     }
     // All else in the head is zeros.
-    let mut fresh = head::new_head(&header);
+    let mut fresh = head::new_head(&header, [0; 16]);
     for (place, byte) in fresh.iter_mut().enumerate() {
         let place = place as u64;
-        let in_copy = |at: u64| (at..at + COPY_LEN as u64).contains(&place);
-        let slots = SLOT_AT.iter().flat_map(|block| SLOT_COPY_AT.map(|copy| block + copy));
-        if slots.chain(LIVE_COPY_AT.map(|copy| LIVE_AT + copy)).any(in_copy) {
+        let is_in = |at: u64, len: usize| (at..at + len as u64).contains(&place);
+        let mut slots = SLOT_AT.iter().flat_map(|block| SLOT_COPY_AT.map(|copy| block + copy));
+        let mut lives = LIVE_COPY_AT.iter().map(|copy| LIVE_AT + copy);
+        if slots.any(|at| is_in(at, SLOT_LEN)) || lives.any(|at| is_in(at, LIVE_LEN)) {
             *byte = bytes[usize::try_from(place).unwrap()];
         }
     }

@@ -1,6 +1,6 @@
 //! The verdict on a journal: what a survey amounts to, and how to say it.
 
-use super::format::{Live, Slot};
+use super::format::Live;
 use super::mistakes::{Mistake, is_made};
 use super::recover::Recovery;
 use super::survey::Survey;
@@ -37,43 +37,36 @@ impl Survey {
         self.head.live.is_some_and(is_told) || is_made(Mistake::SuspectTrusted)
     }
 
-    /// Tells whether a commit may lie in what follows the end.
+    /// True if a commit may lie in what follows the end.
     pub(crate) fn may_hold_a_commit(&self) -> bool {
-        self.tail.is_some() || !self.doubtful.is_empty()
+        self.tail.is_some() || self.left_out.is_some()
     }
 
-    /// Tells whether what follows the end is all that tells that the last commit counts (also a data frame
-    /// of the next transaction does), so that another recovery would cut that too.
-    pub(super) fn rests_on_what_is_cut(&self) -> bool {
-        let is_told = self.head.newest_slot().is_some_and(|slot| slot.point == self.end);
-        !is_told && self.counted_flushed
-    }
-
-    /// Says what commits lack that don't count.
+    /// Returns what commits lack that don't count.
     pub(super) fn missing_proof(&self) -> &'static str {
         match self.rule().recovery {
-            Recovery::ToHard => "they were flushed, and all that isn't known to be was to be cut",
             Recovery::ToSoft => {
                 "they were acknowledged or flushed, and all that isn't known to be was to be cut"
             }
-            _ => "they were flushed, as their commit level asks for",
+            _ => "they were flushed, and all that isn't known to be was to be cut",
         }
     }
 
-    /// Tells whether the journal was closed properly: a slot reaches its end, and nothing follows.
+    /// True if the journal was closed properly: a slot reaches its end, nothing follows, and nothing of
+    /// the head is damaged or half written.
     pub(crate) fn is_closed(&self) -> bool {
-        let at_end = |slot: Slot| slot.point == self.end;
         let nothing_follows = match self.has_fixed_len {
             false => self.len == self.sealed.map_or(self.end.position, |seal| seal.end),
-            // Zeros that follow may be in the page cache alone, unless whoever wrote them closed.
+            // Zeros that follow may be in the page cache alone, unless the last one that wrote closed it.
             true => {
                 self.verdict() == Verdict::Whole
                     && self.head.live.is_some_and(|live| live.pid == 0 && !live.suspect)
             }
         };
-        self.head.slots.into_iter().flatten().any(at_end)
-            && !self.head.is_copied()
+        self.head.newest_slot().is_some_and(|slot| slot.point == self.end)
             && nothing_follows
+            && self.wrong_chain.is_none()
+            && self.head.torn_slots() == [false; 2]
             && self.head.damaged_headers == [false; 3]
     }
 

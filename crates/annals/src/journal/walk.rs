@@ -6,7 +6,7 @@
 use std::io;
 
 use super::copies::Copies;
-use super::format::{DATA_FRAME_MIN, FRAME_ALIGN, FRAMES_AT, Header, Point};
+use super::format::{FRAME_ALIGN, FRAMES_AT, Header, Point};
 use super::frame::FrameHeader;
 use super::reader::{Frame, FrameReader};
 use crate::storage::Storage;
@@ -45,79 +45,100 @@ struct Last {
     txid: u64,
     is_commit: bool,
     chain: u64,
+    /// The chain that it should have, should the stored one be wrong.
+    computed: u64,
+}
+
+impl Last {
+    /// Returns the transaction of a frame that follows it.
+    fn next(&self) -> u64 {
+        self.txid.saturating_add(u64::from(self.is_commit))
+    }
 }
 
 /// Walks from the first frame on.
 pub(crate) struct Walk<'s> {
     reader: FrameReader<'s>,
-    /// Where the last frame that verified ended.
+    /// Where the last frame that verified ended, and so did what its header says of one that doesn't.
     end: u64,
-    /// That frame, or what the header says of what is before the first; `None` without any header.
-    last: Option<Last>,
-    /// How many bytes of frames that don't verify are still looked at. Torn frames don't overlap, so
-    /// they are no longer than the file; others are made to cost time.
+    /// That frame, or what the header says of what is before the first.
+    last: Last,
+    /// Whether it is known of which segment the frames are.
+    has_header: bool,
+    /// How many bytes of frames that don't verify are still looked at where no header can be checked.
     patience: u64,
 }
 
 impl<'s> Walk<'s> {
+    /// Begins a walk. Without a header its hash in a slot does as well; without that, frames verify by the
+    /// check of their payload and by the chain.
     pub(crate) fn new(storage: &'s dyn Storage, copies: &Copies) -> io::Result<Self> {
-        let start = |header: &Header| Last {
-            txid: header.first_txid.saturating_sub(1),
-            is_commit: true,
-            chain: header.hash(),
-        };
-        let last = copies.headers.iter().flatten().next().map(start);
+        let header = copies.headers.iter().flatten().next();
+        let slot = copies.slots.iter().flatten().flatten().next();
+        let segment = header.map(Header::hash).or(copies.segment).unwrap_or_default();
+        let first = header.map(|header| header.first_txid.saturating_sub(1));
+        let txid = first.or(slot.map(|_| 0)).unwrap_or_default();
+        let last = Last { txid, is_commit: true, chain: segment, computed: segment };
         // It doesn't follow the chain: each frame is verified by itself.
         let nowhere = Point { position: FRAMES_AT, txid: 0, chain: 0 };
         let len = storage.len()?;
-        let reader = FrameReader::new(storage, nowhere, len);
-        Ok(Self { reader, end: FRAMES_AT, last, patience: len.saturating_mul(8) })
+        let mut reader = FrameReader::new(storage, segment, nowhere, len);
+        let has_header = header.is_some() || copies.segment.is_some();
+        if !has_header {
+            reader = reader.without_header();
+        }
+        Ok(Self { reader, end: FRAMES_AT, last, has_header, patience: len.saturating_mul(8) })
     }
 
-    /// Gives the next frame that verifies by itself.
+    /// Returns the next frame that verifies by itself. Where a header verifies, nothing within its length
+    /// is looked at again: so the work is in proportion to the bytes.
     pub(crate) fn next(&mut self) -> io::Result<Option<Step<'_>>> {
-        let (mut at, mut torn) = (self.end, None);
-        let (header, chain) = loop {
+        let mut at = self.end;
+        let (header, verified) = loop {
             let Some(place) = self.reader.next_magic(at)? else { return Ok(None) };
             at = place + FRAME_ALIGN;
-            let Some(header) = self.reader.header_at(place)? else { continue };
-            let Some(patience) = self.patience.checked_sub(header.frame_len()) else { continue };
-            if let Some(chain) = self.reader.verify_at(&header)? {
-                break (header, chain);
+            let Some(header) = self.reader.header_at(place, self.last.txid)? else { continue };
+            if let Some(verified) = self.reader.verify_at(&header)? {
+                break (header, verified);
             }
-            self.patience = patience;
-            torn = Some(header);
+            if self.has_header {
+                at = place + header.frame_len();
+            } else {
+                let Some(left) = self.patience.checked_sub(header.frame_len()) else {
+                    return Ok(None);
+                };
+                self.patience = left;
+            }
         };
-        let link = self.link(&header, torn.as_ref());
+        let chain = verified.trailer.chain;
+        let follows = [self.last.chain, self.last.computed]
+            .into_iter()
+            .any(|previous| verified.chain_after(&header, previous) == chain);
+        let computed = verified.chain_after(&header, self.last.computed);
+        let link = self.link(&header, follows);
         let bytes = header.position - self.end;
         let skipped = (bytes > 0).then_some(Skipped { position: self.end, bytes });
         self.end = header.position + header.frame_len();
-        self.last = Some(Last { txid: header.txid, is_commit: header.is_commit(), chain });
-        let frame = self.reader.frame(header, chain);
+        let previous = std::mem::replace(
+            &mut self.last,
+            Last { txid: header.txid, is_commit: header.is_commit(), chain, computed },
+        );
+        let frame = self.reader.frame(header, previous.chain, chain);
         Ok(Some(Step { frame, link, skipped }))
     }
 
-    /// Tells how a frame stands to the last one that verified; `torn` is a frame between them whose
-    /// header verifies.
-    fn link(&self, header: &FrameHeader, torn: Option<&FrameHeader>) -> Link {
-        let gap = header.position - self.end;
-        let Some(last) = self.last else {
-            return if gap == 0 { Link::Begins } else { Link::Unknown };
-        };
-        let next = last.txid.saturating_add(u64::from(last.is_commit));
-        if gap == 0 && header.previous == last.chain && header.txid == next {
+    /// Returns how a frame stands to the last one that verified.
+    fn link(&self, header: &FrameHeader, follows: bool) -> Link {
+        let next = self.last.next();
+        if header.position == self.end && follows && header.txid == next {
             return Link::Follows;
         }
-        // Txids grow by one. If no commit is missing in between, nothing can be said.
-        if header.txid <= next {
-            return Link::Unknown;
+        // Txids grow by one. If no commit is missing in between, it is of another history.
+        let is_unknown = !self.has_header && self.last.txid == 0;
+        match (header.txid > next || is_unknown) && header.is_first() {
+            true => Link::Begins,
+            false => Link::Unknown,
         }
-        let touching = torn.filter(|torn| torn.position + torn.frame_len() == header.position);
-        let is_first = match touching {
-            Some(torn) => torn.is_commit() && header.txid.checked_sub(1) == Some(torn.txid),
-            None => gap > 0 && gap < DATA_FRAME_MIN,
-        };
-        if is_first { Link::Begins } else { Link::Unknown }
     }
 
     /// Gives what follows the last frame that verifies, if it isn't all zeros.

@@ -6,7 +6,9 @@
 //!    behind, unless `dirty_to` says so.
 //! 2. A transaction whose frames could not be written, or not be taken back, leaves `dirty_to`
 //!    behind `committed`; the next transaction begins with the cut.
-//! 3. A frame's nonce belongs to one attempt of one transaction.
+//! 3. A frame's nonce is drawn when its payload is final.
+//! 4. `frame` has at most [`FRAME_TARGET`] bytes before an event is added. An event that is longer than a
+//!    frame is written as parts, each in a frame of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,18 +17,17 @@ use annals_schema::{Blob, RowId, Schema, Table, ValueRef};
 
 use super::checkpoints::Checkpoints;
 use super::format::{
-    DATA_FRAME_MIN, FLAG_EXPLICIT_TIME, FRAME_HEADER_LEN, KIND_COMMIT, KIND_DATA, Point,
+    FLAG_FIRST, FLAG_MORE, FRAME_HEADER_LEN, KIND_COMMIT, KIND_DATA, MAX_PAYLOAD, Point,
 };
-use super::frame::{self, FrameHeader};
+use super::frame::{self, FrameHeader, Making};
 use super::level::Level;
 use super::mistakes::{Mistake, is_made};
-use crate::event::{Encoder, Event};
+use crate::event::{self, Encoder, Event, MAX_PIECE};
 use crate::storage::Clock;
 use crate::{Error, ErrorKind, Result};
 
 /// A data frame is written when the events of a transaction take this much.
-const FRAME_TARGET: usize = 1 << 20;
-const _: () = assert!(FRAME_TARGET as u64 >= DATA_FRAME_MIN);
+const FRAME_TARGET: usize = MAX_PAYLOAD - 2 * MAX_PIECE;
 
 /// Writes transactions, one after another.
 #[derive(Debug)]
@@ -38,12 +39,9 @@ pub(crate) struct Writer {
     frame: Vec<u8>,
     /// The last transaction.
     committed: Point,
-    /// The durable position in the last frame.
-    claimed: u64,
     /// Where the next frame goes, and the chain it follows.
     written: u64,
     chain: u64,
-    nonce: u64,
     /// The end of what may not be zero behind the last commit.
     dirty_to: u64,
     last_clock_time: i64,
@@ -54,7 +52,7 @@ pub(crate) struct Writer {
 }
 
 /// When a transaction was committed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommitTime {
     pub(crate) micros: i64,
     pub(crate) explicit: bool,
@@ -69,7 +67,6 @@ impl Writer {
     ) -> Self {
         let committed = checkpoints.acknowledged();
         let Point { position, chain, .. } = committed;
-        let nonce = clock.random();
         checkpoints.last_clock_time.fetch_max(last_clock_time, Ordering::Relaxed);
         Self {
             checkpoints,
@@ -77,10 +74,8 @@ impl Writer {
             encoder: Encoder::default(),
             frame: vec![0; FRAME_HEADER_LEN],
             committed,
-            claimed: position,
             written: position,
             chain,
-            nonce,
             dirty_to: position,
             last_clock_time,
             flushes: false,
@@ -98,7 +93,6 @@ impl Writer {
         self.flushes = level.flushes();
         self.checkpoints.check_usable()?;
         self.take_back()?;
-        self.nonce = next_nonce(self.nonce);
         self.start_frame();
         Ok(())
     }
@@ -116,7 +110,11 @@ impl Writer {
     /// Adds an event. `schema` is the one before it. If this fails, the transaction can only be
     /// rolled back.
     pub(crate) fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
+        let before = self.frame.len();
         self.encoder.encode(schema, event, &mut self.frame);
+        if self.frame.len() - FRAME_HEADER_LEN > MAX_PAYLOAD {
+            return self.start_over(before, |encoder, to| encoder.encode(schema, event, to));
+        }
         self.stream()
     }
 
@@ -128,7 +126,11 @@ impl Writer {
         id: RowId,
         values: &[ValueRef<'_>],
     ) -> Result<()> {
+        let before = self.frame.len();
         self.encoder.insert(table, id, values, &mut self.frame);
+        if self.frame.len() - FRAME_HEADER_LEN > MAX_PAYLOAD {
+            return self.start_over(before, |encoder, to| encoder.insert(table, id, values, to));
+        }
         self.stream()
     }
 
@@ -160,11 +162,32 @@ impl Writer {
         if self.frame.len() < FRAME_TARGET {
             return Ok(());
         }
-        self.write_frame(KIND_DATA, Level::Soft, CommitTime { micros: 0, explicit: false })?;
+        self.write_data()
+    }
+
+    fn write_data(&mut self) -> Result<()> {
+        self.write_frame(KIND_DATA, Level::Soft, CommitTime::default())?;
         if self.flushes {
             self.checkpoints.note_streamed(self.written);
         }
         Ok(())
+    }
+
+    /// Ends the frame before an event that made it too long, and adds that once more: it begins a frame, so
+    /// that no event is in two of them.
+    #[cold]
+    fn start_over(
+        &mut self,
+        before: usize,
+        encode: impl FnOnce(&mut Encoder, &mut Vec<u8>),
+    ) -> Result<()> {
+        self.frame.truncate(before);
+        if before > FRAME_HEADER_LEN {
+            self.write_data()?;
+        }
+        self.start_frame();
+        encode(&mut self.encoder, &mut self.frame);
+        self.write_data()
     }
 
     /// Goes on behind what other processes wrote.
@@ -178,11 +201,6 @@ impl Writer {
     /// Gives the end of the last commit frame that was written.
     pub(crate) const fn committed(&self) -> Point {
         self.committed
-    }
-
-    /// Gives the durable position in the last frame that was written.
-    pub(crate) const fn claimed(&self) -> u64 {
-        self.claimed
     }
 
     /// Writes the commit frame. Gives the point behind it, which counts once the level's other steps
@@ -239,48 +257,76 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the frame that was filled, and starts the next. Gives its chain.
+    /// Writes the frame that was filled, and starts the next. Returns its chain.
     fn write_frame(&mut self, kind: u8, level: Level, time: CommitTime) -> Result<u64> {
-        let Ok(length) = u32::try_from(self.frame.len() - FRAME_HEADER_LEN) else {
-            return Err(Error::invalid(
-                "one row of more than 4 GiB can't be written: split it over several rows",
-            ));
-        };
-        let header = FrameHeader {
-            kind,
-            level: level.code(),
-            flags: if time.explicit { FLAG_EXPLICIT_TIME } else { 0 },
-            length,
-            padding: self.padding(kind, u64::from(length))?,
-            txid: self.committed.txid + 1,
-            position: self.written,
-            previous: self.chain,
-            durable: match is_made(Mistake::UnflushedClaimed) {
-                true => self.committed.position,
-                false => self.checkpoints.durable().position,
-            },
-            nonce: self.nonce,
-            time: time.micros,
-        };
-        let chain = frame::finish(&mut self.frame, &header);
-        self.dirty_to = self.written + self.frame.len() as u64;
-        let written = self.checkpoints.write_frames(self.written, &self.frame);
-        written.map_err(|error| self.cannot_write(error))?;
-        self.written = self.dirty_to;
-        self.claimed = header.durable;
-        self.chain = chain;
+        if kind == KIND_COMMIT {
+            self.pad();
+        }
+        if self.frame.len() - FRAME_HEADER_LEN > MAX_PAYLOAD {
+            self.write_parts(level)?;
+        }
+        let chain = self.write_one(kind, level, 0, time)?;
         self.start_frame();
         Ok(chain)
     }
 
-    /// Gives how many zeros a frame needs so that a commit ends where a sector does.
-    fn padding(&self, kind: u8, length: u64) -> Result<u32> {
-        if kind != KIND_COMMIT {
-            return Ok(0);
+    /// Writes what a long event takes in frames of their own, but for the last part.
+    #[cold]
+    fn write_parts(&mut self, level: Level) -> Result<()> {
+        let long = self.frame.split_off(FRAME_HEADER_LEN);
+        let mut parts = long.chunks(MAX_PAYLOAD).peekable();
+        while let Some(part) = parts.next() {
+            self.frame.truncate(FRAME_HEADER_LEN);
+            self.frame.extend_from_slice(part);
+            if parts.peek().is_some() {
+                self.write_one(KIND_DATA, level, FLAG_MORE, CommitTime::default())?;
+            }
         }
-        let end = self.written + frame::frame_len(length);
-        u32::try_from(end.next_multiple_of(self.sector) - end)
-            .map_err(|_| Error::invalid("a sector of more than 4 GiB can't be filled"))
+        Ok(())
+    }
+
+    /// Writes one frame. Returns its chain.
+    fn write_one(&mut self, kind: u8, level: Level, flags: u8, time: CommitTime) -> Result<u64> {
+        self.checkpoints.draw_secret(|| self.clock.secret())?;
+        let is_first = self.written == self.committed.position;
+        let header = FrameHeader {
+            kind,
+            level: level.code(),
+            flags: if is_first { flags | FLAG_FIRST } else { flags },
+            length: 0,
+            txid: self.committed.txid + 1,
+            position: self.written,
+            durable: Some(match is_made(Mistake::UnflushedClaimed) {
+                true => self.committed.position,
+                false => self.checkpoints.durable().position,
+            }),
+            nonce: self.clock.random(),
+            time: 0,
+        };
+        let (mut header, is_far) = header.with_time(time.micros, time.explicit);
+        if is_far {
+            self.frame.extend_from_slice(&time.micros.to_le_bytes());
+        }
+        header.length = u32::try_from(self.frame.len() - FRAME_HEADER_LEN).unwrap_or(u32::MAX);
+        let (previous, segment) = (self.chain, self.checkpoints.header());
+        let making = Making { segment, previous, secret: &self.checkpoints.secret() };
+        let chain = frame::finish(&mut self.frame, &header, making);
+        self.dirty_to = self.written + self.frame.len() as u64;
+        let written = self.checkpoints.write_frames(self.written, &self.frame);
+        written.map_err(|error| self.cannot_write(error))?;
+        self.written = self.dirty_to;
+        self.chain = chain;
+        Ok(chain)
+    }
+
+    /// Fills the frame of a commit so that it ends where a sector does, with an event that says nothing.
+    fn pad(&mut self) {
+        if self.sector <= 1 {
+            return;
+        }
+        let end = self.written + frame::frame_len((self.frame.len() - FRAME_HEADER_LEN) as u64);
+        let missing = end.next_multiple_of(self.sector) - end;
+        event::pad(usize::try_from(missing).unwrap_or_default(), &mut self.frame);
     }
 
     #[cold]
@@ -307,9 +353,4 @@ impl Writer {
             }
         }
     }
-}
-
-/// Gives the next of a sequence of nonces that begins at a random one (a step of SplitMix64).
-const fn next_nonce(nonce: u64) -> u64 {
-    nonce.wrapping_add(0x9E37_79B9_7F4A_7C15)
 }

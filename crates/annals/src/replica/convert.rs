@@ -1,10 +1,11 @@
-//! Converting: the same bytes in another form, compressed or not.
+//! Converting: the same bytes in another form, compressed or not. Of a journal that is being written, or wasn't closed, a
+//! backup is converted.
 
 use std::io;
 use std::sync::Arc;
 
 use super::source::{Part, Source};
-use super::{Meter, Names};
+use super::{Meter, Names, Pushing};
 use crate::db::Watch;
 use crate::journal::segments::kept_name;
 use crate::journal::{Recovery, Rule, Survey, Verdict};
@@ -20,26 +21,34 @@ pub struct Converted {
     pub plain: u64,
     /// How many bytes the new files have.
     pub written: u64,
+    /// How many transactions were left out, as they weren't known to be on permanent storage yet: of a journal that
+    /// is being written, or wasn't closed.
+    pub soft: u64,
 }
 
-/// Writes the files of a journal that nobody writes into new ones, compressed or not; what is compressed
-/// is unpacked first. The new ones have their names once they were read again and compared, and `check` has
-/// looked at them.
+/// Writes the files of a journal into new ones, compressed or not; what is compressed is unpacked first. Those of a
+/// journal that is closed keep their bytes. The new ones have their names once they were read again and compared,
+/// and `check` has looked at them.
 pub(crate) fn convert(
     (from, name): (Arc<dyn Directory>, &str),
     (to, new_name): (Arc<dyn Directory>, &str),
     compress: bool,
-    (clock, watch): (&dyn Clock, Option<Watch>),
+    (clock, watch): (Arc<dyn Clock>, Option<Watch>),
     check: impl FnOnce(&dyn Directory, &str) -> Result<()>,
 ) -> Result<Converted> {
-    let names = Names::new(&to, new_name, "convert", clock)?;
-    let parts = Source::new(from, name).look(None)?;
-    let mut converted = Converted { segments: parts.len() as u64, plain: 0, written: 0 };
+    let names = Names::new(&to, new_name, "convert", &*clock)?;
+    let mut parts = Source::new(Arc::clone(&from), name).look(None)?;
+    let (backup, mut soft) = (Names::new(&to, new_name, "backup", &*clock)?, 0);
+    if !parts.last().map_or(Ok(true), is_at_rest)? {
+        let target = (Arc::clone(&to), backup.temporary());
+        let mut pushing = Pushing::new((from, name), target, clock, watch.clone());
+        soft = pushing.bring_up()?.soft;
+        pushing.close()?;
+        parts = Source::new(Arc::clone(&to), backup.temporary()).look(None)?;
+    }
+    let mut converted = Converted { segments: parts.len() as u64, plain: 0, written: 0, soft };
     for part in &parts {
         converted.plain += part.len()?;
-    }
-    if let Some(newest) = parts.last() {
-        refuse_in_use(newest)?;
     }
     let mut meter = Meter::new(watch);
     meter.begin(2 * converted.plain);
@@ -64,28 +73,22 @@ pub(crate) fn convert(
     Ok(converted)
 }
 
-/// Refuses a journal that somebody writes, or that wasn't closed.
-fn refuse_in_use(newest: &Part) -> Result<()> {
+/// True if nobody writes the journal, and it was closed. Nobody can write it alone then as long as it is open.
+fn is_at_rest(newest: &Part) -> Result<bool> {
     let Part { storage, shown, .. } = newest;
     let io = |error| Error::io(format!("{shown}: can't be locked"), error);
-    // Held as long as it is open: whoever writes it alone can't open it meanwhile.
     if !storage.try_lock(Lock::Head, Hold::Shared).map_err(io)? {
-        return Err(crate::db::busy(shown, crate::journal::holder(&**storage)));
+        return Ok(false);
     }
     let survey = Survey::make(&**storage, shown, Rule::new(Recovery::Checked), |_, _| Ok(()))?;
     if survey.verdict() == Verdict::Damaged {
         return Err(survey.damage(shown));
     }
-    match survey.is_closed() {
-        true => Ok(()),
-        false => Err(Error::new(
-            ErrorKind::NeedsRecovery,
-            format!(
-                "{shown}: wasn't closed, or is being written: end the program that writes it, or recover it \
-                 with `annals recover`, or convert a copy that `annals backup` makes"
-            ),
-        )),
+    if !survey.is_closed() {
+        // A program may open it meanwhile.
+        storage.unlock(Lock::Head).map_err(io)?;
     }
+    Ok(survey.is_closed())
 }
 
 #[cfg(feature = "zstd")]

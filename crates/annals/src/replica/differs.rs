@@ -8,7 +8,7 @@ use crate::{Error, ErrorKind, Result};
 /// Tells whether a segment has this point, or rather that it goes on from there: its frames are read only
 /// where slots don't tell.
 pub(super) fn has(part: &Part, point: Point) -> Result<bool> {
-    let slots = part.head.slots.iter().flatten().map(|slot| slot.point);
+    let slots = part.head.copies().map(|slot| slot.point);
     if part.head.start() == point || slots.clone().any(|slot| slot == point) {
         return Ok(true);
     }

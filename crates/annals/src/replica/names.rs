@@ -15,6 +15,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
+use crate::history::history_name;
+use crate::image::image_name;
 use crate::journal::segments::{is_id, kept_name, number_in};
 use crate::storage::{Access, Clock, Directory, Hold, Lock, Storage, is_same_file};
 use crate::{Error, ErrorKind, Result};
@@ -82,13 +84,20 @@ impl Names {
         error.renaming(&self.temporary, &self.name)
     }
 
-    /// Gives all files their names, durably, those of kept segments first; they are whole, and flushed.
+    /// Gives all files their names, durably, those of kept segments first; they are whole, and flushed. Image and
+    /// history index, if there are any, come with them.
     ///
     /// # Errors
     /// `InUse`: another file has a name by now; `Io`. Then none has its name.
     pub fn give(self) -> Result<()> {
         let mut given = Vec::new();
         let done = self.link_all(&mut given);
+        if done.is_ok() {
+            for cache in [image_name, history_name] {
+                // Without them the database is whole, too. An older file of that name stays.
+                let _ = self.directory.link(&cache(&self.temporary), &cache(&self.name));
+            }
+        }
         if done.is_err() {
             for name in given {
                 // What is left is removed by the next attempt.

@@ -170,11 +170,6 @@ impl Pushing {
         Err(differs::error(&self.source, target, &mut copy))
     }
 
-    /// Leaves the copy as a file that was closed, for as long as nothing comes.
-    pub(crate) fn rest(&self) -> Result<()> {
-        self.target.as_ref().map_or(Ok(()), Target::rest)
-    }
-
     /// Closes the copy properly.
     pub(crate) fn close(&self) -> Result<()> {
         self.target.as_ref().map_or(Ok(()), Target::close)

@@ -41,7 +41,7 @@ impl Part {
 
     /// Reads verified frames from a point on, and no further than `limit`.
     pub(crate) fn reader(&self, from: Point, limit: u64) -> FrameReader<'_> {
-        FrameReader::new(&*self.storage, from, limit)
+        FrameReader::new(&*self.storage, self.head.hash, from, limit)
     }
 
     /// Gives its length in bytes.
@@ -65,7 +65,7 @@ impl Part {
     /// Gives how far the newest segment is known to be on permanent storage, by what its writers tell
     /// too, and the last transaction that is there at all. All up to `from` is known.
     pub(crate) fn hard(&self, from: Point) -> Result<(u64, u64)> {
-        let survey = Survey::since_moving(&*self.storage, &self.shown, from)?;
+        let survey = Survey::since_now(&*self.storage, &self.shown, from)?;
         let told = survey.head.live.filter(|live| !live.suspect).map_or(0, |live| live.hard);
         let hard = survey.hard.max(told).min(survey.end.position).max(from.position);
         Ok((hard, survey.reached().txid))

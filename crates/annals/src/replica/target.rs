@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::Meter;
 use super::source::Part;
 use crate::db::busy;
-use crate::journal::format::{FRAMES_AT, Header, Slot};
-use crate::journal::segments::{self, Next, Seal, Sealing};
+use crate::journal::format::{FRAMES_AT, Header, Secret};
+use crate::journal::segments::{self, Maker, Next, Seal, Sealing};
 use crate::journal::{
-    self, Checkpoints, Frame, Head, Point, Recovery, Rule, Settled, Survey, head_with,
+    self, Checkpoints, Frame, Head, Point, Recovery, Rule, Settled, Survey, first_slot, head_with,
 };
 use crate::storage::{Access, Clock, Directory, Hold, Lock, Storage};
 use crate::{Error, ErrorKind, Result};
@@ -37,6 +37,8 @@ pub(crate) struct Target {
     reached: Point,
     taken: Point,
     piece: Vec<u8>,
+    /// What was drawn for this opening.
+    secret: Secret,
 }
 
 impl Target {
@@ -70,16 +72,17 @@ impl Target {
             segments::refuse_kept(&**directory, name, &*storage)?;
             let head = Head::read(&*storage, &shown)?;
             let from = head.newest_slot().map(|slot| slot.point);
-            let rule = Rule::new(Recovery::Checked).behind(from);
+            let rule = Rule::new(Recovery::Checked).after(from);
             let survey = Survey::make(&*storage, &shown, rule, |_, _| Ok(()))?;
             if let Some(seal) = &survey.sealed {
                 journal::refuse(&shown, &survey, Recovery::Checked)?;
-                let place = (&*storage, &survey, seal);
-                segments::finish(&**directory, name, place, clock, false)?;
+                let by = Maker { clock, shared: false };
+                segments::finish(&**directory, name, &*storage, &survey, seal, by)?;
                 continue;
             }
+            let (recovery, secret) = (Recovery::Checked, clock.secret());
             let settled =
-                journal::settle(&*storage, &**directory, name, &survey, Recovery::Checked)?;
+                journal::settle(&*storage, &**directory, name, &survey, recovery, secret)?;
             if survey.is_empty() {
                 // Whoever gave it its name may have ended before that was durable.
                 let kept = match head.header.segment {
@@ -89,7 +92,8 @@ impl Target {
                 kept.map_err(io)?;
             }
             let place = (Arc::clone(directory), name);
-            return Self::begin(place, storage, &head.header, (survey.end, &settled)).map(Some);
+            let settled = (survey.end, &settled);
+            return Self::begin(place, storage, &head.header, settled, secret).map(Some);
         }
         Err(Error::new(
             ErrorKind::Busy,
@@ -118,7 +122,7 @@ impl Target {
         clock: &dyn Clock,
     ) -> Result<Self> {
         let shown = directory.display(name);
-        let fill = |storage: &dyn Storage| begin_as(storage, part, &shown);
+        let fill = |storage: &dyn Storage, secret| begin_as(storage, secret, part, &shown);
         let (next, point) = Next::copy(&**directory, name, part.header(), clock, fill)?;
         let io = |error| Error::io(format!("{shown}: can't create it"), error);
         if !next.appear(&**directory, name).map_err(io)? {
@@ -126,7 +130,8 @@ impl Target {
             return Err(Error::new(ErrorKind::Busy, message));
         }
         let place = (Arc::clone(directory), name);
-        Self::begin(place, next.storage, &next.header, (point, &Settled::new_journal(point)))
+        let settled = Settled::new_journal(point, next.secret);
+        Self::begin(place, next.storage, &next.header, (point, &settled), next.secret)
     }
 
     fn begin(
@@ -134,6 +139,7 @@ impl Target {
         storage: Arc<dyn Storage>,
         header: &Header,
         (end, settled): (Point, &Settled),
+        secret: Secret,
     ) -> Result<Self> {
         let shown = directory.display(name);
         let place = (header.hash(), std::process::id());
@@ -150,6 +156,7 @@ impl Target {
             reached: end,
             taken: end,
             piece: Vec::new(),
+            secret,
         })
     }
 
@@ -216,7 +223,7 @@ impl Target {
         if self.piece.is_empty() {
             return Ok(());
         }
-        self.checkpoints.begin_copy()?;
+        self.checkpoints.draw_secret(|| self.secret)?;
         let at = self.taken.position - self.piece.len() as u64;
         self.checkpoints.write_frames(at, &self.piece).map_err(|error| {
             let len = self.piece.len();
@@ -245,7 +252,7 @@ impl Target {
     ) -> Result<()> {
         let io = |error| Error::io(format!("{}: can't begin the next segment", self.shown), error);
         self.close()?;
-        let fill = |storage: &dyn Storage| begin_as(storage, part, &self.shown);
+        let fill = |storage: &dyn Storage, secret| begin_as(storage, secret, part, &self.shown);
         let directory = Arc::clone(&self.directory);
         let (next, point) = Next::copy(&*directory, &self.name, part.header(), clock, fill)?;
         let ready = segments::keep(&*directory, &self.name, &*self.storage, &self.header)
@@ -261,7 +268,7 @@ impl Target {
     /// Puts another segment in the place of the newest one, in which nothing was committed.
     pub(crate) fn replace(&mut self, part: &Part, clock: &dyn Clock) -> Result<()> {
         let io = |error| Error::io(format!("{}: can't begin the segment", self.shown), error);
-        let fill = |storage: &dyn Storage| begin_as(storage, part, &self.shown);
+        let fill = |storage: &dyn Storage, secret| begin_as(storage, secret, part, &self.shown);
         let directory = Arc::clone(&self.directory);
         let (next, point) = Next::copy(&*directory, &self.name, part.header(), clock, fill)?;
         next.publish(&*directory, &self.name).map_err(io)?;
@@ -270,19 +277,13 @@ impl Target {
 
     fn enter(&mut self, next: Next, point: Point) -> Result<()> {
         let place = (Arc::clone(&self.directory), self.name.as_str());
-        let settled = Settled::new_journal(point);
-        *self = Self::begin(place, next.storage, &next.header, (point, &settled))?;
+        let settled = Settled::new_journal(point, next.secret);
+        *self = Self::begin(place, next.storage, &next.header, (point, &settled), next.secret)?;
         Ok(())
-    }
-
-    /// Leaves the copy as a file that was closed, for as long as nothing comes.
-    pub(crate) fn rest(&self) -> Result<()> {
-        self.checkpoints.end_copy()
     }
 
     /// Closes the copy properly.
     pub(crate) fn close(&self) -> Result<()> {
-        self.checkpoints.end_copy()?;
         self.checkpoints.close()
     }
 }
@@ -296,7 +297,7 @@ fn seal_before(frame: &Frame<'_>, end: Point, part: &Part) -> Option<Sealing> {
 }
 
 /// Lets an empty file begin as a segment does: with its header, and the state if it begins with that.
-fn begin_as(storage: &dyn Storage, part: &Part, shown: &str) -> Result<Point> {
+fn begin_as(storage: &dyn Storage, secret: Secret, part: &Part, shown: &str) -> Result<Point> {
     let io = |error| Error::io(format!("{shown}: can't write it"), error);
     let header = part.header();
     let mut at = FRAMES_AT;
@@ -311,7 +312,7 @@ fn begin_as(storage: &dyn Storage, part: &Part, shown: &str) -> Result<Point> {
         at = frame.end;
         end = reader.point();
     }
-    let slot = Slot { point: end, zeroed_to: end.position, copied: false };
-    storage.write_at(0, &head_with(header, &slot)).and_then(|()| storage.flush()).map_err(io)?;
+    let head = head_with(header, &first_slot(end, secret));
+    storage.write_at(0, &head).and_then(|()| storage.flush()).map_err(io)?;
     Ok(end)
 }

@@ -2,19 +2,17 @@
 
 #![allow(clippy::disallowed_methods, reason = "this is where time comes in")]
 
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::cell::RefCell;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::Clock;
 
 /// The clock of the machine.
 ///
-/// Its random numbers come from the standard library's hasher, whose keys the operating system
-/// seeds once for each thread. They tell two attempts apart; they are no secrets. That needs
-/// neither unsafe code nor a dependency and works on every platform. The time, the process and a
-/// count are mixed in, since a forked child inherits the keys.
+/// Its random numbers are the operating system's. A thread asks for some of them at once, since a frame
+/// needs one each and a system call would cost as much as the frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -41,12 +39,31 @@ impl Clock for SystemClock {
     }
 
     fn random(&self) -> u64 {
-        static CALLS: AtomicU64 = AtomicU64::new(0);
-        let mut hasher = RandomState::new().build_hasher();
-        hasher.write_i64(self.now());
-        hasher.write_u32(std::process::id());
-        hasher.write_u64(CALLS.fetch_add(1, Ordering::Relaxed));
-        hasher.finish()
+        DRAWN.with_borrow_mut(|drawn| {
+            if drawn.is_empty() {
+                draw(drawn);
+            }
+            drawn.pop().unwrap_or_default()
+        })
+    }
+}
+
+/// How many random numbers a thread asks the operating system for at once.
+const DRAWN_AT_ONCE: usize = 32;
+
+thread_local!(static DRAWN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) });
+
+/// Draws random numbers.
+fn draw(drawn: &mut Vec<u64>) {
+    let mut bytes = [0; DRAWN_AT_ONCE * 8];
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => drawn.extend(
+            bytes
+                .chunks(8)
+                .map(|chunk| chunk.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))),
+        ),
+        // A system without randomness still seeds the hasher of the standard library once.
+        Err(_) => drawn.push(RandomState::new().hash_one(SystemClock.now())),
     }
 }
 

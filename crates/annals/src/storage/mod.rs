@@ -245,8 +245,17 @@ pub trait Clock: Send + Sync + Debug {
     /// Waits. A simulated clock only lets that time pass.
     fn pause(&self, time: Duration);
 
-    /// Gives 64 random bits, fit to tell apart two attempts on any machine.
+    /// Returns 64 random bits, which nobody can know beforehand.
     fn random(&self) -> u64;
+
+    /// Returns 128 random bits.
+    fn secret(&self) -> [u8; 16] {
+        let mut secret = [0; 16];
+        for chunk in secret.chunks_mut(8) {
+            chunk.copy_from_slice(&self.random().to_le_bytes());
+        }
+        secret
+    }
 }
 
 /// True if two names lead to the same file.

@@ -27,7 +27,7 @@ fn earlier_life(len: usize) -> Vec<u8> {
     drop(database);
     let mut content = disk.content(NAME).unwrap();
     let head = usize::try_from(FRAMES_AT).unwrap();
-    assert!(content[head..].windows(4).filter(|bytes| *bytes == FRAME_MAGIC).count() > 100);
+    assert!(content[head..].windows(2).filter(|bytes| *bytes == FRAME_MAGIC).count() > 100);
     content[..head].fill(0);
     content
 }
@@ -162,11 +162,13 @@ fn a_slot_that_told_the_end_and_is_lost_is_damage() {
     (0..60).for_each(|number| insert(&database, number, 50_000, Level::Checksummed).unwrap());
     database.close().unwrap();
     let content = disk.content(NAME).unwrap();
-    let slots = inspect_in(&disk, NAME).unwrap().slots.map(Option::unwrap);
+    let slots = inspect_in(&disk, NAME).unwrap().slots.map(|[copy, _]| copy.unwrap());
     let mut refused = 0;
     for (which, slot) in slots.iter().enumerate() {
         let mut content = content.clone();
-        content[4096 * (which + 1) + 512 + 8] ^= 1;
+        for copy in [512, 1024] {
+            content[4096 * (which + 1) + copy + 8] ^= 1;
+        }
         let other = slots[1 - which];
         let lost = other.zeroed_to < slots[0].point.position.max(slots[1].point.position);
         match open(&disk_with(&content), Options::new()) {

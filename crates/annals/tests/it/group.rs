@@ -90,8 +90,7 @@ fn what_is_written_during_a_flush_is_not_covered_by_it() {
                 let (one, two) = overlap(overlapping, first, second, |pending| pending.wait());
                 let (one, two) = (one.unwrap(), two.unwrap());
                 assert_eq!(one.txid + 1, two.txid);
-                // A half commit may be lost, all before it not.
-                let promised = if second == Level::Half { one.txid } else { two.txid };
+                let promised = two.txid;
                 let states = disk.crash_states();
                 for state in states.every().take(5000) {
                     let clock = Arc::new(SimulatedClock::new(2));

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use annals::storage::simulated::{Fault, Rng, SimulatedClock, SimulatedDisk};
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{
-    Database, ErrorKind, FieldNumber, Merged, Options, Reader, Result, RowId, Schema, Snapshot,
-    TableNumber, ValueRef,
+    Database, ErrorKind, FieldNumber, Merged, OnConflict, Options, Reader, Result, RowId, Schema,
+    Snapshot, TableNumber, ValueRef,
 };
 
 const OUT: &str = "merged";
@@ -71,9 +71,14 @@ fn fill(database: &Database, name: &str, rng: &mut Rng) {
 }
 
 fn merge(directory: &MemoryDirectory, names: &[&str]) -> Result<Merged> {
+    merge_so(directory, names, OnConflict::Refuse)
+}
+
+fn merge_so(directory: &MemoryDirectory, names: &[&str], so: OnConflict) -> Result<Merged> {
     let place: Arc<dyn Directory> = Arc::new(directory.clone());
     let from: Vec<_> = names.iter().map(|&name| (&*place, name)).collect();
-    Options::new().merge_in(&from, (Arc::clone(&place), OUT), Arc::new(SimulatedClock::new(77)))
+    let clock = Arc::new(SimulatedClock::new(77));
+    Options::new().merge_in(&from, (Arc::clone(&place), OUT), clock, so)
 }
 
 fn read(directory: &dyn Directory, name: &str) -> Snapshot {
@@ -226,7 +231,12 @@ fn a_failed_operation_leaves_nothing() {
     let merge = |disk: &SimulatedDisk| {
         let from: &dyn Directory = &from;
         let clock = Arc::new(SimulatedClock::new(9));
-        Options::new().merge_in(&[(from, "a"), (from, "bb")], (Arc::new(disk.clone()), OUT), clock)
+        Options::new().merge_in(
+            &[(from, "a"), (from, "bb")],
+            (Arc::new(disk.clone()), OUT),
+            clock,
+            OnConflict::Refuse,
+        )
     };
     let whole = SimulatedDisk::new(1);
     merge(&whole).unwrap();
@@ -245,5 +255,111 @@ fn a_failed_operation_leaves_nothing() {
                 assert!(world(&reader.read()) == expected, "operation {operation}");
             }
         }
+    }
+}
+
+/// Two files in which cities and persons have the same names, with references to each other in both directions.
+fn rivals(directory: &MemoryDirectory) {
+    let schema = schema("create_unique_index person_name person name\n");
+    let fill =
+        |name: &str, cities: [&str; 2], persons: &[(&str, u64, Option<u64>, &str)], volume: i32| {
+            let database = create(directory, name, &schema);
+            let done = database.write(|tx| {
+                for city in cities {
+                    tx.insert(CITY, &[ValueRef::String(city)])?;
+                }
+                for (name, home, boss, photo) in persons {
+                    let boss = boss.map_or(ValueRef::Null, |boss| ValueRef::Reference(RowId(boss)));
+                    let photo = tx.write_blob(photo.as_bytes())?.into();
+                    let home = ValueRef::Reference(RowId(*home));
+                    tx.insert(PERSON, &[ValueRef::String(name), home, boss, photo])?;
+                }
+                let settings = TableNumber(3);
+                let id = tx.view().table(settings)?.single()?.id();
+                tx.update(settings, id, FieldNumber(0), volume.into())
+            });
+            done.unwrap();
+            database.close().unwrap();
+        };
+    fill("a", ["Lille", "Lyon"], &[("Ada", 0, None, "ada"), ("Zoe", 1, Some(0), "zoe")], 1);
+    // Here Ada's boss comes after her.
+    let persons =
+        [("Ada", 0, Some(1), "new ada"), ("Zoe", 1, None, "new zoe"), ("Cid", 0, Some(0), "cid")];
+    fill("b", ["Lyon", "Nice"], &persons, 2);
+}
+
+#[test]
+fn rows_with_the_same_key_become_one_as_is_asked() {
+    let expected = |persons: [&str; 3], volume: i32| {
+        let persons = persons.map(str::to_owned);
+        (persons, vec!["Lille", "Lyon", "Nice"], volume)
+    };
+    let kept = expected(["Ada Lille - ada", "Zoe Lyon Ada zoe", "Cid Lyon Ada cid"], 1);
+    let replaced = expected(["Ada Lyon Zoe new ada", "Zoe Nice - new zoe", "Cid Lyon Ada cid"], 2);
+    for (so, expected) in [(OnConflict::Keep, kept), (OnConflict::Replace, replaced)] {
+        let directory = MemoryDirectory::new();
+        rivals(&directory);
+        assert_eq!(merge(&directory, &["a", "b"]).unwrap_err().kind(), ErrorKind::Unique);
+        let merged = merge_so(&directory, &["a", "b"], so).unwrap();
+        // Lyon, Ada, Zoe, and the settings.
+        assert_eq!(
+            (merged.conflicts, merged.rows, merged.lost_references),
+            (4, 2 + 1 + 2 + 1 + 1, 0)
+        );
+        let now = read(&directory, OUT);
+        let name =
+            |table, id| match now.table(table).unwrap().get(id).unwrap().value(FieldNumber(0)) {
+                ValueRef::String(name) => name.to_owned(),
+                other => panic!("{other:?}"),
+            };
+        let persons = now.table(PERSON).unwrap();
+        let told: Vec<_> = persons
+            .rows()
+            .map(|row| {
+                let row = row.unwrap();
+                let of = |table, field| match row.value(FieldNumber(field)) {
+                    ValueRef::Reference(id) => name(table, id),
+                    _ => "-".to_owned(),
+                };
+                let ValueRef::Blob(photo) = row.value(FieldNumber(3)) else { panic!("no photo") };
+                let photo = now.blob(photo).unwrap().to_vec(99).unwrap();
+                let photo = String::from_utf8(photo).unwrap();
+                format!("{} {} {} {photo}", name(PERSON, row.id()), of(CITY, 1), of(PERSON, 2))
+            })
+            .collect();
+        let cities: Vec<_> =
+            now.table(CITY).unwrap().rows().map(|row| name(CITY, row.unwrap().id())).collect();
+        let single = now.table(TableNumber(3)).unwrap().single().unwrap();
+        assert_eq!(told, expected.0, "{so:?}");
+        assert_eq!(cities, expected.1, "{so:?}");
+        assert_eq!(single.value(FieldNumber(0)), ValueRef::Int32(expected.2));
+    }
+}
+
+#[test]
+fn a_row_with_keys_of_two_rows_is_refused() {
+    let directory = MemoryDirectory::new();
+    let schema = schema(
+        "create_unique_index person_home person home\n create_unique_index person_name person name\n",
+    );
+    for (name, persons) in [("a", [("Ada", 0), ("Zoe", 1)]), ("b", [("Ada", 1), ("Cid", 0)])] {
+        let database = create(&directory, name, &schema);
+        let done = database.write(|tx| {
+            for city in ["Lille", "Lyon"] {
+                tx.insert(CITY, &[ValueRef::String(city)])?;
+            }
+            for (name, home) in persons {
+                let home = ValueRef::Reference(RowId(home));
+                tx.insert(PERSON, &[ValueRef::String(name), home, ValueRef::Null, ValueRef::Null])?;
+            }
+            Ok(())
+        });
+        done.unwrap();
+        database.close().unwrap();
+    }
+    for so in [OnConflict::Keep, OnConflict::Replace] {
+        let error = merge_so(&directory, &["a", "b"], so).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unique);
+        assert!(error.to_string().contains("has keys of two rows"), "{error}");
     }
 }

@@ -57,18 +57,45 @@ pub(super) fn tables(connection: &Connection) -> Result<Vec<Table>> {
             (row.get(0)?, row.get(1)?, row.get(2)?);
         match (kind.as_str(), of_table.as_str()) {
             ("table", "table") => {
-                let words: String = row.get(4)?;
-                let mut words = words.split(|c: char| !c.is_alphanumeric() && c != '_');
-                if words.any(|word| word.eq_ignore_ascii_case("check")) {
-                    note(&format!("a CHECK of table {name} was left out"));
+                let without_rowid = row.get(3)?;
+                if without_rowid {
+                    note(&format!("the table {name} is WITHOUT ROWID: its rows get ids"));
                 }
-                tables.push(table(connection, name, row.get(3)?)?);
+                tell_clauses(&name, &row.get::<_, String>(4)?);
+                tables.push(table(connection, name, without_rowid)?);
             }
             ("table", of_table) => note(&format!("the {of_table} table {name} was left out")),
             (kind, _) => note(&format!("the {kind} {name} was left out")),
         }
     }
     Ok(tables)
+}
+
+/// Tells of clauses of a table that have no equal here.
+fn tell_clauses(table: &str, declaration: &str) {
+    let outside: String = declaration.split('\'').step_by(2).collect::<Vec<_>>().join(" ");
+    let words: Vec<&str> = outside.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let clauses = [
+        ("check", "a CHECK", "was left out"),
+        ("collate", "a COLLATE", "was left out: texts are compared by bytes"),
+        ("conflict", "an ON CONFLICT", "was left out: what conflicts is refused"),
+    ];
+    for (word, clause, what) in clauses {
+        if words.iter().any(|other| other.eq_ignore_ascii_case(word)) {
+            note(&format!("{clause} of table {table} {what}"));
+        }
+    }
+}
+
+/// Tells of the numbers that a program keeps in the head of its database.
+pub(super) fn tell_settings(connection: &Connection) -> Result<()> {
+    for name in ["user_version", "application_id"] {
+        let number: i64 = connection.pragma_query_value(None, name, |row| row.get(0))?;
+        if number != 0 {
+            note(&format!("the {name}, {number}, was left out"));
+        }
+    }
+    Ok(())
 }
 
 fn table(connection: &Connection, name: String, without_rowid: bool) -> Result<Table> {
@@ -107,7 +134,7 @@ fn table(connection: &Connection, name: String, without_rowid: bool) -> Result<T
 }
 
 fn references(connection: &Connection, table: &str) -> Result<Vec<Reference>> {
-    let query = "SELECT min(\"from\"), \"table\", min(\"to\"), on_delete, count(*) \
+    let query = "SELECT min(\"from\"), \"table\", min(\"to\"), on_delete, count(*), on_update \
          FROM pragma_foreign_key_list(?) GROUP BY id ORDER BY id DESC";
     let mut statement = connection.prepare(query)?;
     let mut rows = statement.query([table])?;
@@ -123,6 +150,15 @@ fn references(connection: &Connection, table: &str) -> Result<Vec<Reference>> {
             let what = "a foreign key of several columns was left out";
             note(&format!("{table}: {what}, its columns stay"));
             continue;
+        }
+        let (column, on_update) = (&reference.column, row.get::<_, String>(5)?);
+        if !["NO ACTION", "RESTRICT"].contains(&on_update.as_str()) {
+            let what = "was left out: the id of a row never changes";
+            note(&format!("{table}.{column}: ON UPDATE {on_update} {what}"));
+        }
+        if reference.on_delete == "SET DEFAULT" {
+            let what = "was left out: nothing is enforced";
+            note(&format!("{table}.{column}: ON DELETE SET DEFAULT {what}"));
         }
         references.push(reference);
     }
@@ -166,7 +202,8 @@ pub(super) fn indexes(connection: &Connection) -> Result<Vec<Index>> {
 
 /// Gives the names of an index's columns; none if one is an expression.
 fn index_columns(connection: &Connection, index: &str) -> Result<Option<Vec<String>>> {
-    let query = "SELECT cid, name, coll FROM pragma_index_xinfo(?) WHERE key ORDER BY seqno";
+    let query =
+        "SELECT cid, name, coll, \"desc\" FROM pragma_index_xinfo(?) WHERE key ORDER BY seqno";
     let mut statement = connection.prepare(query)?;
     let mut rows = statement.query([index])?;
     let mut columns = Vec::new();
@@ -178,7 +215,13 @@ fn index_columns(connection: &Connection, index: &str) -> Result<Option<Vec<Stri
         if !collation.eq_ignore_ascii_case("binary") {
             note(&format!("the index {index} sorts by {collation}: here it sorts by bytes"));
         }
-        columns.push(row.get(1)?);
+        let column: String = row.get(1)?;
+        if row.get(3)? {
+            note(&format!(
+                "the index {index} has {column} descending: here it ascends, and a scan goes either way"
+            ));
+        }
+        columns.push(column);
     }
     Ok(Some(columns))
 }

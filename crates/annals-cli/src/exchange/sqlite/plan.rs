@@ -26,6 +26,7 @@ pub(super) struct Plan {
 
 /// Reads what there is, and gives a schema that holds it.
 pub(super) fn plan(connection: &Connection) -> rusqlite::Result<Result<(Schema, Vec<Plan>)>> {
+    outline::tell_settings(connection)?;
     let mut plans = Vec::new();
     for (number, table) in (0..).map(TableNumber).zip(outline::tables(connection)?) {
         let seen = columns::see(connection, &table)?;

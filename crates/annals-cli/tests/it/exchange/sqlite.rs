@@ -81,6 +81,71 @@ create_index by_title_ album title,artist
 }
 
 #[test]
+fn everything_that_is_left_out_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "
+        PRAGMA user_version=7; PRAGMA application_id=8;
+        CREATE TABLE city (id INTEGER PRIMARY KEY, name TEXT COLLATE NOCASE, area INT,
+            twice INT GENERATED ALWAYS AS (area * 2), code TEXT UNIQUE ON CONFLICT REPLACE, CHECK (area > 0));
+        CREATE TABLE house (id INTEGER PRIMARY KEY, note TEXT DEFAULT 'no check, no collate',
+            city INT REFERENCES city ON UPDATE CASCADE ON DELETE SET DEFAULT);
+        CREATE TABLE key (word TEXT PRIMARY KEY) WITHOUT ROWID;
+        CREATE INDEX by_area ON city (area DESC, name);
+        CREATE INDEX by_lower ON city (lower(name));
+        CREATE UNIQUE INDEX large ON city (area) WHERE area > 5;
+        CREATE VIRTUAL TABLE words USING fts5(text);
+        CREATE VIEW cities AS SELECT name FROM city;
+        CREATE TRIGGER watch AFTER INSERT ON city BEGIN DELETE FROM key; END;";
+    let (dump, said) = import(dir.path(), script);
+    let notes = [
+        "the user_version, 7, was left out",
+        "the application_id, 8, was left out",
+        "a COLLATE of table city was left out",
+        "an ON CONFLICT of table city was left out",
+        "a CHECK of table city was left out",
+        "city.twice is generated: its values become plain ones",
+        "house.city: ON UPDATE CASCADE was left out",
+        "house.city: ON DELETE SET DEFAULT was left out",
+        "the table key is WITHOUT ROWID: its rows get ids",
+        "the index by_area has area descending: here it ascends",
+        "the index by_area sorts by NOCASE",
+        "the index by_lower on city is on an expression: it was left out",
+        "the index large on city is of some rows only: it was left out",
+        "the virtual table words was left out",
+        "the view cities was left out",
+        "the trigger watch was left out",
+    ];
+    for note in notes {
+        assert!(said.contains(note), "{note} in {said}");
+    }
+    assert!(!said.contains("table house was left out"), "a word of a text is no clause: {said}");
+    assert!(dump.contains("create_index by_area city area,name\n"), "{dump}");
+}
+
+/// The first opening then has nothing to replay.
+#[test]
+fn an_import_leaves_an_image() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "
+        CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+            INSERT INTO t SELECT i, 'name ' || i FROM n;";
+    import(dir.path(), script);
+    succeed(dir.path(), &["export", "joedb", "a.annals", "a.joedb"], "");
+    succeed(dir.path(), &["import", "joedb", "a.joedb", "b.annals"], "");
+    succeed(dir.path(), &["export", "csv", "a.annals", "csv"], "");
+    succeed(dir.path(), &["import", "csv", "csv", "c.annals"], "");
+    for file in ["a.annals", "b.annals", "c.annals"] {
+        let info = succeed(dir.path(), &["info", file], "");
+        assert!(dir.path().join(format!("{file}-image")).exists(), "{file}");
+        assert!(info.contains("; 0 bytes of the journal"), "{file}: {info}");
+    }
+    let names = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = names.filter(|name| name.to_string_lossy().contains(".import-")).collect();
+    assert_eq!(left, [] as [std::ffi::OsString; 0]);
+}
+
+#[test]
 fn values_widen_the_types_of_their_columns() {
     let dir = tempfile::tempdir().unwrap();
     let script = "

@@ -16,7 +16,7 @@ use crate::db::options::{Options, locate};
 use crate::db::past::{Opened, Past};
 use crate::db::progress::Watched;
 use crate::db::scan;
-use crate::journal::segments::{self, Kept, erasing_name};
+use crate::journal::segments::{self, Kept, Maker, erasing_name};
 use crate::journal::{Carried, Erasure, Frame, FrameReader, Head, Recovery, Rule, Survey, refuse};
 use crate::storage::{Clock, Directory, Hold, Lock, Storage, SystemClock};
 use crate::{Error, ErrorKind, Result};
@@ -123,13 +123,13 @@ impl Options {
             replace::finish(directory, name, &survey.head.header)?;
             if let Some(seal) = &survey.sealed {
                 refuse(&shown, &survey, self.recovery)?;
-                let place = (&*storage, &survey, seal);
-                segments::finish(directory, name, place, &**clock, false)?;
+                let by = Maker { clock: &**clock, shared: false };
+                segments::finish(directory, name, &*storage, &survey, seal, by)?;
                 continue;
             }
             let recovery: Recovery = self.recovery;
             let careful = Careful { directory, name, survey: &survey, recovery, others: false };
-            careful.settle(&options, &*storage, false)?;
+            careful.settle(&options, &*storage, false, clock.secret())?;
             let past = Past::whole(directory, name, &survey.head.header)?;
             return Ok(Held::new(storage, shown, past, &survey));
         }
@@ -277,6 +277,7 @@ impl Options {
         let ends = held.past.facts((held.end, plan.erased.rewritten.1));
         let mut writing = Writing {
             target: &plan.target,
+            clock,
             id,
             wanted: ends
                 .iter()
@@ -346,7 +347,6 @@ impl Plan {
             },
             comment: format!("erased: table {}, row {}{fields}", what.table, row.0),
             time: clock.now().max(held.last_clock_time),
-            nonce: clock.random(),
         }
     }
 }
@@ -412,7 +412,7 @@ impl Held {
             let error = Error::io(format!("{}: can't read the journal", self.shown), error);
             watched.explain(error, &self.shown)
         };
-        let mut reader = FrameReader::new(&watched, self.head.start(), self.end);
+        let mut reader = FrameReader::new(&watched, self.head.hash, self.head.start(), self.end);
         while let Some(frame) = reader.next().map_err(io)? {
             visit(visitor, &frame, self.past.is_repeated(&frame))?;
         }

@@ -9,9 +9,12 @@ use super::editor::Editor;
 use super::search::Target;
 use crate::db::progress::Watched;
 use crate::event::{self, Encoder, Event};
-use crate::journal::format::{FEATURE_ERASED, Header, KIND_COMMIT, KIND_ERASURE};
+use crate::journal::format::{
+    FEATURE_ERASED, FLAG_FIRST, Header, KIND_COMMIT, KIND_ERASURE, SECTOR,
+};
+use crate::journal::segments::with_next;
 use crate::journal::{Carried, Erasure, FrameHeader, FrameReader, Head, Level, Point, Rewriting};
-use crate::storage::Storage;
+use crate::storage::{Clock, Storage};
 use crate::{Error, Result};
 
 /// A segment that is there.
@@ -26,6 +29,7 @@ pub(super) struct Old {
 /// What is known of the history that is being written.
 pub(super) struct Writing<'t> {
     pub(super) target: &'t Target,
+    pub(super) clock: &'t dyn Clock,
     /// The random number of the erasure.
     pub(super) id: u64,
     /// Transactions whose chains are told before and after.
@@ -44,7 +48,6 @@ pub(super) struct Mark {
     pub(super) erasure: Erasure,
     pub(super) comment: String,
     pub(super) time: i64,
-    pub(super) nonce: u64,
 }
 
 /// Makes the mark, once all chains before it are known.
@@ -60,12 +63,8 @@ impl Writing<'_> {
         watched: &Watched<'_>,
         mark: Option<MakeMark<'_>>,
     ) -> Result<Header> {
-        let header = Header {
-            incompatible: old.head.header.incompatible | FEATURE_ERASED,
-            erasure: self.id,
-            previous_chain: self.previous.unwrap_or(old.head.header.previous_chain),
-            ..old.head.header
-        };
+        let previous_chain = self.previous.unwrap_or(old.head.header.previous_chain);
+        let header = Header { previous_chain, ..self.rewritten(&old.head.header) };
         if header.begins_with_state() {
             self.schema = Schema::default();
         }
@@ -73,9 +72,9 @@ impl Writing<'_> {
         let written = |error| {
             Error::io(format!("{}: can't be written anew; nothing was changed", old.shown), error)
         };
-        let mut rewriting = Rewriting::begin(new, &header);
-        let mut reader = FrameReader::new(watched, old.head.start(), old.end);
-        let (mut editor, mut pads) = (Editor::new(self.target), 0);
+        let mut rewriting = Rewriting::begin(new, &header, self.clock);
+        let mut reader = FrameReader::new(watched, old.head.hash, old.head.start(), old.end);
+        let (mut editor, mut pads, mut first) = (Editor::new(self.target), false, 0);
         let repeated = header.begins_with_state().then_some(header.first_txid);
         editor.unwritten = std::mem::take(&mut self.unwritten);
         while let Some(frame) = reader.next().map_err(read)? {
@@ -87,11 +86,21 @@ impl Writing<'_> {
                 true => event::edit(frame.payload, &mut self.schema, &mut editor)?,
                 false => None,
             };
+            first |= frame.header.flags & FLAG_FIRST;
+            if frame.header.has_more() {
+                continue; // its event comes with the last part
+            }
+            let edited = match frame.header.is_seal() {
+                true => with_next(frame.payload, |next| self.rewritten(&next)),
+                false => edited,
+            };
             let payload = edited.as_deref().unwrap_or(frame.payload);
-            let after = rewriting.frame(&frame.header, payload).map_err(written)?;
+            let as_before = FrameHeader { flags: frame.header.flags | first, ..frame.header };
+            let after = rewriting.frame(&as_before, payload).map_err(written)?;
             let txid = frame.header.txid;
+            first = 0;
             if frame.header.is_commit() {
-                pads = pads.max(frame.header.padding);
+                pads |= frame.end.is_multiple_of(SECTOR);
                 if self.wanted.contains(&txid) {
                     self.chains.push(Carried { txid, before: frame.chain, after });
                 }
@@ -112,28 +121,36 @@ impl Writing<'_> {
         rewriting.finish().map_err(written)?;
         Ok(header)
     }
+
+    /// Returns the header of a segment that is written anew.
+    fn rewritten(&self, header: &Header) -> Header {
+        let incompatible = header.incompatible | FEATURE_ERASED;
+        Header { incompatible, erasure: self.id, ..*header }
+    }
 }
 
-/// Adds the transaction that marks the erasure: its frame for programs, and a comment for people.
-fn put_mark(rewriting: &mut Rewriting<'_>, mark: &Mark, padding: u32) -> std::io::Result<()> {
+/// Adds the transaction that marks the erasure: its frame for programs, and a comment for people. `pads`
+/// says that its commit ends where a sector does.
+fn put_mark(rewriting: &mut Rewriting<'_>, mark: &Mark, pads: bool) -> std::io::Result<()> {
     let Point { txid, .. } = rewriting.end();
-    let header = |kind, level, padding, time| FrameHeader {
+    let header = |kind, level, flags| FrameHeader {
         kind,
         level,
-        flags: 0,
+        flags,
         length: 0,
-        padding,
         txid: txid + 1,
         position: 0,
-        previous: 0,
-        durable: 0,
-        nonce: mark.nonce,
-        time,
+        durable: None,
+        nonce: 0,
+        time: 0,
     };
-    rewriting.frame(&header(KIND_ERASURE, 0, 0, 0), &mark.erasure.encode())?;
+    rewriting.frame(&header(KIND_ERASURE, 0, FLAG_FIRST), &mark.erasure.encode())?;
     let mut payload = Vec::new();
     let comment = Event::Comment(&mark.comment);
     Encoder::default().encode(&Schema::default(), &comment, &mut payload);
-    let commit = header(KIND_COMMIT, Level::Checksummed.code(), padding, mark.time);
-    rewriting.frame(&commit, &payload).map(drop)
+    if pads {
+        rewriting.pad(&mut payload);
+    }
+    let commit = header(KIND_COMMIT, Level::Checksummed.code(), 0);
+    rewriting.frame(&commit.with_time(mark.time, false).0, &payload).map(drop)
 }

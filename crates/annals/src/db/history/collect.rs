@@ -150,8 +150,7 @@ impl Collector {
         if self.zone.is_some_and(|zone| zone.segment != segment || zone.is(STATE) != is_state) {
             self.end_zone();
         }
-        let before =
-            Point { position: header.position, txid: header.txid - 1, chain: header.previous };
+        let before = frame.point_before();
         let begins_state = is_state
             && !self.is_resumed
             && self.zone.is_none()
@@ -187,7 +186,9 @@ impl Collector {
             }
         }
         let len = frame.end - zone.start.position;
+        // A zone doesn't begin in the midst of a long event.
         let is_long = len >= self.zone_len
+            && !header.has_more()
             && (self.rows.len() < DENSE || len >= self.zone_len.saturating_mul(DENSE_LEN));
         if is_long || (is_state && header.is_commit()) {
             self.end_zone();

@@ -131,7 +131,7 @@ impl Files {
     ) -> Result<Option<Since>> {
         let part = self.part(since.segment)?;
         let io = |error| Error::io(format!("{}: can't read the journal", part.shown), error);
-        let mut reader = FrameReader::new(part.storage, since.point, part.len);
+        let mut reader = FrameReader::new(part.storage, part.header.hash(), since.point, part.len);
         while let Some(frame) = reader.next().map_err(io)? {
             if let (true, Some(kept), Some((next, start))) =
                 (frame.header.is_seal(), part.kept, part.next)
@@ -140,8 +140,9 @@ impl Files {
                 return Ok(Some(Since { segment: next.segment, point: start }));
             }
             part.see(&frame, visit)?;
-            let (read, point) = (frame.end - since.point.position, reader.point());
-            if read >= most && (part.kept.is_some() || point != self.end) {
+            let (read, is_inside) = (frame.end - since.point.position, frame.header.has_more());
+            let point = reader.point();
+            if read >= most && !is_inside && (part.kept.is_some() || point != self.end) {
                 return Ok(Some(Since { segment: since.segment, point }));
             }
         }
@@ -162,8 +163,8 @@ impl Files {
     ) -> Result<u64> {
         let part = self.part(zone.segment)?;
         let io = |error| Error::io(format!("{}: can't read the journal", part.shown), error);
-        let mut reader =
-            FrameReader::new(part.storage, zone.start, zone.end.position.min(part.len));
+        let (segment, to) = (part.header.hash(), zone.end.position.min(part.len));
+        let mut reader = FrameReader::new(part.storage, segment, zone.start, to);
         while let Some(frame) = reader.next().map_err(io)? {
             part.see(&frame, visit)?;
         }

@@ -108,7 +108,7 @@ impl Core {
             return Ok(report(mode, BackfillOutcome::UpToDate, working, (imager, phases)));
         }
         if !is_made(Mistake::ImageBeforeJournal) {
-            self.checkpoints().harden_all()?;
+            self.checkpoints().harden()?;
         }
         phases.harden = laps.next();
         self.carry_out((imager, mode, watch), working, published, phases)

@@ -277,7 +277,7 @@ impl Looking<'_> {
             let mut replay = begin();
             past.replay(&mut replay, storage.watch()).map(|()| replay)
         };
-        let rule = Rule::new(recovery).behind(past.point());
+        let rule = Rule::new(recovery).after(past.point());
         scan::survey(storage, &shown, rule, begin, looks_wrong, |replay, frame, end| {
             past.replay_frame(replay, (frame, end), &shown)
         })
@@ -374,16 +374,16 @@ impl Looking<'_> {
     /// Tells whether the journal has a point, as far as that can be told without reading all of it: behind
     /// the slots the frames tell, and before them the survey that begins there comes by the slots.
     fn has(&self, head: &Head, point: Point) -> Result<bool> {
-        let slots = head.slots.iter().flatten().map(|slot| slot.point);
+        let slots = head.copies().map(|slot| slot.point);
         let known = slots.chain([head.start()]).filter(|slot| slot.position <= point.position);
         let Some(from) = known.max_by_key(|slot| slot.position) else { return Ok(false) };
-        let newest = head.newest_slot().map_or(head.start(), |slot| slot.point);
+        let newest = head.hard_point();
         if newest.position > point.position {
             return Ok(point.position >= head.start().position);
         }
         let shown = self.directory.display(self.name);
         let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
-        let mut reader = FrameReader::new(self.storage, from, point.position);
+        let mut reader = FrameReader::new(self.storage, head.hash, from, point.position);
         while reader.next().map_err(io)?.is_some() {}
         Ok(reader.point() == point)
     }

@@ -184,7 +184,7 @@ fn hard(
     let shown = looking.directory.display(looking.name);
     if let Some(begun) = &found.begun {
         let from = begun.past.point();
-        let rule = Rule::new(Recovery::Checked).behind(from);
+        let rule = Rule::new(Recovery::Checked).after(from);
         let survey = survey(watched, &shown, rule, || Ok(()), is_damaged, |(), _, _| Ok(()));
         let least = from.map_or(0, |from| from.position);
         let survey = survey.ok().map(|(survey, ())| survey);

@@ -66,7 +66,8 @@ pub(super) fn rebuild(
     search.replay.begin(past.header());
     let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
     let head = Head::read(&*storage, &shown)?;
-    let mut reader = FrameReader::new(&*storage, head.start(), storage.len().map_err(io)?);
+    let mut reader =
+        FrameReader::new(&*storage, head.hash, head.start(), storage.len().map_err(io)?);
     while !search.is_over() {
         let Some(frame) = reader.next().map_err(io)? else { break };
         search.frame(&frame, &shown, past.is_repeated(&frame))?;

@@ -65,7 +65,8 @@ pub(super) fn of_segment(
         txid: header.first_txid.saturating_sub(1),
         chain: header.hash(),
     };
-    let mut reader = FrameReader::new(&*part.storage, start, part.storage.len().map_err(io)?);
+    let len = part.storage.len().map_err(io)?;
+    let mut reader = FrameReader::new(&*part.storage, header.hash(), start, len);
     let mut replay = Replay::default();
     replay.begin(header);
     while reader.point().txid < header.first_txid {

@@ -2,14 +2,14 @@
 //!
 //! A frame verifies by itself, whoever wrote it: also one that a program stored in a value, or one of another
 //! history. So after bytes that don't verify, frames count as the journal's only if the chain links them forward
-//! to something that somebody else wrote down: a slot, a seal and the header of the next segment, or a root of
-//! the image. What follows them by the chain counts with them.
+//! to something that proves them: a slot, a seal and the header of the next segment, a root of the image, or a frame
+//! whose tag was made with the secret of the file. What follows those by the chain counts with them.
 
 use std::io;
 
 use super::parts::Parts;
 use crate::journal::segments::Seal;
-use crate::journal::{Link, Point, Walk};
+use crate::journal::{Link, Point, Trailer, Walk};
 use crate::storage::Storage;
 
 /// Frames one after another, linked by the chain.
@@ -32,6 +32,8 @@ impl Proof {
     pub(super) fn of(parts: &Parts, place: usize, storage: &dyn Storage) -> io::Result<Self> {
         let Some(part) = parts.all.get(place) else { return Ok(Self::default()) };
         let witnesses = parts.witnesses(part);
+        let slots = part.copies.slots.iter().flatten().flatten();
+        let secrets: Vec<_> = slots.map(|slot| slot.secret).collect();
         let mut proof = Self::default();
         let mut walk = Walk::new(storage, &part.copies)?;
         while let Some(step) = walk.next()? {
@@ -53,7 +55,11 @@ impl Proof {
                 }
             };
             last.to = frame.end;
-            last.is_proven |= is_sealed || witnesses.contains(&point);
+            let trailer = Trailer::of(frame.bytes);
+            let is_tagged = trailer.is_some_and(|trailer| {
+                secrets.iter().any(|secret| trailer.is_proven(&frame.header, secret))
+            });
+            last.is_proven |= is_sealed || is_tagged || witnesses.contains(&point);
         }
         Ok(proof)
     }

@@ -164,7 +164,7 @@ impl Present<'_> {
         past.replay(&mut replay, None)?;
         let from = past.point().unwrap_or_else(|| part.head.start());
         let io = |error| Error::io(format!("{}: can't read the journal", part.shown), error);
-        let mut reader = FrameReader::new(&*part.storage, from, part.end);
+        let mut reader = FrameReader::new(&*part.storage, part.head.hash, from, part.end);
         while reader.point().txid < txid {
             let Some(frame) = reader.next().map_err(io)? else {
                 return Err(Error::corrupt(format!(

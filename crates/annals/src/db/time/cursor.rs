@@ -14,7 +14,7 @@ use crate::db::segment::JournalFile;
 use crate::db::snapshot::Published;
 use crate::journal::format::{FRAMES_AT, Header};
 use crate::journal::segments::{Kept, Place, Seal, journal_of};
-use crate::journal::{Frame, FrameReader, Head, Point};
+use crate::journal::{Frame, FrameReader, Head, Point, segment_hash};
 use crate::storage::{self, Storage, SystemClock};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
@@ -104,7 +104,8 @@ impl JournalCursor {
         sink: &mut impl Sink,
     ) -> Result<Stop> {
         let begun = self.since.point.position;
-        let mut reader = FrameReader::new(storage, self.since.point, end);
+        let segment = segment_hash(storage, shown)?;
+        let mut reader = FrameReader::new(storage, segment, self.since.point, end);
         let (mut repeats, mut is_open, mut is_begun) = (false, false, false);
         loop {
             let Point { position, txid, .. } = self.since.point;
@@ -177,10 +178,10 @@ impl JournalCursor {
 
     /// Goes on in the segment that a seal names.
     fn enter(&mut self, seal: Seal, file: &JournalFile) -> Result<()> {
-        let head = match seal.next == file.segment {
+        let head = match seal.next.segment == file.segment {
             true => Head::read(&*file.storage, &file.name)?,
             false => {
-                let kept = self.kept(file, seal.next)?;
+                let kept = self.kept(file, seal.next.segment)?;
                 kept.ok_or_else(|| forgotten(file, self.txid() + 1))?.head
             }
         };
@@ -188,10 +189,10 @@ impl JournalCursor {
             return Err(Error::corrupt(format!(
                 "{}: segment {} doesn't follow the one before: the files belong to different \
                  histories; put the right ones beside each other",
-                file.name, seal.next
+                file.name, seal.next.segment
             )));
         }
-        self.since = Since { segment: seal.next, point: head.start() };
+        self.since = Since { segment: seal.next.segment, point: head.start() };
         Ok(())
     }
 

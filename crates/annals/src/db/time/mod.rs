@@ -2,13 +2,14 @@
 //!
 //! `moment` says when; `at` gives the state as it was then, which the `handles` offer; `changed` is what one
 //! transaction, or one version of a row, did. A `cursor` reads a journal on, and `rows` says what becomes of rows meanwhile: so `changes` gives a
-//! range of transactions, and a `subscription` those to come, of which it hears by a `feed`; a `tail` gives events as
-//! they are.
+//! range of transactions, and a `subscription` those to come, of which it hears by a `feed`; a `tail` and the
+//! `events` of a range give them as they are.
 
 mod at;
 mod changed;
 mod changes;
 mod cursor;
+mod events;
 mod feed;
 mod handles;
 mod moment;
@@ -18,6 +19,7 @@ mod tail;
 
 pub use changed::{Changed, RowChange, Version};
 pub use changes::Changes;
+pub use events::Events;
 pub(super) use feed::{Feed, Slot};
 pub use moment::{Moment, MomentError, Txid};
 pub use subscription::Subscription;

@@ -103,7 +103,7 @@ impl Tail {
 
 /// Gives where the last transaction ends that counts and that was acknowledged, behind a commit.
 fn reached(storage: &dyn Storage, shown: &str, from: Point) -> Result<u64> {
-    let survey = Survey::since_moving(storage, shown, from)?;
+    let survey = Survey::since_now(storage, shown, from)?;
     let acknowledged = acknowledged_in(&survey.head);
     if survey.end.position <= acknowledged {
         return Ok(survey.end.position);

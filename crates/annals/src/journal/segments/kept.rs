@@ -93,7 +93,7 @@ impl Kept {
         visit: &mut dyn FnMut(&Frame<'_>) -> Result<()>,
     ) -> Result<()> {
         let io = |error| Error::io(format!("{}: can't read this segment", self.shown), error);
-        let mut reader = FrameReader::new(storage, from, self.len);
+        let mut reader = FrameReader::new(storage, self.head.hash, from, self.len);
         let mut end = from;
         while let Some(frame) = reader.next().map_err(io)? {
             if let Some(unknown) = frame.header.unknown() {

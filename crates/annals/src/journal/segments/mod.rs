@@ -12,10 +12,10 @@
 //! 6. let go of the old one's locks
 //! ```
 //!
-//! Before 4 nothing has happened but that a name or two lie about. Behind 4 only 5 is missing: whoever
-//! opens a sealed segment at the path, and has its locks, makes its successor anew from the seal alone
-//! (`next`), and removes what was prepared. A file is nobody's successor until it has the path, so there
-//! never are two.
+//! Before 4 nothing has happened but that a name or two lie about. After 4 only 5 is missing: the next one
+//! who opens the sealed segment at the path, and has its locks, gives the path to what was prepared, which
+//! begins with the header that is in the seal (`next`). A file is nobody's successor until it has the path,
+//! so there never are two.
 //!
 //! In reading order: `names` are those of its files; `seal` ends a segment, `next` is the one that follows,
 //! `kept` reads those before, which are `resting` where there are many; `retention` says which of them may go; a `place` is where something is in all of
@@ -34,8 +34,8 @@ pub(crate) use names::{
     BEFORE_ERASING, after, erased_name, erasing_name, is_id, journal_of, kept_name, number_in,
     refuse_kept,
 };
-pub(crate) use next::{Next, are_held, finish, is_read, keep, keep_path, remove};
+pub(crate) use next::{Maker, Next, are_held, finish, is_read, keep, keep_path, remove};
 pub(crate) use place::Place;
 pub(crate) use resting::Chain;
 pub use retention::{Plan, Retention, SegmentFacts};
-pub(crate) use seal::{Seal, Sealing};
+pub(crate) use seal::{Seal, Sealer, Sealing, with_next};

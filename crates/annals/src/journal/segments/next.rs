@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use super::names::{NEXT, is_id, kept_name, number_in, refuse_sealed};
 use super::seal::Seal;
-use crate::journal::format::{Header, MAX_SEGMENTS, VERSION};
-use crate::journal::head;
+use crate::journal::format::{Header, MAX_SEGMENTS, Secret, VERSION};
+use crate::journal::head::{self, Head};
 use crate::journal::mistakes::{Mistake, is_made};
-use crate::journal::recover;
-use crate::journal::survey::Survey;
+use crate::journal::recover::{self, Recovery};
+use crate::journal::survey::{Rule, Survey};
+use crate::journal::verdict::Verdict;
 use crate::storage::{Access, Clock, Directory, Hold, Lock, Storage};
 use crate::{Error, ErrorKind, Result};
 
@@ -18,44 +19,97 @@ use crate::{Error, ErrorKind, Result};
 pub(crate) struct Next {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) header: Header,
+    /// The secret that its slots hold.
+    pub(crate) secret: Secret,
     temporary: String,
 }
 
+/// Who makes a segment.
+#[derive(Clone, Copy)]
+pub(crate) struct Maker<'m> {
+    pub(crate) clock: &'m dyn Clock,
+    /// Whether other processes may write the journal in turn.
+    pub(crate) shared: bool,
+}
+
+impl Maker<'_> {
+    /// Returns the header of the segment after one that ends with a transaction, but for the previous
+    /// chain. `state` says that the state will be its first transaction, with the number of the last.
+    pub(crate) fn header_after(&self, old: &Header, last: u64, state: bool) -> Header {
+        Header {
+            version: VERSION,
+            segment: old.segment + 1,
+            first_txid: last + 1 - u64::from(state),
+            previous_chain: 0,
+            created: self.clock.now().max(old.created),
+            state: u64::from(state),
+            ..*old
+        }
+    }
+}
+
 impl Next {
-    /// Makes the segment behind a seal, without frames yet, with the locks of one that is open. `state`
-    /// says that the state will be its first transaction. Removes what earlier attempts left.
+    /// Makes the segment after a seal, without frames yet, with the locks of one that is open. Removes what
+    /// earlier attempts left.
     pub(crate) fn create(
         directory: &dyn Directory,
         name: &str,
-        (old, seal): (&Header, &Seal),
-        state: bool,
-        (clock, shared): (&dyn Clock, bool),
+        seal: &Seal,
+        by: Maker<'_>,
     ) -> Result<Self> {
         let shown = directory.display(name);
-        if seal.next >= MAX_SEGMENTS {
+        if seal.next.segment >= MAX_SEGMENTS {
             return Err(Error::invalid(format!(
                 "{shown}: has {MAX_SEGMENTS} segments already, and can't have more"
             )));
         }
         remove_leftovers(directory, name);
-        let header = Header {
-            version: VERSION,
-            segment: seal.next,
-            // The state is that of the last transaction, and has its number.
-            first_txid: seal.first_txid - u64::from(state),
-            previous_chain: seal.chain,
-            created: clock.now().max(old.created),
-            state: u64::from(state),
-            ..*old
-        };
-        let temporary = format!("{name}{NEXT}{:016x}", clock.random());
-        let written = write(directory, &temporary, &header, shared);
-        if written.is_err() {
-            let _ = directory.remove(&temporary);
+        let io = |error| Error::io(format!("{shown}: can't begin a new segment"), error);
+        Self::write(directory, name, &seal.next, by).map_err(io)
+    }
+
+    /// Takes the segment after a seal that an interrupted restart had ready, if it begins with the state: it
+    /// was flushed before the seal was written. One without the state is made again, since an attempt to do
+    /// so may have left a file that wasn't flushed.
+    fn find(
+        directory: &dyn Directory,
+        name: &str,
+        seal: &Seal,
+        by: Maker<'_>,
+    ) -> io::Result<Option<Self>> {
+        let wanted = seal.next.begins_with_state();
+        for temporary in temporaries(directory, name)?.into_iter().filter(|_| wanted) {
+            let storage = directory.open(&temporary, Access::Write)?;
+            let rule = Rule::new(Recovery::Checked);
+            let Ok(survey) = Survey::make(&*storage, &temporary, rule, |_, _| Ok(())) else {
+                continue;
+            };
+            let header = survey.head.header;
+            let is_whole =
+                survey.verdict() == Verdict::Whole && survey.end.txid == header.first_txid;
+            if header != seal.next || !is_whole || !try_locks(&*storage, by.shared)? {
+                continue;
+            }
+            let secret = survey.secret().unwrap_or_default();
+            return Ok(Some(Self { storage, header, secret, temporary }));
         }
-        match written {
-            Ok(storage) => Ok(Self { storage, header, temporary }),
-            Err(error) => Err(Error::io(format!("{shown}: can't begin a new segment"), error)),
+        Ok(None)
+    }
+
+    fn write(
+        directory: &dyn Directory,
+        name: &str,
+        header: &Header,
+        by: Maker<'_>,
+    ) -> io::Result<Self> {
+        let temporary = format!("{name}{NEXT}{:016x}", by.clock.random());
+        let secret = by.clock.secret();
+        match write(directory, &temporary, &head::new_head(header, secret), by.shared) {
+            Ok(storage) => Ok(Self { storage, header: *header, secret, temporary }),
+            Err(error) => {
+                let _ = directory.remove(&temporary);
+                Err(error)
+            }
         }
     }
 
@@ -66,18 +120,19 @@ impl Next {
         name: &str,
         header: &Header,
         clock: &dyn Clock,
-        fill: impl FnOnce(&dyn Storage) -> Result<T>,
+        fill: impl FnOnce(&dyn Storage, Secret) -> Result<T>,
     ) -> Result<(Self, T)> {
         remove_leftovers(directory, name);
-        let temporary = format!("{name}{NEXT}{:016x}", clock.random());
         let io = |error| Error::io(format!("{}: can't begin it", directory.display(name)), error);
-        let filled = write(directory, &temporary, header, false)
-            .map_err(io)
-            .and_then(|storage| fill(&*storage).map(|filled| (storage, filled)));
-        let (storage, filled) = filled.inspect_err(|_| {
-            let _ = directory.remove(&temporary);
-        })?;
-        Ok((Self { storage, header: *header, temporary }, filled))
+        let made = Self::write(directory, name, header, Maker { clock, shared: false });
+        let next = made.map_err(io)?;
+        match fill(&*next.storage, next.secret) {
+            Ok(filled) => Ok((next, filled)),
+            Err(error) => {
+                next.discard(directory);
+                Err(error)
+            }
+        }
     }
 
     /// Gives the segment a path that leads to nothing yet; tells whether it has it.
@@ -118,7 +173,9 @@ impl Next {
 /// the path back, for a later flush would prove nothing: whoever opens it next finds it sealed.
 pub(crate) fn keep_path(directory: &dyn Directory, name: &str, header: &Header) -> io::Result<()> {
     let flushed = directory.flush();
-    if let (Err(_), Some(old)) = (&flushed, header.segment.checked_sub(1)) {
+    if let (Err(_), Some(old)) = (&flushed, header.segment.checked_sub(1))
+        && has_history(directory, name, old)
+    {
         let temporary = format!("{name}{NEXT}{:016x}", header.hash());
         // It is gone only where it was forgotten, which was flushed.
         let _ = directory
@@ -126,6 +183,21 @@ pub(crate) fn keep_path(directory: &dyn Directory, name: &str, header: &Header) 
             .and_then(|()| directory.rename(&temporary, name));
     }
     flushed
+}
+
+/// True if a kept segment is there, with all before it that the state needs. If any was forgotten, the
+/// path had been made durable before.
+fn has_history(directory: &dyn Directory, name: &str, segment: u64) -> bool {
+    for number in (0..=segment).rev() {
+        let kept = kept_name(name, number);
+        let Ok(storage) = directory.open(&kept, Access::Read) else { return false };
+        match Head::read(&*storage, &kept) {
+            Ok(head) if head.header.is_base() => return true,
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+    }
+    false
 }
 
 /// Tells whether somebody has a kept segment open for writing, who doesn't know yet where the journal
@@ -142,38 +214,52 @@ pub(crate) fn are_held(directory: &dyn Directory, name: &str, before: u64) -> io
 fn write(
     directory: &dyn Directory,
     temporary: &str,
-    header: &Header,
+    head: &[u8],
     shared: bool,
 ) -> io::Result<Arc<dyn Storage>> {
     let storage = directory.create(temporary)?;
-    let locks: &[_] = match shared {
-        true => &[(Lock::Head, Hold::Shared), (Lock::Tail, Hold::Exclusive)],
-        false => &[(Lock::Head, Hold::Exclusive)],
-    };
-    for (lock, hold) in locks {
-        if !storage.try_lock(*lock, *hold)? {
-            return Err(io::ErrorKind::ResourceBusy.into());
-        }
+    if !try_locks(&*storage, shared)? {
+        return Err(io::ErrorKind::ResourceBusy.into());
     }
-    storage.write_at(0, &head::new_head(header))?;
+    storage.write_at(0, head)?;
     if !is_made(Mistake::NextNotFlushed) {
         storage.flush()?;
     }
     Ok(storage)
 }
 
-/// Removes what restarts of this journal left that didn't come to their end. Nothing was ever committed
-/// there, for it never had the path.
-fn remove_leftovers(directory: &dyn Directory, name: &str) {
+/// Takes the locks of a segment that is open for writing.
+fn try_locks(storage: &dyn Storage, shared: bool) -> io::Result<bool> {
+    let locks: &[_] = match shared {
+        true => &[(Lock::Head, Hold::Shared), (Lock::Tail, Hold::Exclusive)],
+        false => &[(Lock::Head, Hold::Exclusive)],
+    };
+    for (lock, hold) in locks {
+        if !storage.try_lock(*lock, *hold)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Returns the names of segments that restarts of this journal prepared.
+fn temporaries(directory: &dyn Directory, name: &str) -> io::Result<Vec<String>> {
     let is_temporary = |found: &String| {
         let id = found.strip_prefix(name).and_then(|rest| rest.strip_prefix(NEXT));
         id.is_some_and(is_id)
     };
-    let names = directory.list().unwrap_or_default();
-    for leftover in names.iter().filter(|found| is_temporary(found)) {
-        let Ok(storage) = directory.open(leftover, Access::Write) else { continue };
+    let mut names = directory.list()?;
+    names.retain(is_temporary);
+    Ok(names)
+}
+
+/// Removes what restarts of this journal left that didn't come to their end. Nothing was ever committed
+/// there, for it never had the path.
+fn remove_leftovers(directory: &dyn Directory, name: &str) {
+    for leftover in temporaries(directory, name).unwrap_or_default() {
+        let Ok(storage) = directory.open(&leftover, Access::Write) else { continue };
         if storage.try_lock(Lock::Head, Hold::Exclusive).unwrap_or(false) {
-            let _ = directory.remove(leftover);
+            let _ = directory.remove(&leftover);
         }
     }
 }
@@ -229,14 +315,16 @@ fn is_same(directory: &dyn Directory, name: &str, storage: &dyn Storage) -> io::
     Ok(!other.try_lock(Lock::Head, Hold::Exclusive)?)
 }
 
-/// Ends a restart that was interrupted: a sealed segment was found at the path. The caller holds its
-/// locks, and opens the path again behind this.
+/// Ends a restart that was interrupted: a sealed segment was found at the path. What the restart had ready
+/// gets the path; if that is gone, a segment is made from the seal alone, which doesn't begin with the
+/// state. The caller holds the segment's locks, and opens the path again after this.
 pub(crate) fn finish(
     directory: &dyn Directory,
     name: &str,
-    (storage, survey, seal): (&dyn Storage, &Survey, &Seal),
-    clock: &dyn Clock,
-    shared: bool,
+    storage: &dyn Storage,
+    survey: &Survey,
+    seal: &Seal,
+    by: Maker<'_>,
 ) -> Result<()> {
     let shown = directory.display(name);
     head::refuse_writing(&survey.head.header, &shown)?;
@@ -246,15 +334,18 @@ pub(crate) fn finish(
         return Ok(()); // the path leads to its successor by now
     }
     // What the page cache shows need not be on the disk.
-    let from = survey.head.newest_slot().map_or(survey.head.start(), |slot| slot.point);
     if !is_made(Mistake::SealNotRewritten) {
-        recover::rewrite(storage, from, seal.point()).map_err(io)?;
+        let segment = survey.head.hash;
+        recover::rewrite(storage, segment, survey.head.hard_point(), seal.point()).map_err(io)?;
         // Also where it is that long already: a flush that failed may have lost the length.
         storage.set_len(seal.end).map_err(io)?;
         storage.flush().map_err(io)?;
     }
     keep(directory, name, storage, &survey.head.header)?;
-    let next = Next::create(directory, name, (&survey.head.header, seal), false, (clock, shared))?;
+    let next = match Next::find(directory, name, seal, by).map_err(io)? {
+        Some(ready) => ready,
+        None => Next::create(directory, name, &seal.without_state(), by)?,
+    };
     next.publish(directory, name).map_err(io)
 }
 

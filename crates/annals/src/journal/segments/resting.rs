@@ -180,7 +180,7 @@ mod tests {
         let header = new_header(&SimulatedClock::new(number));
         let name = format!("file {number}");
         let file = directory.create(&name).unwrap();
-        file.write_at(0, &new_head(&header)).unwrap();
+        file.write_at(0, &new_head(&header, [0; 16])).unwrap();
         Resting {
             recent: Arc::clone(recent),
             directory: directory.again(),

@@ -312,7 +312,7 @@ impl Crew {
     fn nothing_follows(&self) -> Checked {
         let inspection =
             inspect_in(&self.disk, NAME).map_err(|error| format!("inspecting: {error:?}"))?;
-        let tail = (inspection.tail, inspection.uncommitted_frames, inspection.doubtful_commits);
+        let tail = (inspection.tail, inspection.uncommitted_frames, inspection.left_out_commits);
         match inspection.damage {
             None if tail == (None, 0, 0) => Ok(()),
             damage => Err(format!("left behind: {tail:?}, {damage:?}")),

@@ -156,8 +156,7 @@ impl History {
             let last = self.states.len() - 1;
             let kept = match level {
                 Level::Soft => 0,
-                Level::Half => last - 1,
-                Level::TwoPhase | Level::Checksummed => last,
+                Level::Half | Level::TwoPhase | Level::Checksummed => last,
             };
             self.durable = self.durable.max(kept);
         }

@@ -38,7 +38,7 @@ pub(super) fn before(disk: &SimulatedDisk, history: &History) -> Checked<Before>
         };
     };
     let inspection = inspect_in(disk, NAME).map_err(|error| format!("inspecting: {error:?}"))?;
-    let slots = inspection.slots.iter().flatten().map(|slot| slot.point.position);
+    let slots = inspection.slots.iter().flatten().flatten().map(|slot| slot.point.position);
     match slots.max() {
         None => return Err("neither slot is whole".to_owned()),
         Some(newest) if newest < history.hard => {
@@ -62,7 +62,7 @@ pub(super) fn opened(disk: &SimulatedDisk, before: &Before, database: &Database)
         };
     };
     let Some(cut) = cut else { return Err(format!("{} bytes cut in silence", last - end)) };
-    let may_hold_a_commit = inspection.tail.is_some() || inspection.doubtful_commits > 0;
+    let may_hold_a_commit = inspection.tail.is_some() || inspection.left_out_commits > 0;
     let is_right = cut.position == end as u64
         && cut.txid == inspection.end.txid
         && cut.bytes == (last - end) as u64

@@ -11,7 +11,6 @@ use annals::storage::{Clock, SystemClock};
 use super::explore::{Effort, Explorer};
 use super::history::Checked;
 use super::images::{apart, failed_flush, growth, older_root, postponed};
-use super::recovery::doubt;
 use crate::image::damage::mended_by_readers;
 use crate::image::seen::{outlived, seen};
 use crate::replica::crash::explore as pushed;
@@ -22,7 +21,6 @@ use crate::segments::opening::border;
 type Test = (&'static str, &'static str, fn(&Explorer, &str) -> Checked);
 
 const TESTS: [Test; 31] = [
-    ("a_doubtful_commit_counts_by_its_slot", "levels", |_, _| doubt()),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::power),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::kill),
     ("power_cut_at_every_operation", "mixed", Explorer::power),
@@ -60,6 +58,11 @@ const TESTS: [Test; 31] = [
     }),
     ("what_key_frames_reach_is_not_written_over", "once", |_, _| crate::past::frames::kept()),
     ("who_only_reads_mends_for_itself", "once", |_, _| panics(mended_by_readers)),
+    ("a_recovery_that_crashes_is_repeated_with_the_same_end", "once", |_, _| {
+        panics(|| {
+            crate::recovery::sweep::sweep(0..40);
+        })
+    }),
     ("a_power_cut_leaves_a_copy_that_is_a_beginning", "once", |_, _| panics(|| pushed(2))),
 ];
 

@@ -7,12 +7,11 @@ use std::sync::Arc;
 use annals::journal::format::hash;
 use annals::storage::Directory;
 use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk};
-use annals::{ErrorKind, Level, Options, Recovery};
+use annals::{ErrorKind, Options, Recovery};
 
 use super::explore::run;
-use super::history::{Checked, History};
-use super::workload::Step;
-use super::world::{Errors, NAME, Stop, World};
+use super::history::History;
+use super::world::{Errors, NAME, World};
 use super::{is_full, judge};
 
 fn contents(disk: &SimulatedDisk) -> BTreeMap<String, Vec<u8>> {
@@ -103,43 +102,4 @@ fn garbage_is_never_shown() {
     });
     let all = format!("{opened} opened, {refused} refused, {less} with less than was durable");
     assert!(opened > 500 && less > 0, "{all}");
-}
-
-/// Checks that a half or two-phase commit is shown after a power cut only if the second copy of its
-/// slot had been written, though its frame verifies before.
-pub(super) fn doubt() -> Checked {
-    for level in [Level::Half, Level::TwoPhase] {
-        // The frame, the first copy, the flush, the second copy; then, perhaps, another flush.
-        for operation in 0..6 {
-            let disk = SimulatedDisk::new(operation);
-            let mut world = World::new(disk, 1, History::new(), Errors::Fatal);
-            let write = |level| Step::Write { rows: 1, level };
-            let broken = |stop| match stop {
-                Stop::Broken(text) => Err(text),
-                Stop::Died => Ok(()),
-            };
-            world.open(0).or_else(broken)?;
-            world.step(write(Level::TwoPhase)).or_else(broken)?;
-            world.disk.crash_at(world.disk.operations() + operation);
-            world.step(write(level)).or_else(broken)?;
-            let mut shown = 0;
-            let states = world.disk.crash_states();
-            for disk in states.every() {
-                let world = World::new(disk, 1, History::new(), Errors::Fatal);
-                let database = world.try_open().map_err(|error| format!("{error:?}"))?;
-                shown += u64::from(database.read().txid() > 1);
-            }
-            let is_possible = operation >= 3;
-            if (shown > 0) != is_possible {
-                let place = format!("{level:?}, power off at operation {operation} of it");
-                return Err(format!("{place}: shown in {shown} states of {:?}", states.count()));
-            }
-        }
-    }
-    Ok(())
-}
-
-#[test]
-fn a_doubtful_commit_counts_by_its_slot() {
-    assert_eq!(doubt(), Ok(()));
 }

@@ -457,7 +457,7 @@ fn a_blob_that_something_else_leads_to_stays() {
 }
 
 #[test]
-fn large_frames_stay_large_and_large_blobs_become_small() {
+fn large_values_and_large_blobs_become_small() {
     let disk = SimulatedDisk::new(1);
     let database = try_open(&disk).unwrap();
     let (long, huge) = (SECRET.repeat(30_000), SECRET.repeat(100_000));
@@ -477,7 +477,7 @@ fn large_frames_stay_large_and_large_blobs_become_small() {
     assert_eq!((erased.values, erased.blobs), (4, 1));
     assert_eq!(leaks(&disk), [] as [&str; 0]);
     let left = disk.content(NAME).unwrap().len();
-    assert!((1 << 20..7 << 20).contains(&left), "{left}");
+    assert!(left < 1 << 20, "{left}");
     let database = try_open(&disk).unwrap();
     assert_eq!(database.read().table(PERSON).unwrap().len(), 2);
     let blob = database.read().blob(annals::Blob(1)).unwrap().to_vec(usize::MAX).unwrap();

@@ -26,7 +26,7 @@ pub(super) fn fill(database: &Database, rows: u64, rounds: u32) {
 fn only_the_parts_are_read_that_change_the_row() {
     let directory = MemoryDirectory::new();
     let database = open(&directory);
-    fill(&database, 500, 4);
+    fill(&database, 900, 4);
     database.backfill(BackfillMode::Full).unwrap();
     assert!(has_index(&directory));
     let len = directory.open("db", annals::storage::Access::Read).unwrap().len().unwrap();

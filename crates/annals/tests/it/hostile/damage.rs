@@ -91,7 +91,7 @@ fn a_file_cut_short_anywhere_gives_an_error_or_a_prefix() {
 fn slot_commits(journal: &Journal) -> usize {
     let directory = install(&journal.bytes);
     let inspection = inspect_in(&*directory, NAME).unwrap();
-    let txids = inspection.slots.iter().flatten().map(|slot| slot.point.txid);
+    let txids = inspection.slots.iter().flatten().flatten().map(|slot| slot.point.txid);
     usize::try_from(txids.max().unwrap()).unwrap()
 }
 
@@ -171,8 +171,8 @@ fn without_a_slot_nothing_is_certain() {
     for journal in &journals() {
         for cut in [journal.bytes.len(), usize::try_from(journal.ends[2]).unwrap()] {
             let mut bytes = journal.bytes[..cut].to_vec();
-            for block in [4096, 8192] {
-                bytes[block + 512 + 8] ^= 1;
+            for copy in [4096 + 512, 4096 + 1024, 8192 + 512, 8192 + 1024] {
+                bytes[copy + 8] ^= 1;
             }
             let tolerance = Tolerance { least: journal.states.len() - 1, silent: false };
             let what = format!("both slots damaged, cut to {cut}");

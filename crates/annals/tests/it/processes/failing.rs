@@ -111,8 +111,7 @@ fn a_flush_that_panics_leaves_nobody_waiting() {
     assert_eq!(audit(&database.read()).of(1), 2, "they were written");
 }
 
-/// A half commit counts because its slot says so. The next one, in the midst of writing that slot, dies;
-/// then an opening dies at each of its operations. What was acknowledged shows all the while.
+/// A half commit dies in the midst of writing its slot; then an opening dies at each of its operations. What was acknowledged shows all the while.
 #[test]
 fn half_commits_outlive_the_death_of_the_next_and_of_openings() {
     let disk = SimulatedDisk::new(1);
@@ -126,7 +125,7 @@ fn half_commits_outlive_the_death_of_the_next_and_of_openings() {
     for number in 0..3 {
         commit(number).unwrap();
     }
-    // Its frame and the first copy are written; the flush fails, and nothing is written after it.
+    // Its frame is written and flushed; the slot is not.
     disk.fail_from(disk.operations() + 2, Fault::Io);
     assert_eq!(commit(3).unwrap_err().kind(), ErrorKind::UnknownOutcome);
     drop(database);
@@ -147,8 +146,7 @@ fn half_commits_outlive_the_death_of_the_next_and_of_openings() {
     }
 }
 
-/// A half commit whose frame was written before another's flush had returned says nothing of that one, nor
-/// does anything but the slot that it would write over.
+/// A half commit dies whose frame was written before another's flush had returned.
 #[test]
 fn half_commits_outlive_the_death_of_one_that_was_written_meanwhile() {
     let submit = |database: &Database, number| {

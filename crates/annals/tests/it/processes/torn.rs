@@ -76,8 +76,7 @@ fn what_was_acknowledged_shows_whatever_is_written_between_two_reads() {
 }
 
 /// Lets a reader open while, at its read number `read`, somebody recovers from a writer that was killed in
-/// the midst of a half commit: a slot tells then what a frame told before, which is cut. Gives whether
-/// there was such a read.
+/// the midst of a half commit. Returns whether there was such a read.
 fn is_recovered_meanwhile(read: u64, level: Level) -> bool {
     let disk = SimulatedDisk::new(read);
     let reopen = move |disk: &SimulatedDisk| {
@@ -89,7 +88,7 @@ fn is_recovered_meanwhile(read: u64, level: Level) -> bool {
     for number in 1..4 {
         commit(&database, number, level);
     }
-    // The frame and the first copy of the slot are written, and nothing else.
+    // The frame is written and flushed, and nothing else.
     let mut transaction = database.begin().unwrap();
     transaction.set_level(Level::Half);
     write(&mut transaction, 1, 4, 1, 0).unwrap();
@@ -102,7 +101,7 @@ fn is_recovered_meanwhile(read: u64, level: Level) -> bool {
     directory.at_read(read, move || reopen(&disk).close().unwrap());
     let reader = Options::new().open_read_only_in(&directory, NAME).unwrap();
     let seen = audit(&reader.read()).of(1);
-    assert_eq!(seen, 4, "{level:?}, read {read}: 4 were acknowledged");
+    assert!(seen == 4 || seen == 5, "{level:?}, read {read}: 4 were acknowledged, not {seen}");
     directory.has_read()
 }
 

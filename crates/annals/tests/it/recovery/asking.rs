@@ -75,7 +75,7 @@ fn a_program_sees_the_plan_and_can_say_no() {
     assert_eq!(error.kind(), ErrorKind::Cancelled, "{error}");
     assert_eq!(disk.transcript(), "", "nothing was changed");
     let plan = asked.lock().unwrap().pop().unwrap();
-    assert_eq!((plan.end.txid, plan.doubtful_commits, plan.closed), (3, 2, false));
+    assert_eq!((plan.end.txid, plan.left_out_commits, plan.closed), (3, 2, false));
     assert!(plan.has_tail() && plan.may_hold_a_commit());
     assert_eq!(plan.last.unwrap().txid, 3);
 
@@ -109,4 +109,10 @@ fn without_space_for_the_copy_nothing_is_changed() {
     assert_eq!(disk.content(NAME).unwrap(), bytes);
     let copies = annals::storage::Directory::list(&disk).unwrap();
     assert_eq!(copies, [NAME], "nothing is left of the copy");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_not_examined() {
+    let missing = annals::examine("there/is/no/such/file").unwrap_err();
+    assert_ne!(missing.kind(), annals::ErrorKind::Corrupt);
 }

@@ -2,11 +2,10 @@
 
 mod asking;
 mod counting;
-mod late;
 mod modes;
 mod reads;
 mod salvage;
-mod sweep;
+pub(crate) mod sweep;
 
 use std::sync::Arc;
 
@@ -135,7 +134,9 @@ fn tear_slots_from(bytes: &mut [u8], position: usize) -> usize {
     for block in [4096, 8192] {
         let at = u64::from_le_bytes(bytes[block + 512 + 8..][..8].try_into().unwrap());
         if at >= position as u64 {
-            bytes[block + 1024] ^= 0xff; // the second copy
+            for copy in [512, 1024] {
+                bytes[block + copy] ^= 0xff;
+            }
             torn += 1;
         }
     }

@@ -83,20 +83,39 @@ fn a_compressed_database_reads_as_it_was_and_unpacks_to_the_same_bytes() {
 }
 
 #[test]
-fn what_is_being_written_isnt_converted() {
+fn what_is_being_written_is_converted_up_to_its_hard_end() {
     let folder = tempfile::tempdir().unwrap();
     let path = make(folder.path());
     let database = Database::open(&path).unwrap();
-    let to = folder.path().join("copy");
-    assert_eq!(convert(&path, &to, false).unwrap_err().kind(), ErrorKind::Busy);
+    database.write(|tx| tx.comment("the last durable word")).unwrap();
+    let hard = (database.hard_checkpoint().unwrap().txid, content(&database.read()));
+    for compress in [false, true] {
+        let to = folder.path().join(format!("copy {compress}"));
+        let done = convert(&path, &to, compress).unwrap();
+        assert_eq!(done.soft, 0);
+        let copy = Options::new().open_read_only(&to).unwrap().read();
+        assert_eq!((copy.txid(), content(&copy)), hard);
+    }
+    // What isn't known to be durable is left out, and counted.
+    let mut soft = database.begin().unwrap();
+    soft.set_level(annals::Level::Soft);
+    soft.comment("a soft word").unwrap();
+    soft.commit().unwrap();
+    let to = folder.path().join("soft");
+    let done = convert(&path, &to, true).unwrap();
+    assert_eq!(done.soft, 1);
+    assert_eq!(Options::new().open_read_only(&to).unwrap().read().txid(), hard.0);
     // One that was killed.
-    database.write(|tx| tx.comment("the last word")).unwrap();
     let killed = folder.path().join("killed");
     for (rest, bytes) in files(&path) {
         fs::write(format!("{}{rest}", killed.display()), bytes).unwrap();
     }
-    assert_eq!(convert(&killed, &to, false).unwrap_err().kind(), ErrorKind::NeedsRecovery);
-    assert!(!to.exists());
+    let to = folder.path().join("of killed");
+    convert(&killed, &to, false).unwrap();
+    assert!(Options::new().open_read_only(&to).unwrap().read().txid() >= hard.0);
+    let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let left = |name: &std::ffi::OsString| name.to_string_lossy().contains(".backup-");
+    assert!(!names.into_iter().any(|name| left(&name)), "a temporary copy is left");
 }
 
 #[test]

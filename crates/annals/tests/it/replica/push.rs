@@ -27,9 +27,6 @@ fn a_copy_is_made_with_all_segments_and_brought_forward() {
         assert_eq!((copied.is_new, copied.transactions, copied.soft), (false, 1, 0));
         assert_eq!(copied.end, database.read().point(), "{number}");
         assert_eq!(content(&Reader::open(&to, COPY).unwrap().read()), content(&database.read()));
-        if number % 3 == 0 {
-            pushing.rest().unwrap();
-        }
     }
     assert_eq!(pushing.bring_up().unwrap().transactions, 0);
     pushing.close().unwrap();

@@ -1,0 +1,63 @@
+//! The events of a range of transactions, as they are, read from near its beginning.
+
+use std::sync::Arc;
+
+use super::changes::state_of;
+use super::cursor::{End, JournalCursor, state_at};
+use crate::Result;
+use crate::db::scan::Sink;
+use crate::db::segment::JournalFile;
+use crate::db::snapshot::Snapshot;
+use crate::store::View;
+
+/// The events of the transactions of a range: see [`Snapshot::events`].
+#[derive(Debug)]
+pub struct Events {
+    file: Arc<JournalFile>,
+    /// Where the last transaction ends that may be read.
+    position: u64,
+    last: u64,
+    cursor: JournalCursor,
+    begin: Arc<View>,
+}
+
+impl Snapshot {
+    /// Returns the events of the transactions after `after` up to `last`, or up to this snapshot.
+    ///
+    /// Cost: the state as of `after`, from the nearest older root of the image, and then reading the journal from there
+    /// on, up to `last`, once. [`scan`](crate::scan) reads all of it, twice, and verifies more.
+    ///
+    /// # Errors
+    /// `NotFound`: the state as of `after` was forgotten; `Corrupt`; `Unsupported`; `Io`.
+    pub fn events(&self, after: u64, last: u64) -> Result<Events> {
+        let published = &self.published;
+        let (file, position) = (Arc::clone(&published.file), published.point.position);
+        let (begin, cursor) = match after == published.point.txid {
+            true => state_of(published),
+            false => {
+                let (begin, since) = state_at(&End { file: &file, position }, after)?;
+                let cursor = JournalCursor::behind(&begin, since);
+                (begin, cursor)
+            }
+        };
+        let last = last.min(published.point.txid);
+        Ok(Events { file, position, last, cursor, begin })
+    }
+}
+
+impl Events {
+    /// Returns the state in which the range begins, with the schema of then.
+    #[must_use]
+    pub fn begin(&self) -> &View {
+        &self.begin
+    }
+
+    /// Reads the events into a sink, in memory that doesn't grow with them.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Unsupported`; `Io`; and what the sink returns.
+    pub fn read(mut self, sink: &mut impl Sink) -> Result<()> {
+        let end = End { file: &self.file, position: self.position };
+        self.cursor.read(&end, (self.last, u64::MAX), sink).map(drop)
+    }
+}
