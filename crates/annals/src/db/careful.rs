@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::beside;
 use super::inspect::{self, Examination, Inspection};
 use super::options::{Options, locate};
 use super::past::{Opened, Past};
@@ -143,6 +144,10 @@ impl Careful<'_> {
         let settle = if others { journal::settle_among_others } else { journal::settle };
         let mut settled = settle(storage, directory, name, survey, recovery, secret)?;
         settled.recovered.copied_to = copy;
+        if !is_new && !others {
+            // What stays is removed by the next opening; an erasure knows it, too.
+            let _ = beside::remove_second_names(directory, name, storage);
+        }
         Ok(settled)
     }
 

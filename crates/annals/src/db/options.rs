@@ -8,7 +8,6 @@ use std::time::Duration;
 use annals_schema::Schema;
 
 use super::acquire::Acquired;
-use super::beside;
 use super::careful::{Before, Careful};
 use super::database::{Database, Setup};
 use super::erase;
@@ -307,9 +306,6 @@ impl Options {
         let settled = if is_new { settled.just_created() } else { settled };
         if !is_new && !survey.has_fixed_len {
             keep_name(&*directory, name, &survey, (others, found.is_in(&survey)))?;
-        }
-        if !is_new && !others {
-            let _ = beside::remove_second_names(&*directory, name, &*storage);
         }
         let (store, view) = replay.finish();
         let mut checkpoints = Checkpoints::new(
