@@ -141,7 +141,7 @@ fn more_segments_than_files_may_be_open_are_read_and_forgotten() {
         "log s",
         "info s",
         "history s t 5",
-        "dump s --at 50",
+        "dump s --at txid:50",
         "backup s copy",
         "push s pushed",
         "recover s --salvage salvaged",
