@@ -405,9 +405,7 @@ impl Survey {
         while let Some(place) = reader.next_magic(at)? {
             at = place + FRAME_ALIGN;
             let Some(header) = reader.header_at(place, reached)? else { continue };
-            if !is_made(Mistake::NestedFrameBelieved) {
-                at = place + header.frame_len();
-            }
+            at = place + header.frame_len();
             // The claim is proven by the tag alone, whatever became of the payload.
             if let Some((trailer, secret)) = reader.trailer_of(&header)?.zip(secret) {
                 self.hard = self.hard.max(trailer.claim(&header, &secret).unwrap_or(0));
