@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let manner = Manner { strict: *strict, times: *times, same_bytes: *same_bytes };
     let mut plan = Plan::default();
     progress::options().scan(from, &mut plan)?;
-    let open = || Ok(progress::options().open_read_only(from)?.read());
+    let open = || Ok(progress::options_for_a_pass().open_read_only(from)?.read());
     let shown = to.display().to_string();
     let mut export = Export::new((NewFile::create(to)?, shown), plan, manner, &open)?;
     progress::options().scan(from, &mut export)?;
