@@ -10,7 +10,7 @@ use crate::dump::Dialect;
 use crate::exchange::csv;
 use crate::output::Output;
 use crate::present::Present;
-use crate::{Outcome, dump, progress};
+use crate::{Outcome, dump, files, progress};
 
 /// Print the present state, or that of any moment before
 ///
@@ -75,7 +75,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         None => reader.read(),
     };
     let dumped = match (arguments.format, &arguments.dir) {
-        (Format::Csv, Some(dir)) => csv::write_folder(&Present::Committed(snapshot), dir),
+        (Format::Csv, Some(dir)) => {
+            let permissions = files::permissions(&arguments.file)?;
+            csv::write_folder(&Present::Committed(snapshot), dir, permissions)
+        }
         (Format::Json, _) => print(snapshot, dump::json),
         (Format::Sql, _) => {
             print(snapshot, |present, output| dump::sql(present, arguments.dialect, output))

@@ -291,6 +291,7 @@ impl Options {
         clock: Arc<dyn Clock>,
     ) -> Result<Database> {
         self.check()?;
+        let directory = directory.for_journal(name, None).unwrap_or(directory);
         let shown = directory.display(name);
         let Newest { acquired, mut found, survey, replay, imager, recovery } =
             self.open_newest(&directory, name, &clock)?;
@@ -490,6 +491,12 @@ fn keep_name(
 
 /// Splits a path into a directory and a name in it.
 pub(crate) fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
+    if path == Path::new(":memory:") {
+        return Err(Error::invalid(
+            "`:memory:` is no file: for a database in memory use `Options::open_in` with a `MemoryDirectory`; for a \
+             file of that name write `./:memory:`",
+        ));
+    }
     let (directory, name) = FileDirectory::split(path)
         .map_err(|error| Error::io(format!("the path {path:?} can't be used"), error))?;
     Ok((directory, name))

@@ -19,7 +19,7 @@ pub use convert::Converted;
 pub(crate) use convert::convert;
 pub use push::Copied;
 pub(crate) use push::Pushing;
-pub(crate) use source::Source;
+pub(crate) use source::{Source, like};
 
 use crate::db::{Phase, Progress, Watch};
 use crate::{Error, ErrorKind, Result};

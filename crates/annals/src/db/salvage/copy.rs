@@ -13,6 +13,7 @@ use crate::db::scan::open_to_read;
 use crate::history::history_name;
 use crate::image::image_name;
 use crate::journal::{Copies, Walk};
+use crate::replica;
 use crate::storage::{Access, Clock, Directory, Storage, SystemClock};
 use crate::{Error, ErrorKind, Result};
 
@@ -45,6 +46,7 @@ impl Options {
         clock: Arc<dyn Clock>,
     ) -> Result<Salvaged> {
         let (storage, shown) = open_to_read(from, name)?;
+        let to = replica::like((from, name), to, new_name)?;
         let shown_new = to.display(new_name);
         if to.open(new_name, Access::Read).is_ok() {
             return Err(exists(&shown_new));
