@@ -6,6 +6,8 @@
 //! Exit status: 0 when what was asked was done, 1 after an error (which stderr names), 2 when
 //! `check` found damage; `diff` has 3 for rows that differ, and `schema diff` 3 and 4 for schemas.
 
+#[cfg(test)]
+mod advice;
 mod cell;
 mod commands;
 mod dump;

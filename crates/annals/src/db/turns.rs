@@ -137,7 +137,7 @@ impl Turns {
         let message = match error.kind() {
             std::io::ErrorKind::Unsupported => format!(
                 "{}: can't be shared for writing on this system, which has no locks on parts of a \
-                 file: open it without `shared`",
+                 file: open it unshared",
                 self.name
             ),
             _ => format!("{}: can't lock it", self.name),
