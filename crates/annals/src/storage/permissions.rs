@@ -59,7 +59,8 @@ mod system {
     #[expect(clippy::unnecessary_wraps, reason = "elsewhere there are none")]
     pub(super) fn of(metadata: &Metadata) -> Option<Permissions> {
         let (mode, owner, group) = (metadata.mode(), metadata.uid(), metadata.gid());
-        Some(Permissions { mode: mode & 0o777, owner, group })
+        // What is made of a file is data: nobody runs it.
+        Some(Permissions { mode: mode & 0o666, owner, group })
     }
 
     pub(super) fn create(
