@@ -82,8 +82,8 @@ impl NewFile {
         check_target(&target, unless)?;
         let split = FileDirectory::split(&target);
         let (directory, name) = split.map_err(|error| cannot("write", &target, error))?;
-        let directory = directory.for_journal(&name, permissions).unwrap_or(directory);
         let temporary = format!(".annals-{:016x}.tmp", SystemClock.random());
+        let directory = directory.for_journal(&temporary, permissions).unwrap_or(directory);
         let created = directory.create(&temporary);
         let storage = created.map_err(|error| cannot("write", &target, error))?;
         let out = Out::File(Arc::clone(&storage), 0);

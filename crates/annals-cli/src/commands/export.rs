@@ -115,11 +115,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             export(&csv.file, |present| csv::write_folder(present, &csv.dir, permissions))
         }
         Format::Json(json) => one_file(&json.file, |present, mut file| {
-            json::document(present, &mut file, &mut rows(present)?)?;
+            let written = json::document(present, &mut file, &mut rows(present)?);
+            written.map_err(|error| error.within(json.file.out.display()))?;
             file.finish()
         }),
         Format::Ndjson(lines) => one_file(&lines.file, |present, mut file| {
-            json::lines(present, &mut file, &mut rows(present)?)?;
+            let written = json::lines(present, &mut file, &mut rows(present)?);
+            written.map_err(|error| error.within(lines.file.out.display()))?;
             file.finish()
         }),
         #[cfg(feature = "sqlite")]

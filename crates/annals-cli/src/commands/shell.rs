@@ -27,8 +27,8 @@ use crate::{Outcome, commands, files, language, progress, shell};
 /// ends with status 1.
 ///
 /// At a terminal each line commits by itself, but for those between `begin` and `commit`. An error is
-/// shown, has changed nothing, and doesn't end the session. Tab completes; Ctrl-C clears the line;
-/// Ctrl-D leaves, and asks what shall happen to changes that are pending.
+/// shown, has changed nothing, and doesn't end the session. Tab completes; Ctrl-C clears the line, or ends a long
+/// output; Ctrl-D leaves, and asks what shall happen to changes that are pending.
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub(crate) struct Arguments {

@@ -1,7 +1,7 @@
 //! Files that are made of a database: nobody may do more with them than with the database itself.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -62,7 +62,18 @@ impl Place {
             let new = files(self.folder.path()).into_iter().filter(|path| !before.contains(path));
             made.extend(new.map(|path| (arguments.to_owned(), path)));
         }
+        made.extend(self.save_a_tail().map(|path| ("saving a tail".to_owned(), path)));
         made
+    }
+
+    /// Lets an opening find what may have been a commit; gives the file that it is saved in.
+    fn save_a_tail(&self) -> Option<PathBuf> {
+        let end = annals::inspect(self.path("a")).unwrap().end.position;
+        let journal = fs::OpenOptions::new().write(true).open(self.path("a")).unwrap();
+        journal.write_all_at(b"may have been a commit", end + 64).unwrap();
+        self.run("shell a", "insert t \"another\"\n");
+        let is_tail = |path: &PathBuf| path.to_string_lossy().contains("/a.tail-");
+        files(self.folder.path()).into_iter().find(is_tail)
     }
 }
 
@@ -135,7 +146,7 @@ fn what_is_made_of_a_database_has_its_mode_owner_and_group() {
         }
         let expected = facts(&journal);
         let made = place.make_all();
-        assert!(made.len() > 20, "{made:?}");
+        assert!(made.len() > 20 && made.iter().any(|(by, _)| by == "saving a tail"), "{made:?}");
         for (by, path) in made.into_iter().filter(|(_, path)| path.exists()) {
             assert_eq!(facts(&path), expected, "{} by {by}", path.display());
         }
@@ -166,6 +177,20 @@ fn a_merged_database_is_for_those_who_may_use_all_that_it_is_made_of() {
     fs::set_permissions(place.path("b"), Permissions::from_mode(0o640)).unwrap();
     place.run("merge merged a b", "");
     assert_eq!(facts(&place.path("merged")).0, 0o640);
+}
+
+#[test]
+fn an_export_that_replaces_a_file_is_no_more_open_than_the_database() {
+    let place = Place::new("022", None);
+    fs::set_permissions(place.path("a"), Permissions::from_mode(0o600)).unwrap();
+    fs::write(place.path("out"), "what anybody may read").unwrap();
+    fs::set_permissions(place.path("out"), Permissions::from_mode(0o644)).unwrap();
+    place.run("export json --replace a out", "");
+    assert_eq!(facts(&place.path("out")).0, 0o600);
+    // One that may be run or only be read is data all the same, and its copy can be brought forward.
+    fs::set_permissions(place.path("a"), Permissions::from_mode(0o555)).unwrap();
+    place.run("push a pushed", "");
+    assert_eq!(facts(&place.path("pushed")).0, 0o644);
 }
 
 #[test]

@@ -497,7 +497,6 @@ pub(crate) fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
              file of that name write `./:memory:`",
         ));
     }
-    let (directory, name) = FileDirectory::split(path)
-        .map_err(|error| Error::io(format!("the path {path:?} can't be used"), error))?;
-    Ok((directory, name))
+    FileDirectory::split(path)
+        .map_err(|error| Error::io(format!("the path {path:?} can't be used"), error))
 }
