@@ -34,7 +34,9 @@ fn sources() -> Vec<(PathBuf, String)> {
 
 /// Gives what stands between this and the next backtick or end of the line.
 fn quoted<'t>(text: &'t str, begin: &'static str) -> impl Iterator<Item = &'t str> {
-    text.split(begin).skip(1).map(|rest| rest.split(['`', '\n', '|', '"']).next().unwrap_or_default())
+    text.split(begin)
+        .skip(1)
+        .map(|rest| rest.split(['`', '\n', '|', '"']).next().unwrap_or_default())
 }
 
 /// Says what of a command line there isn't.
@@ -71,7 +73,11 @@ fn commands_that_are_advised_are_there() {
     let readme = (root().join("README.md"), fs::read_to_string(root().join("README.md")).unwrap());
     let (mut mistakes, mut looked_at) = (Vec::new(), 0);
     for (path, text) in sources().into_iter().chain(docs).chain([readme]) {
-        let examples = if path.extension().is_some_and(|it| it == "rs") { "\n  annals " } else { "\n$ annals " };
+        let examples = if path.extension().is_some_and(|it| it == "rs") {
+            "\n  annals "
+        } else {
+            "\n$ annals "
+        };
         for line in quoted(&text, "`annals ").chain(quoted(&text, examples)) {
             looked_at += 1;
             mistakes.extend(wrong(line).map(|what| format!("{}: {line}: {what}", path.display())));
@@ -86,7 +92,9 @@ fn options_and_settings_that_messages_name_are_there() {
     let mut all = Vec::new();
     let mut commands = vec![Cli::command()];
     while let Some(command) = commands.pop() {
-        all.extend(command.get_arguments().filter_map(|argument| argument.get_long().map(str::to_owned)));
+        all.extend(
+            command.get_arguments().filter_map(|argument| argument.get_long().map(str::to_owned)),
+        );
         commands.extend(command.get_subcommands().cloned());
     }
     let library = texts(&root().join("crates/annals/src"), "rs");

@@ -11,7 +11,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 /// Returns who may use a file, so that what is made of it gets the same; `None` if the system has no such thing.
 pub(crate) fn permissions(path: &Path) -> Result<Option<Permissions>> {
-    let found = FileDirectory::split(path).and_then(|(directory, name)| directory.permissions(&name));
+    let found =
+        FileDirectory::split(path).and_then(|(directory, name)| directory.permissions(&name));
     found.map_err(|error| cannot("look for", path, error))
 }
 

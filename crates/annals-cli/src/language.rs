@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use annals::{
-    BackfillMode, Error, ErrorKind, Field, Level, Result, RowId, Schema, Table, Timestamp, Value, ValueRef,
+    BackfillMode, Error, ErrorKind, Field, Level, Result, RowId, Schema, Table, Timestamp, Value,
+    ValueRef,
 };
 use annals_schema::{SchemaFile, Token};
 

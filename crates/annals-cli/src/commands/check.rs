@@ -92,7 +92,9 @@ fn but_sound(path: &Path, error: Error, consequence: &str) -> Error {
     match path.try_exists() {
         Ok(false) => Error::new(
             ErrorKind::NotFound,
-            format!("{shown}: the file was removed or renamed while it was checked; check it again"),
+            format!(
+                "{shown}: the file was removed or renamed while it was checked; check it again"
+            ),
         ),
         _ => {
             let kind = error.kind();

@@ -132,10 +132,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     }
 }
 
-fn one_file(
-    file: &File,
-    how: impl FnOnce(&Present<'_>, NewFile) -> Result<()>,
-) -> Result<Outcome> {
+fn one_file(file: &File, how: impl FnOnce(&Present<'_>, NewFile) -> Result<()>) -> Result<Outcome> {
     let unless = (!file.replace).then_some("--replace");
     let new = NewFile::like(files::permissions(&file.file)?, &file.out, unless)?;
     export(&file.file, |present| how(present, new))

@@ -95,7 +95,9 @@ impl Editor {
         loop {
             match self.editor.readline(prompt) {
                 // What follows such a byte in its line must not be run as if it were a line of its own.
-                Err(ReadlineError::Io(error)) if error.kind() == std::io::ErrorKind::InvalidData => {
+                Err(ReadlineError::Io(error))
+                    if error.kind() == std::io::ErrorKind::InvalidData =>
+                {
                     if !is_spoilt {
                         say("note: a byte that isn't UTF-8: this line isn't run; press Enter");
                     }
@@ -123,9 +125,7 @@ impl Editor {
             Ok(()) => self.history = Some(path),
             Err(error) => {
                 let path = path.display();
-                say(&format!(
-                    "note: what you type is not remembered: {path}: {error}"
-                ));
+                say(&format!("note: what you type is not remembered: {path}: {error}"));
             }
         }
     }

@@ -82,7 +82,11 @@ fn what_cannot_be_looked_at_beside_the_journal_is_told_with_the_journals_state()
         let output = run(dir.path(), &["check", "a"], b"");
         let errors = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{errors}");
-        for words in [&*format!("can't open the {what}, which is not a regular file"), "remove it", "the journal is sound"] {
+        for words in [
+            &*format!("can't open the {what}, which is not a regular file"),
+            "remove it",
+            "the journal is sound",
+        ] {
             assert!(errors.contains(words), "{words}: {errors}");
         }
         // Everything else works without it, and says why.
@@ -111,7 +115,8 @@ fn a_check_beside_a_writer_judges_one_end() {
                 break;
             }
             let rest = if number % 400 == 399 { "backfill restart\n" } else { "" };
-            let line = format!("insert t \"number {number}\"\nupdate t 0 s \"{number}\"\ncommit\n{rest}");
+            let line =
+                format!("insert t \"number {number}\"\nupdate t 0 s \"{number}\"\ncommit\n{rest}");
             input.write_all(line.as_bytes()).unwrap();
         }
     });
@@ -121,7 +126,10 @@ fn a_check_beside_a_writer_judges_one_end() {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{errors}");
         let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(told.contains("replay: it gives what the image and the journal behind it do"), "{told}");
+        assert!(
+            told.contains("replay: it gives what the image and the journal behind it do"),
+            "{told}"
+        );
     }
     let after = ::annals::inspect(dir.path().join("a")).unwrap().end.txid;
     stop.store(true, Ordering::Relaxed);

@@ -50,7 +50,8 @@ impl Loop {
         loop {
             let arguments = [command, self.path.to_str().unwrap()];
             let output = run(self.folder.path(), &arguments, input.as_bytes());
-            let is_taken = String::from_utf8_lossy(&output.stderr).contains("part of another device");
+            let is_taken =
+                String::from_utf8_lossy(&output.stderr).contains("part of another device");
             tries += 1;
             if !is_taken || tries == TRIES {
                 return output;

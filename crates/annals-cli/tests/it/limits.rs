@@ -20,7 +20,9 @@ fn a_limit_on_the_size_of_files_is_an_error_and_not_the_end() {
     let script = format!("create_table t\nadd_field t s string\n{}", row.repeat(1000));
     succeed(dir, &["shell", "a"], &script);
     std::fs::write(dir.join("more"), row.repeat(100)).unwrap();
-    for command in ["backup a b", "export json a c", "export csv a d", "pack a e", "recover a --salvage f"] {
+    for command in
+        ["backup a b", "export json a c", "export csv a d", "pack a e", "recover a --salvage f"]
+    {
         let output = sh(dir, &format!("ulimit -f 100; annals {command}"));
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{command}: {errors}");
@@ -43,8 +45,18 @@ fn what_nobody_gets_is_an_error() {
     std::fs::write(dir.join("s.schema"), "create_table t\n").unwrap();
     std::fs::write(dir.join("script"), "table t\n").unwrap();
     let commands = [
-        "check a", "dump a", "log a", "info a", "history a t 0", "schema show a",
-        "compile s.schema", "completions bash", "man", "--help", "--version", "shell a < script",
+        "check a",
+        "dump a",
+        "log a",
+        "info a",
+        "history a t 0",
+        "schema show a",
+        "compile s.schema",
+        "completions bash",
+        "man",
+        "--help",
+        "--version",
+        "shell a < script",
     ];
     for command in commands {
         for to in [">&-", "> /dev/full"] {

@@ -137,7 +137,8 @@ fn no_guessed_name_is_followed_to_another_file() {
         ("man pages", "pages/annals.1"),
     ] {
         fs::create_dir_all(dir.join("pages")).unwrap();
-        let (parent, name) = out.rsplit_once('/').map_or((".", out), |(parent, name)| (parent, name));
+        let (parent, name) =
+            out.rsplit_once('/').map_or((".", out), |(parent, name)| (parent, name));
         let line = format!(
             "for t in .{name}.$$.tmp {name}.$$ .{name}.tmp {name}.tmp; do ln -s \"$PWD/victim\" {parent}/$t; done; exec \
              '{}' {command}",
@@ -158,7 +159,9 @@ fn a_table_with_a_long_name_is_exported_and_imported() {
     let script: String = names
         .iter()
         .enumerate()
-        .map(|(row, name)| format!("create_table {name}\nadd_field {name} a int32\ninsert {name} {row}\n"))
+        .map(|(row, name)| {
+            format!("create_table {name}\nadd_field {name} a int32\ninsert {name} {row}\n")
+        })
         .collect();
     succeed(dir, &["shell", "a"], &script);
     succeed(dir, &["export", "csv", "a", "csv"], "");
@@ -191,7 +194,8 @@ fn a_path_need_not_be_utf8() {
     annals(&["pack"], &[name]);
     assert!(annals(&["dump"], &[name]).contains("precious"));
     assert!(annals(&["dump"], &[OsStr::from_bytes(b"\xe8")]).contains("precious"));
-    let found: Vec<_> = fs::read_dir(&sub).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let found: Vec<_> =
+        fs::read_dir(&sub).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     let image = OsStr::from_bytes(b"a\xe9.annals-image");
     assert!(found.iter().any(|found| found == image), "{found:?}");
     let temporary = |found: &OsStr| found.to_string_lossy().ends_with(".tmp");

@@ -79,7 +79,9 @@ impl Place {
 
 /// The commands that make files of `a`, in an order in which each has what it needs, and their input.
 fn commands() -> Vec<(&'static str, String)> {
-    let rows = |count| "insert t \"some text that is long enough to make an image worth while\"\n".repeat(count);
+    let rows = |count| {
+        "insert t \"some text that is long enough to make an image worth while\"\n".repeat(count)
+    };
     let mut commands = vec![("shell a", rows(30_000))];
     let others = [
         "backfill a --mode restart",

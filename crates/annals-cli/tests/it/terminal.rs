@@ -365,7 +365,11 @@ fn the_output_may_go_to_a_file_while_a_person_types() {
 #[test]
 fn an_interrupt_ends_a_long_output_and_not_the_session() {
     let dir = with_schema();
-    succeed(dir.path(), &["shell", "a.annals"], "create_table many\nadd_field many name string\ninsert_vector many 0 300000\n");
+    succeed(
+        dir.path(),
+        &["shell", "a.annals"],
+        "create_table many\nadd_field many name string\ninsert_vector many 0 300000\n",
+    );
     let mut terminal = Terminal::start(dir.path(), &["a.annals"]);
     terminal.says("begin", PENDING);
     terminal.says("update many 0 name \"pending\"", PENDING);
@@ -403,7 +407,13 @@ fn a_byte_that_is_not_utf8_spoils_its_line_and_nothing_else() {
 #[test]
 fn a_history_that_is_no_file_is_not_read() {
     let dir = with_schema();
-    assert!(std::process::Command::new("mkfifo").arg(dir.path().join("pipe")).status().unwrap().success());
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(dir.path().join("pipe"))
+            .status()
+            .unwrap()
+            .success()
+    );
     for path in ["/dev/zero", "pipe", "/dev/null"] {
         let variables = [("ANNALS_HISTORY", path)];
         let mut terminal = Terminal::start_with(dir.path(), &["a.annals"], &variables);

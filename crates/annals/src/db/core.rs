@@ -253,7 +253,9 @@ mod tests {
         for document in ["README.md", "docs/costs.md", "docs/guide/src/image.md"] {
             let text = std::fs::read_to_string(root.join(document)).unwrap();
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            for words in ["4 MiB", "a quarter of what the last", "wrote less than 4 MiB", "1 MiB at least"] {
+            for words in
+                ["4 MiB", "a quarter of what the last", "wrote less than 4 MiB", "1 MiB at least"]
+            {
                 assert!(text.contains(words), "{document} doesn't say {words:?}");
             }
         }

@@ -57,9 +57,8 @@ pub(crate) fn check(
     clock: &dyn Clock,
 ) -> Result<Report> {
     let shown = directory.display(name);
-    let storage = open_derived(&**directory, name, "image", Access::Read)?.ok_or_else(|| {
-        Error::new(ErrorKind::NotFound, format!("{shown}: there is no image"))
-    })?;
+    let storage = open_derived(&**directory, name, "image", Access::Read)?
+        .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{shown}: there is no image")))?;
     let mut report = Report::default();
     let found = read_header(&*storage, &shown).and_then(|header| {
         report.identity = Some(header.identity);

@@ -166,7 +166,9 @@ pub(crate) fn open_derived(
         InvalidInput | IsADirectory => {
             ", which is not a regular file: remove it or move it elsewhere, and a new one is made"
         }
-        PermissionDenied => "; let this user read and write it, or delete it, and a new one is made",
+        PermissionDenied => {
+            "; let this user read and write it, or delete it, and a new one is made"
+        }
         _ => "",
     };
     let shown = directory.display(name);

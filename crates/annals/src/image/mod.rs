@@ -50,9 +50,7 @@ pub(crate) use aside::{Mark, PutAside};
 pub(crate) use batch::Written;
 pub(crate) use catalog::{Array, Catalog, Kind};
 pub(crate) use check::{Report, check, slots};
-pub(crate) use create::{
-    SetAside, discard, image_name, open_derived, remove_leftovers, set_aside,
-};
+pub(crate) use create::{SetAside, discard, image_name, open_derived, remove_leftovers, set_aside};
 pub(crate) use file::Image;
 pub(crate) use format::{Identity, LONGEST_PAGE, MAX_HEIGHT, NODE_MAX_LEN, OBJECTS_AT, Root, UNIT};
 pub(crate) use frames::{Frame, Frames, KeyFrames};

@@ -112,7 +112,8 @@ impl FileDirectory {
 
     /// Returns the permissions that a new file gets; `None` if the system chooses.
     fn permissions_of_new(&self) -> io::Result<Option<Permissions>> {
-        let found = self.journal.as_deref().map_or(Ok(None), |journal| self.permissions(journal))?;
+        let found =
+            self.journal.as_deref().map_or(Ok(None), |journal| self.permissions(journal))?;
         Ok(found.or(self.origin))
     }
 }

@@ -30,7 +30,8 @@ impl Names {
 
     /// Returns the name in the file system.
     pub(super) fn real(&self, name: &str) -> OsString {
-        let rest = self.0.as_ref().and_then(|alias| Some((alias, name.strip_prefix(&alias.shown)?)));
+        let rest =
+            self.0.as_ref().and_then(|alias| Some((alias, name.strip_prefix(&alias.shown)?)));
         match rest {
             Some((alias, rest)) => {
                 let mut real = alias.real.clone();

@@ -70,7 +70,8 @@ mod system {
     ) -> io::Result<File> {
         let file = options.mode(OWNER).open(path)?;
         let metadata = file.metadata()?;
-        let has_group = metadata.gid() == like.group || fchown(&file, None, Some(like.group)).is_ok();
+        let has_group =
+            metadata.gid() == like.group || fchown(&file, None, Some(like.group)).is_ok();
         let mode = if has_group { like.mode } else { without_group(like.mode) };
         // A file system that knows no modes refuses this. The file is its owner's alone then.
         let _ = file.set_permissions(std::fs::Permissions::from_mode(mode | OWNER));

@@ -38,11 +38,7 @@ pub(crate) fn write_folder(
     })
 }
 
-fn write_files(
-    present: &Present<'_>,
-    dir: &Path,
-    permissions: Option<Permissions>,
-) -> Result<()> {
+fn write_files(present: &Present<'_>, dir: &Path, permissions: Option<Permissions>) -> Result<()> {
     let mut total = 0;
     let schema_path = dir.join(SCHEMA_FILE);
     let mut schema_file = NewFile::like(permissions, &schema_path, None)?;

@@ -88,13 +88,13 @@ impl Options {
         directory: &Arc<dyn Directory>,
         name: &str,
     ) -> Result<Option<ImageCheck>> {
-        let (storage, _) = open_to_read(&**directory, name)?;
-        if storage.has_fixed_len() {
-            return Ok(None);
-        }
         let image = image::image_name(name);
         let mut looks = 0;
         loop {
+            let (storage, _) = open_to_read(&**directory, name)?;
+            if storage.has_fixed_len() {
+                return Ok(None);
+            }
             let report = match image::check(directory, &image, &SystemClock) {
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
                 report => report?,
@@ -104,8 +104,11 @@ impl Options {
             if report.problem.is_none() {
                 check.problem = self.unusable(directory, name, &*storage)?;
             }
-            // What an older root reaches is written over in time.
-            let is_as_before = || image::slots(&**directory, &image) == report.slots;
+            // What an older root reaches is written over in time, and a newer one may be of the next segment.
+            let is_as_before = || {
+                storage.is_linked().unwrap_or(true)
+                    && image::slots(&**directory, &image) == report.slots
+            };
             if check.problem.is_none() || looks == LOOKS || is_as_before() {
                 return Ok(Some(check));
             }
@@ -141,25 +144,45 @@ impl Options {
         name: &str,
         replayed: &Snapshot,
     ) -> Result<Option<ImageComparison>> {
-        let (storage, shown) = open_to_read(&**directory, name)?;
-        let looking = self.looking(directory, name, &*storage);
+        let mut looks = 0;
+        loop {
+            let (storage, _) = open_to_read(&**directory, name)?;
+            let compared = self.compare(directory, name, &storage, replayed);
+            looks += 1;
+            let is_same = matches!(&compared, Ok(Some(same)) if same.difference.is_none());
+            // The image may be of the next segment by now.
+            if is_same || looks == LOOKS || storage.is_linked().unwrap_or(true) {
+                return compared;
+            }
+        }
+    }
+
+    fn compare(
+        &self,
+        directory: &Arc<dyn Directory>,
+        name: &str,
+        storage: &Arc<dyn Storage>,
+        replayed: &Snapshot,
+    ) -> Result<Option<ImageComparison>> {
+        let shown = &directory.display(name);
+        let looking = self.looking(directory, name, &**storage);
         let mut found = looking.find()?;
         let unusable = |reason| Err(Error::corrupt(reason));
         let Some(Begun { root, .. }) = &found.begun else {
             return found.reason.map_or(Ok(None), unusable);
         };
         let image_txid = root.point.txid;
-        let watched = Watched::new(&*storage, self.watch.as_ref());
+        let watched = Watched::new(&**storage, self.watch.as_ref());
         let surveyed = looking.survey(&mut found, &watched, Recovery::Checked, scan::is_damaged);
-        let (survey, replay, _) = surveyed.map_err(|error| watched.explain(error, &shown))?;
+        let (survey, replay, _) = surveyed.map_err(|error| watched.explain(error, shown))?;
         if scan::is_damaged(&survey) {
-            return Err(survey.damage(&shown));
+            return Err(survey.damage(shown));
         }
         if found.begun.is_none() {
             return unusable(found.reason.unwrap_or_default());
         }
-        let head = Head::read(&*storage, &shown)?;
-        let newest = follow::Found { storage, head };
+        let head = Head::read(&**storage, shown)?;
+        let newest = follow::Found { storage: Arc::clone(storage), head };
         let replayed = brought_to((&**directory, name), replayed, &newest, survey.end)?;
         let (_, from_image) = replay.finish();
         let difference = compare::difference(&from_image, &replayed)?;
