@@ -110,7 +110,7 @@ fn a_check_beside_a_writer_judges_one_end() {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let feeder = std::thread::spawn(move || {
-        for number in 0_u64.. {
+        for number in 0..20_000_u64 {
             if stopped.load(Ordering::Relaxed) {
                 break;
             }
