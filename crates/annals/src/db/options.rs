@@ -492,10 +492,8 @@ fn keep_name(
 /// Splits a path into a directory and a name in it.
 pub(crate) fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
     if path == Path::new(":memory:") {
-        return Err(Error::invalid(
-            "`:memory:` is no file: for a database in memory use `Options::open_in` with a `MemoryDirectory`; for a \
-             file of that name write `./:memory:`",
-        ));
+        let message = "`:memory:` is no file: use `Options::open_in` with a `MemoryDirectory`, or write `./:memory:`";
+        return Err(Error::invalid(message));
     }
     FileDirectory::split(path)
         .map_err(|error| Error::io(format!("the path {path:?} can't be used"), error))
