@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use annals::{
-    BackfillMode, Error, Field, Level, Result, RowId, Schema, Table, Timestamp, Value, ValueRef,
+    BackfillMode, Error, ErrorKind, Field, Level, Result, RowId, Schema, Table, Timestamp, Value,
+    ValueRef,
 };
 use annals_schema::{SchemaFile, Token};
 
@@ -27,8 +28,13 @@ pub(crate) fn schema_of(text: &str) -> Result<Schema> {
 pub(crate) fn read_schemas(paths: &[impl AsRef<Path>]) -> Result<SchemaFile> {
     let mut files = Vec::new();
     for path in paths {
-        let path = path.as_ref();
-        files.push((path.display().to_string(), files::read_text(path)?));
+        let (path, shown) = (path.as_ref(), path.as_ref().display().to_string());
+        if files::holds_database(path) {
+            return Err(Error::invalid(format!(
+                "{shown}: it is a database, not a file with a schema; `annals schema show {shown}` prints its schema"
+            )));
+        }
+        files.push((shown, files::read_text(path)?));
     }
     let named: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     let file = annals_schema::parse_files(&named).map_err(|mistakes| {
@@ -49,6 +55,26 @@ pub(crate) fn read_schemas(paths: &[impl AsRef<Path>]) -> Result<SchemaFile> {
         ));
     }
     Ok(file)
+}
+
+/// Says of a file that is no database that it is a schema, if it is one.
+pub(crate) fn or_a_schema(path: &Path, error: Error) -> Error {
+    /// Longer files are no schemas.
+    const LONGEST: u64 = 16 << 20;
+    let is_schema = error.kind() == ErrorKind::NotAJournal
+        && files::length(path) <= LONGEST
+        && files::read_text(path).is_ok_and(|text| annals_schema::parse(&text).is_ok());
+    if !is_schema {
+        return error;
+    }
+    let shown = path.display();
+    Error::new(
+        ErrorKind::NotAJournal,
+        format!(
+            "{shown}: it is a file with a schema, not a database; `annals compile {shown}` makes Rust of it, and \
+             `annals schema diff {shown} FILE` compares it with a database"
+        ),
+    )
 }
 
 /// Gives the first difference of a file's schema from the one that it should have.

@@ -6,6 +6,8 @@
 //! Exit status: 0 when what was asked was done, 1 after an error (which stderr names), 2 when
 //! `check` found damage; `diff` has 3 for rows that differ, and `schema diff` 3 and 4 for schemas.
 
+#[cfg(test)]
+mod advice;
 mod cell;
 mod commands;
 mod dump;
@@ -14,6 +16,7 @@ mod files;
 mod joedb;
 mod json;
 mod language;
+mod new_file;
 mod output;
 mod present;
 mod progress;
@@ -90,15 +93,20 @@ enum Command {
     Man(commands::man::Arguments),
 }
 
-/// Runs the program, with the arguments and the streams of this process.
+/// Runs the program, with the arguments and the streams of this process; whether standard output was open when it
+/// began.
 #[must_use]
-pub fn main() -> ExitCode {
+pub fn main(has_output: bool) -> ExitCode {
+    annals::storage::ignore_file_size_signal();
+    if !has_output {
+        output::close();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             // Status 2 is what `check` says of damage, so a wrong argument must not give it.
             let wrong = error.use_stderr();
-            let printed = error.print().is_ok();
+            let printed = error.print().is_ok() && (wrong || has_output);
             return if wrong || !printed { ExitCode::from(1) } else { ExitCode::SUCCESS };
         }
     };

@@ -1,8 +1,11 @@
 //! Standard output: buffered, and every error of writing is one of the command.
 
 use std::io::{self, BufWriter, Write};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use annals::{Error, Result};
+use annals::storage::Interrupts;
+use annals::{Error, ErrorKind, Result};
 
 /// Says how many there are of something: "1 row", "2 rows", "2 indexes".
 pub(crate) fn count(number: impl TryInto<u64>, noun: &str) -> String {
@@ -25,23 +28,59 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
+/// Set if the program was given no standard output.
+static IS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Notes that the program was given no standard output, so that whatever is written there is lost.
+pub(crate) fn close() {
+    IS_CLOSED.store(true, Ordering::Relaxed);
+}
+
 /// Standard output, held for the whole command; or what stands for it.
-pub(crate) struct Output(BufWriter<Box<dyn Write>>);
+pub(crate) struct Output {
+    writer: BufWriter<Box<dyn Write>>,
+    interrupts: Option<Rc<Interrupts>>,
+}
+
+/// What stands for a standard output that isn't there.
+struct Closed;
+
+impl Write for Closed {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::Error::other("it is closed"))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 impl Output {
     /// Takes standard output.
     pub(crate) fn new() -> Self {
-        Self::to(io::stdout().lock())
+        match IS_CLOSED.load(Ordering::Relaxed) {
+            true => Self::to(Closed),
+            false => Self::to(io::stdout().lock()),
+        }
     }
 
     /// Writes elsewhere.
     pub(crate) fn to(writer: impl Write + 'static) -> Self {
-        Self(BufWriter::with_capacity(1 << 16, Box::new(writer)))
+        let writer = BufWriter::with_capacity(1 << 16, Box::new(writer) as _);
+        Self { writer, interrupts: None }
+    }
+
+    /// Lets an interrupt end what writes here from now on, or nothing more.
+    pub(crate) fn end_at(&mut self, interrupts: Option<&Rc<Interrupts>>) {
+        self.interrupts = interrupts.map(Rc::clone);
     }
 
     /// Writes text as it is.
     pub(crate) fn write(&mut self, text: &str) -> Result<()> {
-        self.0.write_all(text.as_bytes()).map_err(cannot_write)
+        if self.interrupts.as_ref().is_some_and(|interrupts| interrupts.take()) {
+            return Err(Error::new(ErrorKind::Cancelled, "interrupted"));
+        }
+        self.writer.write_all(text.as_bytes()).map_err(cannot_write)
     }
 
     /// Writes a line.
@@ -53,7 +92,7 @@ impl Output {
     /// Hands everything written so far to whoever reads it. The last call of every command: an
     /// error of a write that was buffered shows up only here.
     pub(crate) fn flush(&mut self) -> Result<()> {
-        self.0.flush().map_err(cannot_write)
+        self.writer.flush().map_err(cannot_write)
     }
 }
 

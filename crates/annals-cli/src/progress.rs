@@ -21,6 +21,14 @@ pub(crate) fn options() -> Options {
     })
 }
 
+/// How much of an image is kept in memory where all rows are read once, in bytes.
+const PASS: u64 = 16 << 20;
+
+/// Returns the options for reading all rows once: memory doesn't grow with them, where there is an image.
+pub(crate) fn options_for_a_pass() -> Options {
+    options().memory(PASS)
+}
+
 /// Gives what shows how far a backfill has come, on standard error if that is a terminal.
 pub(crate) fn of_backfill() -> impl FnMut(BackfillProgress) -> ControlFlow<()> {
     let bar = Bar::new();

@@ -115,6 +115,10 @@ fn article(ty: Type) -> String {
     }
 }
 
+/// What a timestamp is written like.
+pub(crate) const HOW_TO_WRITE_TIMESTAMPS: &str = "write 2021-11-02T22:10:25Z, with at most nine digits of a second, \
+     or a date, or @ and the microseconds since 1970";
+
 /// Says what a value of the type is written like.
 fn expectation(ty: Type) -> String {
     match ty {
@@ -131,12 +135,8 @@ fn expectation(ty: Type) -> String {
         Type::Float64 => "use a number like 1.5 or 1e-9, at most 1.7e308, or inf, -inf, nan".into(),
         Type::String => "use quotes".to_owned(),
         Type::Bytes => "use 0x and pairs of hexadecimal digits, like 0x00ff".to_owned(),
-        Type::Timestamp => {
-            "write 2021-11-02T22:10:25Z, with at most six digits of a second, or @ and the \
-             microseconds since 1970"
-                .to_owned()
-        }
-        Type::Blob => "use blob: and its number, like blob:7, or null".to_owned(),
+        Type::Timestamp => HOW_TO_WRITE_TIMESTAMPS.to_owned(),
+        Type::Blob => "use blob: and its number, from 1 on, like blob:7, or null".to_owned(),
         Type::Reference(..) => {
             format!("use the id of a row, 0 to {}, or null", RowId::MAX.0)
         }

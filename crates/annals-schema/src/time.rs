@@ -14,9 +14,13 @@ const DAYS_PER_ERA: i64 = 146_097;
 /// Days from 0000-03-01, where the first era begins, to 1970-01-01.
 const EPOCH_IN_ERAS: i64 = 719_468;
 
+/// How long the text of a date is.
+const DATE_LEN: usize = "2021-11-02".len();
+
 /// A point in time: microseconds since 1970-01-01T00:00:00Z.
 ///
-/// Its text form is that of RFC 3339 in UTC, and `@MICROSECONDS` for years outside 0 to 9999.
+/// Its text form is that of RFC 3339 in UTC, and `@MICROSECONDS` for years outside 0 to 9999. A date without a time
+/// is read as its midnight in UTC, and up to nine digits of a second are rounded to the nearest microsecond.
 ///
 /// ```
 /// use annals_schema::Timestamp;
@@ -38,12 +42,7 @@ pub struct TimestampError(String);
 
 impl fmt::Display for TimestampError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "`{}` is not a timestamp: write 2021-11-02T22:10:25Z, with at most six digits of a \
-             second, or @ and the microseconds since 1970",
-            self.0
-        )
+        write!(f, "`{}` is not a timestamp: {}", self.0, crate::literal::HOW_TO_WRITE_TIMESTAMPS)
     }
 }
 
@@ -125,10 +124,11 @@ impl fmt::Display for Timestamp {
 impl FromStr for Timestamp {
     type Err = TimestampError;
 
-    /// Understands RFC 3339, in UTC or with an offset, and `@MICROSECONDS`.
+    /// Understands RFC 3339, in UTC or with an offset, a date alone, and `@MICROSECONDS`.
     fn from_str(text: &str) -> Result<Self, TimestampError> {
         let time = match text.strip_prefix('@') {
             Some(number) => number.parse().ok(),
+            None if text.len() == DATE_LEN => parse_rfc3339(format!("{text}T00:00:00Z").as_bytes()),
             None => parse_rfc3339(text.as_bytes()),
         };
         time.map(Self).ok_or_else(|| TimestampError(text.to_owned()))
@@ -157,18 +157,19 @@ fn parse_rfc3339(text: &[u8]) -> Option<i64> {
     Some(seconds * MICROSECONDS_PER_SECOND + fraction)
 }
 
-/// Reads `.ffffff` if it is there; gives microseconds and what follows.
+/// Reads `.fffffffff` if it is there; gives microseconds, rounded to the nearest, and what follows.
 fn parse_fraction(text: &[u8]) -> Option<(i64, &[u8])> {
     let Some(text) = text.strip_prefix(b".") else {
         return Some((0, text));
     };
     let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    if !(1..=6).contains(&count) {
+    if !(1..=9).contains(&count) {
         return None;
     }
     let (fraction, rest) = text.split_at_checked(count)?;
-    let missing = u32::try_from(6 - count).ok()?;
-    Some((digits(fraction)? * 10_i64.pow(missing), rest))
+    let missing = u32::try_from(9 - count).ok()?;
+    let nanoseconds = digits(fraction)? * 10_i64.pow(missing);
+    Some(((nanoseconds + 500) / 1000, rest))
 }
 
 /// Reads `Z` or `+hh:mm`; gives seconds east of Greenwich.

@@ -44,7 +44,8 @@ pub(crate) struct Arguments {
     /// Remove all history before this state, with the mode truncate
     #[arg(long)]
     forget_history: bool,
-    /// How many seconds to wait for writers and readers at most, in the modes restart and truncate
+    /// How many seconds to wait at most: with --shared for the other writers, and in the modes restart and
+    /// truncate for writers and readers
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     timeout: u64,
     /// Let other processes write the file meanwhile; all that write it must open it so
@@ -58,12 +59,9 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let path = &arguments.file;
-    let options = progress::options().create(false).background(false).shared(arguments.shared);
-    let database = options.open(path)?;
-    commands::tell_recovery(&database);
-    let (timeout, forget_history) =
-        (Duration::from_secs(arguments.timeout), arguments.forget_history);
-    let how = Restarting { timeout, forget_history };
+    let timeout = Duration::from_secs(arguments.timeout);
+    let database = commands::open_to_maintain(path, arguments.shared, timeout)?;
+    let how = Restarting { timeout, forget_history: arguments.forget_history };
     let done = database.backfill_with(arguments.mode, how, &mut progress::of_backfill());
     commands::tell_damage(&database.image_damage());
     let closed = database.close();

@@ -86,15 +86,26 @@ fn check(path: &Path, replay: bool) -> Result<String> {
     Ok(summary)
 }
 
+/// Says of what couldn't be looked at beside the journal that the journal is sound, if it is still there.
+fn but_sound(path: &Path, error: Error, consequence: &str) -> Error {
+    let shown = path.display();
+    match path.try_exists() {
+        Ok(false) => Error::new(
+            ErrorKind::NotFound,
+            format!(
+                "{shown}: the file was removed or renamed while it was checked; check it again"
+            ),
+        ),
+        _ => {
+            let kind = error.kind();
+            Error::new(kind, format!("{error}; the journal is sound, and {consequence}"))
+        }
+    }
+}
+
 /// Verifies the image, and compares where it leads to with a state that was replayed, if one is given.
 fn image(path: &Path, replayed: Option<&Snapshot>) -> Result<Option<String>> {
-    let sound = |error: Error| {
-        let kind = error.kind();
-        Error::new(
-            kind,
-            format!("{error}; the journal is sound, and opening it doesn't need the image"),
-        )
-    };
+    let sound = |error| but_sound(path, error, "opening it doesn't need the image");
     let Some(found) = progress::options().check_image(path).map_err(sound)? else {
         let none = "\nnote: there is no image, so that nothing was compared with the replay";
         return Ok(replayed.map(|_| none.to_owned()));
@@ -141,7 +152,8 @@ fn image(path: &Path, replayed: Option<&Snapshot>) -> Result<Option<String>> {
 
 /// Verifies the history index; if it is to be `deep`, each entry against the journal.
 fn history(path: &Path, (snapshot, deep): (&Snapshot, bool)) -> Result<Option<String>> {
-    let Some(found) = snapshot.check_history_index(deep)? else { return Ok(None) };
+    let sound = |error| but_sound(path, error, "no answer depends on the history index");
+    let Some(found) = snapshot.check_history_index(deep).map_err(sound)? else { return Ok(None) };
     if let Some(problem) = found.problem {
         return Err(Error::corrupt(format!(
             "{problem}; nothing is lost, for the journal is sound: delete the history index, and `annals backfill \

@@ -7,7 +7,8 @@ use annals::Result;
 use annals_schema::SchemaFile;
 use clap::Args;
 
-use crate::files::{NewFile, cannot};
+use crate::files::cannot;
+use crate::new_file::NewFile;
 use crate::output::Output;
 use crate::{Outcome, language};
 

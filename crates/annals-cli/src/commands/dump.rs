@@ -10,7 +10,7 @@ use crate::dump::Dialect;
 use crate::exchange::csv;
 use crate::output::Output;
 use crate::present::Present;
-use crate::{Outcome, dump, progress};
+use crate::{Outcome, dump, files, progress};
 
 /// Print the present state, or that of any moment before
 ///
@@ -69,13 +69,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             dir.display()
         )));
     }
-    let reader = progress::options().open_read_only(&arguments.file)?;
+    let reader = progress::options_for_a_pass().open_read_only(&arguments.file)?;
     let snapshot = match &arguments.at {
         Some(moment) => reader.as_it_was(moment.clone())?,
         None => reader.read(),
     };
     let dumped = match (arguments.format, &arguments.dir) {
-        (Format::Csv, Some(dir)) => csv::write_folder(&Present::Committed(snapshot), dir),
+        (Format::Csv, Some(dir)) => {
+            let permissions = files::permissions(&arguments.file)?;
+            csv::write_folder(&Present::Committed(snapshot), dir, permissions)
+        }
         (Format::Json, _) => print(snapshot, dump::json),
         (Format::Sql, _) => {
             print(snapshot, |present, output| dump::sql(present, arguments.dialect, output))

@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use annals::{Error, ErrorKind, Result};
+use annals::Result;
 use clap::{Args, Subcommand};
 
 use crate::commands::export_joedb;
 use crate::exchange::{csv, json};
-use crate::files::NewFile;
+use crate::new_file::NewFile;
 use crate::present::Present;
 use crate::progress::{self, Rows};
-use crate::{Outcome, commands};
+use crate::{Outcome, commands, files};
 
 /// Write everything as files that other programs read
 ///
@@ -110,37 +110,36 @@ struct Sqlite {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     match &arguments.format {
-        Format::Csv(csv) => export(&csv.file, |present| csv::write_folder(present, &csv.dir)),
-        Format::Json(json) => one_file(&json.file, |present, out| {
-            let mut file = NewFile::create(out)?;
-            json::document(present, &mut file, &mut rows(present)?)?;
+        Format::Csv(csv) => {
+            let permissions = files::permissions(&csv.file)?;
+            export(&csv.file, |present| csv::write_folder(present, &csv.dir, permissions))
+        }
+        Format::Json(json) => one_file(&json.file, |present, mut file| {
+            let written = json::document(present, &mut file, &mut rows(present)?);
+            written.map_err(|error| error.within(json.file.out.display()))?;
             file.finish()
         }),
-        Format::Ndjson(lines) => one_file(&lines.file, |present, out| {
-            let mut file = NewFile::create(out)?;
-            json::lines(present, &mut file, &mut rows(present)?)?;
+        Format::Ndjson(lines) => one_file(&lines.file, |present, mut file| {
+            let written = json::lines(present, &mut file, &mut rows(present)?);
+            written.map_err(|error| error.within(lines.file.out.display()))?;
             file.finish()
         }),
         #[cfg(feature = "sqlite")]
-        Format::Sqlite(sqlite) => one_file(&sqlite.file, crate::exchange::sqlite::write),
+        Format::Sqlite(sqlite) => one_file(&sqlite.file, |present, file| {
+            crate::exchange::sqlite::write(present, &sqlite.file.out, file)
+        }),
         Format::Joedb(arguments) => export_joedb::run(arguments),
     }
 }
 
-fn one_file(file: &File, how: impl FnOnce(&Present<'_>, &Path) -> Result<()>) -> Result<Outcome> {
-    let is_file = std::fs::symlink_metadata(&file.out).is_ok_and(|metadata| metadata.is_file());
-    if is_file && !file.replace {
-        let message = format!(
-            "{}: there is such a file already; choose another name, or say --replace",
-            file.out.display()
-        );
-        return Err(Error::new(ErrorKind::InUse, message));
-    }
-    export(&file.file, |present| how(present, &file.out))
+fn one_file(file: &File, how: impl FnOnce(&Present<'_>, NewFile) -> Result<()>) -> Result<Outcome> {
+    let unless = (!file.replace).then_some("--replace");
+    let new = NewFile::like(files::permissions(&file.file)?, &file.out, unless)?;
+    export(&file.file, |present| how(present, new))
 }
 
 fn export(file: &Path, how: impl FnOnce(&Present<'_>) -> Result<()>) -> Result<Outcome> {
-    let reader = progress::options().open_read_only(file)?;
+    let reader = progress::options_for_a_pass().open_read_only(file)?;
     let exported = how(&Present::Committed(reader.read()));
     commands::tell_damage(&reader.image_damage());
     exported.map(|()| Outcome::Done)

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use annals::{Error, ErrorKind, Result};
+use annals::Result;
 use clap::Args;
 
 use crate::exchange::note;
-use crate::files::{NewFile, cannot};
 use crate::joedb::{Export, Exported, Manner, Plan};
+use crate::new_file::NewFile;
 use crate::output::{Output, count};
-use crate::{Outcome, progress};
+use crate::{Outcome, files, progress};
 
 /// Write the whole history as a joedb file
 ///
@@ -47,18 +47,13 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let Arguments { from, to, strict, times, same_bytes, force } = arguments;
-    let is_there = to.try_exists().map_err(|error| cannot("look for", to, error))?;
-    if is_there && !force {
-        let message =
-            format!("{}: there is such a file already; say --force to replace it", to.display());
-        return Err(Error::new(ErrorKind::InUse, message));
-    }
+    let new = NewFile::like(files::permissions(from)?, to, (!force).then_some("--force"))?;
     let manner = Manner { strict: *strict, times: *times, same_bytes: *same_bytes };
     let mut plan = Plan::default();
     progress::options().scan(from, &mut plan)?;
-    let open = || Ok(progress::options().open_read_only(from)?.read());
+    let open = || Ok(progress::options_for_a_pass().open_read_only(from)?.read());
     let shown = to.display().to_string();
-    let mut export = Export::new((NewFile::create(to)?, shown), plan, manner, &open)?;
+    let mut export = Export::new((new, shown), plan, manner, &open)?;
     progress::options().scan(from, &mut export)?;
     let (file, Exported { events, transactions, notes }) = export.finish()?;
     file.finish()?;

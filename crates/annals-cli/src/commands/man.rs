@@ -7,7 +7,8 @@ use annals::{Error, Result};
 use clap::{Args, CommandFactory};
 use clap_mangen::Man;
 
-use crate::files::{NewFile, cannot};
+use crate::files::cannot;
+use crate::new_file::NewFile;
 use crate::output::Output;
 use crate::{Cli, Outcome};
 

@@ -1,8 +1,12 @@
 //! The commands of the program, one file each.
 
 use std::io::{BufRead, IsTerminal, Write as _};
+use std::path::Path;
+use std::time::Duration;
 
 use annals::{Error, Result};
+
+use crate::progress;
 
 pub(crate) mod backfill;
 pub(crate) mod backup;
@@ -53,6 +57,19 @@ pub(crate) fn confirm() -> Result<bool> {
     let read = std::io::stdin().lock().read_line(&mut answer);
     read.map_err(|error| Error::io("cannot read the answer", error))?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// Opens a database that is there to work on its files, and says what opening found. Waits at most so long for
+/// other processes that share it.
+pub(crate) fn open_to_maintain(
+    path: &Path,
+    is_shared: bool,
+    timeout: Duration,
+) -> Result<annals::Database> {
+    let options = progress::options().create(false).background(false);
+    let database = options.shared(is_shared).lock_timeout(timeout).open(path)?;
+    tell_recovery(&database);
+    Ok(database)
 }
 
 /// Says on standard error what opening found and did, if the last end wasn't a clean one.

@@ -73,10 +73,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
 
 /// Packs the database itself.
 fn pack(arguments: &Arguments) -> Result<Packed> {
-    let options = progress::options().create(false).background(false).shared(arguments.shared);
-    let database = options.open(&arguments.file)?;
-    commands::tell_recovery(&database);
-    let packed = database.pack(Duration::from_secs(arguments.timeout));
+    let timeout = Duration::from_secs(arguments.timeout);
+    let database = commands::open_to_maintain(&arguments.file, arguments.shared, timeout)?;
+    let packed = database.pack(timeout);
     commands::tell_damage(&database.image_damage());
     let closed = database.close();
     let packed = packed?;

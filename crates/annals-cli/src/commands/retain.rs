@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::backfill::{forgotten, forgotten_object};
 use crate::output::{Output, count, plain};
-use crate::{Outcome, commands, progress};
+use crate::{Outcome, commands};
 
 /// Forget the history that rules of retention let go
 ///
@@ -70,12 +70,11 @@ struct Done {
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let path = &arguments.file;
     let rules = rules(arguments)?;
-    let options = progress::options().create(false).background(false).shared(arguments.shared);
-    let database = options.open(path)?;
-    commands::tell_recovery(&database);
+    let timeout = Duration::from_secs(arguments.timeout);
+    let database = commands::open_to_maintain(path, arguments.shared, timeout)?;
     let done = match arguments.dry_run {
         true => plan(&database, &rules),
-        false => retain(&database, &rules, Duration::from_secs(arguments.timeout)),
+        false => retain(&database, &rules, timeout),
     };
     let closed = database.close();
     let done = done?;

@@ -68,7 +68,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
 }
 
 fn show(arguments: &Show) -> Result<Outcome> {
-    let snapshot = progress::options().open_read_only(&arguments.file)?.read();
+    let reader = progress::options().open_read_only(&arguments.file);
+    let snapshot = reader.map_err(|error| language::or_a_schema(&arguments.file, error))?.read();
     let mut output = Output::new();
     if arguments.tables {
         show_tables(&snapshot, &mut output)?;
@@ -114,7 +115,8 @@ fn type_text(schema: &Schema, table: &Table, field: &Field) -> String {
 
 fn diff(arguments: &Diff) -> Result<Outcome> {
     let program = language::read_schemas(&arguments.schemas)?.schema;
-    let snapshot = progress::options().open_read_only(&arguments.file)?.read();
+    let reader = progress::options().open_read_only(&arguments.file);
+    let snapshot = reader.map_err(|error| language::or_a_schema(&arguments.file, error))?.read();
     let mut output = Output::new();
     let outcome = match compare(snapshot.schema(), &program) {
         Relation::Same => Outcome::Done,

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use annals::{Level, Result};
 use clap::Args;
@@ -16,7 +17,7 @@ use crate::{Outcome, commands, files, language, progress, shell};
 /// shows a file as it is now, also one that another process is writing, or that nobody may write.
 ///
 /// With --shared other processes that open the file so may write it too, in turn. The first change, or
-/// `begin`, waits for the turn, 10 seconds at most, and brings in what the others committed. The turn is
+/// `begin`, waits for the turn, 10 seconds at most unless --timeout says so, and brings in what the others committed. The turn is
 /// held until `commit` or `rollback`: as long as changes are pending, nobody else can write. `pull` brings
 /// in without a turn what the others committed; nothing else does.
 ///
@@ -26,8 +27,8 @@ use crate::{Outcome, commands, files, language, progress, shell};
 /// ends with status 1.
 ///
 /// At a terminal each line commits by itself, but for those between `begin` and `commit`. An error is
-/// shown, has changed nothing, and doesn't end the session. Tab completes; Ctrl-C clears the line;
-/// Ctrl-D leaves, and asks what shall happen to changes that are pending.
+/// shown, has changed nothing, and doesn't end the session. Tab completes; Ctrl-C clears the line, or ends a long
+/// output; Ctrl-D leaves, and asks what shall happen to changes that are pending.
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub(crate) struct Arguments {
@@ -43,6 +44,9 @@ pub(crate) struct Arguments {
     /// Let other processes write the file too, in turn; all that write it must open it so
     #[arg(long, conflicts_with = "read_only")]
     shared: bool,
+    /// How many seconds to wait for the other processes at most, each time
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "shared")]
+    timeout: u64,
     /// Don't remember the lines that are typed; ANNALS_HISTORY names the file that they are kept in
     #[arg(long)]
     no_history: bool,
@@ -72,7 +76,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         return ran.map(|()| Outcome::Done);
     }
     let is_new = !path.try_exists().map_err(|error| files::cannot("look for", path, error))?;
+    let timeout = Duration::from_secs(arguments.timeout);
     let options = progress::options().level(arguments.level).shared(arguments.shared);
+    let options = options.lock_timeout(timeout);
     let database = options.open(path)?;
     commands::tell_recovery(&database);
     let ran = run_lines(Base::Database(&database), arguments);

@@ -32,14 +32,25 @@ impl Naming {
     }
 }
 
-/// Gives names for files of the tables, in the order of the schema. A file system may take `City` and `city`
-/// for the same.
+/// Names of files have at most so many bytes, without the ending `.csv`.
+const LONGEST_STEM: usize = 251;
+
+/// Returns names for files of the tables, in the order of the schema. A file system may take `City` and `city`
+/// for the same, and has no names as long as a table's may be.
 pub(crate) fn file_names(schema: &Schema) -> Vec<String> {
     let mut taken = HashSet::new();
     let name = |table: &annals::Table| {
         let mut name = table.name.clone();
+        if name.len() > LONGEST_STEM {
+            name.truncate(LONGEST_STEM - 16);
+        }
         while !taken.insert(name.to_ascii_lowercase()) {
             name.push('_');
+            if name.len() > LONGEST_STEM {
+                // Many that begin alike: a number tells them apart.
+                name.truncate(LONGEST_STEM - 32);
+                name.push_str(&format!("_{}", taken.len()));
+            }
         }
         name
     };

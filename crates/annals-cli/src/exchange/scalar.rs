@@ -77,7 +77,7 @@ impl Seen {
             }
             Scalar::Text(value) => {
                 self.texts = true;
-                self.times = self.times && value.parse::<Timestamp>().is_ok();
+                self.times = self.times && is_time(value);
                 self.longest = self.longest.max(value.len());
             }
             Scalar::Bytes(value) => {
@@ -243,6 +243,15 @@ fn bytes_of(value: Scalar<'_>) -> Vec<u8> {
         Scalar::Bytes(value) => value.to_vec(),
         value => text_of(value).unwrap_or_default().into_bytes(),
     }
+}
+
+/// True if a text is a time that a timestamp holds exactly. A date alone, or a finer time, stays a text unless the
+/// schema says otherwise.
+fn is_time(text: &str) -> bool {
+    let fraction = text.split_once('.').map_or("", |(_, rest)| rest);
+    let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
+    let is_date = text.len() == "2021-11-02".len() && !text.starts_with('@');
+    digits <= 6 && !is_date && text.parse::<Timestamp>().is_ok()
 }
 
 #[cfg(test)]

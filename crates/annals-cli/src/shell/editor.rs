@@ -17,6 +17,7 @@ use rustyline::{Config, Context, Helper};
 
 use super::completion::{complete, hint};
 use super::screen::{Style, colours};
+use crate::output::say;
 
 /// How many lines are remembered.
 const REMEMBERED: usize = 10_000;
@@ -90,11 +91,24 @@ impl Editor {
     }
 
     fn prompt(&mut self, prompt: &str) -> Result<Typed> {
-        match self.editor.readline(prompt) {
-            Ok(line) => Ok(Typed::Lines(line)),
-            Err(ReadlineError::Interrupted) => Ok(Typed::Cleared),
-            Err(ReadlineError::Eof) => Ok(Typed::End),
-            Err(error) => Err(cannot_read(error)),
+        let (mut prompt, mut is_spoilt) = (prompt, false);
+        loop {
+            match self.editor.readline(prompt) {
+                // What follows such a byte in its line must not be run as if it were a line of its own.
+                Err(ReadlineError::Io(error))
+                    if error.kind() == std::io::ErrorKind::InvalidData =>
+                {
+                    if !is_spoilt {
+                        say("note: a byte that isn't UTF-8: this line isn't run; press Enter");
+                    }
+                    (prompt, is_spoilt) = ("not run> ", true);
+                }
+                Ok(_) if is_spoilt => return Ok(Typed::Cleared),
+                Ok(line) => return Ok(Typed::Lines(line)),
+                Err(ReadlineError::Interrupted) => return Ok(Typed::Cleared),
+                Err(ReadlineError::Eof) => return Ok(Typed::End),
+                Err(error) => return Err(cannot_read(error)),
+            }
         }
     }
 
@@ -111,9 +125,7 @@ impl Editor {
             Ok(()) => self.history = Some(path),
             Err(error) => {
                 let path = path.display();
-                crate::output::say(&format!(
-                    "note: what you type is not remembered: {path}: {error}"
-                ));
+                say(&format!("note: what you type is not remembered: {path}: {error}"));
             }
         }
     }

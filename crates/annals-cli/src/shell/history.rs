@@ -5,11 +5,27 @@
 //! `~/Library/Application Support`, on Windows `%LOCALAPPDATA%`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use crate::output::say;
+
+/// Larger files are none that a shell has written, in bytes.
+const LARGEST: u64 = 64 << 20;
 
 /// Gives the file; none if nothing is to be kept, or there is no place for it. Makes its folder.
 pub(crate) fn file() -> Option<PathBuf> {
     let path = path(|name| std::env::var_os(name))?;
+    if let Ok(there) = std::fs::metadata(&path) {
+        let why = match (there.is_file(), there.len()) {
+            // That is how other programs are told to remember nothing.
+            (false, _) if path == Path::new("/dev/null") => return None,
+            (false, _) => "is not a regular file",
+            (true, len) if len > LARGEST => "is too large for a history",
+            (true, _) => return Some(path),
+        };
+        say(&format!("note: what you type is not remembered: {} {why}", path.display()));
+        return None;
+    }
     if let Some(folder) = path.parent() {
         // If it can't be made, using the file says so.
         let _ = std::fs::create_dir_all(folder);

@@ -1,5 +1,8 @@
 //! The shell at a terminal: a person types lines, and errors don't end the session.
 
+use std::rc::Rc;
+
+use annals::storage::Interrupts;
 use annals::{Error, ErrorKind, Level, Result};
 
 use super::editor::{Editor, Typed};
@@ -29,10 +32,11 @@ pub(crate) fn run(base: Base<'_>, level: Level, remember: bool) -> Result<()> {
     };
     screen.remark(&format!("{rule} `help` tells more."))?;
     let mut session = Session::new(base, level, Commits::EachLine);
+    let interrupts = Rc::new(Interrupts::catch());
     loop {
         screen.output.flush()?;
         let leaves = match editor.read(session.schema(), session.is_open())? {
-            Typed::Lines(lines) => run_lines(&mut session, &lines, &mut screen)?,
+            Typed::Lines(lines) => run_lines(&mut session, &lines, &mut screen, &interrupts)?,
             Typed::Cleared => false,
             Typed::End => true,
         };
@@ -65,10 +69,15 @@ enum Next {
 
 /// Runs what was typed: one line, or several that were pasted, up to the first that is wrong. Tells
 /// whether a line asks for the end.
-fn run_lines(session: &mut Session<'_>, lines: &str, screen: &mut Screen) -> Result<bool> {
+fn run_lines(
+    session: &mut Session<'_>,
+    lines: &str,
+    screen: &mut Screen,
+    interrupts: &Rc<Interrupts>,
+) -> Result<bool> {
     let mut lines = lines.split(['\n', '\r']).filter(|line| !line.trim().is_empty());
     while let Some(line) = lines.next() {
-        match run_line(session, line, screen)? {
+        match run_line(session, line, screen, interrupts)? {
             Next::GoOn => {}
             Next::Leave => return Ok(true),
             Next::Stop => {
@@ -86,10 +95,20 @@ fn run_lines(session: &mut Session<'_>, lines: &str, screen: &mut Screen) -> Res
 }
 
 /// Runs one line, and shows what it says or what is wrong with it.
-fn run_line(session: &mut Session<'_>, line: &str, screen: &mut Screen) -> Result<Next> {
+fn run_line(
+    session: &mut Session<'_>,
+    line: &str,
+    screen: &mut Screen,
+    interrupts: &Rc<Interrupts>,
+) -> Result<Next> {
     let was_open = session.is_open();
     screen.measure();
-    let error = match session.run(line, screen) {
+    // One that came while nothing ran is none.
+    let _ = interrupts.take();
+    screen.output.end_at(Some(interrupts));
+    let ran = session.run(line, screen);
+    screen.output.end_at(None);
+    let error = match ran {
         Ok(Answer::Quit) => return Ok(Next::Leave),
         Ok(answer) => return screen.tell(answer).map(|()| Next::GoOn),
         Err(error) => error,

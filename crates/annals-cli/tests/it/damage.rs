@@ -1,6 +1,10 @@
 //! `check` on files that are damaged: it says so with status 2, and never panics.
 
 use std::fs;
+use std::io::Write as _;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::program::{run, succeed};
 
@@ -36,6 +40,102 @@ fn a_flipped_byte_is_found_or_did_no_harm() {
     }
     // Everything was durable, so that all of it counts; padding between frames is no data.
     assert!(found * 7 > frames.len() / 2, "found {found} of {}", frames.len() / 7);
+}
+
+#[test]
+fn a_flipped_byte_gives_no_wrong_history() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.annals");
+    let script = format!("{SCRIPT}commit\nupdate t 0 s \"other\"\ncommit\ndelete_from t 1\n");
+    succeed(dir.path(), &["shell", "a.annals"], &script);
+    let sound = fs::read(&path).unwrap();
+    let rows = ["0", "1", "2"];
+    let expected = rows.map(|row| succeed(dir.path(), &["history", "a.annals", "t", row], ""));
+    let (mut right, mut refused) = (0, 0);
+    for place in (0..64).chain((64..16_384).step_by(1021)).chain((16_384..sound.len()).step_by(5)) {
+        let mut damaged = sound.clone();
+        damaged[place] ^= 0x10;
+        fs::write(&path, damaged).unwrap();
+        let row = place % rows.len();
+        let output = run(dir.path(), &["history", "a.annals", "t", rows[row]], b"");
+        match output.status.code() {
+            Some(0) => {
+                assert_eq!(String::from_utf8_lossy(&output.stdout), expected[row], "byte {place}");
+                right += 1;
+            }
+            Some(1) => {
+                assert!(output.stderr.starts_with(b"error: "), "byte {place}");
+                refused += 1;
+            }
+            other => panic!("byte {place}: status {other:?}"),
+        }
+    }
+    assert!(right > 10 && refused > 50, "{right} right, {refused} refused");
+}
+
+#[test]
+fn what_cannot_be_looked_at_beside_the_journal_is_told_with_the_journals_state() {
+    let dir = tempfile::tempdir().unwrap();
+    succeed(dir.path(), &["shell", "a"], SCRIPT);
+    for (beside, what) in [("a-image", "image"), ("a-history", "history index")] {
+        fs::create_dir(dir.path().join(beside)).unwrap();
+        let output = run(dir.path(), &["check", "a"], b"");
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        for words in [
+            &*format!("can't open the {what}, which is not a regular file"),
+            "remove it",
+            "the journal is sound",
+        ] {
+            assert!(errors.contains(words), "{words}: {errors}");
+        }
+        // Everything else works without it, and says why.
+        let output = run(dir.path(), &["history", "a", "t", "0"], b"");
+        assert!(output.status.success() && !output.stdout.is_empty());
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(told.contains("not a regular file"), beside == "a-history", "{told}");
+        fs::remove_dir(dir.path().join(beside)).unwrap();
+    }
+}
+
+#[test]
+fn a_check_beside_a_writer_judges_one_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let fill = "insert t \"some text that is there to make it larger\"\n".repeat(20_000);
+    succeed(dir.path(), &["shell", "a"], &format!("{SCRIPT}{fill}"));
+    succeed(dir.path(), &["backfill", "a", "--mode", "full"], "");
+    let mut writer = crate::program::annals(dir.path(), &["shell", "a", "--level", "soft"]);
+    let mut writer = writer.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut input = writer.stdin.take().unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let feeder = std::thread::spawn(move || {
+        for number in 0..20_000_u64 {
+            if stopped.load(Ordering::Relaxed) {
+                break;
+            }
+            let rest = if number % 400 == 399 { "backfill restart\n" } else { "" };
+            let line =
+                format!("insert t \"number {number}\"\nupdate t 0 s \"{number}\"\ncommit\n{rest}");
+            input.write_all(line.as_bytes()).unwrap();
+        }
+    });
+    let before = ::annals::inspect(dir.path().join("a")).unwrap().end.txid;
+    for _ in 0..8 {
+        let output = run(dir.path(), &["check", "--replay", "a"], b"");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            told.contains("replay: it gives what the image and the journal behind it do"),
+            "{told}"
+        );
+    }
+    let after = ::annals::inspect(dir.path().join("a")).unwrap().end.txid;
+    stop.store(true, Ordering::Relaxed);
+    feeder.join().unwrap();
+    assert!(writer.wait().unwrap().success());
+    assert!(after > before + 8, "the writer wrote nothing meanwhile");
 }
 
 #[test]

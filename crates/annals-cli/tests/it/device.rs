@@ -28,23 +28,56 @@ impl Loop {
         let mut content = vec![0xA5; usize::try_from(LEN).unwrap()];
         content[..16384].fill(0);
         fs::write(&file, content).unwrap();
-        let made = Command::new("losetup").args(["--find", "--show"]).arg(&file).output();
-        match made {
-            Ok(made) if made.status.success() => {
-                let path = String::from_utf8(made.stdout).unwrap().trim().into();
-                Some(Self { path, folder })
-            }
-            _ => {
-                println!("skipped: no loop device can be made here (that needs losetup, and root)");
-                None
+        // Another program may take the one that was free a moment ago.
+        for _ in 0..TRIES {
+            let made = Command::new("losetup").args(["--find", "--show"]).arg(&file).output();
+            match made {
+                Ok(made) if made.status.success() => {
+                    let path = String::from_utf8(made.stdout).unwrap().trim().into();
+                    return Some(Self { path, folder });
+                }
+                Ok(made) if String::from_utf8_lossy(&made.stderr).contains("busy") => pause(),
+                _ => break,
             }
         }
+        println!("skipped: no loop device can be made here (that needs losetup, and root)");
+        None
     }
 
-    /// Runs the program in the folder, with a script as its input.
+    /// Runs the program in the folder, with a script as its input, once nobody has the device for a moment.
     fn run(&self, command: &str, input: &str) -> Output {
-        run(self.folder.path(), &[command, self.path.to_str().unwrap()], input.as_bytes())
+        let mut tries = 0;
+        loop {
+            let arguments = [command, self.path.to_str().unwrap()];
+            let output = run(self.folder.path(), &arguments, input.as_bytes());
+            let is_taken =
+                String::from_utf8_lossy(&output.stderr).contains("part of another device");
+            tries += 1;
+            if !is_taken || tries == TRIES {
+                return output;
+            }
+            pause();
+        }
     }
+}
+
+/// How often something is tried again that another program may be in the way of: one that looks for a free loop
+/// device, or that another test is just starting, which has all files open until it is another program.
+const TRIES: usize = 100;
+
+fn pause() {
+    std::thread::sleep(std::time::Duration::from_millis(20));
+}
+
+/// Opens a database, once nobody has its device for a moment.
+fn open_when_free(open: impl Fn() -> ::annals::Result<Database>) -> Database {
+    for _ in 1..TRIES {
+        match open() {
+            Err(error) if error.kind() == ErrorKind::Busy => pause(),
+            opened => return opened.unwrap(),
+        }
+    }
+    open().unwrap()
 }
 
 impl Drop for Loop {
@@ -69,7 +102,7 @@ fn the_library_keeps_a_database_on_a_device() {
     let Some(device) = Loop::make() else { return };
     let schema = annals_schema::parse("create_table t\nadd_field t f string").unwrap().schema;
     let open = || Options::new().open_schema(&device.path, &schema);
-    let database = open().unwrap();
+    let database = open_when_free(open);
     let levels = [Level::Soft, Level::Half, Level::TwoPhase, Level::Checksummed];
     for level in levels {
         (0..5).for_each(|_| insert(&database, "some text", level).unwrap());
@@ -80,7 +113,7 @@ fn the_library_keeps_a_database_on_a_device() {
     assert_eq!(Options::new().open_read_only(&device.path).unwrap().read().txid(), 21);
     database.close().unwrap();
 
-    let database = open().unwrap();
+    let database = open_when_free(open);
     assert!(!database.recovered().unclean);
     assert_eq!(rows(&database), 20);
     let long = "x".repeat(100_000);
@@ -95,18 +128,8 @@ fn the_library_keeps_a_database_on_a_device() {
     assert_eq!(error.kind(), ErrorKind::Io, "{error}");
     insert(&database, "a small one fits", Level::TwoPhase).unwrap();
     drop(database);
-    // A program that another test is just starting has the device open, too, until it is another program.
     let options = Options::new().recovery(Recovery::Refuse);
-    let database = (0..100)
-        .find_map(|_| match options.open(&device.path) {
-            Err(error) if error.kind() == ErrorKind::Busy => {
-                std::thread::sleep(std::time::Duration::from_millis(20));
-                None
-            }
-            opened => Some(opened),
-        })
-        .unwrap()
-        .unwrap();
+    let database = open_when_free(|| options.open(&device.path));
     assert_eq!(rows(&database), 21 + fitted as u64);
 }
 
@@ -152,6 +175,36 @@ fn the_program_keeps_a_database_on_a_device() {
     assert_eq!((is_saved(device.folder.path()), is_saved(device.path.parent().unwrap())), (1, 0));
     let checked = device.run("check", "");
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+}
+
+#[test]
+fn no_output_goes_to_a_device() {
+    let Some(device) = Loop::make() else { return };
+    assert!(device.run("shell", "create_table t\ncomment \"precious\"\n").status.success());
+    let dir = device.folder.path();
+    run(dir, &["shell", "a"], b"create_table t\n");
+    run(dir, &["export", "json", "a", "a.json"], b"");
+    fs::write(dir.join("s.schema"), "create_table t\n").unwrap();
+    let shown = device.path.to_str().unwrap();
+    for output in [
+        &["export", "json", "a", shown, "--replace"][..],
+        &["export", "ndjson", "a", shown, "--replace"],
+        &["export", "joedb", "a", shown, "--force"],
+        &["export", "sqlite", "a", shown, "--replace"],
+        &["compile", "s.schema", "-o", shown],
+        &["backup", "a", shown],
+        &["push", "a", shown],
+        &["pack", "a", shown],
+        &["convert", "a", shown],
+        &["merge", shown, "a"],
+        &["import", "json", "a.json", shown],
+        &["recover", "a", "--salvage", shown],
+    ] {
+        let refused = run(dir, output, b"");
+        assert_eq!(refused.status.code(), Some(1), "{output:?}");
+        let log = String::from_utf8(device.run("log", "").stdout).unwrap();
+        assert!(log.contains("precious"), "{output:?}");
+    }
 }
 
 #[test]

@@ -15,6 +15,12 @@ mod joedb;
 mod joedb_differs;
 mod joedb_files;
 mod leftovers;
+#[cfg(target_os = "linux")]
+mod limits;
+#[cfg(unix)]
+mod outputs;
+#[cfg(unix)]
+mod permissions;
 #[cfg(unix)]
 mod postgres;
 mod program;

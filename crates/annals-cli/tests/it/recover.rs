@@ -41,7 +41,7 @@ fn each_end_can_be_chosen() {
         let output = succeed(dir.path(), &arguments, "");
         if kept < 3 {
             assert!(
-                output.contains("2 transactions whose frames verify (2 to 3,"),
+                output.contains("2 transactions to be cut, though the frames verify (2 to 3,"),
                 "{to}: {output}"
             );
             assert!(output.contains("done: the file is closed properly"), "{to}: {output}");

@@ -226,3 +226,32 @@ fn what_is_no_file_is_written_to_and_links_stay() {
         assert_eq!(written, printed, "{target}");
     }
 }
+
+/// What an export keeps in memory is bounded, whatever the number of rows.
+#[cfg(target_os = "linux")]
+#[test]
+fn exports_of_many_rows_fit_in_little_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let mut script = "create_table t\nadd_field t s string\n".to_owned();
+    for number in 0..250_000 {
+        script += &format!("insert t \"row {number} {}\"\n", "x".repeat(200));
+    }
+    succeed(dir, &["shell", "a.annals"], &script);
+    assert!(std::fs::metadata(dir.join("a.annals-image")).unwrap().len() > 50_000_000);
+    let exports = [
+        "export csv a.annals csv",
+        "export ndjson a.annals lines",
+        "export joedb a.annals joedb",
+        "dump a.annals --format json",
+        "log a.annals",
+    ];
+    for export in exports {
+        let mut command = std::process::Command::new("sh");
+        // In KiB: what a program may have of memory that no file stands behind.
+        let limited = format!("ulimit -d 45000 && exec \"$0\" {export}");
+        command.args(["-c", &limited, env!("CARGO_BIN_EXE_annals")]).current_dir(dir);
+        let ended = command.stdout(Stdio::null()).status().unwrap();
+        assert!(ended.success(), "{export}");
+    }
+}

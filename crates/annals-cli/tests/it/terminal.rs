@@ -363,6 +363,66 @@ fn the_output_may_go_to_a_file_while_a_person_types() {
 }
 
 #[test]
+fn an_interrupt_ends_a_long_output_and_not_the_session() {
+    let dir = with_schema();
+    succeed(
+        dir.path(),
+        &["shell", "a.annals"],
+        "create_table many\nadd_field many name string\ninsert_vector many 0 300000\n",
+    );
+    let mut terminal = Terminal::start(dir.path(), &["a.annals"]);
+    terminal.says("begin", PENDING);
+    terminal.says("update many 0 name \"pending\"", PENDING);
+    terminal.types("table many 0 0 300000\r");
+    terminal.sees("   100 ");
+    terminal.presses_control('c');
+    let rest = terminal.sees(PENDING);
+    assert!(rest.contains("error: interrupted"), "{}", rest.len());
+    assert!(!rest.contains("299999"), "all of it was shown");
+    // What was pending still is, and the next command isn't ended by it.
+    assert!(terminal.says("table many 0 0 1", PENDING).contains("pending"));
+    terminal.says("commit", PROMPT);
+    terminal.leaves();
+    assert!(dump(dir.path()).contains("\"pending\""));
+}
+
+#[test]
+fn a_byte_that_is_not_utf8_spoils_its_line_and_nothing_else() {
+    let dir = with_schema();
+    let mut terminal = Terminal::start(dir.path(), &["a.annals"]);
+    terminal.says("begin", PENDING);
+    terminal.says("insert city Lille 1", PENDING);
+    let mut keyboard = terminal.0.process().get_file_handle().unwrap();
+    std::io::Write::write_all(&mut keyboard, b"comment caf\xff").unwrap();
+    terminal.sees("isn't UTF-8");
+    terminal.sees("not run> ");
+    terminal.types(" delete_from city 0\r");
+    terminal.sees(PENDING);
+    terminal.says("commit", PROMPT);
+    terminal.leaves();
+    let log = succeed(dir.path(), &["log", "a.annals"], "");
+    assert!(log.contains("Lille") && !log.contains("comment") && !log.contains("delete"), "{log}");
+}
+
+#[test]
+fn a_history_that_is_no_file_is_not_read() {
+    let dir = with_schema();
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(dir.path().join("pipe"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    for path in ["/dev/zero", "pipe", "/dev/null"] {
+        let variables = [("ANNALS_HISTORY", path)];
+        let mut terminal = Terminal::start_with(dir.path(), &["a.annals"], &variables);
+        terminal.says("table city", PROMPT);
+        terminal.leaves();
+    }
+}
+
+#[test]
 fn an_interrupt_leaves_a_good_file() {
     let dir = with_schema();
     let rows: String = (0..2000).map(|n| format!("insert city \"{n}\" {n}\n")).collect();

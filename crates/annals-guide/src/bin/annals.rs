@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    annals_cli::main()
+    annals_cli::main(true)
 }

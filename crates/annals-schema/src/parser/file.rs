@@ -154,7 +154,12 @@ impl Parser {
     fn lose(&mut self, tokens: &[Token<'_>]) {
         let Some(first) = tokens.first() else { return };
         let word = |place: usize| tokens.get(place).map(|token| token.text.clone().into_owned());
-        let (defines, frees) = match first.text.as_ref() {
+        // What a misspelt command was to do is known, if it is known which one it is.
+        let verb = match first.text.as_ref() {
+            verb if COMMANDS.contains(&verb) => verb,
+            misspelt => nearest(misspelt, COMMANDS.into_iter()).unwrap_or(misspelt),
+        };
+        let (defines, frees) = match verb {
             "create_table" => (word(1), None),
             "add_field" => (word(2), None),
             "rename_table" => (word(2), word(1)),

@@ -56,6 +56,16 @@ fn nothing_in_a_file_makes_the_parser_panic() {
 }
 
 #[test]
+fn a_misspelt_command_hides_nothing_but_what_follows_from_it() {
+    let schema = "create_table a\nadd_feild a x string\ncreate_table a\n\
+                  create_table b\ncreate_indx i b y\ncreate_index i b z\ndrop_index i\ndrop_index j\n\
+                  add_feild b q string\ndrop_table b\nadd_field b w bool\n";
+    let lines = parse(schema).unwrap_err().iter().map(|mistake| mistake.line).collect::<Vec<_>>();
+    // Line 7 follows from those before it; all others are wrong by themselves.
+    assert_eq!(lines, [2, 3, 5, 6, 8, 9, 11]);
+}
+
+#[test]
 fn mistakes_of_several_files_name_their_file() {
     let schema = "create_table a\nrename_table a b\ncreate_tabel c\n";
     let options = "namespace n\ncreate_index i a x\nset_single_row c true\n";

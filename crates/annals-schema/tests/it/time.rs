@@ -53,13 +53,36 @@ fn fractions_and_offsets() {
 }
 
 #[test]
+fn a_date_alone_is_its_midnight() {
+    assert_eq!(micros("2021-11-02"), micros("2021-11-02T00:00:00Z"));
+    assert_eq!(micros("2000-02-29"), micros("2000-02-29T00:00:00Z"));
+}
+
+#[test]
+fn finer_times_are_rounded_to_microseconds() {
+    for (nanoseconds, expected) in [
+        ("000000499", 0),
+        ("0000005", 1),
+        ("123456499", 123_456),
+        ("123456500", 123_457),
+        ("999999500", 1_000_000),
+    ] {
+        assert_eq!(micros(&format!("1970-01-01T00:00:00.{nanoseconds}Z")), expected);
+        let before = micros(&format!("1969-12-31T23:59:59.{nanoseconds}Z"));
+        assert_eq!(before, expected - 1_000_000, "{nanoseconds}");
+    }
+}
+
+#[test]
 fn what_is_no_time_is_refused() {
     for text in [
         "",
         "@",
         "@1.5",
         "@9223372036854775808",
-        "2021-11-02",
+        "2021-11-2",
+        "2021-11-31",
+        "2021-11-02Z",
         "2021-11-02T22:10:25",
         "2021-11-02 22:10:25Z",
         "2021-13-02T22:10:25Z",
@@ -70,7 +93,7 @@ fn what_is_no_time_is_refused() {
         "2021-11-02T22:60:25Z",
         "2021-11-02T22:10:60Z",
         "2021-11-02T22:10:25.Z",
-        "2021-11-02T22:10:25.1234567Z",
+        "2021-11-02T22:10:25.1234567890Z",
         "2021-11-02T22:10:25+1:00",
         "2021-11-02T22:10:25Zé",
         "+021-11-02T22:10:25Z",

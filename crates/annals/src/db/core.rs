@@ -213,12 +213,9 @@ impl Core {
         self.image().map(Imager::state)
     }
 
-    /// Tells at which end of the journal a backfill is worth its writes.
+    /// Returns the end of the journal at which the next backfill is worth its writes.
     pub(super) fn image_due(&self) -> u64 {
-        let due = |(reached, wrote): (u64, u64)| {
-            let tail = TAIL.max(wrote / 4);
-            reached.saturating_add(tail.min(wrote.max(TAIL_BETWEEN_FRAMES)))
-        };
+        let due = |(reached, wrote): (u64, u64)| reached.saturating_add(tail_due(wrote));
         self.image_state().map_or(u64::MAX, due)
     }
 
@@ -252,5 +249,35 @@ impl Core {
     pub(super) fn is_backfill_worth_it_at_close(&self, reached: u64) -> bool {
         let worth = if reached == 0 { FIRST_AT_CLOSE } else { TAIL_AT_CLOSE };
         self.end().saturating_sub(reached) >= worth
+    }
+}
+
+/// Returns how many bytes of the journal after the image's point are worth a backfill, if the last one wrote `wrote`
+/// bytes: 4 MiB, or a quarter of `wrote` if that is more. After a backfill of less than 4 MiB, which costs little, it is
+/// `wrote`, and 1 MiB at least.
+fn tail_due(wrote: u64) -> u64 {
+    TAIL.max(wrote / 4).min(wrote.max(TAIL_BETWEEN_FRAMES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tail_due;
+
+    #[test]
+    fn a_backfill_is_due_as_the_documents_say() {
+        const MIB: u64 = 1 << 20;
+        for (wrote, due) in [(0, 1), (1, 1), (2, 2), (4, 4), (5, 4), (16, 4), (20, 5), (400, 100)] {
+            assert_eq!(tail_due(wrote * MIB), due * MIB, "after {wrote} MiB");
+        }
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for document in ["README.md", "docs/costs.md", "docs/guide/src/image.md"] {
+            let text = std::fs::read_to_string(root.join(document)).unwrap();
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            for words in
+                ["4 MiB", "a quarter of what the last", "wrote less than 4 MiB", "1 MiB at least"]
+            {
+                assert!(text.contains(words), "{document} doesn't say {words:?}");
+            }
+        }
     }
 }

@@ -22,7 +22,7 @@ use super::snapshot::Snapshot;
 use super::transaction::Transaction;
 use crate::event::Event;
 use crate::replica::Names;
-use crate::storage::{Clock, Directory, SystemClock};
+use crate::storage::{Clock, Directory, Permissions, SystemClock};
 use crate::store::Row;
 use crate::{Error, ErrorKind, Result};
 
@@ -81,6 +81,7 @@ impl Options {
         if from.is_empty() {
             return Err(Error::invalid("there is nothing to merge: name at least one file"));
         }
+        let to = like_all(from, to, new_name)?;
         let names = Names::new(&to, new_name, "merge", &*clock)?;
         let options = Self::new().background(false).memory(self.budget());
         let database =
@@ -98,6 +99,22 @@ impl Options {
         names.give()?;
         Ok(merging.merged)
     }
+}
+
+/// Returns a handle of the directory of a new file that anybody may use who may use all of these.
+fn like_all(
+    from: &[(&dyn Directory, &str)],
+    to: Arc<dyn Directory>,
+    new_name: &str,
+) -> Result<Arc<dyn Directory>> {
+    let mut all: Option<Permissions> = None;
+    for &(directory, name) in from {
+        let found = directory.permissions(name).map_err(|error| {
+            Error::io(format!("{}: can't see who may use it", directory.display(name)), error)
+        })?;
+        all = found.map(|found| all.map_or(found, |all| all.and(found))).or(all);
+    }
+    Ok(to.for_journal(new_name, all).unwrap_or(to))
 }
 
 /// What has been merged so far.

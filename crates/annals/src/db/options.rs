@@ -293,6 +293,7 @@ impl Options {
         clock: Arc<dyn Clock>,
     ) -> Result<Database> {
         self.check()?;
+        let directory = directory.for_journal(name, None).unwrap_or(directory);
         let shown = directory.display(name);
         let Newest { acquired, mut found, survey, replay, imager, recovery } =
             self.open_newest(&directory, name, &clock)?;
@@ -492,7 +493,10 @@ fn keep_name(
 
 /// Splits a path into a directory and a name in it.
 pub(crate) fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
-    let (directory, name) = FileDirectory::split(path)
-        .map_err(|error| Error::io(format!("the path {path:?} can't be used"), error))?;
-    Ok((directory, name))
+    if path == Path::new(":memory:") {
+        let message = "`:memory:` is no file: use `Options::open_in` with a `MemoryDirectory`, or write `./:memory:`";
+        return Err(Error::invalid(message));
+    }
+    FileDirectory::split(path)
+        .map_err(|error| Error::io(format!("the path {path:?} can't be used"), error))
 }

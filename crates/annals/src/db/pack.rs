@@ -18,7 +18,7 @@ use crate::journal::format::FRAMES_AT;
 use crate::journal::{
     self, Checkpoints, Head, Level, Settled, Writer, first_slot, head_with, new_header,
 };
-use crate::replica::{Names, Source};
+use crate::replica::{self, Names, Source};
 use crate::storage::{Clock, Directory, Hold, Lock, Storage, SystemClock};
 use crate::{Error, ErrorKind, Result};
 
@@ -109,6 +109,7 @@ impl Options {
         (to, new_name): (Arc<dyn Directory>, &str),
         clock: &Arc<dyn Clock>,
     ) -> Result<Packed> {
+        let to = replica::like((&*from, name), to, new_name)?;
         let names = Names::new(&to, new_name, "pack", &**clock)?;
         let snapshot = self.open_read_only_in(&*from, name)?.read();
         let mut before = 0;

@@ -14,6 +14,9 @@ use crate::{Error, ErrorKind, Result};
 /// The first and the longest pause between two tries.
 const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(1)];
 
+/// What helps who was refused: the program and the library have different words for it.
+const WAIT_LONGER: &str = "wait longer (--timeout of the program, `Options::lock_timeout`)";
+
 /// What it takes to get the right to write.
 #[derive(Debug)]
 pub(super) struct Turns {
@@ -100,7 +103,7 @@ impl Turns {
                     ErrorKind::Busy,
                     format!(
                         "{name}: {who} was bringing the image forward for all of {timeout:?}: try again, or \
-                         allow more time with `lock_timeout`"
+                         {WAIT_LONGER}"
                     ),
                 ))
             }
@@ -134,7 +137,7 @@ impl Turns {
         let message = match error.kind() {
             std::io::ErrorKind::Unsupported => format!(
                 "{}: can't be shared for writing on this system, which has no locks on parts of a \
-                 file: open it without `shared`",
+                 file: open it unshared",
                 self.name
             ),
             _ => format!("{}: can't lock it", self.name),
@@ -149,8 +152,7 @@ impl Turns {
         Error::new(
             ErrorKind::Busy,
             format!(
-                "{}: other processes were writing for all of {:?}{last}: try again, or allow more \
-                 time with `lock_timeout`",
+                "{}: other processes were writing for all of {:?}{last}: try again, or {WAIT_LONGER}",
                 self.name, timeout
             ),
         )

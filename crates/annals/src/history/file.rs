@@ -74,10 +74,9 @@ impl IndexFile {
         access: Access,
     ) -> Result<Option<Self>> {
         let shown = directory.display(name);
-        let io = |error| Error::io(format!("{shown}: can't open the history index"), error);
-        let storage = match directory.open(name, access) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(io)?,
+        let io = |error| Error::io(format!("{shown}: can't read the history index"), error);
+        let Some(storage) = image::open_derived(directory, name, "history index", access)? else {
+            return Ok(None);
         };
         for _ in 0..TRIES {
             let heads = read_heads(&*storage).map_err(io)?;

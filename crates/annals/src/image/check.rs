@@ -11,6 +11,7 @@
 use std::io;
 use std::sync::Arc;
 
+use super::create::open_derived;
 use super::file::Image;
 use super::format::{Identity, OBJECTS_AT, Root, UNIT};
 use super::open::read_header;
@@ -56,13 +57,8 @@ pub(crate) fn check(
     clock: &dyn Clock,
 ) -> Result<Report> {
     let shown = directory.display(name);
-    let storage = directory.open(name, Access::Read).map_err(|error| {
-        let kind = match error.kind() {
-            std::io::ErrorKind::NotFound => ErrorKind::NotFound,
-            _ => ErrorKind::Io,
-        };
-        Error::with_source(kind, format!("{shown}: can't open the image"), error)
-    })?;
+    let storage = open_derived(&**directory, name, "image", Access::Read)?
+        .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{shown}: there is no image")))?;
     let mut report = Report::default();
     let found = read_header(&*storage, &shown).and_then(|header| {
         report.identity = Some(header.identity);

@@ -19,7 +19,7 @@ use super::file::{Image, Temporary};
 use super::format::{IMAGE_VERSION, Identity, ImageHeader, OBJECTS_AT, journal_id_of};
 use super::space::Space;
 use crate::journal::{Copies, lock};
-use crate::storage::{Access, Clock, Directory};
+use crate::storage::{Access, Clock, Directory, Storage};
 use crate::{Error, ErrorKind, Result};
 
 /// How images and history indexes begin.
@@ -205,11 +205,44 @@ fn taken(directory: &dyn Directory, name: &str) -> Error {
     let message = match holds_journal(directory, name) {
         true => is_journal(directory, name),
         false => format!(
-            "{shown}: there is an image already that this program doesn't use: delete it, by which nothing is \
+            "{shown}: there is a file of that name already that this program doesn't use: delete it, by which nothing is \
              lost, or open the database again"
         ),
     };
     Error::new(ErrorKind::InUse, message)
+}
+
+/// Opens a file that is derived from a journal: its image or its history index; `None` if there is none.
+///
+/// # Errors
+/// `Io`, also if it is no regular file: a device, a pipe, a directory.
+pub(crate) fn open_derived(
+    directory: &dyn Directory,
+    name: &str,
+    what: &str,
+    access: Access,
+) -> Result<Option<Arc<dyn Storage>>> {
+    use std::io::ErrorKind::{InvalidInput, IsADirectory, NotFound, PermissionDenied};
+    let opened = directory.open(name, access).and_then(|storage| match storage.has_fixed_len() {
+        true => Err(std::io::Error::new(InvalidInput, "it is a block device")),
+        false => Ok(storage),
+    });
+    let error = match opened {
+        Ok(storage) => return Ok(Some(storage)),
+        Err(error) if error.kind() == NotFound => return Ok(None),
+        Err(error) => error,
+    };
+    let advice = match error.kind() {
+        InvalidInput | IsADirectory => {
+            ", which is not a regular file: remove it or move it elsewhere, and a new one is made"
+        }
+        PermissionDenied => {
+            "; let this user read and write it, or delete it, and a new one is made"
+        }
+        _ => "",
+    };
+    let shown = directory.display(name);
+    Err(Error::io(format!("{shown}: can't open the {what}{advice}"), error))
 }
 
 /// Removes what creations left that didn't come to their end: files that begin as a cache does, or say nothing yet.

@@ -16,6 +16,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::Catalog;
+use super::create::open_derived;
 use super::file::{Held, Image};
 use super::format::{FRAMES_HEAD_LEN, FRAMES_MAGIC, Identity, MAX_FRAMES, ROOT_LEN, Root};
 use super::open::{check_identity, read_header, verify_written};
@@ -139,11 +140,8 @@ impl Image {
         const TRIES: usize = 100;
         let mut damaged = Vec::new();
         for _ in 0..TRIES {
-            let storage = match directory.open(name, Access::Read) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                opened => opened.map_err(|error| {
-                    Error::io(format!("{}: can't open the image", directory.display(name)), error)
-                })?,
+            let Some(storage) = open_derived(&**directory, name, "image", Access::Read)? else {
+                return Ok(None);
             };
             let header = read_header(&*storage, &directory.display(name));
             let header = header.and_then(|header| {

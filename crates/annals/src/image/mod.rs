@@ -50,7 +50,9 @@ pub(crate) use aside::{Mark, PutAside};
 pub(crate) use batch::Written;
 pub(crate) use catalog::{Array, Catalog, Kind};
 pub(crate) use check::{Report, check, slots};
-pub(crate) use create::{SetAside, discard, image_name, remove_leftovers, set_aside, set_aside_as};
+pub(crate) use create::{
+    SetAside, discard, image_name, open_derived, remove_leftovers, set_aside, set_aside_as,
+};
 pub(crate) use file::Image;
 pub(crate) use format::{
     Identity, LONGEST_PAGE, MAX_HEIGHT, NODE_MAX_LEN, OBJECTS_AT, Root, UNIT, journal_id_of,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::catalog::Catalog;
-use super::create::{SetAside, set_aside};
+use super::create::{SetAside, open_derived, set_aside};
 use super::file::{Held, Image};
 use super::format::{IMAGE_HEADER_LEN, IMAGE_VERSION, Identity, ImageHeader, Root};
 use super::roots::{Roots, Slot};
@@ -49,15 +49,8 @@ impl Image {
         identity: &Identity,
         access: Access,
     ) -> Result<Opened> {
-        let storage = match directory.open(name, access) {
-            Ok(storage) => storage,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Opened::Missing);
-            }
-            Err(error) => {
-                let shown = directory.display(name);
-                return Err(Error::io(format!("{shown}: can't open the image"), error));
-            }
+        let Some(storage) = open_derived(&**directory, name, "image", access)? else {
+            return Ok(Opened::Missing);
         };
         match Self::load(directory, storage, (name, access), Some(identity)) {
             Ok(usable) => Ok(Opened::Usable(Box::new(usable))),

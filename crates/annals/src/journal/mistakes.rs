@@ -133,8 +133,6 @@ pub enum Mistake {
     SecretKept,
     /// Frames get no random nonce, so that their hashes have a seed that is known.
     NonceNotRandom,
-    /// Frames are looked for within the length of one whose header verifies.
-    NestedFrameBelieved,
     /// On a device only one slot tells of new space before a frame is written there.
     SpaceToldOnce,
     /// A slot counts only if both of its copies agree.
@@ -149,7 +147,7 @@ pub enum Mistake {
 
 impl Mistake {
     /// All mistakes.
-    pub const ALL: [Self; 69] = [
+    pub const ALL: [Self; 68] = [
         Self::CommitNotFlushed,
         Self::SlotBeforeFlush,
         Self::UnflushedClaimed,
@@ -213,7 +211,6 @@ impl Mistake {
         Self::TagNotChecked,
         Self::SecretKept,
         Self::NonceNotRandom,
-        Self::NestedFrameBelieved,
         Self::SpaceToldOnce,
         Self::CopiesMustAgree,
         Self::LiveIgnored,

@@ -100,8 +100,8 @@ pub(crate) struct Tail {
 
 impl Survey {
     /// Follows the chain from the start, or from the end of a commit that counts, and looks at all that
-    /// follows. `visit` sees each verified frame in order, also those of a transaction that then doesn't
-    /// count, and C as it is with that frame.
+    /// follows. `visit` sees each verified frame in order, also those of a transaction that then isn't
+    /// committed, and C as it is with that frame; but none after the last commit that a rule lets count.
     ///
     /// Cost: reads all that it follows once; twice where a rule leaves commits out, since only the end of
     /// the file tells which.
@@ -179,7 +179,9 @@ impl Survey {
         loop {
             while let Some(frame) = reader.next().map_err(io)? {
                 self.take(&frame, name)?;
-                visit(&frame, self.end.position)?;
+                if self.rule.limit.is_none_or(|limit| frame.header.position < limit) {
+                    visit(&frame, self.end.position)?;
+                }
             }
             let Some(wrong) = reader.wrong_chain().map_err(io)? else { break };
             if !self.is_confirmed(storage, wrong.point).map_err(io)? {
@@ -405,9 +407,7 @@ impl Survey {
         while let Some(place) = reader.next_magic(at)? {
             at = place + FRAME_ALIGN;
             let Some(header) = reader.header_at(place, reached)? else { continue };
-            if !is_made(Mistake::NestedFrameBelieved) {
-                at = place + header.frame_len();
-            }
+            at = place + header.frame_len();
             // The claim is proven by the tag alone, whatever became of the payload.
             if let Some((trailer, secret)) = reader.trailer_of(&header)?.zip(secret) {
                 self.hard = self.hard.max(trailer.claim(&header, &secret).unwrap_or(0));

@@ -334,6 +334,9 @@ impl Writer {
         let (name, len, at) = (&self.checkpoints.name, self.frame.len(), self.written);
         let advice = match error.kind() {
             std::io::ErrorKind::StorageFull => " (free some space, then try again)",
+            std::io::ErrorKind::FileTooLarge => {
+                " (it is as large as this process or the file system allows: raise `ulimit -f`, or restart the journal)"
+            }
             _ => "",
         };
         Error::io(format!("{name}: can't write {len} bytes at position {at}{advice}"), error)

@@ -36,8 +36,10 @@ pub(crate) fn convert(
     (clock, watch): (Arc<dyn Clock>, Option<Watch>),
     check: impl FnOnce(&dyn Directory, &str) -> Result<()>,
 ) -> Result<Converted> {
+    let mut source = Source::new(Arc::clone(&from), name);
+    let to = source.like(to, new_name)?;
     let names = Names::new(&to, new_name, "convert", &*clock)?;
-    let mut parts = Source::new(Arc::clone(&from), name).look(None)?;
+    let mut parts = source.look(None)?;
     let (backup, mut soft) = (Names::new(&to, new_name, "backup", &*clock)?, 0);
     if !parts.last().map_or(Ok(true), is_at_rest)? {
         let target = (Arc::clone(&to), backup.temporary());

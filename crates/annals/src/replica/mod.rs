@@ -21,7 +21,7 @@ pub(crate) use convert::convert;
 pub use names::Names;
 pub use push::Copied;
 pub(crate) use push::Pushing;
-pub(crate) use source::Source;
+pub(crate) use source::{Source, like};
 
 use crate::db::{Phase, Progress, Watch};
 use crate::{Error, ErrorKind, Result};

@@ -61,20 +61,25 @@ impl Pushing {
 
     /// Copies all that the source has by now.
     pub(crate) fn bring_up(&mut self) -> Result<Copied> {
+        let directory = self.source.like(Arc::clone(&self.directory), &self.name)?;
         // After an error it isn't known how far the copy was written: it is opened again, and recovered.
         let target = match self.target.take() {
             Some(target) => {
                 target.see_path()?;
                 Some(target)
             }
-            None => Target::open(&self.directory, &self.name, &*self.clock)?,
+            None => Target::open(&directory, &self.name, &*self.clock)?,
         };
-        let (target, copied) = self.bring_up_from(target)?;
+        let (target, copied) = self.bring_up_from(target, &directory)?;
         self.target = Some(target);
         Ok(copied)
     }
 
-    fn bring_up_from(&mut self, target: Option<Target>) -> Result<(Target, Copied)> {
+    fn bring_up_from(
+        &mut self,
+        target: Option<Target>,
+        directory: &Arc<dyn Directory>,
+    ) -> Result<(Target, Copied)> {
         let parts = self.source.look(target.as_ref().map(|target| target.header.segment))?;
         let is_new = target.is_none();
         let (mut target, before) = match (target, parts.first()) {
@@ -86,7 +91,7 @@ impl Pushing {
             (_, first) => {
                 let first =
                     first.ok_or_else(|| crate::Error::invalid("a journal has a segment"))?;
-                let target = Target::create(&self.directory, &self.name, first, &*self.clock)?;
+                let target = Target::create(directory, &self.name, first, &*self.clock)?;
                 let before = first.header().first_own_txid() - 1;
                 (target, before)
             }

@@ -78,6 +78,11 @@ impl Source {
         Self { directory, name: name.to_owned(), shown, newest: None }
     }
 
+    /// Returns a handle of the directory of a new file, which gets the permissions of this journal.
+    pub(crate) fn like(&self, to: Arc<dyn Directory>, name: &str) -> Result<Arc<dyn Directory>> {
+        like((&*self.directory, &self.name), to, name)
+    }
+
     /// Gives another look at the same journal.
     pub(crate) fn again(&self) -> Self {
         Self::new(Arc::clone(&self.directory), &self.name)
@@ -154,6 +159,19 @@ impl Source {
             ),
         )
     }
+}
+
+/// Returns a handle of the directory of a new file that is made of a journal, and gets its permissions.
+pub(crate) fn like(
+    (directory, journal): (&dyn Directory, &str),
+    to: Arc<dyn Directory>,
+    name: &str,
+) -> Result<Arc<dyn Directory>> {
+    let permissions = directory.permissions(journal).map_err(|error| {
+        let shown = directory.display(journal);
+        Error::io(format!("{shown}: can't see who may use it"), error)
+    })?;
+    Ok(to.for_journal(name, permissions).unwrap_or(to))
 }
 
 /// Tells whether all is there that was looked for.

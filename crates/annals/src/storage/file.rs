@@ -12,6 +12,8 @@ use super::engines::Engines;
 use super::fork::{Opening, OwnFile};
 use super::interrupted::retry;
 use super::lock::Locks;
+use super::names::Names;
+use super::permissions::{self, Permissions};
 use super::{
     Access, Batched, Directory, Engine, Hold, Lock, Run, Storage, check_lockable, check_name,
     check_writable, compressed, holding, identity, positioned,
@@ -26,6 +28,11 @@ pub struct FileDirectory {
     path: PathBuf,
     /// What is to write batches, if not the best that there is.
     engine: Option<Engine>,
+    names: Names,
+    /// The file whose permissions new files get, as long as it is there.
+    journal: Option<String>,
+    /// Those that they get as long as it isn't.
+    origin: Option<Permissions>,
 }
 
 impl FileDirectory {
@@ -37,7 +44,8 @@ impl FileDirectory {
         }
         // This fails only where there is no working directory; then the path is as good as any.
         let path = std::path::absolute(&shown).unwrap_or_else(|_| shown.clone());
-        Self { shown, path, engine: None }
+        let (engine, names, journal, origin) = (None, Names::default(), None, None);
+        Self { shown, path, engine, names, journal, origin }
     }
 
     /// Lets batches in the files that are opened from now on be written by one engine, instead of the
@@ -55,6 +63,7 @@ impl FileDirectory {
     ) -> io::Result<Arc<dyn Storage>> {
         let mut file = OpenFile::new(path, access, open)?;
         file.engines = Engines::new(self.engine);
+        file.names = self.names.clone();
         Ok(Arc::new(file))
     }
 
@@ -62,8 +71,11 @@ impl FileDirectory {
     ///
     /// A symbolic link is followed to the file itself first, so that what is made beside it, and
     /// its locks, belong to the directory where the file really is, whatever it was called by.
-    /// The file need not exist; a link that leads nowhere is an error (`NotFound`), and so is a
-    /// path whose last part isn't a name in UTF-8 (`InvalidInput`).
+    /// The file need not exist. A name that isn't UTF-8 gets one that only this directory knows.
+    ///
+    /// # Errors
+    /// `NotFound`: a link that leads nowhere; `InvalidInput`: the path doesn't end with the name of a file;
+    /// `IsADirectory`: it ends with a separator.
     pub fn split(path: impl AsRef<Path>) -> io::Result<(Arc<dyn Directory>, String)> {
         let given = path.as_ref();
         let is_link = fs::symlink_metadata(given).is_ok_and(|metadata| metadata.is_symlink());
@@ -77,17 +89,32 @@ impl FileDirectory {
         } else {
             given.to_owned()
         };
-        let name = real.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
-            let message = "it doesn't end with a file's name, which must be UTF-8";
+        let name = real.file_name().ok_or_else(|| {
+            let message = "it doesn't end with the name of a file";
             io::Error::new(io::ErrorKind::InvalidInput, message)
         })?;
-        let directory = Self::new(real.parent().unwrap_or(Path::new("")));
-        Ok((Arc::new(directory), name.to_owned()))
+        // What follows the name is a separator, and perhaps a dot.
+        let last = given.file_name().unwrap_or(name).as_encoded_bytes();
+        if !given.as_os_str().as_encoded_bytes().ends_with(last) {
+            let message = "it ends as the path of a directory does, not as that of a file";
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, message));
+        }
+        let mut directory = Self::new(real.parent().unwrap_or(Path::new("")));
+        let (names, name) = Names::of(name);
+        directory.names = names;
+        Ok((Arc::new(directory), name))
     }
 
     fn path_of(&self, name: &str) -> io::Result<PathBuf> {
         check_name(name)?;
-        Ok(self.path.join(name))
+        Ok(self.path.join(self.names.real(name)))
+    }
+
+    /// Returns the permissions that a new file gets; `None` if the system chooses.
+    fn permissions_of_new(&self) -> io::Result<Option<Permissions>> {
+        let found =
+            self.journal.as_deref().map_or(Ok(None), |journal| self.permissions(journal))?;
+        Ok(found.or(self.origin))
     }
 }
 
@@ -116,11 +143,9 @@ impl Directory for FileDirectory {
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
-        let path = self.path_of(name)?;
+        let (path, like) = (self.path_of(name)?, self.permissions_of_new()?);
         self.open_file(&path, Access::Write, |opening| match opening {
-            Opening::First => {
-                OpenOptions::new().read(true).write(true).create_new(true).open(&path)
-            }
+            Opening::First => permissions::create_new(&path, like),
             Opening::Again => open_existing(&path, Access::Write),
         })
     }
@@ -142,13 +167,10 @@ impl Directory for FileDirectory {
 
     fn copy(&self, from: &str, to: &str) -> io::Result<()> {
         let mut from = OpenOptions::new().read(true).open(self.path_of(from)?)?;
-        let path = self.path_of(to)?;
-        let mut copy = OpenOptions::new().write(true).create_new(true).open(&path)?;
+        let (path, like) = (self.path_of(to)?, Permissions::of(&from.metadata()?));
+        let mut copy = permissions::create_new(&path, like)?;
         // The standard library lets the system copy, which shares the bytes where it can.
-        let copied = (from.metadata())
-            .and_then(|metadata| copy.set_permissions(metadata.permissions()))
-            .and_then(|()| io::copy(&mut from, &mut copy))
-            .and_then(|_| copy.sync_all());
+        let copied = io::copy(&mut from, &mut copy).and_then(|_| copy.sync_all());
         if copied.is_err() {
             // The error of writing it is what matters.
             let _ = fs::remove_file(path);
@@ -163,8 +185,8 @@ impl Directory for FileDirectory {
             // Through the path, for a link to a file is as good as a file. One that was removed
             // meanwhile, or leads nowhere, isn't there.
             let is_file = fs::metadata(entry.path()).is_ok_and(|metadata| metadata.is_file());
-            // A name that isn't UTF-8 can't be given to `open`, and isn't one of ours.
-            if let (true, Ok(name)) = (is_file, entry.file_name().into_string()) {
+            // Another name that isn't UTF-8 can't be given to `open`, and isn't one of ours.
+            if let (true, Some(name)) = (is_file, self.names.shown(&entry.file_name())) {
                 names.push(name);
             }
         }
@@ -189,7 +211,26 @@ impl Directory for FileDirectory {
     }
 
     fn for_copies(&self, storage: &dyn Storage) -> Option<Arc<dyn Directory>> {
-        storage.has_fixed_len().then(|| Arc::new(Self::new("")) as Arc<dyn Directory>)
+        storage.has_fixed_len().then(|| {
+            // What can't be known of the device isn't given to anybody.
+            let origin = self.permissions_of_new().unwrap_or_default();
+            let names = self.names.clone();
+            Arc::new(Self { origin, names, ..Self::new("") }) as Arc<dyn Directory>
+        })
+    }
+
+    fn permissions(&self, name: &str) -> io::Result<Option<Permissions>> {
+        let path = self.path_of(name)?;
+        match retry(|| fs::metadata(&path)) {
+            Ok(metadata) => Ok(Permissions::of(&metadata)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn for_journal(&self, name: &str, origin: Option<Permissions>) -> Option<Arc<dyn Directory>> {
+        let (journal, origin) = (Some(name.to_owned()), origin.or(self.origin));
+        Some(Arc::new(Self { journal, origin, ..self.clone() }))
     }
 
     fn again(&self) -> Arc<dyn Directory> {
@@ -215,6 +256,7 @@ pub(super) struct OpenFile {
     access: Access,
     locks: Locks,
     engines: Engines,
+    names: Names,
 }
 
 impl OpenFile {
@@ -224,8 +266,8 @@ impl OpenFile {
         open: impl FnMut(Opening) -> io::Result<File>,
     ) -> io::Result<Self> {
         let file = OwnFile::open(open)?;
-        let (locks, engines) = (Locks::default(), Engines::default());
-        Ok(Self { file, path: Mutex::new(path.to_owned()), access, locks, engines })
+        let (locks, engines, names) = (Locks::default(), Engines::default(), Names::default());
+        Ok(Self { file, path: Mutex::new(path.to_owned()), access, locks, engines, names })
     }
 
     /// Gives the file itself; an error in a forked child.
@@ -300,6 +342,7 @@ impl Storage for OpenFile {
     }
 
     fn renamed(&self, name: &str) {
+        let name = self.names.real(name);
         self.path.lock().unwrap_or_else(PoisonError::into_inner).set_file_name(name);
     }
 }

@@ -19,6 +19,8 @@ mod identity;
 mod interrupted;
 mod lock;
 mod memory;
+mod names;
+mod permissions;
 mod positioned;
 mod process;
 #[cfg(target_os = "linux")]
@@ -46,7 +48,9 @@ pub(crate) use compressed::is_compressed;
 pub use file::FileDirectory;
 pub(crate) use fork::Origin;
 pub use memory::MemoryDirectory;
+pub use permissions::Permissions;
 pub(crate) use process::is_alive;
+pub use process::{Interrupts, ignore_file_size_signal};
 
 /// One open file, or something that behaves like one.
 ///
@@ -223,6 +227,18 @@ pub trait Directory: Send + Sync + Debug {
     /// Gives the directory for what is saved of a file; none if that is this one. (A device's directory
     /// holds no files: it is the working directory then.)
     fn for_copies(&self, _storage: &dyn Storage) -> Option<Arc<dyn Directory>> {
+        None
+    }
+
+    /// Returns who may use a file; `None` if there is no such file, or where that is unknown.
+    fn permissions(&self, _name: &str) -> io::Result<Option<Permissions>> {
+        Ok(None)
+    }
+
+    /// Returns a handle of this directory for the files of one journal; none if this one does. Each file that it
+    /// creates gets the permissions that the journal has then, before anything can be written to it. As long as
+    /// there is no such journal, it gets those of `origin`, the file that it is made of, or what the system says.
+    fn for_journal(&self, _name: &str, _origin: Option<Permissions>) -> Option<Arc<dyn Directory>> {
         None
     }
 

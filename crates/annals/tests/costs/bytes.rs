@@ -52,12 +52,12 @@ fn a_commit_takes_a_frame() {
     for value in [1, 1000] {
         let before = position(&db);
         db.write(|tx| tx.plain().insert(STRINGS[0], value)).unwrap();
-        // 80, and the event, in a multiple of 8.
-        assert_eq!(position(&db) - before, 96);
+        // 48, and the event, in a multiple of 8.
+        assert_eq!(position(&db) - before, 64);
     }
     let before = position(&db);
     db.write(|tx| tx.plain().set_value(plain::Id::new(0), 2)).unwrap();
-    assert_eq!(position(&db) - before, 88);
+    assert_eq!(position(&db) - before, 56);
 }
 
 #[test]
@@ -85,8 +85,8 @@ fn a_blob_takes_its_bytes_and_little_more() {
     let (before, empty) = (position(), db.read().memory());
     db.write(|tx| tx.write_blob(&*vec![7; usize::try_from(len).unwrap()]).map(drop)).unwrap();
     let (journal, store) = (position() - before - len, db.read().memory() - empty);
-    // The frames, of 1 MiB each, have 80 bytes of their own.
-    let frames = len.div_ceil(1 << 20) + 1;
-    assert!(journal <= PIECES * 16 + frames * 88, "{journal} bytes more in the journal");
+    // The frames, of at least 384 KiB each, have 48 bytes of their own.
+    let frames = len.div_ceil(384 << 10) + 1;
+    assert!(journal <= PIECES * 16 + frames * 56, "{journal} bytes more in the journal");
     assert!(store <= 64 * 1024 + 40 * 64, "{store} bytes in the store");
 }

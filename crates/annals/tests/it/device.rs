@@ -182,6 +182,28 @@ fn a_slot_that_told_the_end_and_is_lost_is_damage() {
     assert!(refused < 2, "the older slot is of no consequence");
 }
 
+/// Space beyond the first step is told by both slots before a frame is written there.
+pub(crate) fn lost_block() {
+    let disk = disk_with(&earlier_life(8 * MIB));
+    let database = open(&disk, Options::new()).unwrap();
+    for number in 0..60 {
+        insert(&database, number, 50_000, Level::Checksummed).unwrap();
+        let content = disk.content(NAME).unwrap();
+        for block in [4096, 8192] {
+            let mut content = content.clone();
+            content[block..block + 4096].fill(0xFF);
+            let opened = open(&disk_with(&content), Options::new()).unwrap();
+            assert_eq!(rows(&opened), number as usize + 1, "block {block}");
+        }
+    }
+    std::mem::forget(database);
+}
+
+#[test]
+fn either_slot_block_of_a_device_may_be_lost() {
+    lost_block();
+}
+
 /// What a workload had acknowledged when the power went off.
 #[derive(Clone, Copy, Debug, Default)]
 struct Acknowledged {

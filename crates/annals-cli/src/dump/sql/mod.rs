@@ -33,10 +33,13 @@ pub(crate) use tables::{SqlTable, Tables};
 use crate::output::Output;
 use crate::present::Present;
 
+/// What PostgreSQL is told first, so that texts are read as they are meant whatever its configuration says.
+const SETTINGS: &str = "SET client_encoding='UTF8';SET standard_conforming_strings=on;";
+
 /// Prints tables with their rows, then indexes, as one transaction.
 pub(crate) fn sql(present: &Present<'_>, dialect: Dialect, output: &mut Output) -> Result<()> {
     let tables = Tables::of(present, dialect)?;
-    line(output, &dialect.choose("PRAGMA foreign_keys=OFF;", "SET client_encoding='UTF8';"))?;
+    line(output, &dialect.choose("PRAGMA foreign_keys=OFF;", SETTINGS))?;
     line(output, "BEGIN TRANSACTION;")?;
     for table in &tables.tables {
         line(output, &tables.create(table))?;

@@ -5,10 +5,12 @@ use std::path::Path;
 use std::{fs, io};
 
 use annals::event::MAX_PIECE;
+use annals::storage::Permissions;
 use annals::{Blob, Result, Table, ValueRef};
 
 use crate::exchange::{self, naming, schema_lines};
-use crate::files::{NewFile, cannot};
+use crate::files::cannot;
+use crate::new_file::NewFile;
 use crate::present::Present;
 use crate::progress::Rows;
 use crate::{cell, output};
@@ -16,15 +18,19 @@ use crate::{cell, output};
 /// The schema, the next ids of tables that no row gives, and where values were erased.
 pub(crate) const SCHEMA_FILE: &str = "schema.annals";
 
-/// Writes a file for each table into a directory, and the schema. They appear when all are complete; if the
-/// directory wasn't there and something fails, it isn't there again.
-pub(crate) fn write_folder(present: &Present<'_>, dir: &Path) -> Result<()> {
+/// Writes a file for each table into a directory, and the schema, with these permissions. They appear when all are
+/// complete; if the directory wasn't there and something fails, it isn't there again.
+pub(crate) fn write_folder(
+    present: &Present<'_>,
+    dir: &Path,
+    permissions: Option<Permissions>,
+) -> Result<()> {
     let is_new = match fs::create_dir(dir) {
         Ok(()) => true,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
         Err(error) => return Err(cannot("create the directory", dir, error)),
     };
-    write_files(present, dir).inspect_err(|_| {
+    write_files(present, dir, permissions).inspect_err(|_| {
         if is_new {
             // It stays if somebody else has put something there.
             let _ = fs::remove_dir(dir);
@@ -32,10 +38,10 @@ pub(crate) fn write_folder(present: &Present<'_>, dir: &Path) -> Result<()> {
     })
 }
 
-fn write_files(present: &Present<'_>, dir: &Path) -> Result<()> {
+fn write_files(present: &Present<'_>, dir: &Path, permissions: Option<Permissions>) -> Result<()> {
     let mut total = 0;
     let schema_path = dir.join(SCHEMA_FILE);
-    let mut schema_file = NewFile::create(&schema_path)?;
+    let mut schema_file = NewFile::like(permissions, &schema_path, None)?;
     let failed = |error| cannot("write", &schema_path, error);
     for line in schema_lines(present.schema()) {
         writeln!(schema_file, "{line}").map_err(failed)?;
@@ -56,7 +62,9 @@ fn write_files(present: &Present<'_>, dir: &Path) -> Result<()> {
     let names = naming::file_names(present.schema());
     for (table, name) in present.schema().tables().iter().zip(names) {
         let path = dir.join(format!("{name}.csv"));
-        files.push(write_table(present, table, &path, &mut rows)?);
+        let mut file = NewFile::like(permissions, &path, None)?;
+        write_table(present, table, &mut file, &mut rows)?;
+        files.push(file);
     }
     files.iter_mut().try_for_each(NewFile::complete)?;
     files.into_iter().try_for_each(NewFile::finish)
@@ -65,11 +73,11 @@ fn write_files(present: &Present<'_>, dir: &Path) -> Result<()> {
 fn write_table(
     present: &Present<'_>,
     table: &Table,
-    path: &Path,
+    file: &mut NewFile,
     rows: &mut Rows,
-) -> Result<NewFile> {
-    let mut file = NewFile::create(path)?;
-    let failed = |error| cannot("write", path, error);
+) -> Result<()> {
+    let path = file.target().to_owned();
+    let failed = |error| cannot("write", &path, error);
     let mut line = String::from("id");
     for field in &table.fields {
         line.push(',');
@@ -101,8 +109,7 @@ fn write_table(
         rows.count();
     }
     line.push('\n');
-    file.write_all(line.as_bytes()).map_err(failed)?;
-    Ok(file)
+    file.write_all(line.as_bytes()).map_err(failed)
 }
 
 /// Appends a cell that isn't null.

@@ -10,7 +10,7 @@ use super::failed;
 use crate::dump::Dialect;
 use crate::dump::sql::{SqlTable, Tables};
 use crate::exchange::note;
-use crate::files::NewFile;
+use crate::new_file::NewFile;
 use crate::present::Present;
 use crate::progress::Rows;
 
@@ -18,8 +18,7 @@ use crate::progress::Rows;
 const LONGEST: usize = 1_000_000_000;
 
 /// Writes everything into a new file, which has its name only when it is complete.
-pub(crate) fn write(present: &Present<'_>, path: &Path) -> Result<()> {
-    let file = NewFile::create(path)?;
+pub(crate) fn write(present: &Present<'_>, path: &Path, file: NewFile) -> Result<()> {
     let sqlite = |error: rusqlite::Error| failed(path, &error);
     let place = file.path().ok_or_else(|| {
         Error::invalid(format!("{} is no file: SQLite's databases are", path.display()))

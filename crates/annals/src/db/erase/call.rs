@@ -83,6 +83,8 @@ impl Options {
         clock: &Arc<dyn Clock>,
         what: &Erase,
     ) -> Result<Erased> {
+        let own = directory.for_journal(name, None);
+        let directory = own.as_ref().unwrap_or(directory);
         let held = match what.dry_run {
             true => self.look(&**directory, name)?,
             false => self.hold(&**directory, name, clock)?,

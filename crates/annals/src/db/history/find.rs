@@ -66,7 +66,7 @@ pub(super) fn parts_of(files: &Files, table: TableNumber, id: RowId) -> Result<P
 /// Looks something up in the index of a journal; nothing if there is none, or it can't be used, and then why.
 ///
 /// # Errors
-/// `Io`; and what `look` gives, but that the index is damaged.
+/// What `look` gives, but that the index is damaged, or can't be read.
 pub(super) fn with_index<T>(
     files: &Files,
     mut look: impl FnMut(&mut Indexed<'_>) -> Result<T>,
@@ -91,7 +91,10 @@ pub(super) fn with_index<T>(
         };
         match looked {
             Ok(found) => return Ok((Some(found), None)),
-            Err(error) if error.kind() != ErrorKind::Corrupt => return Err(error),
+            // Should it be the journal that can't be read, reading all of that says so.
+            Err(error) if !matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io) => {
+                return Err(error);
+            }
             Err(error) => problem = Some(error.to_string()),
         }
         // Its room may have been used again meanwhile.

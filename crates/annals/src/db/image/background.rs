@@ -1,11 +1,10 @@
 //! The thread that brings the image forward by itself.
 //!
-//! It is asked to look after each commit, and begins when the tail is long enough that a backfill is worth
-//! its writes: so long as a replay of it would take noticeably long, and at least a quarter of what the
-//! last backfill wrote; or when the changes that are in memory alone are a large part of what may be kept
-//! there, or were written ahead by a transaction that is committed now. Behind a backfill it keeps the rules of
-//! retention, if there are any. What goes wrong is told in the next report, and it is tried again when the
-//! tail has doubled: no commit knows of it.
+//! It is asked to look after each commit, and begins when the tail is so long that a backfill is worth its writes
+//! (`tail_due` in `db/core.rs` says when). It also begins when the changes that are in memory alone are a large part
+//! of what may be kept there, or were written ahead by a transaction that is committed now. After a backfill it keeps
+//! the rules of retention, if there are any. An error is reported by `Database::image_error`, and the backfill is tried
+//! again when the tail has doubled: no commit fails by it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

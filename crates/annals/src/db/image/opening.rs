@@ -157,8 +157,7 @@ impl Looking<'_> {
             // What can't be read now may be read later.
             Err(error) => {
                 found.notes.push(format!(
-                    "the image isn't used, the journal was replayed: {error}; nothing is lost: let this \
-                     user read and write the image, or delete it"
+                    "the image isn't used, the journal was replayed: {error}; nothing is lost"
                 ));
                 found.reason = Some(error.to_string());
             }

@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use super::compare;
 use super::opening::{Begun, Looking};
+use crate::db::follow;
 use crate::db::options::{Options, locate};
+use crate::db::past::Since;
 use crate::db::progress::Watched;
 use crate::db::scan::{self, open_to_read};
 use crate::db::snapshot::Snapshot;
 use crate::image::{self, KeyFrames, Report, Slot};
-use crate::journal::Recovery;
+use crate::journal::{Head, Point, Recovery};
 use crate::storage::{Access, Directory, Storage, SystemClock};
+use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
 
 /// What was found in an image.
@@ -85,13 +88,13 @@ impl Options {
         directory: &Arc<dyn Directory>,
         name: &str,
     ) -> Result<Option<ImageCheck>> {
-        let (storage, _) = open_to_read(&**directory, name)?;
-        if storage.has_fixed_len() {
-            return Ok(None);
-        }
         let image = image::image_name(name);
         let mut looks = 0;
         loop {
+            let (storage, _) = open_to_read(&**directory, name)?;
+            if storage.has_fixed_len() {
+                return Ok(None);
+            }
             let report = match image::check(directory, &image, &SystemClock) {
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
                 report => report?,
@@ -101,8 +104,11 @@ impl Options {
             if report.problem.is_none() {
                 check.problem = self.unusable(directory, name, &*storage)?;
             }
-            // What an older root reaches is written over in time.
-            let is_as_before = || image::slots(&**directory, &image) == report.slots;
+            // What an older root reaches is written over in time, and a newer one may be of the next segment.
+            let is_as_before = || {
+                storage.is_linked().unwrap_or(true)
+                    && image::slots(&**directory, &image) == report.slots
+            };
             if check.problem.is_none() || looks == LOOKS || is_as_before() {
                 return Ok(Some(check));
             }
@@ -111,13 +117,14 @@ impl Options {
 
     /// Compares what opening from the image gives with a state that came from the replay of the journal, as
     /// [`examine`](Self::examine) gives one: the schema, all rows with their values, next ids, the order of
-    /// indexes, where blobs are. `None` if there is no image. Takes no lock and writes nothing.
+    /// indexes, where blobs are. `None` if there is no image. Takes no lock and writes nothing. What others committed
+    /// since is replayed after that state first, so that both end with the same transaction.
     ///
     /// Cost: reads all of the image once, and what the journal has behind it; memory for all of that.
     ///
     /// # Errors
-    /// `Corrupt` if the image can't be used, or the journal is damaged; `Busy` if something was committed
-    /// between the two; else as [`Self::check_image`]; `Cancelled`.
+    /// `Corrupt` if the image can't be used, or the journal is damaged; `Busy` if commits were taken back
+    /// meanwhile, in a recovery; else as [`Self::check_image`]; `Cancelled`.
     pub fn compare_image(
         &self,
         path: impl AsRef<Path>,
@@ -137,32 +144,48 @@ impl Options {
         name: &str,
         replayed: &Snapshot,
     ) -> Result<Option<ImageComparison>> {
-        let (storage, shown) = open_to_read(&**directory, name)?;
-        let looking = self.looking(directory, name, &*storage);
+        let mut looks = 0;
+        loop {
+            let (storage, _) = open_to_read(&**directory, name)?;
+            let compared = self.compare(directory, name, &storage, replayed);
+            looks += 1;
+            let is_same = matches!(&compared, Ok(Some(same)) if same.difference.is_none());
+            // The image may be of the next segment by now.
+            if is_same || looks == LOOKS || storage.is_linked().unwrap_or(true) {
+                return compared;
+            }
+        }
+    }
+
+    fn compare(
+        &self,
+        directory: &Arc<dyn Directory>,
+        name: &str,
+        storage: &Arc<dyn Storage>,
+        replayed: &Snapshot,
+    ) -> Result<Option<ImageComparison>> {
+        let shown = &directory.display(name);
+        let looking = self.looking(directory, name, &**storage);
         let mut found = looking.find()?;
         let unusable = |reason| Err(Error::corrupt(reason));
         let Some(Begun { root, .. }) = &found.begun else {
             return found.reason.map_or(Ok(None), unusable);
         };
         let image_txid = root.point.txid;
-        let watched = Watched::new(&*storage, self.watch.as_ref());
+        let watched = Watched::new(&**storage, self.watch.as_ref());
         let surveyed = looking.survey(&mut found, &watched, Recovery::Checked, scan::is_damaged);
-        let (survey, replay, _) = surveyed.map_err(|error| watched.explain(error, &shown))?;
+        let (survey, replay, _) = surveyed.map_err(|error| watched.explain(error, shown))?;
         if scan::is_damaged(&survey) {
-            return Err(survey.damage(&shown));
+            return Err(survey.damage(shown));
         }
         if found.begun.is_none() {
             return unusable(found.reason.unwrap_or_default());
         }
-        if survey.end.txid != replayed.txid() {
-            let message = format!(
-                "{shown}: a process is writing it, so that image and journal can't be compared: try \
-                 again when none does"
-            );
-            return Err(Error::new(ErrorKind::Busy, message));
-        }
+        let head = Head::read(&**storage, shown)?;
+        let newest = follow::Found { storage: Arc::clone(storage), head };
+        let replayed = brought_to((&**directory, name), replayed, &newest, survey.end)?;
         let (_, from_image) = replay.finish();
-        let difference = compare::difference(&from_image, replayed)?;
+        let difference = compare::difference(&from_image, &replayed)?;
         Ok(Some(ImageComparison { txid: survey.end.txid, image_txid, difference }))
     }
 
@@ -202,6 +225,31 @@ impl Options {
             damages: None,
         }
     }
+}
+
+/// Returns a state that was replayed, brought forward to a later end of the journal.
+fn brought_to(
+    (directory, name): (&dyn Directory, &str),
+    replayed: &Snapshot,
+    newest: &follow::Found,
+    end: Point,
+) -> Result<Arc<View>> {
+    let published = &replayed.published;
+    if published.point.txid == end.txid {
+        return Ok(Arc::clone(&published.view));
+    }
+    if published.point.txid > end.txid {
+        let shown = directory.display(name);
+        let message = format!(
+            "{shown}: transaction {} was taken back while it was checked, in a recovery: check it again",
+            published.point.txid
+        );
+        return Err(Error::new(ErrorKind::Busy, message));
+    }
+    let since = Since { segment: published.file.segment, point: published.point };
+    let store = Store::resume(published.view.share());
+    let (_, caught_up) = follow::catch_up((directory, name), newest, since, end.position, store);
+    caught_up.map(|(view, _)| view)
 }
 
 fn told(path: String, report: &Report) -> ImageCheck {

@@ -11,7 +11,7 @@ use super::transactions::{From, Salvage};
 use crate::db::options::{Options, locate};
 use crate::db::progress::Watched;
 use crate::journal::Walk;
-use crate::replica::Names;
+use crate::replica::{self, Names};
 use crate::storage::{Clock, Directory, SystemClock};
 use crate::{Error, ErrorKind, Result};
 
@@ -48,6 +48,7 @@ impl Options {
     ) -> Result<Salvaged> {
         let shown = from.display(name);
         let parts = Parts::find(from, name)?;
+        let to = replica::like((from, &parts.newest_name(from, name)), to, new_name)?;
         let names = Names::new(&to, new_name, "salvage", &*clock)?;
         let source = From {
             parts: &parts,

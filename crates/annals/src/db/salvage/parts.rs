@@ -7,7 +7,7 @@ use crate::db::beside::{self, Kind};
 use crate::db::cannot_open;
 use crate::image::{self, Identity, Slot, image_name};
 use crate::journal::format::Header;
-use crate::journal::segments::{Chain, erased_name, journal_of, number_in};
+use crate::journal::segments::{Chain, erased_name, journal_of, kept_name, number_in};
 use crate::journal::{Copies, Point};
 use crate::storage::{Access, Directory, Hold, Lock, Storage};
 use crate::{Error, Result};
@@ -139,6 +139,14 @@ impl Parts {
             _ => None,
         });
         self.roots.extend(whole);
+    }
+
+    /// Returns the name of the newest segment that is there.
+    pub(super) fn newest_name(&self, directory: &dyn Directory, name: &str) -> String {
+        match self.all.last().filter(|_| directory.open(name, Access::Read).is_err()) {
+            Some(kept) => kept_name(&self.journal, kept.number),
+            None => name.to_owned(),
+        }
     }
 
     /// Returns the header that is known of the newest of the segments.

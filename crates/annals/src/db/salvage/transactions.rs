@@ -60,7 +60,6 @@ pub(super) struct Salvage<'db> {
 struct Open<'db> {
     transaction: Transaction<'db>,
     txid: u64,
-    nonce: u64,
     position: u64,
     /// Why it can't be kept, if so.
     unfit: Option<String>,
@@ -208,7 +207,7 @@ impl<'db> Salvage<'db> {
             self.lose_before(txid);
         }
         let is_whole_so_far = match &self.open {
-            Some(open) => open.txid == txid && open.nonce == frame.header.nonce,
+            Some(open) => open.txid == txid,
             None => {
                 step.link != Link::Unknown
                     && self.seen.is_some_and(|seen| seen.checked_add(1) == Some(txid))
@@ -281,12 +280,12 @@ impl<'db> Salvage<'db> {
         let mut transaction = self.database.begin()?;
         // Until it is known what it was.
         transaction.set_level(Level::Soft);
-        let (txid, nonce) = (frame.header.txid, frame.header.nonce);
+        let txid = frame.header.txid;
         let position = frame.header.position;
         let schema = Arc::clone(transaction.view().schema());
         let lost_blobs = self.lost_blobs.len();
         let before = (schema, lost_blobs);
-        self.open = Some(Open { transaction, txid, nonce, position, unfit: None, before });
+        self.open = Some(Open { transaction, txid, position, unfit: None, before });
         Ok(())
     }
 

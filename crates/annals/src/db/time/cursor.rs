@@ -42,7 +42,7 @@ enum Stop {
     /// So much was read.
     Enough,
     /// The journal goes on in another segment.
-    Sealed(Seal),
+    Sealed(Box<Seal>),
 }
 
 impl JournalCursor {
@@ -92,7 +92,7 @@ impl JournalCursor {
             match stop {
                 Stop::Reached => return Ok(false),
                 Stop::Enough => return Ok(true),
-                Stop::Sealed(seal) => self.enter(seal, end.file)?,
+                Stop::Sealed(seal) => self.enter(*seal, end.file)?,
             }
         }
     }
@@ -125,7 +125,9 @@ impl JournalCursor {
                 ));
             }
             if frame.header.is_seal() {
-                return Seal::of(&frame).map(Stop::Sealed).ok_or_else(|| lost(shown, at));
+                return Seal::of(&frame)
+                    .map(|seal| Stop::Sealed(Box::new(seal)))
+                    .ok_or_else(|| lost(shown, at));
             }
             if !repeats {
                 if !is_begun && frame.header.has_events() {

@@ -20,7 +20,7 @@ use crate::segments::opening::border;
 /// How one kind of test explores one workload.
 type Test = (&'static str, &'static str, fn(&Explorer, &str) -> Checked);
 
-const TESTS: [Test; 31] = [
+const TESTS: [Test; 41] = [
     ("power_cut_after_commits_of_each_level", "levels", Explorer::power),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::kill),
     ("power_cut_at_every_operation", "mixed", Explorer::power),
@@ -63,6 +63,26 @@ const TESTS: [Test; 31] = [
             crate::recovery::sweep::sweep(0..40);
         })
     }),
+    ("a_copy_that_loses_the_first_of_three_foreign_frames_opens", "once", |_, _| {
+        panics(crate::claims::lost_first_of_three)
+    }),
+    ("frames_that_are_planted_in_a_value_claim_nothing", "once", |_, _| {
+        panics(crate::claims::planted_in_their_places)
+    }),
+    ("a_torn_commit_never_verifies_whatever_its_value", "once", |_, _| {
+        panics(crate::claims::torn_where_it_collides)
+    }),
+    ("a_flipped_bit_of_the_head_costs_no_row", "once", |_, _| panics(crate::claims::head_flipped)),
+    ("a_live_block_that_tells_of_more_flushed_frames_is_a_witness", "once", |_, _| {
+        panics(crate::claims::live_ahead)
+    }),
+    ("a_wrong_stored_chain_is_repaired", "once", |_, _| panics(crate::claims::wrong_chain)),
+    ("one_copy_of_one_slot_is_a_witness", "once", |_, _| panics(crate::claims::one_copy_is_enough)),
+    ("a_two_phase_commit_is_known_to_be_durable", "once", |_, _| {
+        panics(crate::claims::two_phase_is_known)
+    }),
+    ("a_flush_lies_between_the_two_slots", "once", |_, _| panics(crate::claims::slots_take_turns)),
+    ("either_slot_block_of_a_device_may_be_lost", "once", |_, _| panics(crate::device::lost_block)),
     ("a_power_cut_leaves_a_copy_that_is_a_beginning", "once", |_, _| panics(|| pushed(2))),
 ];
 

@@ -7,6 +7,7 @@ use annals::{BackfillMode, Database, Reader, RowId, Version};
 
 use super::indexed::fill;
 use super::{CITY, INDEX, NAME, compare, define, has_index, open};
+use crate::hostile::journals::thorough;
 
 fn bytes(directory: &MemoryDirectory, name: &str) -> Vec<u8> {
     let storage = directory.open(name, Access::Read).unwrap();
@@ -80,6 +81,72 @@ fn a_damaged_index_gives_the_same_answers() {
     assert!(database.history_error().unwrap().contains("made anew"));
     assert!(directory.list().unwrap().contains(&format!("{INDEX}-damaged")));
     compare(&directory, &database);
+}
+
+/// Every byte of the journal: a history is the right one, or an error, whatever else is beside the journal.
+#[test]
+fn a_flipped_byte_of_the_journal_gives_the_right_history_or_an_error() {
+    let (directory, database) = made();
+    database.close().unwrap();
+    let expected = histories(&Reader::open(&directory, NAME).unwrap());
+    assert_eq!(expected.1, 0);
+    let sound = bytes(&directory, NAME);
+    let beside = directory.list().unwrap();
+    assert!(beside.contains(&INDEX.to_owned()) && beside.contains(&"db-image".to_owned()));
+    for without in [&[][..], &[INDEX], &["db-image"], &[INDEX, "db-image"]] {
+        let place = MemoryDirectory::new();
+        for name in beside.iter().filter(|name| !without.contains(&name.as_str())) {
+            put(&place, name, &bytes(&directory, name));
+        }
+        let (mut right, mut refused) = (0, 0);
+        let step = if thorough() { 1 } else { 11 };
+        for at in (without.len()..sound.len()).step_by(step) {
+            let mut wrong = sound.clone();
+            wrong[at] ^= 1 << (at % 8);
+            put(&place, NAME, &wrong);
+            match histories_if_sound(&place) {
+                Ok(found) => {
+                    assert!(found == expected.0, "byte {at} is flipped, without {without:?}");
+                    right += 1;
+                }
+                Err(error) => {
+                    let text = error.to_string();
+                    assert!(text.contains(NAME), "byte {at}, without {without:?}: {text}");
+                    refused += 1;
+                }
+            }
+        }
+        assert!(right > 100 && refused > 100, "{right} right, {refused} refused: {without:?}");
+    }
+}
+
+/// Gives the same histories as `histories`, from a new reader; or the first error.
+fn histories_if_sound(directory: &MemoryDirectory) -> annals::Result<Vec<Vec<Version>>> {
+    let reader = Reader::open(directory, NAME)?;
+    (0..60).step_by(13).map(|id| reader.history_of(CITY, RowId(id))?.collect()).collect()
+}
+
+#[test]
+fn an_index_that_cannot_be_opened_is_told_and_the_journal_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.annals");
+    let options = super::options();
+    let database = options.open(&path).unwrap();
+    fill(&database, 20, 2);
+    database.backfill(BackfillMode::Full).unwrap();
+    let expected = super::collect(database.history_of(CITY, RowId(3)));
+    let index = folder.path().join("a.annals-history");
+    std::fs::remove_file(&index).unwrap();
+    std::fs::create_dir(&index).unwrap();
+    let reader = options.open_read_only(&path).unwrap();
+    for history in [database.history_of(CITY, RowId(3)), reader.history_of(CITY, RowId(3))] {
+        let history = history.unwrap();
+        let problem = history.index_problem().unwrap().to_owned();
+        assert!(problem.contains("can't open the history index"), "{problem}");
+        assert!(history.map(Result::unwrap).collect::<Vec<_>>() == expected);
+    }
+    let error = reader.read().check_history_index(false).unwrap_err();
+    assert_eq!(error.kind(), annals::ErrorKind::Io, "{error}");
 }
 
 #[test]

@@ -386,6 +386,20 @@ fn absurd_events_are_named() {
     }
 }
 
+/// A commit that verifies and can't be applied is never cut, unless the user goes back to what is known to
+/// have been flushed.
+#[test]
+fn a_commit_that_does_not_apply_is_cut_only_on_request() {
+    let draft = Draft::new();
+    let end = draft.bytes.len() as u64;
+    let mut draft = draft.with(&Frame { durable: end, ..Frame::commit(&[0x20, 1]) });
+    draft.add(&Frame::commit(&[0x10, 1, 0x17, 1]));
+    refused(&draft.bytes, "a deletion of no row", ErrorKind::Corrupt, "position 16");
+    let directory = install(&draft.bytes);
+    let database = open(&directory, Recovery::ToHard, 3).unwrap();
+    assert_eq!(database.read().txid(), 1);
+}
+
 #[test]
 fn large_but_right_numbers_take_little_memory() {
     let last = [&[0x10, 1, 0x11][..], &wide(RowId::MAX.0), &[1]].concat();

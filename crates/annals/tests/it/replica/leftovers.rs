@@ -34,7 +34,8 @@ const WHOLE: [&str; 3] = [COPY, "copy-segment-000000", "copy-segment-000001"];
 fn without_caches(disk: &dyn Directory) -> Vec<String> {
     let others = ["-image", "-history", ".held"];
     let is_other = |name: &String| {
-        others.iter().any(|other| name.ends_with(other)) || name.contains("-segment-") && name.contains(".backup-")
+        others.iter().any(|other| name.ends_with(other))
+            || name.contains("-segment-") && name.contains(".backup-")
     };
     disk.list().unwrap().into_iter().filter(|name| !is_other(name)).collect()
 }

@@ -1,0 +1,117 @@
+//! Who may use a file: a file that is made of another gets what that one has.
+
+#![allow(clippy::disallowed_methods, reason = "this room touches the machine")]
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::path::Path;
+
+/// The owner and the group of a file, and what they and all others may do with it.
+///
+/// It has them on Unix only: elsewhere a new file gets what its directory says. Access control lists are not part
+/// of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permissions {
+    mode: u32,
+    owner: u32,
+    group: u32,
+}
+
+/// What the owner may always do, so that a copy of a file that is only read can be brought forward.
+const OWNER: u32 = 0o600;
+
+impl Permissions {
+    /// Returns those of a file, by its metadata; `None` where the system has no such thing.
+    #[must_use]
+    pub fn of(metadata: &Metadata) -> Option<Self> {
+        system::of(metadata)
+    }
+
+    /// Returns these, but allows no more than the other file does: for a file that is made of both.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self { mode: self.mode & other.mode, ..self }
+    }
+}
+
+/// Creates a new file, without following a link, that has these permissions before anything can be written to it.
+///
+/// What this process isn't permitted to give, it doesn't give: without the group, the new file's own group may do
+/// only what all others may.
+pub(super) fn create_new(path: &Path, like: Option<Permissions>) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    match like {
+        None => options.open(path),
+        Some(like) => system::create(&mut options, path, like),
+    }
+}
+
+#[cfg(unix)]
+mod system {
+    use std::fs::{File, Metadata, OpenOptions};
+    use std::io;
+    use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
+    use std::path::Path;
+
+    use super::{OWNER, Permissions};
+
+    #[expect(clippy::unnecessary_wraps, reason = "elsewhere there are none")]
+    pub(super) fn of(metadata: &Metadata) -> Option<Permissions> {
+        let (mode, owner, group) = (metadata.mode(), metadata.uid(), metadata.gid());
+        // What is made of a file is data: nobody runs it.
+        Some(Permissions { mode: mode & 0o666, owner, group })
+    }
+
+    pub(super) fn create(
+        options: &mut OpenOptions,
+        path: &Path,
+        like: Permissions,
+    ) -> io::Result<File> {
+        let file = options.mode(OWNER).open(path)?;
+        let metadata = file.metadata()?;
+        let has_group =
+            metadata.gid() == like.group || fchown(&file, None, Some(like.group)).is_ok();
+        let mode = if has_group { like.mode } else { without_group(like.mode) };
+        // A file system that knows no modes refuses this. The file is its owner's alone then.
+        let _ = file.set_permissions(std::fs::Permissions::from_mode(mode | OWNER));
+        if metadata.uid() != like.owner {
+            // Only root may give a file away.
+            let _ = fchown(&file, Some(like.owner), None);
+        }
+        Ok(file)
+    }
+
+    /// Returns what is left of a mode where the group is another one: it may do what all others may.
+    const fn without_group(mode: u32) -> u32 {
+        mode & !0o070 | mode & (mode & 0o007) << 3
+    }
+
+    #[test]
+    fn another_group_may_do_what_all_others_may() {
+        for (mode, expected) in [(0o640, 0o600), (0o664, 0o644), (0o644, 0o644), (0o604, 0o604)] {
+            assert_eq!(without_group(mode), expected, "{mode:o}");
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod system {
+    use std::fs::{File, Metadata, OpenOptions};
+    use std::io;
+    use std::path::Path;
+
+    use super::Permissions;
+
+    pub(super) const fn of(_metadata: &Metadata) -> Option<Permissions> {
+        None
+    }
+
+    pub(super) fn create(
+        options: &mut OpenOptions,
+        path: &Path,
+        _like: Permissions,
+    ) -> io::Result<File> {
+        options.open(path)
+    }
+}
