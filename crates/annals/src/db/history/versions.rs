@@ -182,13 +182,13 @@ pub(super) fn schema_of(present: &Schema, commands: u64) -> Result<Schema> {
     if count == present.commands().len() {
         return Ok(present.clone());
     }
-    let log = present.commands().get(..count).ok_or_else(|| {
-        Error::corrupt(format!(
+    if count > present.commands().len() {
+        return Err(Error::corrupt(format!(
             "the history index tells of {count} commands of the schema: delete it"
-        ))
-    })?;
+        )));
+    }
     let mut schema = Schema::default();
-    for command in log {
+    for command in present.commands().iter().take(count) {
         schema.apply(command.clone()).map_err(|error| Error::corrupt(error.to_string()))?;
     }
     Ok(schema)
