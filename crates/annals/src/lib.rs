@@ -71,7 +71,7 @@ pub use db::{
     Transaction, Txid, Version, examine, inspect, inspect_head, inspect_head_in, inspect_in, scan,
     scan_in,
 };
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Result, Violation};
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use image::testing as image_testing;

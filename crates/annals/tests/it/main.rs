@@ -19,6 +19,7 @@ mod database_model;
 mod device;
 mod edges;
 mod erase;
+mod errors;
 mod evolved;
 mod examples;
 mod fork;
