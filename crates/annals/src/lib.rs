@@ -44,6 +44,7 @@
 
 mod arena;
 mod db;
+mod debug;
 mod error;
 pub mod event;
 mod history;

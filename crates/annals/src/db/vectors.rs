@@ -35,13 +35,13 @@ impl Transaction<'_> {
     /// As [`Self::insert_vector`]; `Invalid`: too many rows; `InUse`: a row has one of the ids (the message names the first).
     pub fn insert_vector_at(&mut self, table: TableNumber, id: RowId, count: u64) -> Result<()> {
         self.usable()?;
+        self.change(|store| store.check_free(table, id, count))?;
         if count > MAX_ROWS {
             return Err(Error::invalid(format!(
                 "cannot insert {count} rows without values: a statement inserts at most {MAX_ROWS}; \
                  insert fewer rows at a time"
             )));
         }
-        self.change(|store| store.check_free(table, id, count))?;
         for (id, count) in pieces(id, count) {
             self.change(|store| store.insert_vector(table, id, count, true))?;
             self.note(&Event::InsertVector { table, id, count })?;

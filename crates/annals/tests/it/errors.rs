@@ -32,9 +32,11 @@ fn a_cause_is_printed_once() {
             assert!(place == other || !message.contains(later), "{message} and {later}");
         }
     }
-    let missing = annals::Options::new().create(false).open("/nowhere/at/all.annals").unwrap_err();
-    assert_eq!(missing.to_string().matches("os error").count(), 1, "{missing}");
-    assert!(missing.io_error().is_some() && missing.source().is_none());
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let error = annals::Database::open(folder.path().join("file/a.annals")).unwrap_err();
+    assert_eq!(error.to_string().matches("os error").count(), 1, "{error}");
+    assert!(error.io_error().is_some() && error.source().is_none());
 }
 
 #[test]

@@ -41,6 +41,7 @@ mod replica;
 mod segments;
 mod shared;
 mod shared_faults;
+mod shown;
 mod single_row;
 mod storage;
 mod store_cases;

@@ -46,7 +46,7 @@ fn numbers(db: &Database) -> Vec<i64> {
 fn a_statement_inserts_a_bounded_number_of_rows_without_values() {
     let db = new(false);
     let mut tx = db.begin().unwrap();
-    for count in [(1 << 26) + 1, 1_000_000_000_000, u64::MAX] {
+    for count in [(1 << 26) + 1, 1_000_000_000_000] {
         let error = tx.insert_vector_at(TABLE, RowId(0), count).unwrap_err();
         let expected = format!(
             "cannot insert {count} rows without values: a statement inserts at most 67108864; insert fewer \

@@ -13,6 +13,7 @@ use crate::db::past::Since;
 use crate::db::reader::Reader;
 use crate::db::snapshot::Published;
 use crate::db::time::{RowChange, Version};
+use crate::debug::brief;
 use crate::event::{self, Event};
 use crate::history::Zone;
 use crate::journal::Committed;
@@ -32,7 +33,6 @@ const STEP: u64 = 1 << 20;
 ///
 /// It keeps older segments from being removed as long as it is there. It reads as it goes on, and keeps one version;
 /// the newest are given by [`History::newest`]. Behind an error it ends.
-#[derive(Debug)]
 pub struct History {
     files: Files,
     present: Arc<Schema>,
@@ -47,6 +47,8 @@ pub struct History {
     problem: Option<String>,
     bytes: u64,
 }
+
+brief!(History, "History", "bytes": |it| it.bytes);
 
 /// Where all is read from on.
 #[derive(Clone, Copy, Debug)]
