@@ -53,7 +53,6 @@ pub(crate) fn ignored(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Output;
     use crate::shell::catalog;
 
     #[test]
@@ -61,7 +60,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let database = annals::Database::open(folder.path().join("a.annals")).unwrap();
         let mut transaction = database.begin().unwrap();
-        let mut screen = Screen::to(Output::to(Vec::new()));
+        let mut screen = Screen::to(Vec::new());
         let mut run = |line: &str| {
             let tokens = annals_schema::tokenize(line).unwrap();
             let words =
