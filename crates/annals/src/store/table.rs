@@ -437,7 +437,8 @@ mod tests {
             store.apply_command(&field).unwrap();
         }
         for id in 0..ROWS {
-            let values = [ValueRef::Int64(1), ValueRef::String("a text that has a page of its own")];
+            let values =
+                [ValueRef::Int64(1), ValueRef::String("a text that has a page of its own")];
             store.insert(TABLE, RowId(id), &values, Uniqueness::AtOnce).unwrap();
         }
         let save = |store: &mut Store| {
