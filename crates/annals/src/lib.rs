@@ -43,6 +43,7 @@
 )]
 
 mod arena;
+mod bytes;
 mod db;
 mod debug;
 mod error;
@@ -50,12 +51,14 @@ pub mod event;
 mod history;
 mod image;
 pub mod journal;
+#[doc(hidden)]
+pub mod mistakes;
+mod progress;
 mod replica;
 pub mod storage;
 pub mod store;
+mod sync;
 pub mod typed;
-
-pub(crate) use journal::mistakes;
 
 pub use annals_macros::schema;
 pub use annals_schema::{
@@ -67,10 +70,9 @@ pub use db::{
     Changed, Changes, Commit, Custom, Customs, Database, Erase, Erased, Events, Examination, Fate,
     Forgotten, HeadInspection, History, HistoryCheck, HistoryInspection, ImageCheck,
     ImageComparison, ImageInspection, ImageRoot, Inspection, Merged, Moment, MomentError, Older,
-    OldestReader, OnConflict, Options, Packed, Pending, Phase, Progress, Push, Reader, Restarted,
-    Restarting, RowChange, Run, Salvaged, SegmentInspection, Sink, Snapshot, Subscription, Tail,
-    Transaction, Txid, Version, examine, inspect, inspect_head, inspect_head_in, inspect_in, scan,
-    scan_in,
+    OldestReader, OnConflict, Options, Packed, Pending, Push, Reader, Restarted, Restarting,
+    RowChange, Run, Salvaged, SegmentInspection, Sink, Snapshot, Subscription, Tail, Transaction,
+    Txid, Version, examine, inspect, inspect_head, inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result, Violation};
 #[cfg(feature = "testing")]
@@ -80,6 +82,7 @@ pub use journal::{
     Carried, Committed, Copies, Cut, Erasure, Level, Plan, Point, Recovered, Recovery, Retention,
     SegmentFacts, Skipped,
 };
+pub use progress::{Phase, Progress};
 pub use replica::{Converted, Copied};
 pub use store::{
     Cell, Dangling, FirstOfEach, IndexCursor, IndexRows, IndexView, Row, Rows, TableView, View,

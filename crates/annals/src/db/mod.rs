@@ -28,7 +28,6 @@ mod merge;
 mod options;
 mod pack;
 mod past;
-mod progress;
 mod reader;
 mod references;
 mod restart;
@@ -47,8 +46,7 @@ mod unloadable;
 mod upgrade;
 mod vectors;
 
-pub(crate) use acquire::{busy, cannot_open};
-pub(crate) use progress::Watch;
+use crate::progress;
 
 pub use blobs::BlobReader;
 pub use conflicts::OnConflict;
@@ -67,7 +65,6 @@ pub use inspect::{
 pub use merge::Merged;
 pub use options::Options;
 pub use pack::Packed;
-pub use progress::{Phase, Progress};
 pub use reader::Reader;
 pub use restart::{Forgotten, Older, Restarted};
 pub use salvage::{Fate, Run, Salvaged};

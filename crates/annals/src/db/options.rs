@@ -21,9 +21,8 @@ use super::shared::Sharing;
 use super::turns::Turns;
 use super::upgrade::{self, Customs};
 use crate::journal::segments::Maker;
-use crate::journal::{
-    self, Checkpoints, Level, Mistake, Recovery, Retention, Survey, Verdict, is_made, segments,
-};
+use crate::journal::{self, Checkpoints, Level, Recovery, Retention, Survey, Verdict, segments};
+use crate::mistakes::{Mistake, is_made};
 use crate::storage::{self, Access, Clock, Directory, FileDirectory, SystemClock};
 use crate::{Error, ErrorKind, Result};
 

@@ -24,9 +24,9 @@ use super::snapshot::Snapshot;
 use crate::journal::format::FRAME_HEADER_LEN;
 use crate::journal::segments::Maker;
 use crate::journal::{
-    self, FrameReader, Head, Mistake, Point, Recovered, Recovery, Rule, Survey, Verdict, is_made,
-    lock, segments,
+    self, FrameReader, Head, Point, Recovered, Recovery, Rule, Survey, Verdict, lock, segments,
 };
+use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Directory, Hold, Lock};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};

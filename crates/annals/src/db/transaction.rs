@@ -9,7 +9,8 @@ use super::database::{Database, this_thread};
 use super::group::Written;
 use crate::debug::brief;
 use crate::event::Event;
-use crate::journal::{Level, Mistake, Point, is_made};
+use crate::journal::{Level, Point};
+use crate::mistakes::{Mistake, is_made};
 use crate::store::{Store, Uniqueness, View};
 use crate::{Error, ErrorKind, Result};
 

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use super::file::{Image, Temporary};
 use super::format::{IMAGE_VERSION, Identity, ImageHeader, OBJECTS_AT};
 use super::space::Space;
-use crate::journal::lock;
 use crate::storage::{Access, Clock, Directory, Storage};
+use crate::sync::lock;
 use crate::{Error, ErrorKind, Result};
 
 /// Gives the name of the image beside a journal.

@@ -4,10 +4,10 @@ use std::io;
 use std::sync::Arc;
 
 use super::push::{Copied, Pushing};
-use crate::db::Watch;
 use crate::history::history_name;
 use crate::image::image_name;
 use crate::journal::segments::{kept_name, number_in};
+use crate::progress::Watch;
 use crate::storage::{Access, Clock, Directory, Hold, Lock};
 use crate::{Error, ErrorKind, Result};
 

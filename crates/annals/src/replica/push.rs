@@ -17,8 +17,8 @@ use super::differs;
 use super::source::{Part, Source};
 use super::target::Target;
 use crate::Result;
-use crate::db::Watch;
 use crate::journal::Point;
+use crate::progress::Watch;
 use crate::storage::{Clock, Directory};
 
 /// What was copied of a journal.
