@@ -156,7 +156,7 @@ impl Database {
             self.core.begin_without_image(&mut writing);
         }
         let begun = self
-            .take_turn(&mut writing)
+            .take_or_join_turn(&mut writing)
             .and_then(|()| writing.writer.begin(self.level).inspect_err(|_| self.end_turn()));
         begun.inspect_err(|_| self.core.group.leave())?;
         if let Some(imager) = self.core.image() {

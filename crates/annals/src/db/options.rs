@@ -18,7 +18,7 @@ use super::reader::Reader;
 use super::scan::{self, Replay};
 use super::segment::{JournalFile, Segment};
 use super::shared::Sharing;
-use super::turns::Turns;
+use super::turns::{Turns, Users};
 use super::upgrade::{self, Customs};
 use crate::journal::segments::Maker;
 use crate::journal::{self, Checkpoints, Level, Recovery, Retention, Survey, Verdict, segments};
@@ -318,6 +318,7 @@ impl Options {
             file: name.to_owned(),
             recovery: self.recovery.among_others(),
             is_outdated: AtomicBool::new(false),
+            users: Users::default(),
         });
         if sharing.is_some() {
             let hard = survey.head.newest_slot().filter(|_| joins).map(|slot| slot.point);

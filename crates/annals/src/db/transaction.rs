@@ -374,11 +374,12 @@ impl<'db> Transaction<'db> {
         let Writing { file, store, .. } = &mut *self.writing;
         database.note_tail(file, point.position, store);
         if database.sharing().is_some() {
-            // The others build on it as soon as the turn ends.
-            if is_made(Mistake::TurnEndedEarly) {
-                database.end_turn();
-            }
+            // Other processes build on it as soon as the turn ends. Other threads of this one may write
+            // meanwhile, and share the flush.
+            let in_turn = database.stay_in_turn().filter(|_| !is_made(Mistake::TurnEndedEarly));
+            drop(self);
             database.group().wait(point)?;
+            drop(in_turn);
             is_acknowledged = true;
         }
         Ok(Pending { database, point, level, is_empty: false, is_acknowledged })

@@ -127,7 +127,7 @@ fn complaint(import: &Import) -> Option<String> {
     let is_wrong = if origin == "crate" {
         let named = rest.join("::");
         // `crate` alone, or something that lib.rs itself defines.
-        let Some(other) = rest.first().filter(|other| *other != own) else { return None };
+        let other = rest.first().filter(|other| *other != own)?;
         let Some(room) = ROOMS.iter().find(|room| room.name == own) else {
             return Some(format!("{}: the room {own} has no row", import.place));
         };
