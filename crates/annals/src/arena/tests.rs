@@ -70,7 +70,7 @@ fn only_pages_that_nobody_has_used_are_taken_for_zeros() {
 
 #[test]
 fn chunks_that_are_empty_are_given_back() {
-    let count = if cfg!(miri) { 5 } else { 20 };
+    let count = if cfg!(miri) { 4 } else { 20 };
     let before = chunks().0;
     let mut pages: Vec<_> = (0..count * PAGES).map(|_| PageRef::take(1).page).collect();
     assert!(chunks().0 >= count - 1);
