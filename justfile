@@ -26,10 +26,9 @@ bench *part:
 instructions *part:
     cargo run --release -p annals-bench -- --table instructions {{part}}
 
-# Undefined behaviour in the store's unsafe code, and races of threads that commit.
-miri:
-    cargo +nightly miri test -p annals --lib -- store::page store::unique store::cells store::btree \
-        store::primitive store::vector store::writer db::group storage::uring::pump
+# Undefined behaviour and data races in unsafe code: all modules that have any, or `just miri arena`, ..
+miri *modules:
+    .ci/miri {{modules}}
 
 # Looks for bytes that break a target, for so many seconds: schema, codec, journal, image, shell, joedb (fuzz/README.md).
 fuzz target seconds="300":

@@ -25,6 +25,9 @@ pub(crate) fn holds_database(path: &Path) -> bool {
     }
 }
 
+/// The most bytes of a text that an import keeps: as many as a string may have.
+pub(crate) const LONGEST_TEXT: usize = 1 << 30;
+
 /// Reads a whole text file, which must be UTF-8.
 pub(crate) fn read_text(path: &Path) -> Result<String> {
     let bytes = fs::read(path).map_err(|error| cannot("read", path, error))?;

@@ -6,7 +6,7 @@ use annals::{
     BackfillMode, Error, ErrorKind, Field, Level, Result, RowId, Schema, Table, Timestamp, Value,
     ValueRef,
 };
-use annals_schema::{SchemaFile, Token};
+use annals_schema::{SchemaFile, Token, shorten};
 
 use crate::{files, output};
 
@@ -106,7 +106,7 @@ pub(crate) fn table<'s>(schema: &'s Schema, name: &str) -> Result<&'s Table> {
         let names = schema.tables().iter().map(|table| table.name.as_str());
         Error::new(
             annals::ErrorKind::NotFound,
-            format!("there is no table {name:?}; {}", those("tables", names)),
+            format!("there is no table {:?}; {}", shorten(name), those("tables", names)),
         )
     })
 }
@@ -122,7 +122,12 @@ pub(crate) fn field<'s>(table: &'s Table, name: &str) -> Result<&'s Field> {
         let names = table.fields.iter().map(|field| field.name.as_str());
         Error::new(
             annals::ErrorKind::NotFound,
-            format!("table {} has no field {name:?}; {}", table.name, those("fields", names)),
+            format!(
+                "table {} has no field {:?}; {}",
+                table.name,
+                shorten(name),
+                those("fields", names)
+            ),
         )
     })
 }
@@ -130,12 +135,12 @@ pub(crate) fn field<'s>(table: &'s Table, name: &str) -> Result<&'s Field> {
 /// Lists names for the end of an error message.
 pub(crate) fn those<'n>(what: &str, names: impl Iterator<Item = &'n str>) -> String {
     const MOST: usize = 30;
-    let names: Vec<&str> = names.collect();
-    if names.is_empty() {
+    let mut names = names;
+    let shown: Vec<&str> = names.by_ref().take(MOST).collect();
+    if shown.is_empty() {
         return format!("there are no {what}");
     }
-    let more = if names.len() > MOST { ", .." } else { "" };
-    let shown = names.get(..MOST).unwrap_or(&names);
+    let more = if names.next().is_some() { ", .." } else { "" };
     format!("the {what} are: {}{more}", shown.join(", "))
 }
 
@@ -146,7 +151,8 @@ pub(crate) fn row_id(text: &str) -> Result<RowId> {
             Ok(RowId(id))
         }
         _ => Err(Error::invalid(format!(
-            "{text:?} is not the id of a row: ids go from 0 to {}",
+            "{:?} is not the id of a row: ids go from 0 to {}",
+            shorten(text),
             RowId::MAX.0
         ))),
     }
@@ -164,7 +170,7 @@ pub(crate) fn level_option(name: &str) -> Result<Level, String> {
 
 /// Reads the name of a mode of backfills.
 pub(crate) fn backfill_mode(name: &str) -> Result<BackfillMode> {
-    let unknown = |modes| Error::invalid(format!("unknown mode {name:?}; {modes}"));
+    let unknown = |modes| Error::invalid(format!("unknown mode {:?}; {modes}", shorten(name)));
     backfill_mode_option(name).map_err(unknown)
 }
 

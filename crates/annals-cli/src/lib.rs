@@ -221,7 +221,5 @@ fn run(command: &Command) -> annals::Result<Outcome> {
 /// Tells whether the error is only that nobody reads our output any more (`annals log F | head`),
 /// which is no reason to speak.
 fn reader_left(error: &Error) -> bool {
-    std::error::Error::source(error)
-        .and_then(|source| source.downcast_ref::<std::io::Error>())
-        .is_some_and(|source| source.kind() == IoKind::BrokenPipe)
+    error.io_error().is_some_and(|cause| cause.kind() == IoKind::BrokenPipe)
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use annals_schema::{expand_module, module_name, parse_files, render_all};
-use proc_macro::{TokenStream, TokenTree};
+use proc_macro::{Group, Span, TokenStream, TokenTree};
 
 /// Compiles a schema file, or several as one, into a module with the typed API of its databases.
 ///
@@ -25,6 +25,15 @@ use proc_macro::{TokenStream, TokenTree};
 /// annals::schema!("people.joedbi", "people.joedbc");
 /// ```
 ///
+/// A module may be named by the program, too, and be private:
+///
+/// ```ignore
+/// annals::schema!(pub mod db = "people.schema");
+/// ```
+///
+/// A library needs that, or `use crate::people` rather than `use people`, if it is called `people` itself:
+/// where its documentation is tested, `people` could be the library as well.
+///
 /// Names stay as they are in the schema if they can: keywords become raw identifiers; `self`,
 /// `super`, `crate`, `Self`, `_`, and names that generated code uses itself, like a field `id`, get
 /// `_` appended.
@@ -38,14 +47,28 @@ use proc_macro::{TokenStream, TokenTree};
 pub fn schema(input: TokenStream) -> TokenStream {
     let code = expand(input).unwrap_or_else(|message| format!("compile_error!({message:?});"));
     // Generated code that isn't Rust would be the generator's mistake, whose tests compile it.
-    code.parse().unwrap_or_else(|error| {
+    let code = code.parse().unwrap_or_else(|error| {
         let message = format!("the code generated from the schema is not Rust: {error}");
         format!("compile_error!({message:?});").parse().unwrap_or_default()
-    })
+    });
+    called_here(code)
+}
+
+/// Gives all tokens the place of the macro's call. Parsed from a text they have places in that text, which
+/// editors look for in the file with the call.
+fn called_here(code: TokenStream) -> TokenStream {
+    let placed = |mut token: TokenTree| {
+        if let TokenTree::Group(group) = &token {
+            token = Group::new(group.delimiter(), called_here(group.stream())).into();
+        }
+        token.set_span(Span::call_site());
+        token
+    };
+    code.into_iter().map(placed).collect()
 }
 
 fn expand(input: TokenStream) -> Result<String, String> {
-    let names = literals(input)?;
+    let Input { module, files: names } = read(input)?;
     let mut files = Vec::new();
     for name in &names {
         let path = full_path(name)?;
@@ -58,7 +81,12 @@ fn expand(input: TokenStream) -> Result<String, String> {
         .map_err(|mistakes| format!("in the schema:\n\n{}", render_all(&mistakes, "")))?;
     let first = names.first().map(Path::new);
     let stem = first.and_then(Path::file_stem).and_then(|stem| stem.to_str()).unwrap_or("schema");
-    let module = expand_module(&file.schema, &module_name(file.namespace.as_deref(), stem));
+    let (visibility, name) = match module {
+        Some(module) => (module.visibility, module.name),
+        None => ("pub ".to_owned(), module_name(file.namespace.as_deref(), stem)),
+    };
+    let module = expand_module(&file.schema, &name);
+    let module = module.replacen("pub mod ", &format!("{visibility}mod "), 1);
     // The compiler then knows that the crate depends on the files.
     let depends =
         |(name, _): &(&str, &str)| format!("const _: &[u8] = ::core::include_bytes!({name:?});\n");
@@ -79,10 +107,47 @@ fn full_path(name: &str) -> Result<PathBuf, String> {
     Ok(Path::new(&root).join(name))
 }
 
-/// Takes the string literals that the macro wants, separated by commas.
-fn literals(input: TokenStream) -> Result<Vec<String>, String> {
-    const USAGE: &str = "write the path of a schema file, or of several with commas between: \
-        schema!(\"tutorial.schema\")";
+const USAGE: &str = "write the path of a schema file, or of several with commas between: \
+    schema!(\"tutorial.schema\"); to name the module, schema!(pub mod db = \"tutorial.schema\")";
+
+/// What the macro is given.
+struct Input {
+    /// The module, if it is named.
+    module: Option<Module>,
+    /// The paths of the schema files.
+    files: Vec<String>,
+}
+
+/// A module that the program names itself.
+struct Module {
+    /// Empty, or with a blank at its end.
+    visibility: String,
+    name: String,
+}
+
+/// Reads `"PATH", ..` or `VISIBILITY mod NAME = "PATH", ..`.
+fn read(input: TokenStream) -> Result<Input, String> {
+    let tokens: Vec<TokenTree> = input.into_iter().collect();
+    let is = |token: &TokenTree, text: &str| token.to_string() == text;
+    let Some(keyword) = tokens.iter().position(|token| is(token, "mod")) else {
+        return Ok(Input { module: None, files: literals(tokens)? });
+    };
+    let mut rest = tokens.into_iter();
+    let visibility: Vec<_> = rest.by_ref().take(keyword).map(|token| token.to_string()).collect();
+    let name = match (rest.next(), rest.next(), rest.next()) {
+        (_, Some(TokenTree::Ident(name)), Some(equals)) if is(&equals, "=") => name.to_string(),
+        _ => return Err(USAGE.to_owned()),
+    };
+    let mut visibility = visibility.concat();
+    if !visibility.is_empty() {
+        visibility.push(' ');
+    }
+    let name = name.strip_prefix("r#").unwrap_or(&name).to_owned();
+    Ok(Input { module: Some(Module { visibility, name }), files: literals(rest)? })
+}
+
+/// Takes string literals, separated by commas.
+fn literals(input: impl IntoIterator<Item = TokenTree>) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     let mut expect_name = true;
     for mut token in input {

@@ -1,5 +1,9 @@
 //! Applying commands to a schema: everything is checked, then everything is changed.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::names::Names;
 use crate::{
     Command, Field, FieldNumber, Index, IndexNumber, Schema, SchemaError, Table, TableNumber, Type,
     Value,
@@ -14,26 +18,21 @@ impl Schema {
         self.check(&command)?;
         match &command {
             Command::CreateTable { name } => self.push_table(name.clone()),
-            Command::DropTable { table } => {
-                self.tables.retain(|kept| kept.number != *table);
-                self.indexes.retain(|index| index.table != *table);
+            Command::DropTable { table } => self.drop_table(*table),
+            Command::RenameTable { table, name } => {
+                self.table_names.remove(&self.tables, table.0);
+                self.change(*table, |table| table.name.clone_from(name));
+                self.table_names.insert(&self.tables, table.0);
             }
-            Command::RenameTable { table, name } => self.change(*table, |table| {
-                table.name.clone_from(name);
-            }),
-            Command::AddField { table, .. } => self.change(*table, |table| {
-                if let Some(field) = new_field(table, &command) {
-                    table.next_field += 1;
-                    table.fields.push(field);
-                }
-            }),
-            Command::DropField { table, field } => self.change(*table, |table| {
-                table.fields.retain(|kept| kept.number != *field);
-            }),
+            Command::AddField { table, .. } => self.push_field(*table, &command),
+            Command::DropField { table, field } => self.drop_field(*table, *field),
             Command::RenameField { table, field, name } => self.change(*table, |table| {
-                if let Some(field) = table.fields.iter_mut().find(|kept| kept.number == *field) {
+                table.names.remove(&table.fields, field.0);
+                if let Some(field) = table.place_of(*field).and_then(|at| table.fields.get_mut(at))
+                {
                     field.name.clone_from(name);
                 }
+                table.names.insert(&table.fields, field.0);
             }),
             Command::SetSingleRow { table, single } => {
                 self.change(*table, |table| table.single_row = *single);
@@ -42,9 +41,23 @@ impl Schema {
                 let number = IndexNumber(self.next_index);
                 let (name, fields) = (name.clone(), fields.clone());
                 self.next_index += 1;
-                self.indexes.push(Index { number, name, table: *table, fields, unique: *unique });
+                self.indexes.push(Arc::new(Index {
+                    number,
+                    name,
+                    table: *table,
+                    fields,
+                    unique: *unique,
+                }));
+                self.index_names.insert(&self.indexes, number.0);
+                self.change(*table, |table| table.indexes.push(number));
             }
-            Command::DropIndex { index } => self.indexes.retain(|kept| kept.number != *index),
+            Command::DropIndex { index } => {
+                let table = self.index(*index).map(|index| index.table);
+                self.remove_index(*index);
+                if let Some(table) = table {
+                    self.change(table, |table| table.indexes.retain(|kept| kept != index));
+                }
+            }
             Command::Custom { .. } => {}
         }
         self.commands.push(command);
@@ -54,18 +67,82 @@ impl Schema {
     fn push_table(&mut self, name: String) {
         let number = TableNumber(self.next_table);
         self.next_table += 1;
-        self.tables.push(Table {
+        self.tables.push(Arc::new(Table {
             number,
             name,
             fields: Vec::new(),
             single_row: false,
             next_field: 0,
+            names: Names::default(),
+            indexes: Vec::new(),
+            referrers: BTreeSet::new(),
+        }));
+        self.table_names.insert(&self.tables, number.0);
+    }
+
+    fn drop_table(&mut self, number: TableNumber) {
+        let Some(at) = self.place_of(number) else { return };
+        self.table_names.remove(&self.tables, number.0);
+        let table = self.tables.remove(at);
+        table.indexes.iter().for_each(|&index| self.remove_index(index));
+        for field in &table.fields {
+            self.forget_referrer(number, field);
+        }
+    }
+
+    fn remove_index(&mut self, number: IndexNumber) {
+        let Ok(at) = self.indexes.binary_search_by_key(&number, |index| index.number) else {
+            return;
+        };
+        self.index_names.remove(&self.indexes, number.0);
+        self.indexes.remove(at);
+    }
+
+    fn push_field(&mut self, number: TableNumber, command: &Command) {
+        let Some(field) = self.table(number).and_then(|table| new_field(table, command)) else {
+            return;
+        };
+        if let Some(target) = field.enforced_target() {
+            let referrer = (number, field.number);
+            self.change(target, |target| {
+                target.referrers.insert(referrer);
+            });
+        }
+        self.change(number, |table| {
+            let number = table.next_field;
+            table.next_field += 1;
+            table.fields.push(field);
+            table.names.insert(&table.fields, number);
         });
     }
 
+    fn drop_field(&mut self, number: TableNumber, field: FieldNumber) {
+        let Some(going) = self.table(number).and_then(|table| table.field(field)).cloned() else {
+            return;
+        };
+        self.forget_referrer(number, &going);
+        self.change(number, |table| {
+            table.names.remove(&table.fields, field.0);
+            table.fields.retain(|kept| kept.number != field);
+        });
+    }
+
+    /// Notes at the table to which an enforced reference leads that it is about to go.
+    fn forget_referrer(&mut self, table: TableNumber, field: &Field) {
+        if let Some(target) = field.enforced_target() {
+            self.change(target, |target| {
+                target.referrers.remove(&(table, field.number));
+            });
+        }
+    }
+
+    fn place_of(&self, number: TableNumber) -> Option<usize> {
+        self.tables.binary_search_by_key(&number, |table| table.number).ok()
+    }
+
     fn change(&mut self, number: TableNumber, change: impl FnOnce(&mut Table)) {
-        if let Some(table) = self.tables.iter_mut().find(|table| table.number == number) {
-            change(table);
+        if let Some(table) = self.place_of(number).and_then(|at| self.tables.get_mut(at)) {
+            change(Arc::make_mut(table));
         }
     }
 
@@ -91,9 +168,9 @@ impl Schema {
             }
             Command::AddField { .. } => self.check_field(command),
             Command::DropField { table, field } => {
-                find_field(self.find(*table)?, *field)?;
-                let on_it = |index: &&Index| index.table == *table && index.fields.contains(field);
-                match self.indexes.iter().find(on_it) {
+                let table = self.find(*table)?;
+                find_field(table, *field)?;
+                match self.indexes_of(table).find(|index| index.fields.contains(field)) {
                     Some(index) => Err(SchemaError::Indexed(index.name.clone())),
                     None => Ok(()),
                 }
@@ -122,18 +199,13 @@ impl Schema {
 
     /// Checks that no enforced reference of another table leads to a table.
     fn check_unreferenced(&self, target: TableNumber) -> Result<(), SchemaError> {
-        let others = self.tables.iter().filter(|table| table.number != target);
-        for table in others {
-            let leads_there = |field: &&Field| match field.ty {
-                Type::Reference(to, on_delete) => to == target && on_delete.is_enforced(),
-                _ => false,
-            };
-            if let Some(field) = table.fields.iter().find(leads_there) {
-                let (table, field) = (table.name.clone(), field.name.clone());
-                return Err(SchemaError::Referenced { table, field });
-            }
-        }
-        Ok(())
+        let referrers = &self.find(target)?.referrers;
+        let Some(&(table, field)) = referrers.iter().find(|(table, _)| *table != target) else {
+            return Ok(());
+        };
+        let table = self.find(table)?;
+        let field = find_field(table, field)?.name.clone();
+        Err(SchemaError::Referenced { table: table.name.clone(), field })
     }
 
     /// Checks an `add_field`.
@@ -189,6 +261,16 @@ fn new_field(table: &Table, command: &Command) -> Option<Field> {
         nullable: *nullable || ty.is_always_nullable(),
         default: default.clone(),
     })
+}
+
+impl Field {
+    /// Returns the table to which the field leads, if it is an enforced reference.
+    fn enforced_target(&self) -> Option<TableNumber> {
+        match self.ty {
+            Type::Reference(target, rule) if rule.is_enforced() => Some(target),
+            _ => None,
+        }
+    }
 }
 
 /// A blob is named by a number that only one journal knows, so it can't be a default.

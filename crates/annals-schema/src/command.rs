@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{FieldNumber, IndexNumber, TableNumber, Type, Value};
+use crate::{FieldNumber, IndexNumber, TableNumber, Type, Value, shorten};
 
 /// One command of the schema language: one change of the schema.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,8 +132,9 @@ impl fmt::Display for SchemaError {
         match self {
             Self::BadName(name) => write!(
                 f,
-                "{name:?} is not a name: use a letter or `_`, then letters, digits and `_`, at \
-                 most 255 in all"
+                "{:?} is not a name: use a letter or `_`, then letters, digits and `_`, at \
+                 most 255 in all",
+                shorten(name)
             ),
             Self::NameInUse(name) => write!(f, "the name {name:?} is in use already"),
             Self::NoTable(number) => write!(f, "there is no table number {}", number.0),

@@ -1,5 +1,6 @@
 //! Mistakes in a schema's text: where, what, and what to do.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use crate::{LexError, Token};
@@ -15,7 +16,7 @@ pub struct Diagnostic {
     pub column: usize,
     /// How many characters of the line are wrong.
     pub length: usize,
-    /// The offending text; empty where something is missing.
+    /// The offending text, or its beginning; empty where something is missing.
     pub text: Box<str>,
     /// What is wrong.
     pub message: String,
@@ -33,7 +34,7 @@ impl Diagnostic {
             line: 0,
             column: token.column,
             length: token.length,
-            text: token.text.as_ref().into(),
+            text: shorten(&token.text).into(),
             message: message.into(),
             hint: None,
             source: Box::default(),
@@ -56,7 +57,8 @@ impl Diagnostic {
     }
 
     pub(crate) fn lexical(error: LexError, line: &str) -> Self {
-        let text: String = line.chars().skip(error.column - 1).take(error.length).collect();
+        let length = error.length.min(SHOWN);
+        let text: String = line.chars().skip(error.column - 1).take(length).collect();
         Self {
             file: Box::default(),
             line: 0,
@@ -95,26 +97,37 @@ impl Diagnostic {
         let file = if self.file.is_empty() { file } else { &self.file };
         let number = self.line.to_string();
         let margin = " ".repeat(number.len());
+        let (source, before) = self.excerpt();
         // Tabs stay tabs, so that the caret stands below its text at any tab width.
         let blank = |c| if c == '\t' { '\t' } else { ' ' };
-        let indent: String = self
-            .source
-            .chars()
-            .map(blank)
-            .chain(std::iter::repeat(' '))
-            .take(self.column.saturating_sub(1))
-            .collect();
+        let blanks = source.chars().map(blank).chain(std::iter::repeat(' '));
+        let indent: String = blanks.take(before).collect();
         let mut text = format!(
             "error: {}\n{margin}--> {file}:{number}:{}\n{margin} |\n{number} | {}\n{margin} | {indent}{}",
             self.message,
             self.column,
-            self.source,
-            "^".repeat(self.length.max(1)),
+            source,
+            "^".repeat(self.length.clamp(1, SHOWN)),
         );
         if let Some(hint) = &self.hint {
             let _infallible = write!(text, "\n{margin} = help: {hint}");
         }
         text
+    }
+
+    /// Returns the line, or the part of a long one that is around the offending text, and how many
+    /// characters of it are before that text.
+    fn excerpt(&self) -> (String, usize) {
+        let before = self.column.saturating_sub(1);
+        let start = if before <= 2 * SHOWN { 0 } else { before - SHOWN };
+        let mut rest = self.source.chars().skip(start);
+        let mut shown: String = if start > 0 { ".. ".to_owned() } else { String::new() };
+        let indent = shown.len() + before - start;
+        shown.extend(rest.by_ref().take(4 * SHOWN));
+        if rest.next().is_some() {
+            shown += " ..";
+        }
+        (shown, indent)
     }
 }
 
@@ -153,15 +166,40 @@ pub(crate) fn suggest<'n>(
     if let Some(near) = nearest(wrong, names.clone()) {
         return format!("did you mean `{near}`?");
     }
-    let list: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+    let mut names = names;
+    let list: Vec<_> = names.by_ref().take(LISTED).map(|name| format!("`{name}`")).collect();
     if list.is_empty() {
-        format!("there is no {what} yet")
-    } else {
-        format!("there is {}", list.join(", "))
+        return format!("there is no {what} yet");
+    }
+    let more = if names.next().is_some() { ", .." } else { "" };
+    format!("there is {}{more}", list.join(", "))
+}
+
+/// How many names a hint lists at most.
+const LISTED: usize = 30;
+
+/// How many characters of a user's text a message repeats at most.
+const SHOWN: usize = 60;
+
+/// Returns a text that a message is about, or its beginning if it is long.
+///
+/// ```
+/// assert_eq!(annals_schema::shorten("frobnicate"), "frobnicate");
+/// assert_eq!(annals_schema::shorten(&"a".repeat(1_000_000)), "a".repeat(60) + "..");
+/// ```
+#[must_use]
+pub fn shorten(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(SHOWN).and_then(|(end, _)| text.get(..end)) {
+        Some(start) => format!("{start}..").into(),
+        None => text.into(),
     }
 }
 
-/// Finds the name with the smallest edit distance, if that is small enough to be a slip.
+/// The most characters of a word that may be a slip for another one.
+const LONGEST_SLIP: usize = 64;
+
+/// Finds the name with the smallest edit distance, if that is small enough to be a slip. A word of
+/// more than 64 characters is none.
 ///
 /// ```
 /// let names = ["create_table", "drop_table"];
@@ -169,9 +207,14 @@ pub(crate) fn suggest<'n>(
 /// ```
 #[must_use]
 pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let limit = (wrong.chars().count() / 3).max(1);
+    let length = wrong.chars().take(LONGEST_SLIP + 1).count();
+    if length > LONGEST_SLIP {
+        return None;
+    }
+    let (limit, wrong) = ((length / 3).max(1), wrong.to_lowercase());
     names
-        .map(|name| (edit_distance(&wrong.to_lowercase(), &name.to_lowercase()), name))
+        .filter(|name| name.chars().count().abs_diff(length) <= limit)
+        .map(|name| (edit_distance(&wrong, &name.to_lowercase()), name))
         .filter(|&(distance, _)| distance <= limit)
         .min_by_key(|&(distance, _)| distance)
         .map(|(_, name)| name)

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
-use crate::{Blob, RowId, Timestamp, Token, Type, Value, ValueRef};
+use crate::{Blob, RowId, Timestamp, Token, Type, Value, ValueRef, shorten};
 
 /// Reads a value of a type from a token. The word `null` is [`Value::Null`] for every type: whether
 /// a field may be null is for [`Field::accepts`](crate::Field::accepts) to say.
@@ -95,14 +95,6 @@ fn parse_reference(text: &str) -> Option<Value> {
     }
     let id = RowId(text.parse().ok()?);
     (id <= RowId::MAX).then_some(Value::Reference(id))
-}
-
-/// Keeps a message readable when the offending text is long.
-fn shorten(text: &str) -> String {
-    match text.char_indices().nth(60) {
-        Some((end, _)) => format!("{}..", text.get(..end).unwrap_or("")),
-        None => text.to_owned(),
-    }
 }
 
 /// Gives the type's name with its article.

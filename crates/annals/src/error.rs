@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use annals_schema::{RowId, Value};
+
 /// What every fallible function of this library returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -37,7 +39,7 @@ pub enum ErrorKind {
     NeedsRecovery,
     /// The program stopped it, by the answer of one of its callbacks; nothing was changed.
     Cancelled,
-    /// The operating system said no; see the source.
+    /// An I/O error; see [`Error::io_error`].
     Io,
     /// The commit was written, but whether it is durable is not known: reopen and look.
     UnknownOutcome,
@@ -55,13 +57,72 @@ struct Inner {
     kind: ErrorKind,
     message: String,
     source: Option<io::Error>,
+    violation: Option<Violation>,
+}
+
+/// The rule of the schema that a change would break, and the rows that it is about.
+///
+/// ```
+/// annals::schema!("tutorial.schema");
+///
+/// # fn main() -> annals::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
+/// let lille = db.write(|tx| tx.city().insert("Lille"))?;
+/// let error = db.write(|tx| tx.city().insert("Lille")).unwrap_err();
+/// let violation = error.violation().unwrap();
+/// assert_eq!(violation.id(), Some(lille)); // the city that has the name already
+/// let annals::Violation::Unique { index, key, .. } = violation else { panic!() };
+/// assert_eq!((index.as_str(), key), ("city_by_name", &vec![annals::Value::String("Lille".to_owned())]));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Violation {
+    /// Two rows would have the same key in a unique index.
+    Unique {
+        /// The name of the index.
+        index: String,
+        /// The name of its table.
+        table: String,
+        /// The row that has the key.
+        row: RowId,
+        /// The other row, if it has an id already: it has none in a refused `insert`.
+        other: Option<RowId>,
+        /// The values of the key, in the order of the index's fields.
+        key: Vec<Value>,
+    },
+    /// An enforced reference would lead to no row.
+    Reference {
+        /// The name of the table with the reference.
+        table: String,
+        /// The row with the reference; none if the reference is the default of a new field.
+        row: Option<RowId>,
+        /// The name of the reference's field.
+        field: String,
+        /// The name of the table to which it leads.
+        target: String,
+        /// The row to which it leads.
+        target_row: RowId,
+    },
 }
 
 impl Error {
     /// Makes an error from a kind and a message that says what, where and what to do.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), source: None }))
+        Self(Box::new(Inner { kind, message: message.into(), source: None, violation: None }))
+    }
+
+    /// Makes an error of a change that would break a rule of the schema.
+    #[cold]
+    pub(crate) fn violating(violation: Violation, message: String) -> Self {
+        let kind = match violation {
+            Violation::Unique { .. } => ErrorKind::Unique,
+            Violation::Reference { .. } => ErrorKind::Reference,
+        };
+        Self(Box::new(Inner { kind, message, source: None, violation: Some(violation) }))
     }
 
     /// Makes an error of kind [`ErrorKind::Io`] from what was being done and the cause.
@@ -73,7 +134,8 @@ impl Error {
     /// Makes an error of any kind that was caused by the operating system.
     #[cold]
     pub fn with_source(kind: ErrorKind, message: impl Into<String>, source: io::Error) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), source: Some(source) }))
+        let (message, source) = (message.into(), Some(source));
+        Self(Box::new(Inner { kind, message, source, violation: None }))
     }
 
     /// Makes an error of kind [`ErrorKind::Invalid`].
@@ -88,10 +150,24 @@ impl Error {
         Self::new(ErrorKind::Corrupt, message)
     }
 
-    /// Tells what kind of error it is.
+    /// Returns the kind of error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
+    }
+
+    /// Returns the index or reference and the rows that an error of kind [`ErrorKind::Unique`] or
+    /// [`ErrorKind::Reference`] is about. The error of a merge of files has none: its rows have other
+    /// ids in each file.
+    #[must_use]
+    pub fn violation(&self) -> Option<&Violation> {
+        self.0.violation.as_ref()
+    }
+
+    /// Returns the I/O error that caused this one. The message ends with its text.
+    #[must_use]
+    pub fn io_error(&self) -> Option<&io::Error> {
+        self.0.source.as_ref()
     }
 
     /// Puts what to do behind the message.
@@ -142,7 +218,8 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source.as_ref().map(|source| source as _)
+        // The message has the text of the I/O error, so the chain goes on with that one's own cause.
+        std::error::Error::source(self.0.source.as_ref()?)
     }
 }
 

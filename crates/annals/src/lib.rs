@@ -43,18 +43,22 @@
 )]
 
 mod arena;
+mod bytes;
 mod db;
+mod debug;
 mod error;
 pub mod event;
 mod history;
 mod image;
 pub mod journal;
+#[doc(hidden)]
+pub mod mistakes;
+mod progress;
 mod replica;
 pub mod storage;
 pub mod store;
+mod sync;
 pub mod typed;
-
-pub(crate) use journal::mistakes;
 
 pub use annals_macros::schema;
 pub use annals_schema::{
@@ -66,12 +70,12 @@ pub use db::{
     Changed, Changes, Commit, Custom, Customs, Database, Erase, Erased, Events, Examination, Fate,
     Forgotten, Gap, HeadInspection, History, HistoryCheck, HistoryInspection, ImageCheck,
     ImageComparison, ImageInspection, ImageRoot, Inspection, Merged, Moment, MomentError, Older,
-    OldestReader, OnConflict, Options, Packed, Pending, Phase, Progress, Push, Reader, Restarted,
-    Restarting, Restored, RowChange, Run, Salvaged, SalvagedSegment, SegmentInspection, Sink,
-    Snapshot, Subscription, Tail, Transaction, Txid, Version, examine, inspect, inspect_head,
+    OldestReader, OnConflict, Options, Packed, Pending, Push, Reader, Restarted, Restarting,
+    Restored, RowChange, Run, Salvaged, SalvagedSegment, SegmentInspection, Sink, Snapshot,
+    Subscription, Tail, Transaction, Txid, Version, examine, inspect, inspect_head,
     inspect_head_in, inspect_in, scan, scan_in,
 };
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, Result, Violation};
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use image::testing as image_testing;
@@ -79,6 +83,7 @@ pub use journal::{
     Carried, Committed, Copies, Cut, Erasure, Level, Plan, Point, Recovered, Recovery, Retention,
     SegmentFacts,
 };
+pub use progress::{Phase, Progress};
 #[doc(hidden)]
 pub use replica::Names;
 pub use replica::{Converted, Copied};

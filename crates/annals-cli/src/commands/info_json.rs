@@ -1,6 +1,7 @@
 //! What `annals info --json` prints.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use annals::journal::format::{Header, Live, Slot};
 use annals::{Committed, Erasure, Examination, Point, SegmentInspection, Timestamp, View};
@@ -141,7 +142,7 @@ fn segment(segment: &SegmentInspection) -> Value {
 }
 
 fn tables(view: &View) -> Vec<Value> {
-    let table = |table: &annals::Table| {
+    let table = |table: &Arc<annals::Table>| {
         let rows = view.table(table.number).ok()?;
         Some(json!({ "name": table.name, "rows": rows.len(), "next_id": rows.next_id() }))
     };
@@ -149,7 +150,7 @@ fn tables(view: &View) -> Vec<Value> {
 }
 
 fn indexes(view: &View) -> Vec<Value> {
-    let index = |index: &annals::Index| {
+    let index = |index: &Arc<annals::Index>| {
         let table = view.schema().table(index.table)?;
         let fields = index.fields.iter().filter_map(|&number| table.field(number));
         let fields: Vec<&str> = fields.map(|field| field.name.as_str()).collect();

@@ -131,9 +131,8 @@ fn recover(arguments: &Arguments) -> Result<Outcome> {
 /// Tells whether the file is there, but may not be written.
 fn is_only_for_reading(error: &Error) -> bool {
     use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
-    std::error::Error::source(error)
-        .and_then(|source| source.downcast_ref::<std::io::Error>())
-        .is_some_and(|source| matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem))
+    let only_for_reading = |kind| matches!(kind, PermissionDenied | ReadOnlyFilesystem);
+    error.io_error().is_some_and(|cause| only_for_reading(cause.kind()))
 }
 
 /// Shows the plan for a file that can only be read, as it is at the moment.

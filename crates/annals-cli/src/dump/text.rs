@@ -45,7 +45,7 @@ pub(crate) fn text(present: &Present<'_>, output: &mut Output) -> Result<()> {
         output.line(&schema.command_text(&single))?;
     }
     for index in schema.indexes() {
-        let Index { name, table, fields, unique, .. } = index.clone();
+        let Index { name, table, fields, unique, .. } = Index::clone(index);
         let command = Command::CreateIndex { name, table, fields, unique };
         output.line(&schema.command_text(&command))?;
     }

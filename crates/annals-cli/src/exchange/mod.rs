@@ -36,7 +36,7 @@ pub(crate) fn finishing(schema: &Schema) -> Vec<Command> {
     let singles = schema.tables().iter().filter(|table| table.single_row);
     let singles = singles.map(|table| Command::SetSingleRow { table: table.number, single: true });
     let indexes = schema.indexes().iter().map(|index| {
-        let Index { name, table, fields, unique, .. } = index.clone();
+        let Index { name, table, fields, unique, .. } = Index::clone(index);
         Command::CreateIndex { name, table, fields, unique }
     });
     singles.chain(indexes).collect()

@@ -1,6 +1,7 @@
 //! Names of ours for things that have other names elsewhere.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use annals::Schema;
 
@@ -39,7 +40,7 @@ const LONGEST_STEM: usize = 251;
 /// for the same, and has no names as long as a table's may be.
 pub(crate) fn file_names(schema: &Schema) -> Vec<String> {
     let mut taken = HashSet::new();
-    let name = |table: &annals::Table| {
+    let name = |table: &Arc<annals::Table>| {
         let mut name = table.name.clone();
         if name.len() > LONGEST_STEM {
             name.truncate(LONGEST_STEM - 16);

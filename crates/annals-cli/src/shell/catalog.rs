@@ -136,7 +136,7 @@ pub(crate) fn unknown(name: &str) -> Error {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`help` lists the commands".to_owned(),
     };
-    Error::invalid(format!("unknown command {name:?}; {hint}"))
+    Error::invalid(format!("unknown command {:?}; {hint}", annals_schema::shorten(name)))
 }
 
 impl Command {

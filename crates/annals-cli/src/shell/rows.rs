@@ -120,8 +120,8 @@ pub(crate) fn timestamp(
     let seconds = match words.arguments() {
         [] => now(),
         [seconds, date @ ..] if !seconds.quoted => {
-            let text = &seconds.text;
-            let seconds = text.parse().map_err(|_| {
+            let seconds = seconds.text.parse().map_err(|_| {
+                let text = annals_schema::shorten(&seconds.text);
                 Error::invalid(format!("{text:?} is not a number of seconds since 1970"))
             })?;
             is_date_of(seconds, date).then_some(seconds).ok_or_else(|| words.misused())?

@@ -12,8 +12,8 @@ pub(crate) fn change(
     words: &Words<'_>,
     _screen: &mut Screen,
 ) -> Result<()> {
-    let schema = transaction.view().schema().clone();
-    let command = annals_schema::parse_command(&schema, words.tokens)
+    // The schema is only lent: a transaction that shared it would have to copy it to change it.
+    let command = annals_schema::parse_command(transaction.view().schema(), words.tokens)
         .map_err(|diagnostic| Error::invalid(diagnostic.to_string()))?;
     match command {
         Some(command) => transaction.apply_command(&command),
@@ -47,5 +47,31 @@ pub(crate) fn ignored(
         [] => Ok(()),
         [word] if !words.command.form.is_empty() && (word.is("on") || word.is("off")) => Ok(()),
         _ => Err(words.misused()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::catalog;
+
+    #[test]
+    fn a_command_changes_the_schema_where_it_is_and_copies_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = annals::Database::open(folder.path().join("a.annals")).unwrap();
+        let mut transaction = database.begin().unwrap();
+        let mut screen = Screen::to(Vec::new());
+        let mut run = |line: &str| {
+            let tokens = annals_schema::tokenize(line).unwrap();
+            let words =
+                Words { command: catalog::command_of(&tokens).unwrap(), line, tokens: &tokens };
+            change(&mut transaction, &words, &mut screen).unwrap();
+            std::sync::Arc::as_ptr(transaction.view().schema())
+        };
+        // The first copies the one that readers have.
+        let schema = run("create_table t");
+        for line in ["add_field t a int64", "rename_field t a b", "create_index i t b"] {
+            assert_eq!(run(line), schema, "{line}");
+        }
     }
 }

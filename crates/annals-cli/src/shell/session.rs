@@ -265,7 +265,8 @@ fn commit_arguments(words: &Words<'_>) -> Result<(Option<Level>, Option<Timestam
         Some((&first, rest)) if first != "at" => {
             let level = Level::named(first).ok_or_else(|| {
                 Error::invalid(format!(
-                    "unknown level {first:?}; the levels are: {}",
+                    "unknown level {:?}; the levels are: {}",
+                    annals_schema::shorten(first),
                     language::levels()
                 ))
             })?;

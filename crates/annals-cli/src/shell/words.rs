@@ -2,7 +2,7 @@
 
 use annals::event::ERASED;
 use annals::{Error, Field, Result, RowId, Schema, Table, Value, ValueRef};
-use annals_schema::Token;
+use annals_schema::{Token, shorten};
 
 use super::catalog::Command;
 use crate::language;
@@ -56,7 +56,7 @@ pub(crate) fn row_id(token: &Token<'_>) -> Result<RowId> {
     if token.quoted {
         return Err(Error::invalid(format!(
             "{:?} is not the id of a row: leave out the quotes",
-            token.text
+            shorten(&token.text)
         )));
     }
     language::row_id(&token.text)
@@ -66,7 +66,7 @@ pub(crate) fn row_id(token: &Token<'_>) -> Result<RowId> {
 pub(crate) fn number(what: &str, token: &Token<'_>) -> Result<u64> {
     let digits = !token.quoted && token.text.bytes().all(|byte| byte.is_ascii_digit());
     token.text.parse().ok().filter(|_| digits).ok_or_else(|| {
-        Error::invalid(format!("{what}: {:?} is not a number from 0 on", token.text))
+        Error::invalid(format!("{what}: {:?} is not a number from 0 on", shorten(&token.text)))
     })
 }
 

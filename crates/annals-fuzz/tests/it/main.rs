@@ -10,7 +10,7 @@ use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
-use annals::journal::mistakes::{Mistake, make};
+use annals::mistakes::{Mistake, make};
 use annals::storage::simulated::Rng;
 use annals_fuzz::{ALL, Body};
 

@@ -57,7 +57,23 @@ pub fn generate_module(schema: &Schema, name: &str) -> String {
 /// code that comes from another crate's macro, and a program that forbids one can't have it allowed.
 #[must_use]
 pub fn expand_module(schema: &Schema, name: &str) -> String {
-    in_modules(content(schema, ""), name)
+    with_attributes(&in_modules(content(schema, ""), name))
+}
+
+/// Writes comments of documentation as attributes: rust-analyzer takes the third slash of a comment that
+/// a macro gives for a part of its text.
+fn with_attributes(code: &str) -> String {
+    let mut written = String::with_capacity(code.len() + code.len() / 8);
+    for line in code.lines() {
+        let text = line.trim_start();
+        // Writing to a string can't fail.
+        let _infallible = match (text.strip_prefix("///"), text.strip_prefix("//!")) {
+            (Some(doc), _) => writeln!(written, "#[doc = {doc:?}]"),
+            (_, Some(doc)) => writeln!(written, "#![doc = {doc:?}]"),
+            _ => writeln!(written, "{line}"),
+        };
+    }
+    written
 }
 
 fn in_modules(content: String, name: &str) -> String {

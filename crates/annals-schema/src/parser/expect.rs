@@ -1,6 +1,6 @@
 //! What a line must have at a place, and what is said if it hasn't.
 
-use crate::{Diagnostic, Token};
+use crate::{Diagnostic, Token, shorten};
 
 /// The words of a line, and how the line should read.
 #[derive(Clone, Copy)]
@@ -29,7 +29,7 @@ impl<'l> Line<'l> {
     }
 
     pub(super) fn unexpected(&self, token: &Token<'_>) -> Diagnostic {
-        Diagnostic::new(token, format!("`{}` doesn't belong here", token.text))
+        Diagnostic::new(token, format!("`{}` doesn't belong here", shorten(&token.text)))
             .hint(format!("write `{}`", self.usage))
     }
 }

@@ -58,7 +58,7 @@ impl Fates {
         match command {
             Command::DropTable { table } => {
                 let Some(table) = schema.table(*table) else { return };
-                for index in schema.indexes().iter().filter(|index| index.table == table.number) {
+                for index in schema.indexes_of(table) {
                     let end = End::WithTable(table.name.clone());
                     self.indexes.insert(index.name.clone(), fate(end));
                 }

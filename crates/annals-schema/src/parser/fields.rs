@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::expect::Line;
 use super::scope::{Mistake, Scope};
 use crate::diagnostics::{nearest, suggest};
-use crate::{Command, Diagnostic, OnDelete, Schema, Token, Type, Value, parse_value};
+use crate::{Command, Diagnostic, OnDelete, Schema, Token, Type, Value, parse_value, shorten};
 
 const ADD: &str = "add_field TABLE NAME TYPE [null] [default VALUE]";
 const REFERENCE: &str =
@@ -150,6 +150,6 @@ fn find_type(schema: &Schema, token: &Token<'_>) -> Result<Type, Diagnostic> {
         } else {
             suggest(&token.text, "type", names)
         };
-        Diagnostic::new(token, format!("there is no type `{}`", token.text)).hint(hint)
+        Diagnostic::new(token, format!("there is no type `{}`", shorten(&token.text))).hint(hint)
     })
 }

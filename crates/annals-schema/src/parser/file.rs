@@ -8,7 +8,7 @@ use super::joedb::{self, Kind};
 use super::scope::{About, Mistake, Scope};
 use super::{COMMANDS, command};
 use crate::diagnostics::nearest;
-use crate::{Command, Diagnostic, Schema, Token, tokenize};
+use crate::{Command, Diagnostic, Schema, Token, shorten, tokenize};
 
 /// What a schema file says, or several that were read as one.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -186,5 +186,5 @@ fn unknown(first: &Token<'_>) -> Diagnostic {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("there is `{}`", COMMANDS.join("`, `")),
     };
-    Diagnostic::new(first, format!("there is no command `{text}`")).hint(hint)
+    Diagnostic::new(first, format!("there is no command `{}`", shorten(text))).hint(hint)
 }

@@ -3,7 +3,7 @@
 
 use super::fate::Fates;
 use crate::diagnostics::suggest;
-use crate::{Command, Diagnostic, Field, Index, Schema, SchemaError, Table, Token};
+use crate::{Command, Diagnostic, Field, Index, Schema, SchemaError, Table, Token, shorten};
 
 /// A diagnostic, and the name that an earlier wrong line may be to blame for.
 pub(super) struct Mistake {
@@ -52,7 +52,7 @@ impl<'s> Scope<'s> {
             let fate = self.fates.of_table(self.schema, &token.text, self.file);
             let names = self.schema.tables().iter().map(|table| table.name.as_str());
             let hint = fate.unwrap_or_else(|| suggest(&token.text, "table", names));
-            missing(token, format!("there is no table `{}`", token.text), hint)
+            missing(token, format!("there is no table `{}`", shorten(&token.text)), hint)
         })
     }
 
@@ -61,7 +61,7 @@ impl<'s> Scope<'s> {
             let fate = self.fates.of_field(self.schema, table.number, &token.text, self.file);
             let names = table.fields.iter().map(|field| field.name.as_str());
             let hint = fate.unwrap_or_else(|| suggest(&token.text, "field", names));
-            let message = format!("table `{}` has no field `{}`", table.name, token.text);
+            let message = format!("table `{}` has no field `{}`", table.name, shorten(&token.text));
             missing(token, message, hint)
         })
     }
@@ -71,7 +71,7 @@ impl<'s> Scope<'s> {
             let fate = self.fates.of_index(&token.text, self.file);
             let names = self.schema.indexes().iter().map(|index| index.name.as_str());
             let hint = fate.unwrap_or_else(|| suggest(&token.text, "index", names));
-            missing(token, format!("there is no index `{}`", token.text), hint)
+            missing(token, format!("there is no index `{}`", shorten(&token.text)), hint)
         })
     }
 
@@ -105,7 +105,7 @@ fn explain(error: &SchemaError) -> (String, String) {
     match error {
         SchemaError::NameInUse(_) => (error.to_string(), "choose another name".to_owned()),
         SchemaError::BadName(bad) => (
-            format!("`{bad}` is not a name"),
+            format!("`{}` is not a name", shorten(bad)),
             "use a letter or `_`, then letters, digits and `_`, at most 255 in all".to_owned(),
         ),
         SchemaError::Indexed(index) => (

@@ -3,7 +3,7 @@
 use super::expect::Line;
 use super::scope::{Mistake, Scope};
 use crate::diagnostics::nearest;
-use crate::{Command, Diagnostic, Token};
+use crate::{Command, Diagnostic, Token, shorten};
 
 pub(super) fn create(scope: &Scope<'_>, tokens: &[Token<'_>]) -> Result<Command, Mistake> {
     let line = Line::new(tokens, "create_table NAME");
@@ -55,7 +55,7 @@ pub(super) fn boolean(line: &Line<'_>, place: usize) -> Result<bool, Diagnostic>
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("write `{}`", line.usage),
             };
-            let message = format!("`{}` is neither `true` nor `false`", word.text);
+            let message = format!("`{}` is neither `true` nor `false`", shorten(&word.text));
             Err(Diagnostic::new(word, message).hint(hint))
         }
     }

@@ -101,3 +101,20 @@ fn the_examples_parse() {
         assert_eq!(parse(text).unwrap().schema.tables().len(), tables);
     }
 }
+
+/// rust-analyzer shows a slash at the beginning of each line of a comment that a macro gives.
+#[test]
+fn what_a_macro_expands_to_has_its_documentation_as_attributes() {
+    let text = "create_table t\nadd_field t a string default \"/// no comment\"";
+    let file = annals_schema::parse(text).unwrap();
+    let (kept, expanded) = (
+        annals_schema::generate_module(&file.schema, "m"),
+        annals_schema::expand_module(&file.schema, "m"),
+    );
+    let is_comment = |line: &&str| line.trim_start().starts_with("//");
+    assert!(kept.lines().filter(is_comment).count() > 100);
+    assert_eq!(expanded.lines().find(is_comment), None);
+    for line in kept.lines().filter_map(|line| line.trim_start().strip_prefix("///")) {
+        assert!(expanded.contains(&format!("#[doc = {line:?}]")), "{line}");
+    }
+}

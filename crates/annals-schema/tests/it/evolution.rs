@@ -83,7 +83,7 @@ fn history(seed: u64) -> Schema {
 
 fn first(schema: &Schema, count: usize) -> Schema {
     let mut start = Schema::default();
-    for command in &schema.commands()[..count] {
+    for command in schema.commands().iter().take(count) {
         start.apply(command.clone()).unwrap();
     }
     start

@@ -98,3 +98,37 @@ fn the_shell_is_told_what_became_of_a_name() {
     assert_eq!(hint("drop_field c x").as_deref(), Some("field `x` was renamed to `y`"));
     assert_eq!(hint("drop_index i").as_deref(), Some("index `i` was dropped"));
 }
+
+#[test]
+fn a_long_word_is_no_slip_and_isnt_repeated_whole() {
+    let long = "a".repeat(1_000_000);
+    let fields = (0..100).map(|n| format!("add_field t f{n} int64\n")).collect::<String>();
+    let text = format!("create_table t\n{fields}{long}x\nadd_field t {long} int64\n");
+    let text =
+        format!("{text}create_index i t {long}y\nadd_field t a {long}\ncreate_table t {long}\n");
+    let mistakes = annals_schema::parse(&text).unwrap_err();
+    assert_eq!(mistakes.len(), 5);
+    for mistake in &mistakes {
+        assert!(mistake.to_string().len() < 600, "{mistake}");
+        assert!(mistake.text.len() < 100);
+    }
+    let drawn = annals_schema::render_all(&mistakes, "t.schema");
+    assert!(drawn.len() < 5_000, "{}", drawn.len());
+    let list = &mistakes[2].to_string();
+    assert!(list.contains("`f29`, ..") && !list.contains("`f30`"), "{list}");
+}
+
+#[test]
+fn the_caret_of_a_long_line_stands_below_its_text() {
+    let text = format!(
+        "create_table t\nadd_field t {} int64 wrong # {}",
+        "b".repeat(200),
+        "c".repeat(900)
+    );
+    let mistakes = annals_schema::parse(&text).unwrap_err();
+    let drawn = annals_schema::render_all(&mistakes, "t.schema");
+    let lines: Vec<&str> = drawn.lines().collect();
+    let caret = lines[4].find('^').unwrap();
+    assert_eq!(&lines[3][caret..caret + 7], "wrong #", "{drawn}");
+    assert!(lines[3].len() < 300, "{drawn}");
+}

@@ -22,12 +22,13 @@ fn fill(page: &PageRef, number: u8) {
 fn is_full_of(page: &PageRef, number: u8) -> bool {
     // SAFETY: nobody writes to the page.
     let bytes = unsafe { std::slice::from_raw_parts(page.bytes().as_ptr(), PAGE) };
-    bytes.iter().all(|&byte| byte == number)
+    // Miri takes a second for a page.
+    bytes.iter().step_by(if cfg!(miri) { 101 } else { 1 }).all(|&byte| byte == number)
 }
 
 #[test]
 fn pages_are_apart_and_know_their_tags() {
-    let count = if cfg!(miri) { 10 } else { 2 * PAGES };
+    let count = if cfg!(miri) { 5 } else { 2 * PAGES };
     let pages: Vec<_> = (0..count).map(|tag| PageRef::take(tag as u64).page).collect();
     let places: HashSet<_> = pages.iter().map(|page| page.bytes().addr().get()).collect();
     assert_eq!(places.len(), count);
@@ -68,19 +69,19 @@ fn only_pages_that_nobody_has_used_are_taken_for_zeros() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "it takes gigabytes of bookkeeping")]
 fn chunks_that_are_empty_are_given_back() {
+    let count = if cfg!(miri) { 4 } else { 20 };
     let before = chunks().0;
-    let mut pages: Vec<_> = (0..20 * PAGES).map(|_| PageRef::take(1).page).collect();
-    assert!(chunks().0 >= 19);
+    let mut pages: Vec<_> = (0..count * PAGES).map(|_| PageRef::take(1).page).collect();
+    assert!(chunks().0 >= count - 1);
     // All but a few, in no order.
     let mut rng = Rng::new(1);
-    while pages.len() > 2 * PAGES {
+    while pages.len() > count / 10 * PAGES {
         pages.swap_remove(rng.index(pages.len()));
     }
     // What is free is used before anything new.
     let many = chunks().0;
-    pages.extend((0..10 * PAGES).map(|_| PageRef::take(1).page));
+    pages.extend((0..count / 2 * PAGES).map(|_| PageRef::take(1).page));
     assert!(chunks().0 <= many + 4, "{} after {many}", chunks().0);
     drop(pages);
     // Other tests run meanwhile.

@@ -72,7 +72,7 @@ impl Options {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 Err(device_busy(directory, name, &error))
             }
-            Err(error) => Err(cannot_open(&directory.display(name), Access::Write, error)),
+            Err(error) => Err(journal::cannot_open(&directory.display(name), Access::Write, error)),
         }
     }
 
@@ -96,7 +96,7 @@ impl Options {
         }
         match storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)? {
             true => Ok(false),
-            false => Err(busy(shown, journal::holder(&**storage))),
+            false => Err(journal::busy(shown, journal::holder(&**storage))),
         }
     }
 
@@ -122,7 +122,7 @@ impl Options {
             // Whoever is just creating or closing it, which no pid tells, is alone for a moment only.
             let waited = clock.elapsed().saturating_sub(begun);
             if holder.is_some() || waited >= self.lock_timeout {
-                return Err(busy(shown, holder));
+                return Err(journal::busy(shown, holder));
             }
             clock.pause(PAUSE);
         }
@@ -148,49 +148,10 @@ fn device_busy(directory: &dyn Directory, name: &str, error: &io::Error) -> Erro
     let shown = directory.display(name);
     let storage = directory.open(name, Access::Read).ok();
     match storage.and_then(|storage| journal::holder(&*storage)) {
-        Some(pid) if storage::is_alive(pid) => busy(&shown, Some(pid)),
+        Some(pid) if storage::is_alive(pid) => journal::busy(&shown, Some(pid)),
         _ => Error::new(
             ErrorKind::Busy,
             format!("{shown}: {error}; unmount it or end that, or open read-only"),
         ),
     }
-}
-
-/// Explains why an existing file can't be opened.
-pub(crate) fn cannot_open(shown: &str, access: Access, error: io::Error) -> Error {
-    match error.kind() {
-        io::ErrorKind::NotFound => {
-            Error::new(ErrorKind::NotFound, format!("{shown}: there is no such file"))
-        }
-        io::ErrorKind::PermissionDenied => {
-            let advice = match access {
-                Access::Read => "ask its owner",
-                Access::Write => "ask its owner, or open it read-only",
-            };
-            Error::io(format!("{shown}: no permission to open it; {advice}"), error)
-        }
-        io::ErrorKind::ReadOnlyFilesystem => Error::io(
-            format!("{shown}: can't write there; copy it elsewhere, or open it read-only"),
-            error,
-        ),
-        _ => Error::io(format!("{shown}: can't open it"), error),
-    }
-}
-
-pub(crate) fn busy(shown: &str, holder: Option<u32>) -> Error {
-    let who = match holder {
-        Some(pid) if pid == std::process::id() => {
-            format!("this process (pid {pid}) has it open already; share that handle")
-        }
-        Some(pid) if storage::is_alive(pid) => {
-            format!("process {pid} has it open for writing; end it, or open read-only")
-        }
-        Some(pid) => format!(
-            "it is open for writing, but not by process {pid} of this machine, as it says: by one in \
-             another container or on another machine, or by one that is just opening it; end that, \
-             try again, or open read-only"
-        ),
-        None => "another process is just opening or closing it; try again".to_owned(),
-    };
-    Error::new(ErrorKind::Busy, format!("{shown}: {who}"))
 }

@@ -53,7 +53,7 @@ pub(super) fn clashes(
 
 /// Returns the tables, those that others refer to before these, except in circles.
 pub(super) fn referenced_first(schema: &Schema) -> Vec<&Table> {
-    let mut left: Vec<&Table> = schema.tables().iter().collect();
+    let mut left: Vec<&Table> = schema.tables().iter().map(|table| &**table).collect();
     let mut order: Vec<&Table> = Vec::new();
     while !left.is_empty() {
         let waits = |table: &&Table| {

@@ -9,6 +9,7 @@ use super::database::Database;
 use super::options::{Options, locate};
 use super::scan::Sink;
 use crate::Result;
+use crate::debug::brief;
 use crate::event::Event;
 use crate::journal::Committed;
 use crate::replica::{self, Converted, Copied, Pushing};
@@ -132,8 +133,9 @@ impl Sink for Nothing {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 pub struct Push(Pushing);
+
+brief!(Push, "Push");
 
 impl Push {
     /// Copies all that is there by now; creates the copy if there is none, with all history that is left.

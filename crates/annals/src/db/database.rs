@@ -15,6 +15,7 @@ use super::segment::{Current, JournalFile, Segment};
 use super::shared::Sharing;
 use super::snapshot::Snapshot;
 use super::transaction::Transaction;
+use crate::debug::brief;
 use crate::journal::{Checkpoints, Level, Point, Recovered, Retention, Writer, lock};
 use crate::storage::{Clock, Lock, Origin};
 use crate::store::{Store, View};
@@ -29,7 +30,6 @@ use crate::{Error, ErrorKind, Result};
 /// It belongs to the process that opened it. A forked child can read the snapshots that it was born
 /// with, but for their blobs; all else is an error there, and the parent goes on undisturbed. The child
 /// opens the database again, when the parent has closed it, or opens it read-only.
-#[derive(Debug)]
 pub struct Database {
     core: Arc<Core>,
     /// Brings the image forward; none if nothing is done in the background.
@@ -48,6 +48,8 @@ pub struct Database {
     /// Whether a program's typed code relies on the schema.
     has_fixed_schema: bool,
 }
+
+brief!(Database, "Database", "file": |it| it.file().name, "level": |it| it.level);
 
 /// What an open database is made of.
 pub(super) struct Setup {
@@ -154,7 +156,7 @@ impl Database {
             self.core.begin_without_image(&mut writing);
         }
         let begun = self
-            .take_turn(&mut writing)
+            .take_or_join_turn(&mut writing)
             .and_then(|()| writing.writer.begin(self.level).inspect_err(|_| self.end_turn()));
         begun.inspect_err(|_| self.core.group.leave())?;
         if let Some(imager) = self.core.image() {

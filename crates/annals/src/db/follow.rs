@@ -44,7 +44,7 @@ pub(super) fn find(
 ) -> Result<Option<Found>> {
     let storage = match old.directory.open(&old.journal, access) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(gone(&old.name)),
-        opened => opened.map_err(|error| super::acquire::cannot_open(&old.name, access, error))?,
+        opened => opened.map_err(|error| crate::journal::cannot_open(&old.name, access, error))?,
     };
     let head = Head::read(&*storage, &old.name)?;
     let header = &head.header;
@@ -144,7 +144,7 @@ impl Database {
         let shown = directory.display(name);
         let storage = directory
             .open(name, Access::Write)
-            .map_err(|error| super::acquire::cannot_open(&shown, Access::Write, error))?;
+            .map_err(|error| crate::journal::cannot_open(&shown, Access::Write, error))?;
         if !self.join_again(&*storage, old)? {
             return Ok(());
         }

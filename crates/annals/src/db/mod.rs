@@ -30,7 +30,6 @@ mod merge;
 mod options;
 mod pack;
 mod past;
-mod progress;
 mod reader;
 mod references;
 mod restart;
@@ -49,8 +48,7 @@ mod unloadable;
 mod upgrade;
 mod vectors;
 
-pub(crate) use acquire::{busy, cannot_open};
-pub(crate) use progress::Watch;
+use crate::progress;
 
 pub use blobs::BlobReader;
 pub use conflicts::OnConflict;
@@ -69,7 +67,6 @@ pub use inspect::{
 pub use merge::Merged;
 pub use options::Options;
 pub use pack::Packed;
-pub use progress::{Phase, Progress};
 pub use reader::Reader;
 pub use restart::{Forgotten, Older, Restarted};
 pub use salvage::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment};

@@ -18,12 +18,11 @@ use super::reader::Reader;
 use super::scan::{self, Replay};
 use super::segment::{JournalFile, Segment};
 use super::shared::Sharing;
-use super::turns::Turns;
+use super::turns::{Turns, Users};
 use super::upgrade::{self, Customs};
 use crate::journal::segments::Maker;
-use crate::journal::{
-    self, Checkpoints, Level, Mistake, Recovery, Retention, Survey, Verdict, is_made, segments,
-};
+use crate::journal::{self, Checkpoints, Level, Recovery, Retention, Survey, Verdict, segments};
+use crate::mistakes::{Mistake, is_made};
 use crate::storage::{self, Access, Clock, Directory, FileDirectory, SystemClock};
 use crate::{Error, ErrorKind, Result};
 
@@ -321,6 +320,7 @@ impl Options {
             file: name.to_owned(),
             recovery: self.recovery.among_others(),
             is_outdated: AtomicBool::new(false),
+            users: Users::default(),
         });
         if sharing.is_some() {
             let hard = survey.head.newest_slot().filter(|_| joins).map(|slot| slot.point);

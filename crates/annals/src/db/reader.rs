@@ -12,6 +12,7 @@ use super::progress::Watched;
 use super::segment::JournalFile;
 use super::shared::replay_between;
 use super::snapshot::{Published, Snapshot};
+use crate::debug::brief;
 use crate::image::Identity;
 use crate::journal::{Head, Point, Survey, lock};
 use crate::storage::{Access, Directory, Storage};
@@ -20,10 +21,11 @@ use crate::{Error, Result};
 
 /// A database opened for reading only: as of its last commit when it was opened, or at the last
 /// [`pull`](Reader::pull).
-#[derive(Debug)]
 pub struct Reader {
     pulling: Arc<Pulling>,
 }
+
+brief!(Reader, "Reader", "txid": |it| it.read().txid());
 
 /// What a reader shows, and brings in.
 #[derive(Debug)]

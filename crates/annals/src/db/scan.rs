@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use annals_schema::{Blob, RowId, Schema, TableNumber, ValueRef};
 
-use super::acquire::cannot_open;
 use super::image::Imager;
 use super::options::Options;
 use super::past::Past;
@@ -13,9 +12,8 @@ use super::progress::{Watch, Watched};
 use crate::event::{self, Event};
 use crate::journal::format::Header;
 use crate::journal::segments::Place;
-use crate::journal::{
-    Committed, Erasure, Frame, FrameReader, Mistake, Recovery, Rule, Survey, Verdict, is_made,
-};
+use crate::journal::{Committed, Erasure, Frame, FrameReader, Recovery, Rule, Survey, Verdict};
+use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Access, Directory, Storage};
 use crate::store::{BlobPiece, Store, View};
 use crate::{Error, ErrorKind, Result};
@@ -180,7 +178,7 @@ pub(super) fn open_to_read(
     let shown = directory.display(name);
     let storage = directory
         .open(name, Access::Read)
-        .map_err(|error| cannot_open(&shown, Access::Read, error))?;
+        .map_err(|error| crate::journal::cannot_open(&shown, Access::Read, error))?;
     Ok((storage, shown))
 }
 

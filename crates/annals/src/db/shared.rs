@@ -6,6 +6,9 @@
 //! commit:  as ever, up to its acknowledgement; tell the live block; let go of the turn
 //! ```
 //!
+//! While a commit is flushed, other threads of the process write theirs in the same turn, and share flushes
+//! as in exclusive mode. The last of them ends the turn. None joins once another process waits for its own.
+//!
 //! If the name leads to another file by now, the journal may go on there; see `follow`.
 //!
 //! Without the turn the journal can be read as well: what follows the last known commit is brought in as
@@ -21,12 +24,13 @@ use super::progress::Watched;
 use super::scan::{Replay, survey};
 use super::segment::{JournalFile, Segment};
 use super::snapshot::Snapshot;
+use super::turns::{Turns, Users};
 use crate::journal::format::FRAME_HEADER_LEN;
 use crate::journal::segments::Maker;
 use crate::journal::{
-    self, FrameReader, Head, Mistake, Point, Recovered, Recovery, Rule, Survey, Verdict, is_made,
-    lock, segments,
+    self, FrameReader, Head, Point, Recovered, Recovery, Rule, Survey, Verdict, lock, segments,
 };
+use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Directory, Hold, Lock};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
@@ -43,6 +47,25 @@ pub(super) struct Sharing {
     pub(super) recovery: Recovery,
     /// Whether another program changed the schema that this one's code relies on.
     pub(super) is_outdated: AtomicBool,
+    /// The threads of this process that need its turn.
+    pub(super) users: Users,
+}
+
+/// A thread whose commit is written, but not acknowledged: the turn lasts at least as long.
+pub(super) struct Staying<'db>(&'db Database);
+
+impl Drop for Staying<'_> {
+    fn drop(&mut self) {
+        let Some(sharing) = self.0.sharing() else { return };
+        sharing.users.leave(|is_last| {
+            if is_last {
+                self.0.end_turn_now();
+            } else {
+                // Processes that only read know of it by this. What fails here, the end of the turn tries again.
+                let _ = self.0.checkpoints().tell();
+            }
+        });
+    }
 }
 
 impl Sharing {
@@ -86,6 +109,10 @@ impl Database {
             self.refuse_nesting()?;
             let mut writing = lock(self.writing());
             sharing.check_schema()?;
+            if sharing.users.are_any() {
+                // Another thread waits for its commit: no other process has written since its turn began.
+                return Ok(self.read());
+            }
             if !self.is_linked()? {
                 self.follow(&mut writing, sharing)?;
             }
@@ -170,11 +197,33 @@ impl Database {
 
     /// Ends the turn; tells the next one first if a flush failed meanwhile.
     pub(super) fn let_go(&self) {
-        let is_failed = self.checkpoints().check_usable().is_err();
-        if is_failed && !is_made(Mistake::FailedFlushNotTold) {
-            let _ = self.checkpoints().tell();
-        }
-        self.segment().load().end_turn();
+        let Some(sharing) = self.sharing() else { return };
+        sharing.users.leave(|is_last| {
+            if !is_last {
+                return;
+            }
+            let is_failed = self.checkpoints().check_usable().is_err();
+            if is_failed && !is_made(Mistake::FailedFlushNotTold) {
+                let _ = self.checkpoints().tell();
+            }
+            self.segment().load().end_turn();
+        });
+    }
+
+    /// Keeps the turn until what this returns is dropped, whoever has the writer meanwhile.
+    pub(super) fn stay_in_turn(&self) -> Option<Staying<'_>> {
+        self.sharing()?.users.add();
+        Some(Staying(self))
+    }
+
+    /// Takes the turn for a transaction, or joins the one that commits of other threads of this process keep.
+    pub(super) fn take_or_join_turn(&self, writing: &mut Writing) -> Result<()> {
+        let Some(sharing) = self.sharing() else { return Ok(()) };
+        self.checkpoints().check_usable()?;
+        sharing.check_schema()?;
+        let segment = self.segment().load_full();
+        let may_join = || segment.turns.as_ref().is_some_and(Turns::is_unwanted);
+        if sharing.users.join(may_join) { Ok(()) } else { self.take_turn(writing) }
     }
 
     /// Tells whether no other handle has the file open for writing. Gives up what holds it open.
@@ -199,11 +248,15 @@ impl Database {
         let Some(sharing) = self.sharing() else { return Ok(()) };
         self.checkpoints().check_usable()?;
         sharing.check_schema()?;
+        sharing.users.wait_for_none();
         for _ in 0..TRIES {
             let segment = self.segment().load_full();
             take(&segment)?;
             match self.catch_up(writing, sharing) {
-                Ok(true) => return Ok(()),
+                Ok(true) => {
+                    sharing.users.add();
+                    return Ok(());
+                }
                 caught_up => {
                     segment.end_turn();
                     caught_up?;
@@ -223,7 +276,7 @@ impl Database {
         self.checkpoints().check_usable()?;
         sharing.check_schema()?;
         let segment = self.segment().load_full();
-        if !segment.try_to_take_turn()? {
+        if sharing.users.are_any() || !segment.try_to_take_turn()? {
             return Ok(false);
         }
         let caught_up = self.catch_up(writing, sharing);
@@ -233,14 +286,22 @@ impl Database {
             self.follow(writing, sharing)?;
             return Ok(false);
         }
+        sharing.users.add();
         Ok(true)
     }
 
-    /// Lets the next process write, having told it how far the journal is. Nothing in exclusive mode.
+    /// Ends the turn, unless another thread of this process needs it. Nothing in exclusive mode.
     pub(super) fn end_turn(&self) {
-        if self.sharing().is_none() {
-            return;
-        }
+        let Some(sharing) = self.sharing() else { return };
+        sharing.users.leave(|is_last| {
+            if is_last {
+                self.end_turn_now();
+            }
+        });
+    }
+
+    /// Lets the next process write, having told it how far the journal is.
+    fn end_turn_now(&self) {
         let checkpoints = self.checkpoints();
         if checkpoints.check_usable().is_ok() {
             // What fails here, the next turn does: nothing acknowledged depends on it.

@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::segment::JournalFile;
+use crate::debug::brief;
 use crate::journal::Point;
 use crate::store::View;
 
@@ -17,10 +18,12 @@ pub(super) struct Published {
 
 /// An immutable, consistent view of the database as of one transaction. Cheap to clone; it keeps the
 /// pages alive that later transactions replace, and the journal open for reading its blobs.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Snapshot {
     pub(super) published: Arc<Published>,
 }
+
+brief!(Snapshot, "Snapshot", "txid": |it| it.txid());
 
 impl Snapshot {
     pub(super) const fn new(published: Arc<Published>) -> Self {

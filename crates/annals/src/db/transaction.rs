@@ -7,8 +7,10 @@ use annals_schema::{Command, FieldNumber, RowId, TableNumber, Timestamp, ValueRe
 use super::core::Writing;
 use super::database::{Database, this_thread};
 use super::group::Written;
+use crate::debug::brief;
 use crate::event::Event;
-use crate::journal::{Level, Mistake, Point, is_made};
+use crate::journal::{Level, Point};
+use crate::mistakes::{Mistake, is_made};
 use crate::store::{Store, Uniqueness, View};
 use crate::{Error, ErrorKind, Result};
 
@@ -27,7 +29,6 @@ pub struct Commit {
 ///
 /// Dropped without [`wait`](Self::wait), it is acknowledged together with a later one, or when the
 /// database closes: nobody is told then whether that went well.
-#[derive(Debug)]
 #[must_use = "nothing is promised before `wait` has returned"]
 pub struct Pending<'db> {
     database: &'db Database,
@@ -37,6 +38,8 @@ pub struct Pending<'db> {
     /// Whether nothing is missing any more.
     is_acknowledged: bool,
 }
+
+brief!(Pending<'_>, "Pending", "txid": |it| it.point.txid, "level": |it| it.level);
 
 impl Pending<'_> {
     /// Returns once the commit is acknowledged: it is visible, and its level's promise holds, and so
@@ -77,7 +80,6 @@ impl Pending<'_> {
 /// kind `Io` or `Corrupt` (the journal or the image can't be written, or a page not be loaded), or when a program's
 /// own code that makes the values of a run panics or makes others the second time: then all that is left
 /// is to roll back.
-#[derive(Debug)]
 pub struct Transaction<'db> {
     database: &'db Database,
     pub(super) writing: MutexGuard<'db, Writing>,
@@ -94,6 +96,8 @@ pub struct Transaction<'db> {
     /// Whether a part of it lies in the image.
     spilled: bool,
 }
+
+brief!(Transaction<'_>, "Transaction", "file": |it| it.database.file().name, "level": |it| it.level);
 
 impl<'db> Transaction<'db> {
     pub(super) fn new(
@@ -371,11 +375,12 @@ impl<'db> Transaction<'db> {
         let Writing { file, store, .. } = &mut *self.writing;
         database.note_tail(file, point.position, store);
         if database.sharing().is_some() {
-            // The others build on it as soon as the turn ends.
-            if is_made(Mistake::TurnEndedEarly) {
-                database.end_turn();
-            }
+            // Other processes build on it as soon as the turn ends. Other threads of this one may write
+            // meanwhile, and share the flush.
+            let in_turn = database.stay_in_turn().filter(|_| !is_made(Mistake::TurnEndedEarly));
+            drop(self);
             database.group().wait(point)?;
+            drop(in_turn);
             is_acknowledged = true;
         }
         Ok(Pending { database, point, level, is_empty: false, is_acknowledged })

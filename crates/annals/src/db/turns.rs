@@ -4,11 +4,12 @@
 //! lock once it has that. So a process that writes again and again waits behind one that waited
 //! already. Locks vanish with their process.
 
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::journal;
 use crate::storage::{Clock, Hold, Lock, Storage};
+use crate::sync::lock;
 use crate::{Error, ErrorKind, Result};
 
 /// The first and the longest pause between two tries.
@@ -34,6 +35,54 @@ impl Drop for Claim {
     fn drop(&mut self) {
         // It could only fail if the file weren't open; and then the lock is gone too.
         let _ = self.0.unlock(Lock::Backfill);
+    }
+}
+
+/// How many threads of this process need the turn that it has: the one that writes, and those whose commits
+/// are not acknowledged yet. While there are any, no other process writes.
+///
+/// Whoever changes the number from or to 0 holds the turn's locks; a thread that adds itself has the writer.
+#[derive(Debug, Default)]
+pub(super) struct Users {
+    count: Mutex<usize>,
+    none: Condvar,
+}
+
+impl Users {
+    /// Adds a thread to the turn that was just taken.
+    pub(super) fn add(&self) {
+        *lock(&self.count) += 1;
+    }
+
+    /// Adds a thread if there are others, and `may` allows it. Returns whether it did.
+    pub(super) fn join(&self, may: impl FnOnce() -> bool) -> bool {
+        let mut count = lock(&self.count);
+        let joins = *count > 0 && may();
+        *count += usize::from(joins);
+        joins
+    }
+
+    /// Removes a thread; `end` is called with whether it was the last one, whose part it is to end the turn.
+    pub(super) fn leave(&self, end: impl FnOnce(bool)) {
+        let mut count = lock(&self.count);
+        *count = count.saturating_sub(1);
+        end(*count == 0);
+        if *count == 0 {
+            self.none.notify_all();
+        }
+    }
+
+    /// True if a thread needs the turn.
+    pub(super) fn are_any(&self) -> bool {
+        *lock(&self.count) > 0
+    }
+
+    /// Waits until no thread needs the turn any more: at most for the flush of what is written.
+    pub(super) fn wait_for_none(&self) {
+        let count = lock(&self.count);
+        drop(
+            self.none.wait_while(count, |count| *count > 0).unwrap_or_else(PoisonError::into_inner),
+        );
     }
 }
 
@@ -79,6 +128,11 @@ impl Turns {
         let taken = taken?;
         let_go.inspect_err(|_| self.end())?;
         Ok(taken)
+    }
+
+    /// True if no other process waits for its turn.
+    pub(super) fn is_unwanted(&self) -> bool {
+        self.try_lock(Lock::Turn).unwrap_or(false) && self.storage.unlock(Lock::Turn).is_ok()
     }
 
     /// Gives how long a transaction waits.

@@ -11,6 +11,9 @@ use crate::event::{Event, MAX_VECTOR};
 use crate::store::Values;
 use crate::{Error, Result};
 
+/// The most rows that a statement inserts without values.
+const MAX_ROWS: u64 = 1 << 26;
+
 impl Transaction<'_> {
     /// Inserts rows of zero values (0, false, empty; null where that is allowed) with the table's
     /// next ids, and gives the first. Unique keys are checked at commit.
@@ -23,13 +26,22 @@ impl Transaction<'_> {
         Ok(id)
     }
 
-    /// Inserts rows of zero values at free ids from `id` on. Unique keys are checked at commit.
+    /// Inserts rows of zero values at free ids from `id` on, at most 67,108,864 in a statement. Unique
+    /// keys are checked at commit.
+    ///
+    /// Cost: a byte in the journal for each 16 rows.
     ///
     /// # Errors
-    /// As [`Self::insert_vector`]; `InUse`: a row has one of the ids (the message names the first).
+    /// As [`Self::insert_vector`]; `Invalid`: too many rows; `InUse`: a row has one of the ids (the message names the first).
     pub fn insert_vector_at(&mut self, table: TableNumber, id: RowId, count: u64) -> Result<()> {
         self.usable()?;
         self.change(|store| store.check_free(table, id, count))?;
+        if count > MAX_ROWS {
+            return Err(Error::invalid(format!(
+                "cannot insert {count} rows without values: a statement inserts at most {MAX_ROWS}; \
+                 insert fewer rows at a time"
+            )));
+        }
         for (id, count) in pieces(id, count) {
             self.change(|store| store.insert_vector(table, id, count, true))?;
             self.note(&Event::InsertVector { table, id, count })?;

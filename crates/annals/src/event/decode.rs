@@ -275,6 +275,11 @@ impl<'p> Decoder<'p> {
         if code == opcode::DELETE_VECTOR {
             return Ok(Event::DeleteVector { table, id, count });
         }
+        let filling = usize::try_from(super::filling(count));
+        let filling = filling.map_err(|_| Malformed("a number is out of range"))?;
+        if self.slice(filling)?.iter().any(|&byte| byte != 0) {
+            return Err(Malformed("the filling of a vector is not zero"));
+        }
         self.last_id = Some(last);
         Ok(Event::InsertVector { table, id, count })
     }

@@ -63,6 +63,8 @@ impl Encoder {
             }
             Event::InsertVector { table, id, count } => {
                 self.rows(opcode::INSERT_VECTOR, table, (id, count), out);
+                let filling = usize::try_from(super::filling(count)).unwrap_or(usize::MAX);
+                out.resize(out.len().saturating_add(filling), 0);
                 self.last_id = Some(RowId(id.0 + count.saturating_sub(1)));
             }
             Event::UpdateVector { table, id, field, values } => {

@@ -140,6 +140,8 @@ fn what_is_wrong_with_a_vector_or_a_piece_is_named() {
         (rows(code::INSERT_VECTOR, 0, MAX_VECTOR + 1), "the number of rows is out of range"),
         (rows(code::DELETE_VECTOR, 0, u64::MAX), "the number of rows is out of range"),
         (rows(code::INSERT_VECTOR, last, 2), "the id of a row is out of range"),
+        (rows(code::INSERT_VECTOR, 0, 65), "it ends too early"),
+        (rows(code::INSERT_VECTOR, 0, MAX_VECTOR), "it ends too early"),
         (rows(code::INSERT_VECTOR, u64::MAX, 2), "the id of a row is out of range"),
         (vec![code::INSERT_VECTOR, 1, 3], "names no table"),
         (update(9, 1, &[0, 0]), "a field that isn't there"),

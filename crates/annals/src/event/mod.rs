@@ -33,6 +33,18 @@ use annals_schema::{Blob, Command, FieldNumber, RowId, TableNumber, ValueRef};
 /// The most rows of one vector event.
 pub const MAX_VECTOR: u64 = 1 << 20;
 
+/// How many rows of zero values a few bytes may insert.
+pub(crate) const BARE_ROWS: u64 = 64;
+
+/// How many rows of zero values each byte of filling stands for, where there are more of them.
+pub(crate) const ROWS_PER_BYTE: u64 = 16;
+
+/// Returns how many bytes of filling follow an insertion of so many rows of zero values: so that the
+/// rows of a journal, and the memory that they take, are in proportion to its bytes.
+pub(crate) fn filling(count: u64) -> u64 {
+    if count <= BARE_ROWS { 0 } else { count / ROWS_PER_BYTE }
+}
+
 /// The most bytes of one piece of a blob. A piece is what is read and verified at once.
 pub const MAX_PIECE: usize = 1 << 16;
 

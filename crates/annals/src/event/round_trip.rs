@@ -136,7 +136,7 @@ fn random_value(rng: &mut Rng, ty: Type, nullable: bool) -> Value {
     }
 }
 
-fn random_type(rng: &mut Rng, tables: &[Table]) -> Type {
+fn random_type(rng: &mut Rng, tables: &[std::sync::Arc<Table>]) -> Type {
     match rng.index(Type::PLAIN.len() + 1) {
         plain if plain < Type::PLAIN.len() => Type::PLAIN[plain],
         _ => Type::Reference(
@@ -221,7 +221,7 @@ fn random_event(rng: &mut Rng, schema: &Schema, last: &mut RowId) -> Owned {
         8 => Owned::ValidData,
         9 => random_piece(rng),
         10 => {
-            let count = random_count(rng, id);
+            let count = random_count(rng, id).min(2000);
             last.0 += count - 1;
             Owned::InsertVector(table.number, id, count)
         }

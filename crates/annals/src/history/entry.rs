@@ -13,8 +13,8 @@
 
 use super::format::PAGE;
 use super::node::Key;
+use crate::bytes::hash;
 use crate::event::compact;
-use crate::journal::format::hash;
 use annals_schema::TableNumber;
 
 /// The key of what isn't a table: the comments, whose rows are their hashes.

@@ -6,7 +6,7 @@
 //! ```
 
 use super::format::{CHILDREN, HISTORY_RUN_LEN, MOST_RUNS, PAGE, RUNS_AT, ZONES};
-use crate::journal::format::{Fields, Layout};
+use crate::bytes::{Fields, Layout};
 
 /// A run, as the head tells of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

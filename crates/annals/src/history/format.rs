@@ -5,8 +5,8 @@
 //! and places are still checked.
 
 use super::extent::Extent;
+use crate::bytes::{Fields, Layout};
 use crate::journal::Point;
-use crate::journal::format::{Fields, Layout};
 
 /// The version of the format that this library writes.
 pub(crate) const HISTORY_VERSION: u32 = 1;

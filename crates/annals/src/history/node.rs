@@ -1,7 +1,7 @@
 //! Pages above others: what each tells of those below it, which it proves.
 
 use super::format::{CHILD_LEN, PAGE};
-use crate::journal::format::{Fields, Layout};
+use crate::bytes::{Fields, Layout};
 
 /// A row of a table, or a place between two. Tables come before rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +54,6 @@ pub(crate) fn page_of(children: &[Child]) -> (Vec<u8>, Child) {
     page.resize(PAGE, 0);
     let first = children.iter().map(|child| child.first).min().unwrap_or_default();
     let end = children.iter().map(|child| child.end).max().unwrap_or_default();
-    let sum = crate::journal::format::hash(&page);
+    let sum = crate::bytes::hash(&page);
     (page, Child { first, end, sum })
 }

@@ -9,7 +9,7 @@ use super::file::IndexFile;
 use super::format::{CHILDREN, PAGE, ZONE_LEN, ZONES};
 use super::node::{self, Key};
 use super::zone::Zone;
-use crate::journal::format::hash;
+use crate::bytes::hash;
 use crate::{Error, Result};
 
 /// Looks things up in an index, as its head was when this was made. It keeps the pages that it has read.

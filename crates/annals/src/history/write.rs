@@ -8,7 +8,7 @@ use super::format::{CHILDREN, PAGE, ZONES};
 use super::node::{self, Child, Key};
 use super::zone::Zone;
 use crate::Result;
-use crate::journal::format::hash;
+use crate::bytes::hash;
 
 /// How much is written at once.
 const BUFFER: usize = 64 * PAGE;

@@ -1,8 +1,8 @@
 //! Zones: parts of the journal, of whole frames, which are read as a whole.
 
 use super::format::ZONE_LEN;
+use crate::bytes::{Fields, Layout};
 use crate::journal::Point;
-use crate::journal::format::{Fields, Layout};
 
 /// It has comments.
 pub(crate) const COMMENTED: u32 = 1;

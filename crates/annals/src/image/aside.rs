@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::file::{Held, Image};
 use super::publish::{Draft, Otherwise};
 use super::space::Space;
-use crate::journal::lock;
+use crate::sync::lock;
 
 /// A draft that was put aside. Dropped, it leaves nothing.
 #[derive(Debug)]

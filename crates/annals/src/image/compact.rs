@@ -18,8 +18,8 @@ use super::open::read_header;
 use super::publish::{Draft, NewRoot};
 use super::stored::{Source, Stored};
 use super::walk::read_catalog;
-use crate::journal::lock;
 use crate::storage::Clock;
+use crate::sync::lock;
 use crate::{Error, Result};
 
 /// How much is collected before it is written.

@@ -18,8 +18,9 @@ use std::sync::Arc;
 use super::file::{Image, Temporary};
 use super::format::{IMAGE_VERSION, Identity, ImageHeader, OBJECTS_AT, journal_id_of};
 use super::space::Space;
-use crate::journal::{Copies, lock};
+use crate::journal::Copies;
 use crate::storage::{Access, Clock, Directory, Storage};
+use crate::sync::lock;
 use crate::{Error, ErrorKind, Result};
 
 /// How images and history indexes begin.

@@ -6,8 +6,8 @@ use super::format::Root;
 use super::open::read_header;
 use super::stored::Stored;
 use super::walk::{Object, Step, walk};
-use crate::journal::lock;
 use crate::storage::Access;
+use crate::sync::lock;
 use crate::{Error, ErrorKind, Result};
 
 /// What doesn't verify of an image.

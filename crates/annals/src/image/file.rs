@@ -16,9 +16,9 @@ use super::roots::Chosen;
 use super::space::Space;
 use super::stored::{Source, Stored};
 use super::walk::{Step, walk};
-use crate::journal::lock;
 use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Access, Directory, Origin, Storage};
+use crate::sync::lock;
 use crate::{Error, ErrorKind, Result};
 
 /// An image file, for as many readers as there are and one backfill.

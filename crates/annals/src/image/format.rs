@@ -5,8 +5,8 @@
 //! lengths, places and heights are still checked.
 
 use super::stored::Stored;
+use crate::bytes::{Fields, Layout};
 use crate::journal::Point;
-use crate::journal::format::{Fields, Layout};
 
 /// The version of the image's format that this library writes.
 pub(crate) const IMAGE_VERSION: u32 = 1;

@@ -25,8 +25,8 @@ use super::publish::Draft;
 use super::roots::Chosen;
 use super::stored::{Source as _, Stored};
 use super::walk::read_catalog;
-use crate::journal::lock;
 use crate::storage::{Access, Clock, Directory};
+use crate::sync::lock;
 use crate::{Error, ErrorKind, Result};
 
 /// How many key frames are kept.

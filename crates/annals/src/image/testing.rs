@@ -9,8 +9,8 @@ use super::miniature::{Changes, advance, arrays, content};
 use super::open::{Opened, Usable};
 use super::stored::Stored;
 use super::{Identity, Image, check};
+use crate::bytes::hash;
 use crate::journal::Point;
-use crate::journal::format::hash;
 use crate::storage::{Access, Clock, Directory, SystemClock};
 use crate::{Error, Result};
 

@@ -9,7 +9,7 @@
 //!    `secret` is that, and `has_secret` says so.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::format::{Live, Point, Secret};
 use super::head::{self, Head};
@@ -19,6 +19,7 @@ use super::segments::Sealing;
 use super::slots::Slots;
 use super::space::{Look, Space, zero};
 use crate::storage::Storage;
+pub(super) use crate::sync::lock;
 use crate::{Error, ErrorKind, Result};
 
 /// A slot is at most about this many flushed bytes behind.
@@ -480,9 +481,4 @@ impl Checkpoints {
         drop(progress);
         self.flush()
     }
-}
-
-/// Takes a lock whose data is consistent even if a holder panicked.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -172,6 +172,8 @@ fn events() -> BTreeMap<String, Vec<u64>> {
         opcode::FIELD_DEFAULT_NULL,
         opcode::FIELD_ON_DELETE,
         event::MAX_VECTOR,
+        event::BARE_ROWS,
+        event::ROWS_PER_BYTE,
         event::MAX_PIECE,
     ]
 }

@@ -5,7 +5,7 @@
 //! judges it; `recover` makes it fit to be written, and saves the `tail`; `walk` goes on behind damage; `create`
 //! makes a new one; `slots` and `checkpoints` know how far it is flushed, and `commit` has the recipe of
 //! each `level`; `rewrite` writes a segment anew, and an `erasure` marks why; `space` `ahead` is zeros, on a `device` too; `writer` writes transactions; `segments` are the
-//! files of a journal that was split. This room doesn't know the store. (`mistakes` and `testing` are for tests only.)
+//! files of a journal that was split. This room doesn't know the store. (`testing` is for tests only.)
 #![deny(clippy::indexing_slicing)]
 
 mod ahead;
@@ -22,10 +22,9 @@ pub mod format;
 mod frame;
 mod head;
 mod level;
-#[doc(hidden)]
-pub mod mistakes;
 mod reader;
 mod recover;
+mod refusal;
 mod rewrite;
 pub(crate) mod segments;
 mod slots;
@@ -41,14 +40,16 @@ mod verdict;
 mod walk;
 mod writer;
 
-pub(crate) use checkpoints::{Checkpoints, lock};
+use crate::mistakes;
+pub(crate) use crate::sync::lock;
+pub(crate) use checkpoints::Checkpoints;
 pub(crate) use create::{create, keep_name, new_header};
 pub(crate) use device::{create_on, is_blank};
 pub(crate) use frame::{FrameHeader, Trailer};
 pub(crate) use head::{Head, first_slot, head_with, holder, live, segment_hash};
-pub(crate) use mistakes::{Mistake, is_made};
 pub(crate) use reader::{Frame, FrameReader};
 pub(crate) use recover::{Settled, join, refuse, settle, settle_among_others};
+pub(crate) use refusal::{busy, cannot_open};
 pub(crate) use rewrite::Rewriting;
 pub(crate) use survey::{Rule, Survey};
 pub(crate) use tail::copy_whole;

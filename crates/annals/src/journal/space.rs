@@ -11,8 +11,8 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use super::checkpoints::lock;
 use crate::storage::Storage;
+use crate::sync::lock;
 
 /// How much is filled at a time: a commit that needs the space waits for this much, and larger
 /// writes make later small ones dearer (see `docs/decisions`).

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::names::Names;
 use super::push::{Copied, Pushing};
 use crate::Result;
-use crate::db::Watch;
+use crate::progress::Watch;
 use crate::storage::{Clock, Directory};
 
 /// Makes a copy of all of a journal that is on permanent storage, while others may write it.

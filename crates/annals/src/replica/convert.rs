@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::source::{Part, Source};
 use super::{Meter, Names, Pushing};
-use crate::db::Watch;
 use crate::journal::segments::kept_name;
 use crate::journal::{Recovery, Rule, Survey, Verdict};
+use crate::progress::Watch;
 use crate::storage::{Access, Clock, Directory, Hold, Lock, Storage};
 use crate::{Error, ErrorKind, Result};
 

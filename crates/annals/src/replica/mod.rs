@@ -23,7 +23,7 @@ pub use push::Copied;
 pub(crate) use push::Pushing;
 pub(crate) use source::{Source, like};
 
-use crate::db::{Phase, Progress, Watch};
+use crate::progress::{Phase, Progress, Watch};
 use crate::{Error, ErrorKind, Result};
 
 /// Tells a program how far copying has come, and lets it stop that.

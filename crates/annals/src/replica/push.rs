@@ -16,8 +16,8 @@ use super::Meter;
 use super::differs;
 use super::source::{Part, Source};
 use super::target::Target;
-use crate::db::Watch;
 use crate::journal::Point;
+use crate::progress::Watch;
 use crate::storage::{Clock, Directory};
 use crate::{Error, Result};
 

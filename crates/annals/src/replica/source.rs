@@ -109,7 +109,7 @@ impl Source {
         let (directory, shown) = (&*self.directory, self.shown.clone());
         let storage = directory
             .open(&self.name, Access::Read)
-            .map_err(|error| crate::db::cannot_open(&shown, Access::Read, error))?;
+            .map_err(|error| crate::journal::cannot_open(&shown, Access::Read, error))?;
         let head = Head::read(&*storage, &shown)?;
         Ok(Part { storage, shown, head, successor: None })
     }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::Meter;
 use super::source::Part;
-use crate::db::busy;
 use crate::journal::format::{FRAMES_AT, Header, Secret};
 use crate::journal::segments::{self, Maker, Next, Seal, Sealing};
 use crate::journal::{
@@ -54,7 +53,7 @@ impl Target {
             let storage = match directory.open(name, Access::Write) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 opened => {
-                    opened.map_err(|error| crate::db::cannot_open(&shown, Access::Write, error))?
+                    opened.map_err(|error| journal::cannot_open(&shown, Access::Write, error))?
                 }
             };
             if storage.has_fixed_len() {
@@ -64,7 +63,7 @@ impl Target {
                 ));
             }
             if !storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)? {
-                return Err(busy(&shown, journal::holder(&*storage)));
+                return Err(journal::busy(&shown, journal::holder(&*storage)));
             }
             if !storage.is_linked().map_err(io)? {
                 continue;

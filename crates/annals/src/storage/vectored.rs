@@ -99,6 +99,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "it has no `pwritev`")]
     #[allow(clippy::disallowed_methods, reason = "this room touches the machine")]
     fn a_file_takes_as_many_parts_as_a_run_has() {
         let bytes: Vec<u8> = (0..2500_u32).map(|byte| byte.to_le_bytes()[0]).collect();

@@ -1,6 +1,6 @@
 //! Changing rows: everything is checked first, then everything is changed.
 
-use annals_schema::{FieldNumber, IndexNumber, RowId, TableNumber, ValueRef};
+use annals_schema::{FieldNumber, IndexNumber, RowId, TableNumber, Value, ValueRef};
 
 use crate::store::blobs::{Blobs, no_blob};
 use crate::store::columns::column::Column;
@@ -13,7 +13,7 @@ use crate::store::index::tree::IndexTree;
 use crate::store::pages::cells::place;
 use crate::store::view::{no_row, no_table};
 use crate::store::{Store, Uniqueness, View};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, Violation};
 
 impl Store {
     /// Inserts a row at a free id. On error nothing has changed, unless it is one of loading (`Io`,
@@ -113,12 +113,8 @@ impl Store {
             };
             if uniqueness == Uniqueness::AtOnce {
                 self.suspects.truncate(suspects);
-                let key = shown_key(index, |field| given(values, field))?;
-                let name = index_name(&self.working, number);
-                return Err(duplicate(
-                    name,
-                    &format!("{key} is the key of row {} already", holder.0),
-                ));
+                let key = key_values(index, |field| given(values, field))?;
+                return Err(duplicate(&self.working, number, holder, None, key));
             }
             self.suspects.push((number, self.key.as_slice().into()));
         }
@@ -312,44 +308,57 @@ pub(super) fn fits(column: &Column, value: &ValueRef<'_>, blobs: &Blobs) -> bool
         }
 }
 
-fn index_name(view: &View, number: usize) -> &str {
-    let number = u32::try_from(number).map(IndexNumber).ok();
-    number.and_then(|number| view.schema.index(number)).map_or("?", |index| &index.name)
-}
-
-fn duplicate(index: &str, what: &str) -> Error {
-    Error::new(ErrorKind::Unique, format!("index `{index}`: {what}; a key can be there only once"))
+/// Makes the error for a key that a row has, and that another one would have too.
+#[cold]
+fn duplicate(
+    view: &View,
+    number: usize,
+    row: RowId,
+    other: Option<RowId>,
+    key: Vec<Value>,
+) -> Error {
+    let schema = u32::try_from(number).ok().and_then(|n| view.schema.index(IndexNumber(n)));
+    let index = schema.map_or("?", |index| &index.name).to_owned();
+    let table = schema.map_or("?", |index| view.table_name(index.table)).to_owned();
+    let texts: Vec<_> = key.iter().map(|value| shown(&value.as_ref())).collect();
+    let texts = texts.join(", ");
+    let message = match other {
+        Some(other) => format!(
+            "index `{index}`: {texts} is the key of rows {} and {}; a key can be there only once",
+            row.0, other.0
+        ),
+        None => format!(
+            "index `{index}`: {texts} is the key of row {} already; a key can be there only once",
+            row.0
+        ),
+    };
+    Error::violating(Violation::Unique { index, table, row, other, key }, message)
 }
 
 /// Makes the error for two rows that have the same key; or says why they can't be shown.
 #[cold]
 pub(super) fn same_key(view: &View, number: usize, a: RowId, b: RowId) -> Error {
     match key_of(view, number, a) {
-        Ok(key) => {
-            let what = format!("{key} is the key of rows {} and {}", a.0, b.0);
-            duplicate(index_name(view, number), &what)
-        }
+        Ok(key) => duplicate(view, number, a, Some(b), key),
         Err(error) => error,
     }
 }
 
-/// Writes the key of a row for people.
-fn key_of(view: &View, number: usize, id: RowId) -> Result<String> {
-    let Some(index) = view.indexes.get(number) else { return Ok(String::new()) };
-    let Some(table) = view.tables.get(index.table) else { return Ok(String::new()) };
+/// Returns the key of a row.
+fn key_of(view: &View, number: usize, id: RowId) -> Result<Vec<Value>> {
+    let Some(index) = view.indexes.get(number) else { return Ok(Vec::new()) };
+    let Some(table) = view.tables.get(index.table) else { return Ok(Vec::new()) };
     match table.rows.find(id.0)? {
-        Some(slot) => shown_key(index, |field| table.value(field, slot)),
-        None => Ok(String::new()),
+        Some(slot) => key_values(index, |field| table.value(field, slot)),
+        None => Ok(Vec::new()),
     }
 }
 
-/// Writes the values of a key for people.
-fn shown_key<'v>(
+fn key_values<'v>(
     index: &IndexTree,
     value: impl Fn(usize) -> Result<Fetched<'v>>,
-) -> Result<String> {
-    let values = index.fields.iter().map(|&field| Ok(shown(&value(field)?.as_ref())));
-    Ok(values.collect::<Result<Vec<_>>>()?.join(", "))
+) -> Result<Vec<Value>> {
+    index.fields.iter().map(|&field| Ok(value(field)?.as_ref().to_value())).collect()
 }
 
 /// Writes a value for people, at most about a hundred bytes of it.

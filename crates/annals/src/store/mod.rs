@@ -35,6 +35,8 @@ pub use check::Dangling;
 pub use columns::fetched::Fetched;
 pub use columns::primitive::Primitive;
 pub(crate) use columns::primitive::sealed;
+#[cfg(test)]
+pub(crate) use columns::primitive::{from_cells, to_cells};
 pub use columns::values::Values;
 pub use columns::vector_view::VectorView;
 pub use index::cursor::IndexCursor;

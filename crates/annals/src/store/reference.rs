@@ -12,7 +12,7 @@ use crate::store::columns::fetched::Fetched;
 use crate::store::pages::cells::place;
 use crate::store::table::Table;
 use crate::store::{Store, View};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result, Violation};
 
 /// An enforced reference to a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,20 +104,57 @@ pub(super) fn number_in(column: &Column, slot: usize) -> Result<Option<u64>> {
     }
 }
 
-#[cold]
-fn dangling(view: &View, at: (TableNumber, FieldNumber, u64), target: (TableNumber, u64)) -> Error {
-    let (table, field, row) = at;
-    let schema = view.schema.table(table);
-    let field = schema.and_then(|table| table.field(field)).map_or("?", |field| &field.name);
-    let (from, to) = (view.table_name(table), view.table_name(target.0));
-    let id = target.1;
-    Error::new(
-        ErrorKind::Reference,
-        format!(
-            "table `{from}`, row {row}: field `{field}` would lead to row {id} of `{to}`, which isn't \
+/// A reference that leads to no row.
+#[derive(Clone, Copy, Debug)]
+struct Loose {
+    table: TableNumber,
+    field: FieldNumber,
+    row: Option<u64>,
+    target: TableNumber,
+    target_row: u64,
+}
+
+impl Loose {
+    fn field_name(self, view: &View) -> &str {
+        let field = view.schema.table(self.table).and_then(|table| table.field(self.field));
+        field.map_or("?", |field| &field.name)
+    }
+
+    fn violation(self, view: &View) -> Violation {
+        let name = |table| view.table_name(table).to_owned();
+        Violation::Reference {
+            table: name(self.table),
+            row: self.row.map(RowId),
+            field: self.field_name(view).to_owned(),
+            target: name(self.target),
+            target_row: RowId(self.target_row),
+        }
+    }
+
+    /// Makes the error of a reference that was set.
+    #[cold]
+    fn set(self, view: &View) -> Error {
+        let (table, target) = (view.table_name(self.table), view.table_name(self.target));
+        let field = self.field_name(view);
+        let (row, id) = (self.row.unwrap_or_default(), self.target_row);
+        let message = format!(
+            "table `{table}`, row {row}: field `{field}` would lead to row {id} of `{target}`, which isn't \
              there; insert that row, or change or delete this one"
-        ),
-    )
+        );
+        Error::violating(self.violation(view), message)
+    }
+
+    /// Makes the error of the deletion of the row to which a reference leads.
+    #[cold]
+    fn lost(self, view: &View) -> Error {
+        let (table, target) = (view.table_name(self.table), view.table_name(self.target));
+        let (row, id) = (self.row.unwrap_or_default(), self.target_row);
+        let message = format!(
+            "cannot delete row {id} of `{target}`: row {row} of `{table}` refers to it (restrict); delete \
+             that row first"
+        );
+        Error::violating(self.violation(view), message)
+    }
 }
 
 impl Store {
@@ -205,7 +242,8 @@ impl Store {
                 if let Some(to) = number_in(column, slot)?
                     && !view.has_row(target, to)?
                 {
-                    return Err(dangling(view, (table, field, row), (target, to)));
+                    let loose = Loose { table, field, row: Some(row), target, target_row: to };
+                    return Err(loose.set(view));
                 }
             }
             id = first + len;
@@ -228,7 +266,8 @@ impl Store {
                 if !view.has_row(target, id)?
                     && let Some(row) = index.first_referring(id)?
                 {
-                    return Err(dangling(view, (table, field, row.0), (target, id)));
+                    let row = Some(row.0);
+                    return Err(Loose { table, field, row, target, target_row: id }.lost(view));
                 }
             }
             return Ok(());
@@ -239,7 +278,8 @@ impl Store {
             // Only a row that this transaction deleted can be missing where no doubt was cast on
             // the reference itself, and that was looked at before.
             if !view.has_row(target, to)? {
-                return Err(dangling(view, (table, field, row.0), (target, to)));
+                let row = Some(row.0);
+                return Err(Loose { table, field, row, target, target_row: to }.lost(view));
             }
         }
         Ok(())
@@ -288,14 +328,15 @@ impl Store {
         // A row can't help a command that no schema could take.
         self.working.schema.check(command)?;
         let (from, to_table) = (self.working.table_name(*table), self.working.table_name(target));
-        Err(Error::new(
-            ErrorKind::Reference,
-            format!(
-                "the rows of `{from}` would get the default of `{name}`, row {} of `{to_table}`, which \
-                 isn't there; insert that row first",
-                to.0
-            ),
-        ))
+        let message = format!(
+            "the rows of `{from}` would get the default of `{name}`, row {} of `{to_table}`, which isn't \
+             there; insert that row first",
+            to.0
+        );
+        let (table, field) = (from.to_owned(), name.clone());
+        let (target, target_row) = (to_table.to_owned(), *to);
+        let violation = Violation::Reference { table, row: None, field, target, target_row };
+        Err(Error::violating(violation, message))
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use annals_schema::{Blob, FieldNumber, RowId, Timestamp, Type, Value, ValueRef};
 
 use crate::Result;
+use crate::debug::brief;
 use crate::store::columns::column::Column;
 use crate::store::columns::fetched::Fetched;
 use crate::store::columns::raw::ValueKind;
@@ -297,11 +298,13 @@ cell!(
 );
 
 /// Rows in order of their ids, from both ends.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Rows<'a> {
     pub(super) table: TableView<'a>,
     pub(super) rows: RowIter<'a>,
 }
+
+brief!(Rows<'_>, "Rows", "table": |it| it.table);
 
 impl<'a> Iterator for Rows<'a> {
     type Item = Result<Row<'a>>;

@@ -1,11 +1,11 @@
 //! A view: all tables and indexes as they are at one moment; reading tables.
 
-use std::fmt;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use annals_schema::{FieldNumber, IndexNumber, RowId, Schema, TableNumber};
 
+use crate::debug::brief;
 use crate::image::RootPin;
 use crate::store::blobs::Blobs;
 use crate::store::columns::column::Column;
@@ -37,12 +37,7 @@ impl Clone for View {
 
 refresh!(View { schema, tables, indexes, blobs, pin; });
 
-impl fmt::Debug for View {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.schema.tables().iter().zip(self.tables.iter());
-        f.debug_map().entries(names.map(|(table, data)| (&table.name, data.rows.len()))).finish()
-    }
-}
+brief!(View, "View", "tables": |it| it.schema.tables().len(), "root": |it| it.root());
 
 impl View {
     pub(super) fn new() -> Self {
@@ -136,12 +131,14 @@ pub(super) fn no_table(number: TableNumber) -> Error {
 }
 
 /// A table in a view.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct TableView<'a> {
     pub(super) view: &'a View,
     pub(super) data: &'a Table,
     pub(super) number: TableNumber,
 }
+
+brief!(TableView<'_>, "TableView", "name": |it| it.schema().name, "rows": |it| it.len());
 
 impl<'a> TableView<'a> {
     /// Gives the table's part of the schema.

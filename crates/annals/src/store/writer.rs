@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use annals_schema::Blob;
 
+use crate::debug::brief;
 use crate::event::Event;
 use crate::store::index::checked::Checked;
 use crate::store::index::delaying::Delaying;
@@ -31,7 +32,6 @@ pub enum Uniqueness {
 }
 
 /// The writer's side of the store: a working view that becomes a snapshot at commit.
-#[derive(Debug)]
 pub struct Store {
     pub(super) working: View,
     published: Arc<View>,
@@ -59,6 +59,8 @@ pub struct Store {
     /// How many were left before the current transaction, if a part of it was stored.
     rest_before: Option<usize>,
 }
+
+brief!(Store, "Store", "view": |it| it.working);
 
 impl Default for Store {
     fn default() -> Self {

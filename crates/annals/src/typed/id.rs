@@ -31,6 +31,22 @@ impl<R: Record> Id<R> {
     }
 }
 
+impl crate::Violation {
+    /// Returns the row of a table that the violation is about: the one that has the key, or the one with
+    /// the reference, or the one to which it leads.
+    #[must_use]
+    pub fn id<R: Record>(&self) -> Option<Id<R>> {
+        match self {
+            Self::Unique { table, row, .. } => (table == R::NAME).then_some(*row),
+            Self::Reference { table, row: Some(row), .. } if table == R::NAME => Some(*row),
+            Self::Reference { target, target_row, .. } => {
+                (target == R::NAME).then_some(*target_row)
+            }
+        }
+        .map(Id::from)
+    }
+}
+
 impl<R: Record> From<RowId> for Id<R> {
     fn from(row: RowId) -> Self {
         Self::new(row.0)

@@ -191,3 +191,30 @@ impl<R: Record> Writer<'_, '_, R> {
         self.transaction().delete_vector(R::TABLE, first.into(), count)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use annals_schema::TableNumber;
+
+    use super::*;
+    use crate::store::{from_cells, to_cells};
+
+    struct Kind;
+
+    impl Record for Kind {
+        const TABLE: TableNumber = TableNumber(0);
+        const NAME: &'static str = "kind";
+        type Row<'a> = crate::Row<'a>;
+    }
+
+    #[test]
+    fn ids_are_cells_and_back_wherever_they_lie() {
+        let ids = [3, u64::MAX, 0].map(Id::<Kind>::new);
+        let cells = to_cells(&ids);
+        assert_eq!(cells[..8], 3_u64.to_le_bytes());
+        for shift in 0..8 {
+            let moved = [&vec![0; shift], &cells[..]].concat();
+            assert_eq!(from_cells::<Id<Kind>>(&moved[shift..])[..], ids);
+        }
+    }
+}

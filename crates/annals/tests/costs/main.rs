@@ -10,6 +10,7 @@ mod bytes;
 mod counting;
 mod loops;
 mod peaks;
+mod schema;
 
 use std::path::Path;
 

@@ -94,3 +94,11 @@ fn the_macro_generates_the_same_schema() {
     let file = annals_schema::parse(text).unwrap();
     assert_eq!(by_macro::airports::SCHEMA, file.schema.to_text(), "in its canonical text");
 }
+
+annals::schema!(mod named = "tutorial.schema");
+annals::schema!(pub(crate) mod r#type = "tutorial.schema");
+
+#[test]
+fn a_program_may_name_the_module_and_keep_it_to_itself() {
+    assert_eq!(named::SCHEMA, r#type::SCHEMA);
+}

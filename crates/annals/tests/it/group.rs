@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use annals::storage::Clock;
 use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
+use annals::storage::{Access, Clock, Directory, Hold, Lock};
 use annals::{Database, ErrorKind, Level, Options, Result, Transaction, ValueRef};
 
-use crate::shared::{TABLE, define};
+use crate::shared::{TABLE, define, open, options};
 use crate::watched::{Watched, Watcher};
 
 /// Lets flushes of files through, one at a time if it is closed.
@@ -52,11 +52,15 @@ fn begin(database: &Database, level: Level) -> Transaction<'_> {
 }
 
 fn gated() -> (SimulatedDisk, Arc<Gate>, Database) {
+    gated_by(&Options::new())
+}
+
+fn gated_by(options: &Options) -> (SimulatedDisk, Arc<Gate>, Database) {
     let (disk, gate) = (SimulatedDisk::new(1), Arc::new(Gate::default()));
     let directory = Watched::new(Arc::new(disk.clone()), Arc::clone(&gate));
     let clock = Arc::new(SimulatedClock::new(1));
-    let database =
-        Options::new().background(false).open_in(Arc::new(directory), "journal", clock).unwrap();
+    let options = options.clone().background(false);
+    let database = options.open_in(Arc::new(directory), "journal", clock).unwrap();
     database.write(define).unwrap();
     (disk, gate, database)
 }
@@ -162,4 +166,91 @@ fn who_commits_alone_waits_for_nobody() {
         let reads = clock.reads.load(Ordering::Relaxed) - before;
         assert!(reads <= 100, "shared: {shared}: {reads} looks at the clock for 10 commits");
     }
+}
+
+/// In shared mode: while a commit is flushed, lets another thread write one, runs `meanwhile`, and lets the flushes
+/// go on. Returns what became of the two.
+fn overlap_in_turn(
+    (gate, database): (&Gate, &Database),
+    meanwhile: impl FnOnce(),
+) -> [Result<annals::Commit>; 2] {
+    gate.set_closed(true);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| begin(database, Level::Checksummed).commit());
+        gate.wait_for_flush();
+        let (sender, begun) = std::sync::mpsc::channel();
+        let second = scope.spawn(move || {
+            let tx = begin(database, Level::Checksummed);
+            sender.send(()).unwrap();
+            tx.commit()
+        });
+        begun.recv().unwrap();
+        // This waits until the other one is written.
+        let tx = database.begin().unwrap();
+        assert_eq!(tx.view().table(TABLE).unwrap().len(), 2);
+        assert_eq!(database.read().table(TABLE).unwrap().len(), 0, "none is acknowledged");
+        tx.rollback().unwrap();
+        meanwhile();
+        gate.set_closed(false);
+        [first.join().unwrap(), second.join().unwrap()]
+    })
+}
+
+#[test]
+fn threads_share_flushes_in_shared_mode_too() {
+    let (disk, gate, database) = gated_by(&options());
+    let other = open(&disk);
+    let outcomes = overlap_in_turn((&gate, &database), || {
+        let error = other.begin().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Busy, "the turn lasts until both are acknowledged");
+        assert_eq!(database.pull().unwrap().table(TABLE).unwrap().len(), 0);
+    });
+    let [first, second] = outcomes.map(Result::unwrap);
+    assert_eq!(first.txid + 1, second.txid);
+    assert_eq!(database.read().txid(), second.txid);
+    for state in disk.crash_states().every().take(5000) {
+        let opened =
+            Options::new().open_in(Arc::new(state), "journal", Arc::new(SimulatedClock::new(2)));
+        assert!(opened.unwrap().read().txid() >= second.txid);
+    }
+    other.write(|tx| tx.insert(TABLE, &[ValueRef::Int64(2)]).map(drop)).unwrap();
+    assert!(other.recoveries().is_empty());
+    assert_eq!(database.pull().unwrap().table(TABLE).unwrap().len(), 3);
+}
+
+#[test]
+fn no_thread_joins_a_turn_that_another_process_waits_for() {
+    let (disk, gate, database) = gated_by(&options());
+    gate.set_closed(true);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| begin(&database, Level::Checksummed).commit());
+        gate.wait_for_flush();
+        // As another process does that is next.
+        let waiting = disk.open("journal", Access::Write).unwrap();
+        assert!(waiting.try_lock(Lock::Turn, Hold::Exclusive).unwrap());
+        let second = scope.spawn(|| database.begin().map(drop));
+        gate.set_closed(false);
+        first.join().unwrap().unwrap();
+        assert_eq!(second.join().unwrap().unwrap_err().kind(), ErrorKind::Busy);
+        waiting.unlock(Lock::Turn).unwrap();
+    });
+    drop(database.begin().unwrap());
+}
+
+#[test]
+fn a_failed_flush_in_shared_mode_leaves_all_in_the_turn_unknown_and_is_recovered_next() {
+    let (disk, gate, database) = gated_by(&options());
+    let other = open(&disk);
+    let outcomes = overlap_in_turn((&gate, &database), || {
+        disk.fail_at(disk.operations(), Fault::Io);
+    });
+    for outcome in outcomes {
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::UnknownOutcome);
+    }
+    assert_eq!(database.begin().unwrap_err().kind(), ErrorKind::Poisoned);
+    disk.clear_transcript();
+    other.write(|tx| tx.insert(TABLE, &[ValueRef::Int64(2)]).map(drop)).unwrap();
+    let transcript = disk.transcript();
+    assert!(transcript.contains("flush journal"), "it recovers first:\n{transcript}");
+    assert_eq!(other.read().table(TABLE).unwrap().len(), 3);
 }

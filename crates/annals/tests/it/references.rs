@@ -65,8 +65,9 @@ fn restrict_is_looked_at_by_the_commit() {
     let db = people(OnDelete::Restrict);
     let error = delete(&db, 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Reference);
-    let message = "table `person`, row 1: field `home` would lead to row 1 of `city`";
-    assert!(error.to_string().starts_with(message), "{error}");
+    let message = "cannot delete row 1 of `city`: row 1 of `person` refers to it (restrict); delete that \
+                   row first";
+    assert_eq!(error.to_string(), message);
     assert_eq!(db.read().table(CITY).unwrap().len(), 3);
     db.write(|tx| -> annals::Result<()> {
         tx.delete(CITY, RowId(1))?;
@@ -80,6 +81,42 @@ fn restrict_is_looked_at_by_the_commit() {
     })
     .unwrap();
     assert_eq!(homes(&db), [(0, Some(0)), (1, Some(2)), (3, Some(2))]);
+}
+
+/// With an index that finds the referring row, and without one.
+#[test]
+fn a_refused_deletion_names_the_row_to_delete_and_the_one_that_refers_to_it() {
+    for indexed in [false, true] {
+        let db = people(OnDelete::Restrict);
+        if indexed {
+            let (name, fields) = ("by_home".to_owned(), vec![HOME]);
+            let index = Command::CreateIndex { name, table: PERSON, fields, unique: false };
+            db.write(|tx| tx.apply_command(&index)).unwrap();
+        }
+        let error = delete(&db, 2).unwrap_err();
+        let told = "cannot delete row 2 of `city`: row 3 of `person` refers to it (restrict); delete that \
+                    row first";
+        assert_eq!(error.to_string(), told);
+        let expected = annals::Violation::Reference {
+            table: "person".to_owned(),
+            row: Some(RowId(3)),
+            field: "home".to_owned(),
+            target: "city".to_owned(),
+            target_row: RowId(2),
+        };
+        assert_eq!(error.violation(), Some(&expected));
+        db.write(|tx| tx.delete(PERSON, RowId(3))).unwrap();
+        delete(&db, 2).unwrap();
+    }
+}
+
+#[test]
+fn a_reference_to_no_row_is_told_with_its_rows() {
+    let db = people(OnDelete::Restrict);
+    let error = db.write(|tx| tx.update(PERSON, RowId(2), HOME, to(9))).unwrap_err();
+    let violation = error.within("here").violation().cloned().unwrap();
+    let annals::Violation::Reference { row, target_row, .. } = violation else { panic!() };
+    assert_eq!((row, target_row), (Some(RowId(2)), RowId(9)));
 }
 
 #[test]

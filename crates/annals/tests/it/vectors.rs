@@ -43,6 +43,24 @@ fn numbers(db: &Database) -> Vec<i64> {
 }
 
 #[test]
+fn a_statement_inserts_a_bounded_number_of_rows_without_values() {
+    let db = new(false);
+    let mut tx = db.begin().unwrap();
+    for count in [(1 << 26) + 1, 1_000_000_000_000] {
+        let error = tx.insert_vector_at(TABLE, RowId(0), count).unwrap_err();
+        let expected = format!(
+            "cannot insert {count} rows without values: a statement inserts at most 67108864; insert fewer \
+             rows at a time"
+        );
+        assert_eq!((error.kind(), error.to_string()), (ErrorKind::Invalid, expected));
+    }
+    // Nothing of them is left, and the transaction goes on.
+    assert_eq!(tx.insert_vector(TABLE, 65).unwrap(), RowId(0));
+    tx.commit().unwrap();
+    assert_eq!(db.read().table(TABLE).unwrap().len(), 65);
+}
+
+#[test]
 fn a_run_longer_than_an_event_is_written_read_and_deleted() {
     let db = new(false);
     let count = MAX_VECTOR + 5;

@@ -1,5 +1,7 @@
 //! The tables of a schema as SQL declares them.
 
+use std::sync::Arc;
+
 use annals::{Field, FieldNumber, Index, OnDelete, Result, Schema, Table, TableNumber, Type};
 
 use super::dialect::Dialect;
@@ -39,7 +41,7 @@ impl<'s> Tables<'s> {
         let own: Vec<_> = schema.tables().iter().map(|table| names.take(&table.name)).collect();
         let indexes = schema.indexes().iter().map(|index| quoted(&names.take(&index.name)));
         let indexes = indexes.collect();
-        let mut table = |(table, name): (&'s Table, String)| {
+        let mut table = |(table, name): (&'s Arc<Table>, String)| {
             let mut columns = Names::of_columns(dialect);
             let column = |field| quoted(&columns.take(&json::key(table, field)));
             let columns = table.fields.iter().map(column).collect();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use annals::{Error, Result};
 
-use crate::files;
+use crate::files::{self, LONGEST_TEXT};
 
 /// A record: the texts of its cells. It is used again for the next.
 #[derive(Default)]
@@ -56,12 +56,14 @@ pub(super) struct Records {
     input: Box<dyn BufRead>,
     path: PathBuf,
     line: u64,
+    /// The most bytes of a record.
+    longest: usize,
 }
 
 impl Records {
     /// Begins at the start of a file; `path` is what errors call it.
     pub(super) fn new(input: Box<dyn BufRead>, path: &Path) -> Result<Self> {
-        let mut records = Self { input, path: path.to_owned(), line: 1 };
+        let mut records = Self { input, path: path.to_owned(), line: 1, longest: LONGEST_TEXT };
         // A mark that some programs put in front of UTF-8.
         for byte in *b"\xef\xbb\xbf" {
             if records.byte()? != Some(byte) {
@@ -119,6 +121,13 @@ impl Records {
                 return Ok(false);
             };
             self.input.consume(1);
+            // A cell takes as much memory as some bytes, also if it is empty.
+            if record.bytes.len() + size_of::<(usize, bool)>() * record.cells.len() >= self.longest
+            {
+                let what =
+                    format!("a record has more than {} bytes, which is the most", self.longest);
+                return Err(self.wrong(record.line, &what));
+            }
             place = match (place, byte) {
                 (Place::Quoted, b'"') => Place::Closed,
                 (Place::Quoted, _) => {
@@ -173,6 +182,23 @@ mod tests {
 
     fn cells(cells: &[(&str, bool)]) -> Cells {
         cells.iter().map(|(text, quoted)| ((*text).to_owned(), *quoted)).collect()
+    }
+
+    #[test]
+    fn a_record_that_no_row_could_hold_is_refused_before_it_takes_memory() {
+        let read = |text: &'static [u8]| {
+            let mut records = Records::new(Box::new(text), Path::new("x")).unwrap();
+            records.longest = 64;
+            let read = records.read(&mut Record::default());
+            read.map_err(|error| error.to_string())
+        };
+        assert_eq!(read(&[b'a'; 64]), Ok(true));
+        let refused =
+            Err("x: line 1: a record has more than 64 bytes, which is the most".to_owned());
+        assert_eq!(read(&[b'a'; 65]), refused);
+        let quoted: &'static [u8] = format!("\"{}\"", "\n".repeat(70)).into_bytes().leak();
+        assert_eq!(read(quoted), refused);
+        assert_eq!(read(&[b','; 10]), refused, "empty cells take memory, too");
     }
 
     #[test]

@@ -6,10 +6,13 @@ use std::path::{Path, PathBuf};
 
 use annals::{Error, Result};
 
-use crate::files;
+use crate::files::{self, LONGEST_TEXT};
 
 /// Arrays and objects lie at most so deep in each other.
 const DEEPEST: u32 = 128;
+
+/// A number has at most so many characters.
+const LONGEST_NUMBER: usize = 4096;
 
 /// A value that is no array and no object. A number or a string is in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,12 +28,14 @@ pub(super) struct Reader {
     input: Box<dyn BufRead>,
     path: PathBuf,
     line: u64,
+    /// The most bytes of a text.
+    longest: usize,
 }
 
 impl Reader {
     /// Begins to read a file; `path` is what errors call it.
     pub(super) fn new(input: Box<dyn BufRead>, path: &Path) -> Self {
-        Self { input, path: path.to_owned(), line: 1 }
+        Self { input, path: path.to_owned(), line: 1, longest: LONGEST_TEXT }
     }
 
     /// Makes an error of what is wrong here.
@@ -163,6 +168,12 @@ impl Reader {
     /// Takes bytes as long as they are such.
     fn run(&mut self, text: &mut String, such: impl Fn(u8) -> bool) -> Result<()> {
         while let Some(byte) = self.byte()?.filter(|&byte| such(byte)) {
+            if text.len() == LONGEST_NUMBER {
+                let start = annals_schema::shorten(text);
+                return Err(
+                    self.wrong(format_args!("`{start}` is too long for a number or a word"))
+                );
+            }
             text.push(char::from(byte));
             self.pass(byte);
         }
@@ -188,6 +199,9 @@ impl Reader {
             let plain =
                 run.iter().take_while(|&&byte| byte >= b' ' && byte != b'"' && byte != b'\\');
             let plain = plain.count();
+            if plain > self.longest - bytes.len() {
+                return Err(self.too_long());
+            }
             bytes.extend_from_slice(run.get(..plain).unwrap_or_default());
             let next = run.get(plain).copied();
             let was_empty = run.is_empty();
@@ -197,6 +211,9 @@ impl Reader {
                 Some(b'\\') => {
                     self.pass(b'\\');
                     let c = self.escaped()?;
+                    if c.len_utf8() > self.longest - bytes.len() {
+                        return Err(self.too_long());
+                    }
                     bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                 }
                 Some(_) => return Err(self.wrong("a control character stands in a string")),
@@ -206,6 +223,10 @@ impl Reader {
         }
         *text = String::from_utf8(bytes).map_err(|_| self.wrong("a string is invalid UTF-8"))?;
         Ok(())
+    }
+
+    fn too_long(&self) -> Error {
+        self.wrong(format_args!("a text has more than {} bytes, which is the most", self.longest))
     }
 
     /// Reads what follows a backslash.
@@ -258,6 +279,9 @@ impl Reader {
 
     /// Reads any value, and appends it to `text` as JSON.
     pub(super) fn copy_value(&mut self, text: &mut String, depth: u32) -> Result<()> {
+        if text.len() > self.longest {
+            return Err(self.too_long());
+        }
         let bracket = self.peek()?;
         let Some(bracket @ (b'[' | b'{')) = bracket else {
             let mut value = String::new();
@@ -439,6 +463,29 @@ mod tests {
         let mut reader = reader(b"[\n1,\n}");
         let error = reader.copy_value(&mut String::new(), 0).unwrap_err().to_string();
         assert_eq!(error, "x: line 3: `}` stands where a value should be");
+    }
+
+    #[test]
+    fn a_text_that_no_field_could_hold_is_refused_before_it_takes_memory() {
+        // A string, one of escapes, a number, a word, and what is kept as JSON.
+        let cases: [(&[u8], &str); 6] = [
+            (b"\"abcdefgh\"", ""),
+            (b"\"abcdefghi\"", "x: line 1: a text has more than 8 bytes, which is the most"),
+            (br#""\u00e9\u00e9\u00e9\u00e9\n""#, "more than 8 bytes"),
+            (b"[1,2,3,4,5,6,7]", "more than 8 bytes"),
+            (&[b'1'; 5000], "1111.. is too long for a number or a word"),
+            (&[b'a'; 5000], "aaaa.. is too long for a number or a word"),
+        ];
+        for (case, expected) in cases {
+            let mut reader = Reader { longest: 8, ..reader(case) };
+            let read = reader.copy_value(&mut String::new(), 0);
+            let message = read.err().map(|error| error.to_string().replace('`', ""));
+            let message = message.unwrap_or_default();
+            assert!(
+                message.contains(expected) && message.is_empty() == expected.is_empty(),
+                "{message}"
+            );
+        }
     }
 
     #[test]

@@ -25,13 +25,14 @@ fn tables(schema: &Schema) -> Vec<(String, Vec<Field>)> {
         let default = field.default.as_ref().map(|value| shown(value.as_ref()));
         (field.name.clone(), ty(field.ty), field.nullable, default)
     };
-    let table =
-        |table: &annals::Table| (table.name.clone(), table.fields.iter().map(field).collect());
+    let table = |table: &std::sync::Arc<annals::Table>| {
+        (table.name.clone(), table.fields.iter().map(field).collect())
+    };
     schema.tables().iter().map(table).collect()
 }
 
 fn indexes(schema: &Schema) -> Vec<(String, String, Vec<String>, bool)> {
-    let index = |index: &annals::Index| {
+    let index = |index: &std::sync::Arc<annals::Index>| {
         let table = schema.table(index.table).unwrap();
         let fields = index.fields.iter().map(|&field| table.field(field).unwrap().name.clone());
         (index.name.clone(), table.name.clone(), fields.collect(), index.unique)
@@ -57,7 +58,7 @@ fn rows(snapshot: &Snapshot) -> Vec<Vec<(u64, Vec<String>)>> {
         }
         value => shown(value),
     };
-    let table = |table: &annals::Table| {
+    let table = |table: &std::sync::Arc<annals::Table>| {
         let rows = snapshot.table(table.number).unwrap().rows().map(|row| {
             let row = row.unwrap();
             let values = table.fields.iter().map(|field| value(row.value(field.number)));

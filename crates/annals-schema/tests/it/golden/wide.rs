@@ -211,6 +211,28 @@ impl Database {
         self.0.hard_checkpoint()
     }
 
+    /// Brings the image forward to the newest commit now, rather than in the background; what it waits for
+    /// depends on the [mode](::annals::BackfillMode).
+    ///
+    /// # Errors
+    /// A mode that waits has waited long enough; the image or the journal can't be written; or an earlier
+    /// failure made the handle unusable.
+    pub fn backfill(&self, mode: ::annals::BackfillMode) -> ::annals::Result<::annals::Backfilled> {
+        self.0.backfill(mode)
+    }
+
+    /// Returns why the last backfill in the background failed, if it did.
+    #[must_use]
+    pub fn image_error(&self) -> Option<String> {
+        self.0.image_error()
+    }
+
+    /// Returns what was found damaged in the image since it was opened, and what was done about it.
+    #[must_use]
+    pub fn image_damage(&self) -> Vec<String> {
+        self.0.image_damage()
+    }
+
     /// Brings in what other processes have committed since, in shared mode, and gives a snapshot of it.
     ///
     /// # Errors

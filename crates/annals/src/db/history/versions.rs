@@ -13,6 +13,7 @@ use crate::db::past::Since;
 use crate::db::reader::Reader;
 use crate::db::snapshot::Published;
 use crate::db::time::{RowChange, Version};
+use crate::debug::brief;
 use crate::event::{self, Event};
 use crate::history::Zone;
 use crate::journal::Committed;
@@ -32,7 +33,6 @@ const STEP: u64 = 1 << 20;
 ///
 /// It keeps older segments from being removed as long as it is there. It reads as it goes on, and keeps one version;
 /// the newest are given by [`History::newest`]. Behind an error it ends.
-#[derive(Debug)]
 pub struct History {
     files: Files,
     present: Arc<Schema>,
@@ -47,6 +47,8 @@ pub struct History {
     problem: Option<String>,
     bytes: u64,
 }
+
+brief!(History, "History", "bytes": |it| it.bytes);
 
 /// Where all is read from on.
 #[derive(Clone, Copy, Debug)]
@@ -182,13 +184,13 @@ pub(super) fn schema_of(present: &Schema, commands: u64) -> Result<Schema> {
     if count == present.commands().len() {
         return Ok(present.clone());
     }
-    let log = present.commands().get(..count).ok_or_else(|| {
-        Error::corrupt(format!(
+    if count > present.commands().len() {
+        return Err(Error::corrupt(format!(
             "the history index tells of {count} commands of the schema: delete it"
-        ))
-    })?;
+        )));
+    }
     let mut schema = Schema::default();
-    for command in log {
+    for command in present.commands().iter().take(count) {
         schema.apply(command.clone()).map_err(|error| Error::corrupt(error.to_string()))?;
     }
     Ok(schema)

@@ -189,7 +189,8 @@ impl Imager {
                 self.0.store(0, Ordering::Relaxed);
             }
         }
-        self.watching.store(this_thread(), Ordering::Relaxed);
+        let before = self.watching.swap(this_thread(), Ordering::Relaxed);
+        debug_assert_eq!(before, 0, "backfills run one after the other: `working` is held");
         let _watching = Watching(&self.watching);
         watch()
     }

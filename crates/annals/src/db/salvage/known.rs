@@ -110,12 +110,12 @@ pub(super) fn bring(
 ) -> Result<Restored> {
     let before = database.read();
     let (own, other) = (before.schema().commands(), state.schema().commands());
-    if !other.starts_with(own) {
+    if own.len() > other.len() || own.iter().zip(other.iter()).any(|(own, other)| own != other) {
         return Err(Error::invalid(
             "what was kept before it has other tables, since a schema change is lost",
         ));
     }
-    let missing: Vec<_> = other.get(own.len()..).unwrap_or_default().to_vec();
+    let missing: Vec<_> = other.iter().skip(own.len()).cloned().collect();
     let (runs, schema) = (lost.len(), Schema::clone(before.schema()));
     let transaction = database.begin()?;
     let mut bringing = Bringing { transaction, schema, state, lost, done: Restored::default() };

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use crate::db::beside::{self, Kind};
-use crate::db::cannot_open;
 use crate::image::{self, Identity, Slot, image_name};
+use crate::journal::cannot_open;
 use crate::journal::format::Header;
 use crate::journal::segments::{Chain, erased_name, journal_of, kept_name, number_in};
 use crate::journal::{Copies, Point};

@@ -182,7 +182,7 @@ impl Present<'_> {
     fn adapted(&self, mut store: Store) -> Result<Arc<View>> {
         let present = self.published.view.schema();
         let since = store.view().schema().commands().len();
-        for command in present.commands().get(since..).unwrap_or_default() {
+        for command in present.commands().iter().skip(since) {
             match store.apply_command(command) {
                 Err(error) if error.kind() == ErrorKind::Io => return Err(error),
                 // What the rows of then don't fit: they are read without that rule.

@@ -11,6 +11,7 @@ use crate::db::Database;
 use crate::db::reader::Reader;
 use crate::db::segment::JournalFile;
 use crate::db::snapshot::{Published, Snapshot};
+use crate::debug::brief;
 use crate::store::Store;
 
 /// How much of the journal is read at once, in bytes.
@@ -23,7 +24,6 @@ pub(super) const KEPT: usize = 64 << 20;
 ///
 /// It is no borrow of the database, and may be stepped when that is closed. It has the state in which the range
 /// begins, as a [`Snapshot`] does.
-#[derive(Debug)]
 #[must_use = "it reads only when it is stepped"]
 pub struct Changes {
     file: Arc<JournalFile>,
@@ -38,6 +38,8 @@ pub struct Changes {
     is_over: bool,
     failure: Option<crate::Error>,
 }
+
+brief!(Changes, "Changes", "file": |it| it.file.name, "last": |it| it.last);
 
 impl Changes {
     /// Begins with the transactions of a range, as far as there are any.

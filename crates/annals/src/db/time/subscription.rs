@@ -17,6 +17,7 @@ use crate::db::past::Since;
 use crate::db::reader::{Pulling, Reader};
 use crate::db::snapshot::Published;
 use crate::db::{Database, Options};
+use crate::debug::brief;
 use crate::journal::lock;
 use crate::storage::{Clock, Directory, Origin, SystemClock};
 use crate::store::View;
@@ -34,7 +35,6 @@ const INTERVAL: Duration = Duration::from_millis(10);
 ///
 /// What waits, waits as a thread does. In an async program let a thread of its own step it, and send what it
 /// gives through a channel.
-#[derive(Debug)]
 pub struct Subscription {
     source: Source,
     slot: Arc<Slot>,
@@ -49,6 +49,8 @@ pub struct Subscription {
     failure: Option<Error>,
     origin: Origin,
 }
+
+brief!(Subscription, "Subscription", "txid": |it| it.txid);
 
 /// Where commits come from.
 #[derive(Debug)]

@@ -12,8 +12,9 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use super::kept::Kept;
-use crate::journal::{Copies, lock};
+use crate::journal::Copies;
 use crate::storage::{Access, Directory, Hold, Lock, Storage};
+use crate::sync::lock;
 
 /// So many kept segments stay open from the beginning, and so many others at a time.
 pub(super) const OPEN: usize = 16;

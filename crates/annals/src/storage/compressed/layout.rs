@@ -1,7 +1,7 @@
 //! What a compressed file looks like, beside its blocks.
 
 use super::MAGIC;
-use crate::journal::format::{Fields, Layout, hash};
+use crate::bytes::{Fields, Layout, hash};
 
 /// How its table begins: another skippable frame, with its length behind this.
 pub(super) const TABLE_MAGIC: [u8; 4] = *b"\x51\x2A\x4D\x18";

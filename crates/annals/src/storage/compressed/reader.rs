@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::layout::{ENTRY_LEN, Entry, HEAD_LEN, Head, VERSION};
-use crate::journal::format::hash;
+use crate::bytes::hash;
 use crate::storage::{Hold, Lock, Storage};
 
 /// How many unpacked blocks are kept.

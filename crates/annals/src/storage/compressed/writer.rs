@@ -3,7 +3,7 @@
 use std::io;
 
 use super::layout::{BLOCK, ENTRY_LEN, Entry, HEAD_LEN, Head, TABLE_MAGIC, VERSION};
-use crate::journal::format::hash;
+use crate::bytes::hash;
 use crate::storage::Storage;
 
 /// Writes a file compressed into another, which is empty. `tell` hears of each block's bytes. Flushes

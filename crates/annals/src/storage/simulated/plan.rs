@@ -112,7 +112,8 @@ impl std::error::Error for PowerOff {}
 pub fn is_power_off(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
-        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let ours = error.downcast_ref::<crate::Error>().and_then(crate::Error::io_error);
+        let inner = error.downcast_ref::<io::Error>().or(ours).and_then(io::Error::get_ref);
         if error.is::<PowerOff>() || inner.is_some_and(|inner| inner.is::<PowerOff>()) {
             return true;
         }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use annals_schema::{FieldNumber, RowId};
 
+use crate::debug::brief;
 use crate::store::columns::column::Column;
 use crate::store::columns::fetched::Fetched;
 use crate::store::columns::primitive::{Primitive, from_cells};
@@ -12,13 +13,15 @@ use crate::store::view::{TableView, no_row};
 use crate::{Error, ErrorKind, Result};
 
 /// The values of one field in rows whose ids are one after another.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct VectorView<'a> {
     table: TableView<'a>,
     column: &'a Column,
     first: u64,
     count: u64,
 }
+
+brief!(VectorView<'_>, "VectorView", "table": |it| it.table, "first": |it| it.first, "count": |it| it.count);
 
 /// Ends behind the first error.
 fn until_error<T>(items: impl Iterator<Item = Result<T>>) -> impl Iterator<Item = Result<T>> {

@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use annals_schema::{RowId, ValueRef};
 
+use crate::debug::brief;
 use crate::store::btree::Range;
 use crate::store::columns::column::Column;
 use crate::store::index::key::{self, Out, Sought};
@@ -16,11 +17,13 @@ use crate::{Error, Result};
 const AHEAD: usize = 16;
 
 /// An index in a view.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct IndexView<'a> {
     pub(in crate::store) table: TableView<'a>,
     pub(in crate::store) data: &'a IndexTree,
 }
+
+brief!(IndexView<'_>, "IndexView", "table": |it| it.table.schema().name, "rows": |it| it.len());
 
 impl<'a> IndexView<'a> {
     /// Gives the table that the index is on.
@@ -206,12 +209,13 @@ impl<'a> IndexView<'a> {
 /// `count`, `nth`, `skip` and `last` visit no rows but those that they give, and take logarithmic
 /// time. Values that don't fit the index are one error instead of rows; what can't be loaded is one
 /// error, and the end.
-#[derive(Debug)]
 pub struct IndexRows<'a> {
     index: IndexView<'a>,
     entries: Range<'a>,
     error: Option<Error>,
 }
+
+brief!(IndexRows<'_>, "IndexRows", "index": |it| it.index);
 
 impl<'a> IndexRows<'a> {
     /// Counts the rows that neither end has given, without visiting them.

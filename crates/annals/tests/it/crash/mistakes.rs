@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use annals::journal::mistakes::{Mistake, make};
+use annals::mistakes::{Mistake, make};
 use annals::storage::{Clock, SystemClock};
 
 use super::explore::{Effort, Explorer};

@@ -147,7 +147,7 @@ fn statement(tx: &mut Transaction<'_>, rng: &mut Rng, blobs: &mut u64) -> Result
         5 => tx.delete_vector(number, id, 1 + rng.below(3)),
         6 if table.fields.len() < 8 => add_field(tx, rng, number),
         7 if table.fields.len() > 3 && rng.percent(30) => {
-            let of_field = |index: &&annals::Index| index.fields == [field.number];
+            let of_field = |index: &&std::sync::Arc<annals::Index>| index.fields == [field.number];
             for index in schema.indexes().iter().filter(|i| i.table == number).filter(of_field) {
                 tx.apply_command(&Command::DropIndex { index: index.number })?;
             }

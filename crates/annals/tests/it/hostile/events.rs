@@ -113,10 +113,26 @@ fn absurd_blobs_are_named() {
     }
 }
 
-/// The one event by which a few bytes ask for much: 2^20 rows at most.
+#[test]
+fn a_vector_of_rows_without_values_has_a_byte_for_each_sixteen() {
+    let rows = |count: u64, filling: usize| {
+        draft(&[&[&[0x18][..], &wide(0), &wide(count), &vec![0; filling]].concat()])
+    };
+    for (count, filling) in [(65, 3), (1000, 61), (MAX_VECTOR, 0), (MAX_VECTOR, (1 << 16) - 1)] {
+        let what = format!("{count} rows with {filling} bytes");
+        refused(&rows(count, filling).bytes, &what, ErrorKind::Corrupt, "ends too early");
+    }
+    for (count, filling) in [(64, 0), (65, 4), (1000, 62), (MAX_VECTOR, 1 << 16)] {
+        let (_, database) = open_all(&rows(count, filling).bytes, "rows with filling").unwrap();
+        assert_eq!(database.read().table(CITY).unwrap().len(), count);
+    }
+    let event = [&[0x18][..], &wide(0), &wide(65), &[0, 0, 1, 0]].concat();
+    refused(&draft(&[&event]).bytes, "a filling of ones", ErrorKind::Corrupt, "is not zero");
+}
+
 #[test]
 fn a_vector_of_a_million_rows_takes_what_these_rows_take() {
-    let event = [&[0x18][..], &wide(0), &wide(MAX_VECTOR)].concat();
+    let event = [&[0x18][..], &wide(0), &wide(MAX_VECTOR), &vec![0; 1 << 16]].concat();
     let million = draft(&[&event]);
     let (_, database) = open_within(48 << 20, &million.bytes, "a million rows").unwrap();
     assert_eq!(database.read().table(CITY).unwrap().len(), MAX_VECTOR);

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::ops::Range;
 use std::panic::catch_unwind;
 
-use annals::journal::mistakes::{Mistake, make};
+use annals::mistakes::{Mistake, make};
 use annals::storage::simulated::{CrashStates, Rng, SimulatedDisk};
 use annals::{Database, Level, Recovery};
 

@@ -222,3 +222,48 @@ fn what_was_stored_is_let_go_of() {
     assert!(!cells.stays(0).unwrap());
     assert_eq!(cells.get(0).unwrap(), [7; 8]);
 }
+
+/// The page that was last changed is found without a walk. It must not be, once another one stands there.
+#[test]
+fn a_page_that_was_changed_last_is_forgotten_when_it_is_replaced() {
+    let (image, pager) = TestImage::new(1 << 20, true);
+    let mut epoch = Epoch::first();
+    let each = PAGE / 8;
+    let mut cells = Cells::<8>::default();
+    cells.set(each + 5, [7; 8], true, &epoch).unwrap();
+    cells.zero(each, each, false, &epoch).unwrap();
+    cells.set(each + 6, [8; 8], true, &epoch).unwrap();
+    assert_eq!([5, 6].map(|slot| cells.get(each + slot).unwrap()), [[0; 8], [8; 8]]);
+
+    epoch.advance();
+    let saved = image.save(&pager, |out| {
+        cells.save(out, &Blanks { from: each + 7, gap: (0, 0) });
+    });
+    cells.rebase(&saved);
+    cells.set(each + 7, [9; 8], true, &epoch).unwrap();
+    assert_eq!([6, 7].map(|slot| cells.get(each + slot).unwrap()), [[8; 8], [9; 8]]);
+}
+
+/// One page of zeros stands in all places where one of an image was taken away.
+#[test]
+fn what_is_written_where_a_page_was_taken_away_is_seen_there_alone() {
+    let (image, pager) = TestImage::new(1 << 20, true);
+    let mut epoch = Epoch::first();
+    let each = PAGE / 8;
+    let mut arrays = [(); 2].map(|()| {
+        let mut cells = Cells::<8>::default();
+        cells.write(0, &[7; PAGE], true, &epoch).unwrap();
+        cells
+    });
+    epoch.advance();
+    for cells in &mut arrays {
+        let saved = image.save(&pager, |out| cells.save(out, &Blanks::NONE));
+        cells.rebase(&saved);
+        cells.zero(0, each, false, &epoch).unwrap();
+    }
+    let [one, other] = &mut arrays;
+    one.set(3, [9; 8], true, &epoch).unwrap();
+    one.set(each - 1, [9; 8], true, &epoch).unwrap();
+    assert_eq!((one.get(3).unwrap(), one.get(4).unwrap()), ([9; 8], [0; 8]));
+    assert_eq!([3, each - 1].map(|slot| other.get(slot).unwrap()), [[0; 8]; 2]);
+}

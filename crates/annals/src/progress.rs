@@ -47,7 +47,7 @@ const STEP: u64 = 1 << 20;
 
 /// A file that tells how much of it has been read. Once the program wants to stop, every read fails.
 #[derive(Debug)]
-pub(super) struct Watched<'s> {
+pub(crate) struct Watched<'s> {
     storage: &'s dyn Storage,
     watch: Option<&'s Watch>,
     again: AtomicBool,
@@ -57,26 +57,26 @@ pub(super) struct Watched<'s> {
 }
 
 impl<'s> Watched<'s> {
-    pub(super) fn new(storage: &'s dyn Storage, watch: Option<&'s Watch>) -> Self {
+    pub(crate) fn new(storage: &'s dyn Storage, watch: Option<&'s Watch>) -> Self {
         let (again, stopped) = (AtomicBool::new(false), AtomicBool::new(false));
         let (done, next) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { storage, watch, again, stopped, done, next }
     }
 
     /// Gives whom to tell.
-    pub(super) const fn watch(&self) -> Option<&'s Watch> {
+    pub(crate) const fn watch(&self) -> Option<&'s Watch> {
         self.watch
     }
 
     /// Begins the phase in which the file is read once more.
-    pub(super) fn read_again(&self) {
+    pub(crate) fn read_again(&self) {
         self.again.store(true, Ordering::Relaxed);
         self.done.store(0, Ordering::Relaxed);
         self.next.store(0, Ordering::Relaxed);
     }
 
     /// Says that the program stopped it, if that is why there is an error.
-    pub(super) fn explain(&self, error: Error, shown: &str) -> Error {
+    pub(crate) fn explain(&self, error: Error, shown: &str) -> Error {
         if !self.stopped.load(Ordering::Relaxed) {
             return error;
         }

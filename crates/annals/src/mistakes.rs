@@ -3,10 +3,24 @@
 //! Without the feature `testing` none can be made: [`is_made`] is then a constant, and costs
 //! nothing. `docs/crash.md` lists what each breaks and which test finds it.
 
-/// A mistake in commit, recovery or backfill.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Mistake {
+/// Declares the mistakes, and [`Mistake::ALL`] with them.
+macro_rules! mistakes {
+    ($($(#[$doc:meta])+ $name:ident,)+) => {
+        /// A mistake in commit, recovery or backfill.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Mistake {
+            $($(#[$doc])+ $name,)+
+        }
+
+        impl Mistake {
+            /// All mistakes.
+            pub const ALL: [Self; [$(stringify!($name)),+].len()] = [$(Self::$name),+];
+        }
+    };
+}
+
+mistakes! {
     /// A `Checksummed` commit is acknowledged without a flush.
     CommitNotFlushed,
     /// The slot is written before the flush that covers what it claims.
@@ -143,80 +157,6 @@ pub enum Mistake {
     WrongChainRefused,
     /// A tail is cut without a second look.
     TailCutAtOnce,
-}
-
-impl Mistake {
-    /// All mistakes.
-    pub const ALL: [Self; 68] = [
-        Self::CommitNotFlushed,
-        Self::SlotBeforeFlush,
-        Self::UnflushedClaimed,
-        Self::SlotsAtOnce,
-        Self::FailedFlushForgotten,
-        Self::TornFrameAccepted,
-        Self::SeenBeforeFlush,
-        Self::UncommittedApplied,
-        Self::AcceptedNotRewritten,
-        Self::TailNotZeroed,
-        Self::RecoveryNotFlushed,
-        Self::RollbackNotZeroed,
-        Self::RollbackNotFlushed,
-        Self::HardSlotNotFlushed,
-        Self::NameNotFlushed,
-        Self::SecondFlushLeftOut,
-        Self::SoftOvertakes,
-        Self::FailedGroupAcknowledged,
-        Self::TailNotLookedAt,
-        Self::CutReadOnce,
-        Self::ProofCutFirst,
-        Self::CutNotMarked,
-        Self::SuspectTrusted,
-        Self::OthersNotLookedAt,
-        Self::ClosedAmongOthers,
-        Self::TurnEndedEarly,
-        Self::FailedFlushNotTold,
-        Self::NextNotFlushed,
-        Self::KeptNameNotFlushed,
-        Self::SealNotFlushed,
-        Self::SealNotRewritten,
-        Self::RestartNotFlushed,
-        Self::BorderNotVerified,
-        Self::StateNotFlushed,
-        Self::PinsIgnored,
-        Self::SealIgnored,
-        Self::OutdatedBoundTaken,
-        Self::ImageBeforeJournal,
-        Self::RootNotFlushed,
-        Self::RootSlotsAtOnce,
-        Self::RootCopiesAtOnce,
-        Self::RootNumberRepeated,
-        Self::BlanksIgnored,
-        Self::ChangedPageDropped,
-        Self::ImageErrorDropped,
-        Self::PublishedBeforeWritten,
-        Self::FailedBackfillPoisons,
-        Self::FailedImageFlushForgotten,
-        Self::InstalledBeforePublished,
-        Self::OlderRootWrittenOver,
-        Self::PinnedRootWrittenOver,
-        Self::KeyFrameWrittenOver,
-        Self::FreedSpaceForgotten,
-        Self::FirstCopyTrusted,
-        Self::FirstCopyNotRewritten,
-        Self::SpillNotShown,
-        Self::SpillNotPinned,
-        Self::RebuiltNotVerified,
-        Self::LengthNotRewritten,
-        Self::OtherHistoryTrusted,
-        Self::TagNotChecked,
-        Self::SecretKept,
-        Self::NonceNotRandom,
-        Self::SpaceToldOnce,
-        Self::CopiesMustAgree,
-        Self::LiveIgnored,
-        Self::WrongChainRefused,
-        Self::TailCutAtOnce,
-    ];
 }
 
 #[cfg(feature = "testing")]

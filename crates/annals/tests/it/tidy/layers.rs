@@ -1,0 +1,246 @@
+//! What each room of the library may know: the arrows of ARCHITECTURE.md, tests included.
+
+use super::imports::{self, Import};
+
+/// A room, and the paths that it may name outside itself. An entry allows all that is below it.
+struct Room {
+    name: &'static str,
+    knows: &'static [&'static str],
+    /// What only its tests may name besides.
+    tests: &'static [&'static str],
+}
+
+const fn room(
+    name: &'static str,
+    knows: &'static [&'static str],
+    tests: &'static [&'static str],
+) -> Room {
+    Room { name, knows, tests }
+}
+
+/// The rooms from the ground up. `lib.rs` puts them together, and knows all.
+const ROOMS: [Room; 15] = [
+    room("bytes", &[], &[]),
+    room("error", &[], &[]),
+    room("mistakes", &[], &[]),
+    room("sync", &[], &[]),
+    room("storage", &["bytes"], &["error"]),
+    room("arena", &["storage"], &[]),
+    room("event", &["error"], &["storage::simulated"]),
+    room("progress", &["error", "storage"], &[]),
+    // The tests of docs/format.md have one list of all constants, those of the other two files included.
+    room(
+        "journal",
+        &["bytes", "error", "event", "mistakes", "storage", "sync"],
+        &["history::document", "image::document"],
+    ),
+    room(
+        "image",
+        &["bytes", "error", "journal::format::Point", "mistakes", "storage", "sync"],
+        &["journal::document", "journal::vectors"],
+    ),
+    // An index is set aside, and cleared of leftovers, as an image is.
+    room(
+        "history",
+        &["bytes", "error", "event::compact", "image::create", "journal::format::Point", "storage"],
+        &["journal::document"],
+    ),
+    // Of the image it knows how pages are stored and which root they are of.
+    room(
+        "store",
+        &[
+            "arena",
+            "error",
+            "event",
+            "image::catalog",
+            "image::format",
+            "image::node",
+            "image::pin",
+            "image::stored",
+            "mistakes",
+        ],
+        &["storage::simulated"],
+    ),
+    // A backup leaves room for the names of the files beside a journal.
+    room(
+        "replica",
+        &[
+            "error",
+            "history::file::history_name",
+            "image::create::image_name",
+            "journal",
+            "progress",
+            "storage",
+        ],
+        &[],
+    ),
+    room(
+        "db",
+        &[
+            "error", "event", "history", "image", "journal", "mistakes", "progress", "replica",
+            "storage", "store", "sync",
+        ],
+        &[],
+    ),
+    room("typed", &["db", "error", "store"], &[]),
+];
+
+/// What only `storage` may name: the operating system, its clock, its threads.
+const SYSTEM: [&str; 12] = [
+    "io_uring",
+    "libc",
+    "std::env",
+    "std::fs",
+    "std::net",
+    "std::os",
+    "std::process",
+    "std::thread",
+    "std::time::Instant",
+    "std::time::SystemTime",
+    "std::time::UNIX_EPOCH",
+    "windows_sys",
+];
+
+/// Other rooms that do so all the same, in product code, and why.
+const SYSTEM_ELSEWHERE: [(&str, &str, &str); 6] = [
+    ("arena", "std::process::abort", "a count that overflows, as in `Arc`"),
+    ("db", "std::process::id", "stands in names and messages; asks for no resource"),
+    ("db", "std::thread", "the keeper and the background backfill are threads of the library"),
+    ("journal", "std::process::id", "stands in the live block and in names"),
+    ("journal", "std::thread::yield_now", "waits for another process to remove a segment"),
+    ("replica", "std::process::id", "stands in names and messages"),
+];
+
+fn is_below(path: &str, allowed: &str) -> bool {
+    path.strip_prefix(allowed).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}
+
+/// True for what is below an entry, and for the modules that lead to it.
+fn allows(entry: &str, named: &str) -> bool {
+    is_below(named, entry) || is_below(entry, named)
+}
+
+/// Says what is wrong with an import, if anything is.
+fn complaint(import: &Import) -> Option<String> {
+    let own = import.module.first()?;
+    let (origin, rest) = import.path.split_first()?;
+    let is_wrong = if origin == "crate" {
+        let named = rest.join("::");
+        // `crate` alone, or something that lib.rs itself defines.
+        let other = rest.first().filter(|other| *other != own)?;
+        let Some(room) = ROOMS.iter().find(|room| room.name == own) else {
+            return Some(format!("{}: the room {own} has no row", import.place));
+        };
+        ROOMS.iter().any(|room| room.name == other)
+            && !room.knows.iter().any(|allowed| allows(allowed, &named))
+            && !(import.is_test && room.tests.iter().any(|allowed| allows(allowed, &named)))
+    } else {
+        let named = import.path.join("::");
+        let mut elsewhere = SYSTEM_ELSEWHERE.iter();
+        own != "storage"
+            && !import.is_test
+            && SYSTEM.iter().any(|call| is_below(&named, call))
+            && !elsewhere.any(|(room, allowed, _)| room == own && is_below(&named, allowed))
+    };
+    is_wrong.then(|| format!("{}: {own} knows {}", import.place, import.path.join("::")))
+}
+
+fn all() -> Vec<Import> {
+    imports::read(&super::root().join("crates/annals/src")).imports()
+}
+
+#[test]
+fn rooms_know_only_what_their_row_allows() {
+    let imports = all();
+    assert!(imports.len() > 1000, "only {} imports were found", imports.len());
+    let mut wrong: Vec<_> = imports.iter().filter_map(complaint).collect();
+    wrong.dedup();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_schema_language_knows_nothing_of_files() {
+    let imports = imports::read(&super::root().join("crates/annals-schema/src")).imports();
+    assert!(imports.len() > 100, "only {} imports were found", imports.len());
+    let calls = imports.iter().filter(|import| {
+        let named = import.path.join("::");
+        ["std::env", "std::fs", "std::net", "std::os", "std::process"]
+            .iter()
+            .any(|call| !import.is_test && is_below(&named, call))
+    });
+    let wrong: Vec<_> = calls.map(|call| format!("{}: {:?}", call.place, call.path)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A row that allows more than is needed hides what comes next.
+#[test]
+fn every_entry_of_a_row_is_used() {
+    let imports = all();
+    let uses = |own: &str, entry: &str, in_tests: bool| {
+        imports.iter().any(|import| {
+            let origin = usize::from(import.path.first().is_some_and(|first| first == "crate"));
+            import.module.first().is_some_and(|room| room == own)
+                && (in_tests || !import.is_test)
+                && is_below(&import.path[origin..].join("::"), entry)
+        })
+    };
+    let mut idle = Vec::new();
+    for room in &ROOMS {
+        let known = room.knows.iter().filter(|entry| !uses(room.name, entry, false));
+        let in_tests = room.tests.iter().filter(|entry| !uses(room.name, entry, true));
+        idle.extend(known.chain(in_tests).map(|entry| format!("{}: {entry}", room.name)));
+    }
+    for (room, entry, _) in SYSTEM_ELSEWHERE {
+        if !uses(room, entry, false) {
+            idle.push(format!("{room}: {entry}"));
+        }
+    }
+    assert!(idle.is_empty(), "nobody needs any more:\n{}", idle.join("\n"));
+}
+
+/// What the test above sees: everything that hid an import from one that looked for `crate::room`.
+#[test]
+fn imports_are_seen_however_they_are_written() {
+    let source = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    let all = imports::of_sources(&[
+        source("lib.rs", "mod a; mod b; mod c; pub(crate) use a::inner as handed;"),
+        source("a/mod.rs", "pub(crate) mod inner; pub(crate) struct Whole;"),
+        source("a/inner.rs", "pub(crate) struct Deep; // crate::c::Comment"),
+        source(
+            "b/mod.rs",
+            "mod low; use crate::{a::{self, Whole}, handed}; fn f() { handed::Deep; }",
+        ),
+        source(
+            "b/low.rs",
+            "#[cfg(test)] mod tests { fn t() { super::super::super::c::Test; } }\n\
+            use super::super::a::*; const C: char = '\\''; const S: &str = \"crate::c::Text\"; \
+            fn g() { Whole::new(); let x = std::fs::read(); }",
+        ),
+        source("c/mod.rs", "pub(crate) use crate::a::inner::*; pub(crate) struct Test;"),
+        source("d.rs", "fn h() { crate::c::Deep::new() }"),
+    ]);
+    let seen = |room: &str| -> Vec<String> {
+        let imports = all
+            .imports()
+            .into_iter()
+            .filter(|import| import.module.first().is_some_and(|own| own == room));
+        let shown = imports.map(|import| {
+            format!("{}{}", import.path.join("::"), if import.is_test { " in a test" } else { "" })
+        });
+        shown.collect()
+    };
+    assert_eq!(
+        seen("b"),
+        [
+            "crate::a",
+            "crate::a::Whole",
+            "crate::a::inner",
+            "crate::a::inner::Deep",
+            "crate::c::Test in a test",
+            "crate::a",
+            "Whole::new",
+            "std::fs::read",
+        ]
+    );
+    assert_eq!(seen("d"), ["crate::a::inner::Deep::new"]);
+}
