@@ -193,7 +193,7 @@ pub(crate) fn lost_block() {
             let mut content = content.clone();
             content[block..block + 4096].fill(0xFF);
             let opened = open(&disk_with(&content), Options::new()).unwrap();
-            assert_eq!(rows(&opened), number as usize + 1, "block {block}");
+            assert_eq!(rows(&opened), number + 1, "block {block}");
         }
     }
     std::mem::forget(database);

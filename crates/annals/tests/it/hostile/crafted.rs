@@ -106,7 +106,10 @@ impl Draft {
         let distance =
             u16::try_from((position.wrapping_sub(frame.durable)) / 8).unwrap_or(u16::MAX);
         let hash = |bytes: &[u8]| seeded_hash(bytes, NONCE);
-        let low = |number: u64| (number as u32).to_le_bytes();
+        let low = |number: u64| {
+            let [a, b, c, d, ..] = number.to_le_bytes();
+            [a, b, c, d]
+        };
         let mut bytes = FRAME_MAGIC.to_vec();
         bytes.extend([frame.kind, frame.flags | frame.level]);
         bytes.extend(&length.to_le_bytes()[..3]);
