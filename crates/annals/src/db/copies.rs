@@ -158,7 +158,7 @@ impl Push {
     /// Closes the copy properly. Without this the next one to open it recovers it, and nothing is lost.
     ///
     /// # Errors
-    /// As [`Self::rest`].
+    /// `Io`; `Poisoned` after a failed flush.
     pub fn close(self) -> Result<()> {
         self.0.close()
     }
