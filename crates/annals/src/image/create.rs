@@ -254,7 +254,8 @@ pub(crate) fn remove_leftovers(directory: &dyn Directory, name: &str, names: &[S
     };
     for leftover in names.iter().filter(is_temporary) {
         let head = beginning(directory, leftover).unwrap_or_default();
-        if head.starts_with(CACHE_MAGIC) || head.iter().all(|&byte| byte == 0) {
+        // A power cut may have left the rest of it without its first sector.
+        if head.starts_with(CACHE_MAGIC) || head.iter().take(512).all(|&byte| byte == 0) {
             // What can't be removed is in nobody's way.
             let _ = directory.remove(leftover);
         }
