@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::beside;
 use super::inspect::{self, Examination, Inspection};
 use super::options::{Options, locate};
 use super::past::{Opened, Past};
@@ -144,11 +143,6 @@ impl Careful<'_> {
         let settle = if others { journal::settle_among_others } else { journal::settle };
         let mut settled = settle(storage, directory, name, survey, recovery, secret)?;
         settled.recovered.copied_to = copy;
-        if !is_new && !others && !survey.is_empty() {
-            // What stays is removed by the next opening; an erasure knows it, too. The name of a journal
-            // without a transaction may not be durable yet: a flush that fails here would hide that.
-            let _ = beside::remove_second_names(directory, name, storage);
-        }
         Ok(settled)
     }
 

@@ -307,6 +307,9 @@ impl Options {
         if !is_new && !survey.has_fixed_len {
             keep_name(&*directory, name, &survey, (others, found.is_in(&survey)))?;
         }
+        if !is_new && !others {
+            beside::clear(&*directory, name, &*storage);
+        }
         let (store, view) = replay.finish();
         let mut checkpoints = Checkpoints::new(
             Arc::clone(&storage),
