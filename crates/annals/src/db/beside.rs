@@ -131,12 +131,6 @@ pub(super) fn tails(directory: &dyn Directory, journal: &str) -> io::Result<BTre
     Ok(points.collect())
 }
 
-/// Removes the temporary names of a journal whose own name is durable: a flush that fails here must not hide
-/// one that a new name needs. What stays is removed by the next opening; an erasure knows it, too.
-pub(super) fn clear(directory: &dyn Directory, journal: &str, storage: &dyn Storage) {
-    let _ = remove_second_names(directory, journal, storage);
-}
-
 /// Removes the temporary names that a power cut left of a journal, which is open for writing: they lead to the same
 /// file. Those of kept segments go with them.
 pub(super) fn remove_second_names(

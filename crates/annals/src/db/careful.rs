@@ -5,13 +5,15 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::beside;
 use super::inspect::{self, Examination, Inspection};
 use super::options::{Options, locate};
 use super::past::{Opened, Past};
 use super::progress::{Progress, Watch, Watched};
 use super::scan::{self, Sink};
 use crate::journal::format::Secret;
-use crate::journal::{self, Recovery, Settled, Survey, Verdict};
+use crate::journal::{self, Recovery, Settled, Survey, Verdict, segments};
+use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Directory, Storage};
 use crate::{Error, ErrorKind, Result};
 
@@ -143,7 +145,21 @@ impl Careful<'_> {
         let settle = if others { journal::settle_among_others } else { journal::settle };
         let mut settled = settle(storage, directory, name, survey, recovery, secret)?;
         settled.recovered.copied_to = copy;
-        Ok(settled)
+        Ok(if is_new { settled.just_created() } else { settled })
+    }
+
+    /// Makes the name durable, and removes others that a power cut left. That comes last: a flush that fails
+    /// then must not hide one that a new name needs. What stays is removed by the next opening; an erasure
+    /// knows it, too.
+    pub(super) fn keep_names(&self, storage: &dyn Storage, is_imaged: bool) -> Result<()> {
+        let Self { directory, name, survey, others, .. } = *self;
+        if !survey.has_fixed_len {
+            keep_name(directory, name, survey, (others, is_imaged))?;
+        }
+        if !others {
+            let _ = beside::remove_second_names(directory, name, storage);
+        }
+        Ok(())
     }
 
     /// Asks whoever is to be asked before a file is recovered, and copies it if that is wanted; gives
@@ -166,4 +182,27 @@ impl Careful<'_> {
         journal::refuse(&shown, survey, recovery)?;
         journal::copy_whole(storage, directory, name, survey).map(Some)
     }
+}
+
+/// Makes the name of a segment durable in which nothing was committed yet: whoever gave it that may have
+/// ended before it was. An image that stands for the segment was made by somebody who knew that it was.
+fn keep_name(
+    directory: &dyn Directory,
+    name: &str,
+    survey: &Survey,
+    (others, is_imaged): (bool, bool),
+) -> Result<()> {
+    let header = &survey.head.header;
+    let is_empty = survey.end == survey.head.start() && !others;
+    let flushed = match header.segment {
+        0 if is_empty => journal::keep_name(directory, name),
+        1.. if survey.is_empty() && !is_imaged && !is_made(Mistake::RestartNotFlushed) => {
+            segments::keep_path(directory, name, header)
+        }
+        _ => Ok(()),
+    };
+    flushed.map_err(|error| {
+        let shown = directory.display(name);
+        Error::io(format!("{shown}: was empty, and its name can't be made durable"), error)
+    })
 }

@@ -22,7 +22,7 @@ use super::turns::{Turns, Users};
 use super::upgrade::{self, Customs};
 use crate::journal::segments::Maker;
 use crate::journal::{self, Checkpoints, Level, Recovery, Retention, Survey, Verdict, segments};
-use crate::mistakes::{Mistake, is_made};
+
 use crate::storage::{self, Access, Clock, Directory, FileDirectory, SystemClock};
 use crate::{Error, ErrorKind, Result};
 
@@ -303,12 +303,8 @@ impl Options {
             true => journal::join(&survey),
             false => careful.settle(self, &*storage, is_new, clock.secret())?,
         };
-        let settled = if is_new { settled.just_created() } else { settled };
-        if !is_new && !survey.has_fixed_len {
-            keep_name(&*directory, name, &survey, (others, found.is_in(&survey)))?;
-        }
-        if !is_new && !others {
-            beside::clear(&*directory, name, &*storage);
+        if !is_new {
+            careful.keep_names(&*storage, found.is_in(&survey))?;
         }
         let (store, view) = replay.finish();
         let mut checkpoints = Checkpoints::new(
@@ -469,29 +465,6 @@ struct Newest {
     replay: Replay,
     imager: Option<Arc<Imager>>,
     recovery: Recovery,
-}
-
-/// Makes the name of a segment durable in which nothing was committed yet: whoever gave it that may have
-/// ended before it was. An image that stands for the segment was made by somebody who knew that it was.
-fn keep_name(
-    directory: &dyn Directory,
-    name: &str,
-    survey: &Survey,
-    (others, is_imaged): (bool, bool),
-) -> Result<()> {
-    let header = &survey.head.header;
-    let is_empty = survey.end == survey.head.start() && !others;
-    let flushed = match header.segment {
-        0 if is_empty => journal::keep_name(directory, name),
-        1.. if survey.is_empty() && !is_imaged && !is_made(Mistake::RestartNotFlushed) => {
-            segments::keep_path(directory, name, header)
-        }
-        _ => Ok(()),
-    };
-    flushed.map_err(|error| {
-        let shown = directory.display(name);
-        Error::io(format!("{shown}: was empty, and its name can't be made durable"), error)
-    })
 }
 
 /// Splits a path into a directory and a name in it.

@@ -36,7 +36,15 @@ const ROOMS: [Room; 15] = [
     ),
     room(
         "image",
-        &["bytes", "error", "journal::format::Point", "mistakes", "storage", "sync"],
+        &[
+            "bytes",
+            "error",
+            "journal::copies",
+            "journal::format::Point",
+            "mistakes",
+            "storage",
+            "sync",
+        ],
         &["journal::document", "journal::vectors"],
     ),
     // An index is set aside, and cleared of leftovers, as an image is.
@@ -77,8 +85,8 @@ const ROOMS: [Room; 15] = [
     room(
         "db",
         &[
-            "error", "event", "history", "image", "journal", "mistakes", "progress", "replica",
-            "storage", "store", "sync",
+            "bytes", "error", "event", "history", "image", "journal", "mistakes", "progress",
+            "replica", "storage", "store", "sync",
         ],
         &[],
     ),
