@@ -414,3 +414,58 @@ impl Table {
         size_of::<Self>() + self.rows.memory(what) + columns
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use annals_schema::{Command, FieldNumber, RowId, TableNumber, Type, ValueRef};
+
+    use crate::store::{Store, TestImage, Uniqueness};
+
+    const TABLE: TableNumber = TableNumber(0);
+    const ROWS: u64 = 5000;
+
+    /// A row that could be read without loading anything can't, when the table goes on from a base of which
+    /// nothing is in memory.
+    #[test]
+    fn what_was_known_to_be_in_memory_is_forgotten_with_the_base() {
+        let (image, pager) = TestImage::new(u64::MAX, true);
+        let mut store = Store::new();
+        store.apply_command(&Command::CreateTable { name: "t".to_owned() }).unwrap();
+        for (name, ty) in [("a", Type::Int64), ("s", Type::String)] {
+            let (name, default) = (name.to_owned(), None);
+            let field = Command::AddField { table: TABLE, name, ty, nullable: false, default };
+            store.apply_command(&field).unwrap();
+        }
+        for id in 0..ROWS {
+            let values =
+                [ValueRef::Int64(1), ValueRef::String("a text that has a page of its own")];
+            store.insert(TABLE, RowId(id), &values, Uniqueness::AtOnce).unwrap();
+        }
+        let save = |store: &mut Store| {
+            let saved = store.commit().save(&pager, &mut image.keeper(true)).unwrap();
+            store.rebase(&saved);
+        };
+        let read = |store: &Store, id| {
+            let row = store.view().table(TABLE)?.get(RowId(id))?;
+            Ok::<_, crate::Error>(format!("{:?}", row.value(FieldNumber(0))))
+        };
+        save(&mut store);
+        for id in 0..ROWS {
+            assert_eq!(read(&store, id).unwrap(), "Int64(1)");
+        }
+        for id in 0..ROWS {
+            store.update(TABLE, RowId(id), FieldNumber(0), ValueRef::Int64(2)).unwrap();
+            let text = ValueRef::String("another text, which has a page of its own, too");
+            store.update(TABLE, RowId(id), FieldNumber(1), text).unwrap();
+        }
+        pager.set_keeps(false);
+        save(&mut store);
+        image.set_broken(true);
+        for id in (0..ROWS).step_by(100) {
+            let error = read(&store, id).unwrap_err();
+            assert!(error.to_string().contains("the test broke it"), "row {id}: {error}");
+        }
+        image.set_broken(false);
+        assert_eq!(read(&store, ROWS - 1).unwrap(), "Int64(2)");
+    }
+}
