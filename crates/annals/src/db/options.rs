@@ -12,7 +12,8 @@ use super::careful::{Before, Careful};
 use super::database::{Database, Setup};
 use super::erase;
 use super::history::Sizes;
-use super::image::{Found, Imager, KeyFrames, Looking};
+use super::image::{self, Found, Imager, KeyFrames, Looking};
+use super::past::Past;
 use super::progress::{Watch, Watched};
 use super::reader::Reader;
 use super::scan::{self, Replay};
@@ -41,6 +42,7 @@ pub struct Options {
     pub(super) unproven: bool,
     pub(super) shared: bool,
     pub(super) lock_timeout: Duration,
+    pub(super) rebuild_timeout: Duration,
     pub(super) hard_only: bool,
     /// How much of an image may be kept in memory, in bytes; 0: half of what the machine has.
     pub(super) memory: u64,
@@ -79,6 +81,7 @@ impl Options {
             unproven: false,
             shared: false,
             lock_timeout: LOCK_TIMEOUT,
+            rebuild_timeout: image::REBUILD_TIMEOUT,
             hard_only: false,
             memory: 0,
             key_frames: KeyFrames::new(),
@@ -355,6 +358,7 @@ impl Options {
             imager,
             level: self.level,
             background: self.background,
+            rebuild_timeout: self.rebuild_timeout,
             retention: self.retention,
             history: self.history,
             sharing,
@@ -369,7 +373,7 @@ impl Options {
         name: &str,
         clock: &Arc<dyn Clock>,
     ) -> Result<Newest> {
-        let (shown, damages) = (directory.display(name), Arc::default());
+        let (shown, damage) = (directory.display(name), Arc::default());
         for _ in 0..TRIES {
             let acquired = self.acquire(&**directory, name, clock)?;
             let Acquired { storage, others, .. } = &acquired;
@@ -387,11 +391,13 @@ impl Options {
                 // Between the turns of one process others advance the image.
                 spills: !self.shared,
                 key_frames: self.key_frames,
-                damages: Some(&damages),
+                damage: Some(&damage),
+                is_whole: false,
             };
             let mut found = looking.find()?;
             if !storage.has_fixed_len() {
                 erase::finish(&**directory, name, &found.head.header)?;
+                Past::check_there(&**directory, name, &found.head.header, &shown)?;
             }
             let (survey, replay, imager) =
                 looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;

@@ -259,6 +259,8 @@ impl World {
     fn go_on(&mut self, doing: &str, error: &Error) -> Result<(), Stop> {
         let is_right = match error.kind() {
             ErrorKind::Io | ErrorKind::UnknownOutcome | ErrorKind::Poisoned => true,
+            // A page of the image couldn't be read, in a transaction that had changed something.
+            ErrorKind::PageLost => self.imaging.is_some(),
             kind => kind == ErrorKind::Corrupt && self.errors == Errors::Misreads,
         };
         if !is_right {

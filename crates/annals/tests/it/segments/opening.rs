@@ -33,14 +33,21 @@ fn a_missing_segment_is_named() {
 #[test]
 fn what_the_image_has_is_not_read_again() {
     let (many, database, one) = split(2);
-    let expected = content(&database.read());
+    let (expected, txid) = (content(&database.read()), database.read().txid());
     drop(database);
     // The blobs are in it still.
     let first = bytes(&many, "db-segment-000000");
     for name in ["db-segment-000000", "db-segment-000001"] {
         let segment = bytes(&many, name);
         many.remove(name).unwrap();
-        drop(open(&many));
+        // Who writes on must have them.
+        let error = super::options().open_in(
+            std::sync::Arc::new(many.clone()),
+            NAME,
+            std::sync::Arc::new(annals::storage::simulated::SimulatedClock::new(9)),
+        );
+        assert!(error.unwrap_err().to_string().contains("is missing"), "{name}");
+        assert_eq!(annals::Reader::open(&many, NAME).unwrap().read().txid(), txid);
         put(&many, name, &segment);
     }
     assert_eq!(content(&open(&many).read()), expected);
