@@ -435,10 +435,7 @@ impl Options {
 
     /// Gives how much of an image may be kept in memory, in bytes.
     pub(super) fn budget(&self) -> u64 {
-        match self.memory {
-            0 => storage::memory() / 2,
-            bytes => bytes,
-        }
+        if self.memory == 0 { storage::memory() / 2 } else { self.memory }
     }
 
     /// Refuses settings that make no sense.
