@@ -60,7 +60,6 @@ impl Default for Options {
 
 /// The sectors of a disk whose writes damage nothing outside: frames are aligned to 8 bytes anyway.
 const NO_PADDING: u64 = 8;
-
 /// How long a process waits for its turn unless told otherwise.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -373,6 +372,7 @@ impl Options {
         name: &str,
         clock: &Arc<dyn Clock>,
     ) -> Result<Newest> {
+        const TRIES: usize = 100; // each finds that another segment follows
         let (shown, damage) = (directory.display(name), Arc::default());
         for _ in 0..TRIES {
             let acquired = self.acquire(&**directory, name, clock)?;
@@ -457,9 +457,6 @@ impl Options {
         )))
     }
 }
-
-/// How often opening starts over when it finds a segment that was sealed.
-const TRIES: usize = 100;
 
 /// The newest segment, read.
 struct Newest {

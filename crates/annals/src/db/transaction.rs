@@ -409,9 +409,7 @@ impl<'db> Transaction<'db> {
         &mut self,
         mut change: impl FnMut(&mut Store) -> Result<T>,
     ) -> Result<T> {
-        if self.is_empty() {
-            self.writing.store.forget_rescue();
-        }
+        self.writing.store.forget_rescue();
         loop {
             match change(&mut self.writing.store) {
                 Err(error) => self.get_over(error)?,
@@ -420,7 +418,6 @@ impl<'db> Transaction<'db> {
         }
     }
 
-    /// Goes on after an error of the store, if that can be done.
     #[cold]
     fn get_over(&mut self, error: Error) -> Result<()> {
         if error.kind() != ErrorKind::PageLost {
