@@ -1,14 +1,14 @@
 //! What the compiler says of mistakes: each program in `mistakes/` says in its first lines (`//~`)
 //! what its user must read. Those in `accepted/` must compile without a word.
 //!
-//! All are compiled in one go, without the network, as binaries of a package of their own in the
-//! target folder; what they depend on is built once and kept there.
+//! All are compiled in one go, as binaries of a package of their own.
 
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+
+use crate::package::Package;
 
 const TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it");
 
@@ -23,38 +23,25 @@ fn programs(folder: &str) -> Vec<(String, PathBuf)> {
 }
 
 /// Writes the package whose binaries are the programs.
-fn package(programs: &[(String, PathBuf)]) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mistakes");
-    fs::create_dir_all(&folder).unwrap();
-    let library = env!("CARGO_MANIFEST_DIR");
-    let mut manifest = format!(
-        "[package]\nname = \"mistakes\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
-         [workspace]\n[dependencies]\nannals = {{ path = {library:?} }}\n"
-    );
+fn package(programs: &[(String, PathBuf)]) -> Package {
+    let mut targets = String::new();
     for (name, path) in programs {
-        write!(manifest, "[[bin]]\nname = {name:?}\npath = {path:?}\n").unwrap();
+        write!(targets, "[[bin]]\nname = {name:?}\npath = {path:?}\n").unwrap();
     }
-    fs::write(folder.join("Cargo.toml"), manifest).unwrap();
-    let root = Path::new(library).join("../..");
-    fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+    let package = Package::new("mistakes", &targets);
     for entry in fs::read_dir(Path::new(TESTS).join("mistakes")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|ending| ending == "schema") {
-            fs::copy(&path, folder.join(path.file_name().unwrap())).unwrap();
+            fs::copy(&path, package.folder.join(path.file_name().unwrap())).unwrap();
         }
     }
-    folder
+    package
 }
 
 /// Compiles all programs, and gives what the compiler says of each.
 fn said(programs: &[(String, PathBuf)]) -> HashMap<String, String> {
-    let folder = package(programs);
-    let output = Command::new(env!("CARGO"))
-        .args(["check", "--offline", "--bins", "--keep-going", "--message-format=json"])
-        .current_dir(&folder)
-        .env("CARGO_TARGET_DIR", folder.join("target"))
-        .output()
-        .unwrap();
+    let mut check = package(programs).cargo("check");
+    let output = check.args(["--bins", "--keep-going", "--message-format=json"]).output().unwrap();
     let mut said = HashMap::<String, String>::new();
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         let message: serde_json::Value = serde_json::from_str(line).unwrap();
