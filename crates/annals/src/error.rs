@@ -35,6 +35,9 @@ pub enum ErrorKind {
     Unsupported,
     /// The file is damaged: what it holds isn't what was written.
     Corrupt,
+    /// A page of the image is damaged, and what it held couldn't be rebuilt from an older state or the journal
+    /// before the deadline: try again, from a new snapshot or in a new transaction. Nothing is lost.
+    PageLost,
     /// Opening would have to recover, and the caller asked to refuse that.
     NeedsRecovery,
     /// The program stopped it, by the answer of one of its callbacks; nothing was changed.

@@ -135,8 +135,14 @@ mistakes! {
     SpillNotShown,
     /// A view over what was spilled pins only the root below.
     SpillNotPinned,
-    /// What is made anew from the journal is taken for what is damaged without its checksum.
-    RebuiltNotVerified,
+    /// A page of the image is used that doesn't have its checksum.
+    DamagedPageUsed,
+    /// A root of the image is published that reaches what is known to be damaged.
+    DamagePublished,
+    /// A journal is written that ends before a point which the image stands for.
+    WitnessIgnored,
+    /// A key frame stays listed that reaches what is known to be damaged.
+    DamagedFrameListed,
     /// A root that was found by its first copy is made whole without the file's length.
     LengthNotRewritten,
     /// An image counts whose point the journal doesn't have.

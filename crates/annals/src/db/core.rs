@@ -11,18 +11,19 @@
 //! lock (closing the last handle has all to itself): there a backfill waits for other processes before it takes
 //! the writer's side, for the threads of this one would wait for them, too.
 
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError, Weak};
 use std::time::Duration;
 
 use super::group::Group;
 use super::history::Keeping;
-use super::image::{BackfillMode, Imager};
+use super::image::{BackfillMode, Imager, Rescued, Rescuer};
 use super::restart::Forgotten;
 use super::segment::{Current, JournalFile, Segment};
 use crate::image::image_name;
 use crate::journal::{Checkpoints, Retention, Writer, lock};
 use crate::storage::{Access, Clock};
-use crate::store::Store;
+use crate::store::{Rescue, Store};
 use crate::{Error, ErrorKind, Result};
 
 /// The tail that is worth a backfill while the database is open, in bytes: a few hundredths of a second of
@@ -70,6 +71,25 @@ pub(super) struct Core {
     pub(super) retention: Retention,
     /// What was forgotten by these rules.
     pub(super) forgotten: Mutex<Option<Forgotten>>,
+    /// The view that was rebuilt last for a snapshot over lost pages.
+    pub(super) rescued: Rescued,
+    /// How long a read or a write waits for what a damaged page held.
+    pub(super) rebuild_timeout: Duration,
+    /// Whether work is done in the background that nobody asks for.
+    pub(super) works_in_background: bool,
+    /// Whether no other process may write.
+    pub(super) works_alone: bool,
+    rescuer: OnceLock<Weak<Rescuer>>,
+}
+
+/// What is known of the image, if there can be one, and what else is kept.
+type Kept = (Option<Arc<Imager>>, (Arc<dyn Clock>, Retention, Keeping));
+
+/// How a database does its work besides transactions.
+pub(super) struct Working {
+    pub(super) rebuild_timeout: Duration,
+    pub(super) in_background: bool,
+    pub(super) alone: bool,
 }
 
 impl Core {
@@ -77,11 +97,16 @@ impl Core {
         group: Group,
         writing: Writing,
         segment: Arc<Current>,
-        imager: Option<Arc<Imager>>,
-        (clock, retention, history): (Arc<dyn Clock>, Retention, Keeping),
-    ) -> Self {
+        (imager, (clock, retention, history)): Kept,
+        works: &Working,
+    ) -> Arc<Self> {
         let (writing, image_error) = (Mutex::new(writing), Mutex::default());
-        Self {
+        Arc::new(Self {
+            rescuer: OnceLock::new(),
+            rescued: Rescued::default(),
+            rebuild_timeout: works.rebuild_timeout,
+            works_in_background: works.in_background,
+            works_alone: works.alone,
             group,
             writing,
             segment,
@@ -93,7 +118,25 @@ impl Core {
             keeping: Arc::default(),
             retention,
             forgotten: Mutex::default(),
-        }
+        })
+    }
+
+    /// Lets views that meet a lost page be rebuilt, as long as what this returns is there.
+    pub(super) fn with_rescuer(self: &Arc<Self>) -> Arc<Rescuer> {
+        let rescuer = Rescuer::new(self);
+        let _ = self.rescuer.set(Arc::downgrade(&rescuer));
+        self.group.be_rescued_by(self.rescue());
+        rescuer
+    }
+
+    /// Returns who leads threads and views here, if the database is open.
+    pub(super) fn rescuer(&self) -> Weak<Rescuer> {
+        self.rescuer.get().cloned().unwrap_or_default()
+    }
+
+    /// Returns who can rebuild views.
+    pub(super) fn rescue(&self) -> Weak<dyn Rescue> {
+        self.rescuer() as Weak<dyn Rescue>
     }
 
     /// Gives the file that is written now.
@@ -232,10 +275,16 @@ impl Core {
     }
 
     /// Brings the image forward if replaying the tail would make the next opening noticeably longer.
-    pub(super) fn backfill_at_close(&self) -> Result<()> {
+    /// Ends that after `patience`.
+    pub(super) fn backfill_at_close(&self, patience: Duration) -> Result<()> {
+        let deadline = self.clock.elapsed().saturating_add(patience);
+        let go_on = || match self.clock.elapsed() < deadline {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        };
         let Some((reached, _)) = self.image_state() else { return Ok(()) };
         match self.is_backfill_worth_it_at_close(reached) {
-            true => self.backfill(BackfillMode::Passive)?,
+            true => self.backfill_watched(BackfillMode::Passive, &mut |_| go_on())?,
             false => return Ok(()),
         };
         self.index_history_at_close();

@@ -4,11 +4,14 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use super::core::{Core, Writing};
+use super::core::{Core, Working, Writing};
 use super::group::Group;
 use super::history::{Keeping, Sizes};
-use super::image::{BackfillMode, BackfillProgress, Backfilled, Background, Imager, Restarting};
+use super::image::{
+    BackfillMode, BackfillProgress, Backfilled, Background, Imager, Rescuer, Restarting,
+};
 use super::keeper::Keeper;
 use super::options::Options;
 use super::segment::{Current, JournalFile, Segment};
@@ -18,20 +21,26 @@ use super::transaction::Transaction;
 use crate::debug::brief;
 use crate::journal::{Checkpoints, Level, Point, Recovered, Retention, Writer, lock};
 use crate::storage::{Clock, Lock, Origin};
-use crate::store::{Store, View};
+use crate::store::{Shown, Store, View};
 use crate::{Error, ErrorKind, Result};
+
+/// How long dropping a database waits for a backfill.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A database, open for reading and writing.
 ///
 /// It is `Send` and `Sync`: share it by reference or in an `Arc`. There is one writer at a time, and
 /// any number of readers, who never wait. Dropping it closes it, and drops the errors of that;
-/// [`Database::close`] gives them.
+/// [`Database::close`] gives them. Dropping waits 5 s at most for a backfill, and then ends it: the next
+/// opening replays more. Closing waits for it.
 ///
 /// It belongs to the process that opened it. A forked child can read the snapshots that it was born
 /// with, but for their blobs; all else is an error there, and the parent goes on undisturbed. The child
 /// opens the database again, when the parent has closed it, or opens it read-only.
 pub struct Database {
     core: Arc<Core>,
+    /// Lets snapshots be rebuilt that meet a lost page.
+    rescuer: Arc<Rescuer>,
     /// Brings the image forward; none if nothing is done in the background.
     background: Option<Background>,
     /// The thread that has a transaction open, as [`this_thread`] names it; 0: none.
@@ -63,6 +72,8 @@ pub(super) struct Setup {
     pub(super) imager: Option<Arc<Imager>>,
     pub(super) level: Level,
     pub(super) background: bool,
+    /// How long a read or a write waits for what a damaged page held.
+    pub(super) rebuild_timeout: Duration,
     /// What is kept of the history.
     pub(super) retention: Retention,
     /// How the history index is kept; none if there is to be none.
@@ -86,14 +97,20 @@ impl Database {
         let writing = Writing { writer: setup.writer, store: setup.store, file };
         let history = Keeping::new(setup.history);
         let keeps = (Arc::clone(&setup.clock), setup.retention, history);
-        let core = Core::new(group, writing, Arc::clone(&segment), setup.imager, keeps);
+        let works = Working {
+            rebuild_timeout: setup.rebuild_timeout,
+            in_background: background,
+            alone: setup.sharing.is_none(),
+        };
+        let core = Core::new(group, writing, Arc::clone(&segment), (setup.imager, keeps), &works);
+        let rescuer = core.with_rescuer();
         let keeper = background.then(|| Keeper::new(segment, Arc::clone(&core.keeping)));
-        let core = Arc::new(core);
         // What goes wrong with the image is no reason not to open: it is tried again.
         core.publish_spilled();
         let background = background.then(|| Background::new(Arc::clone(&core)));
         Self {
             core,
+            rescuer,
             background,
             clock: setup.clock,
             owner: AtomicUsize::new(0),
@@ -127,16 +144,9 @@ impl Database {
         self.has_fixed_schema
     }
 
-    /// Gives a snapshot of the last commit. Never waits; costs one reference count. (But once the image was
-    /// found damaged beyond mending, somebody replays the journal here: see
-    /// [`image_damage`](Self::image_damage).)
+    /// Gives a snapshot of the last commit. Never waits; costs one reference count.
     #[must_use]
     pub fn read(&self) -> Snapshot {
-        if self.core.image().is_some_and(|imager| imager.damages().is_lost())
-            && self.check_origin().is_ok()
-        {
-            self.core.try_to_go_on_without_image();
-        }
         Snapshot::new(self.core.group.published())
     }
 
@@ -152,15 +162,18 @@ impl Database {
         self.refuse_nesting()?;
         self.core.group.arrive();
         let mut writing = lock(&self.core.writing);
-        if self.core.image().is_some_and(|imager| imager.damages().is_lost()) {
-            self.core.begin_without_image(&mut writing);
-        }
         let begun = self
             .take_or_join_turn(&mut writing)
             .and_then(|()| writing.writer.begin(self.level).inspect_err(|_| self.end_turn()));
         begun.inspect_err(|_| self.core.group.leave())?;
         if let Some(imager) = self.core.image() {
             imager.install(&mut writing.store);
+            self.core.see_to_damage(imager, &mut writing);
+            let txid = writing.writer.committed().txid;
+            if self.core.group.published().point.txid == txid {
+                let shown = Shown { txid, is_adapted: false };
+                writing.store.be_rescued_by(&self.core.rescue(), shown);
+            }
         }
         self.wake_keeper();
         self.owner.store(this_thread(), Ordering::Relaxed);
@@ -285,12 +298,13 @@ impl Database {
     /// Tells what of the image, the page file beside the journal, was found damaged since it was opened, and what
     /// became of it: a sentence for each thing, at most a hundred. Nothing is lost by that.
     ///
-    /// What doesn't verify when it is read is made anew from the journal, which costs a replay of it once for all
-    /// that is damaged, and is written back. Where that can't be done (history was forgotten, say) the read is an
-    /// error; the image is set aside, and the next snapshot or transaction goes on from a replay of the journal.
+    /// What doesn't verify when it is read isn't used any more. The state is rebuilt in the background, from an
+    /// older root of the image or from the journal. Reads and writes that need none of what is damaged go on; others
+    /// wait for that, for [`Options::rebuild_timeout`] at most, and are then an error of kind
+    /// [`ErrorKind::PageLost`]. A transaction that has changed something already is one in any case.
     #[must_use]
     pub fn image_damage(&self) -> Vec<String> {
-        self.core.image().map(|imager| imager.damages().told()).unwrap_or_default()
+        self.core.image().map(|imager| imager.damage().findings()).unwrap_or_default()
     }
 
     /// Makes a hard checkpoint, gives back the space that was filled ahead, and closes. The next
@@ -300,7 +314,7 @@ impl Database {
     /// `Poisoned` or `Io`: what was acknowledged as durable is durable even so. In a forked child
     /// closing does nothing, and is `Poisoned`.
     pub fn close(mut self) -> Result<()> {
-        self.close_once()
+        self.close_once(Duration::MAX)
     }
 
     /// Does at once what happens in the background after a while without commits.
@@ -408,7 +422,7 @@ impl Database {
         }
     }
 
-    fn close_once(&mut self) -> Result<()> {
+    fn close_once(&mut self, patience: Duration) -> Result<()> {
         if std::mem::replace(&mut self.closed, true) {
             return Ok(());
         }
@@ -418,9 +432,11 @@ impl Database {
             std::mem::forget((keeper, background));
             return Err(error);
         }
-        if let Some(background) = background {
-            background.stop();
+        if let Some(imager) = self.core.image() {
+            imager.rebuilding().stop();
         }
+        self.rescuer.close();
+        let is_imaged = background.is_none_or(|background| background.stop(patience));
         if let Some(keeper) = keeper {
             keeper.stop();
         }
@@ -437,7 +453,7 @@ impl Database {
                 Err(Error::new(ErrorKind::Poisoned, error.to_string()))
             }
             Ok(()) if self.sharing.is_some() => self.close_shared(),
-            Ok(()) => self.close_journal(),
+            Ok(()) => self.close_journal(is_imaged.then_some(patience)),
         };
         self.core.group.feed().close();
         // Snapshots keep the file open, to read blobs; they must not keep others from writing.
@@ -452,8 +468,8 @@ impl Database {
 }
 
 impl Database {
-    /// Closes a journal that no other process writes.
-    fn close_journal(&mut self) -> Result<()> {
+    /// Closes a journal that no other process writes. Without `patience` the image isn't brought forward.
+    fn close_journal(&mut self, patience: Option<Duration>) -> Result<()> {
         // Not by its lock: a transaction that was forgotten (`mem::forget`) holds that for ever. The thread
         // that shared it has ended.
         if let Some(core) = Arc::get_mut(&mut self.core) {
@@ -462,7 +478,7 @@ impl Database {
         }
         self.core.group.settle()?;
         // What goes wrong with it is no reason not to close: the next opening replays more.
-        let _ = self.core.backfill_at_close();
+        let _ = patience.map(|patience| self.core.backfill_at_close(patience));
         self.checkpoints().close()
     }
 }
@@ -470,7 +486,7 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         // Nobody is there to hear of an error, and nothing acknowledged as durable depends on it.
-        let _ = self.close_once();
+        let _ = self.close_once(PATIENCE);
     }
 }
 

@@ -14,18 +14,18 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use super::segment::Current;
+use super::segment::{Current, JournalFile};
 use super::snapshot::Published;
 use super::time::{Feed, Slot};
 use crate::journal::{Level, Point, lock};
 use crate::mistakes::{Mistake, is_made};
 use crate::storage::Clock;
-use crate::store::View;
+use crate::store::{Rescue, Shown, View};
 use crate::{Error, ErrorKind, Result};
 
 /// A leader waits for others at most this part of the time that the last flush took.
@@ -48,6 +48,8 @@ pub(super) struct Group {
     written: AtomicUsize,
     /// Whether a leader may wait for others.
     is_patient: bool,
+    /// Who rebuilds views of which a page is lost.
+    rescue: OnceLock<Weak<dyn Rescue>>,
 }
 
 #[derive(Debug, Default)]
@@ -95,12 +97,28 @@ impl Group {
             open: AtomicUsize::new(0),
             written: AtomicUsize::new(0),
             is_patient: true,
+            rescue: OnceLock::new(),
         }
     }
 
     /// Lets leaders wait for nobody.
     pub(super) fn without_patience(self) -> Self {
         Self { is_patient: false, ..self }
+    }
+
+    /// Notes who rebuilds views of which a page is lost.
+    pub(super) fn be_rescued_by(&self, rescue: Weak<dyn Rescue>) {
+        let rescue = self.rescue.get_or_init(|| rescue);
+        let Published { view, point, .. } = &*self.published.load_full();
+        view.rescued_by(rescue, Shown { txid: point.txid, is_adapted: false });
+    }
+
+    /// Lets a view be seen.
+    fn let_see(&self, view: Arc<View>, point: Point, file: Arc<JournalFile>) {
+        if let Some(rescue) = self.rescue.get() {
+            view.rescued_by(rescue, Shown { txid: point.txid, is_adapted: false });
+        }
+        self.published.store(Arc::new(Published { view, point, file }));
     }
 
     /// Gives what was committed last.
@@ -125,7 +143,7 @@ impl Group {
     pub(super) fn show(&self, view: Arc<View>, point: Point) {
         let _queue = lock(&self.queue);
         let file = Arc::clone(&self.segment.load().file);
-        self.published.store(Arc::new(Published { view, point, file }));
+        self.let_see(view, point, file);
         self.feed.tell(|| self.published());
     }
 
@@ -143,7 +161,7 @@ impl Group {
             None => {
                 let Published { point, file, .. } = &*self.published.load_full();
                 let (point, file) = (*point, Arc::clone(file));
-                self.published.store(Arc::new(Published { view, point, file }));
+                self.let_see(view, point, file);
             }
         }
         self.feed.replace(|| self.published());
@@ -274,7 +292,7 @@ impl Group {
         let Some(Waiting { point, view, .. }) = last else { return };
         let segment = self.segment.load();
         let file = Arc::clone(&segment.file);
-        self.published.store(Arc::new(Published { view, point, file }));
+        self.let_see(view, point, file);
         self.feed.tell(|| self.published());
         segment.checkpoints.acknowledge(point, count, flushed);
     }

@@ -12,7 +12,8 @@ use super::careful::{Before, Careful};
 use super::database::{Database, Setup};
 use super::erase;
 use super::history::Sizes;
-use super::image::{Found, Imager, KeyFrames, Looking};
+use super::image::{self, Found, Imager, KeyFrames, Looking};
+use super::past::Past;
 use super::progress::{Watch, Watched};
 use super::reader::Reader;
 use super::scan::{self, Replay};
@@ -22,7 +23,6 @@ use super::turns::{Turns, Users};
 use super::upgrade::{self, Customs};
 use crate::journal::segments::Maker;
 use crate::journal::{self, Checkpoints, Level, Recovery, Retention, Survey, Verdict, segments};
-
 use crate::storage::{self, Access, Clock, Directory, FileDirectory, SystemClock};
 use crate::{Error, ErrorKind, Result};
 
@@ -41,6 +41,7 @@ pub struct Options {
     pub(super) unproven: bool,
     pub(super) shared: bool,
     pub(super) lock_timeout: Duration,
+    pub(super) rebuild_timeout: Duration,
     pub(super) hard_only: bool,
     /// How much of an image may be kept in memory, in bytes; 0: half of what the machine has.
     pub(super) memory: u64,
@@ -58,7 +59,6 @@ impl Default for Options {
 
 /// The sectors of a disk whose writes damage nothing outside: frames are aligned to 8 bytes anyway.
 const NO_PADDING: u64 = 8;
-
 /// How long a process waits for its turn unless told otherwise.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -79,6 +79,7 @@ impl Options {
             unproven: false,
             shared: false,
             lock_timeout: LOCK_TIMEOUT,
+            rebuild_timeout: image::REBUILD_TIMEOUT,
             hard_only: false,
             memory: 0,
             key_frames: KeyFrames::new(),
@@ -354,6 +355,7 @@ impl Options {
             imager,
             level: self.level,
             background: self.background,
+            rebuild_timeout: self.rebuild_timeout,
             retention: self.retention,
             history: self.history,
             sharing,
@@ -368,7 +370,8 @@ impl Options {
         name: &str,
         clock: &Arc<dyn Clock>,
     ) -> Result<Newest> {
-        let (shown, damages) = (directory.display(name), Arc::default());
+        const TRIES: usize = 100; // each finds that another segment follows
+        let (shown, damage) = (directory.display(name), Arc::default());
         for _ in 0..TRIES {
             let acquired = self.acquire(&**directory, name, clock)?;
             let Acquired { storage, others, .. } = &acquired;
@@ -386,11 +389,13 @@ impl Options {
                 // Between the turns of one process others advance the image.
                 spills: !self.shared,
                 key_frames: self.key_frames,
-                damages: Some(&damages),
+                damage: Some(&damage),
+                is_whole: false,
             };
             let mut found = looking.find()?;
             if !storage.has_fixed_len() {
                 erase::finish(&**directory, name, &found.head.header)?;
+                Past::check_there(&**directory, name, &found.head.header, &shown)?;
             }
             let (survey, replay, imager) =
                 looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
@@ -428,10 +433,7 @@ impl Options {
 
     /// Gives how much of an image may be kept in memory, in bytes.
     pub(super) fn budget(&self) -> u64 {
-        match self.memory {
-            0 => storage::memory() / 2,
-            bytes => bytes,
-        }
+        if self.memory == 0 { storage::memory() / 2 } else { self.memory }
     }
 
     /// Refuses settings that make no sense.
@@ -453,9 +455,6 @@ impl Options {
         )))
     }
 }
-
-/// How often opening starts over when it finds a segment that was sealed.
-const TRIES: usize = 100;
 
 /// The newest segment, read.
 struct Newest {

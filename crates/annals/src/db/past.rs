@@ -1,11 +1,12 @@
 //! The kept segments before a file: what is needed of them to know the state, or the whole history.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::progress::{Watch, Watched};
 use super::scan::{Replay, open_to_read};
 use crate::journal::format::Header;
-use crate::journal::segments::{Chain, Kept, journal_of};
+use crate::journal::segments::{Chain, Kept, journal_of, number_in};
 use crate::journal::{Frame, FrameReader, Head, Point, SegmentFacts};
 use crate::storage::{Directory, Lock, Storage};
 use crate::{Error, Result};
@@ -104,6 +105,39 @@ impl Past {
         Ok(Self { kept, header: *header, since: None, chain })
     }
 
+    /// Sees that the segments are there without which the state can't be known: by their names, and by the seal of
+    /// the last one. Only whoever has no image needs more of them.
+    ///
+    /// # Errors
+    /// `Corrupt`: one is missing, or isn't followed by this one.
+    pub(super) fn check_there(
+        directory: &dyn Directory,
+        name: &str,
+        header: &Header,
+        shown: &str,
+    ) -> Result<()> {
+        if header.is_base() {
+            return Ok(());
+        }
+        let journal = journal_of(name, header.segment);
+        let Some(last) = Kept::before(directory, journal, header)? else {
+            return Err(Kept::missing(directory, journal, header));
+        };
+        let from = last.head.newest_slot().map_or(last.head.start(), |slot| slot.point);
+        last.follow(&*last.storage, from, header, &mut |_| Ok(()))?;
+        let io = |error| Error::io(format!("{shown}: can't list the files beside it"), error);
+        let names = directory.list().map_err(io)?;
+        let there: BTreeSet<_> = names.iter().filter_map(|it| number_in(it, journal)).collect();
+        let gap = (0..header.segment).rev().find(|number| !there.contains(number));
+        let after = Header { segment: gap.map_or(1, |gap| gap + 2), ..*header };
+        let first = Kept::before(directory, journal, &after);
+        match matches!(first, Ok(Some(first)) if first.head.header.is_base()) {
+            true => Ok(()),
+            // Only their headers tell where the state begins.
+            false => Self::needed(directory, name, header).map(drop),
+        }
+    }
+
     /// Opens what is needed to go on from a commit; `None` if segments in between are gone.
     pub(super) fn since(
         directory: &dyn Directory,
@@ -120,7 +154,9 @@ impl Past {
             }
             match Kept::before(directory, name, first)? {
                 Some(before) => add(&mut kept, before, (&mut chain, directory)),
-                None => return Ok(None),
+                // The state that it begins with is newer.
+                None if first.is_base() => return Ok(None),
+                None => return Err(Kept::missing(directory, name, first)),
             }
         }
         kept.reverse();

@@ -1,11 +1,11 @@
 //! Reading a database without being able to write it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use arc_swap::ArcSwap;
 
 use super::follow::{self, Found};
-use super::image::{self, Beginning, Reading, Replayed, hard_position};
+use super::image::{self, Beginning, Reading, Replayed, Rescued, hard_position};
 use super::options::Options;
 use super::past::{Since, open_moving};
 use super::progress::Watched;
@@ -16,7 +16,7 @@ use crate::debug::brief;
 use crate::image::Identity;
 use crate::journal::{Head, Point, Survey, lock};
 use crate::storage::{Access, Directory, Storage};
-use crate::store::{Store, View};
+use crate::store::{Rescue, Shown, Store, View};
 use crate::{Error, Result};
 
 /// A database opened for reading only: as of its last commit when it was opened, or at the last
@@ -36,6 +36,9 @@ pub(super) struct Pulling {
     findings: Vec<String>,
     /// Whether only hard commits are shown.
     hard_only: bool,
+    /// The view that was rebuilt last for a snapshot over lost pages.
+    pub(super) rescued: Rescued,
+    me: Weak<Self>,
 }
 
 /// What is brought in next goes on from this.
@@ -72,8 +75,7 @@ impl Reader {
         let begin = |storage: &Arc<dyn Storage>, shown: &str| {
             let watched = Watched::new(&**storage, options.watch.as_ref());
             let place = (directory.again(), name);
-            Reading::open(place, &watched, (options.budget(), hard_only))
-                .map_err(|error| watched.explain(error, shown))
+            Reading::open(place, &watched, options).map_err(|error| watched.explain(error, shown))
         };
         let is_whole = |(_, beginning): &(_, Beginning)| beginning.findings.is_empty();
         let (storage, _, (reading, beginning)) = open_moving((directory, name), begin, is_whole)?;
@@ -83,14 +85,16 @@ impl Reader {
         let file = JournalFile::new(storage, segment, directory.again(), name).behind(before);
         let file = Arc::new(file);
         let published = Published { view, point, file: Arc::clone(&file) };
-        let pulling = Pulling {
+        let pulling = Arc::new_cyclic(|me| Pulling {
+            me: Weak::clone(me),
+            rescued: Rescued::default(),
             published: ArcSwap::from_pointee(published),
             following: Mutex::new(Following { store, point, file, identity, began }),
             reading,
             findings,
             hard_only,
-        };
-        Ok(Self { pulling: Arc::new(pulling) })
+        });
+        Ok(Self { pulling })
     }
 
     pub(super) const fn pulling(&self) -> &Arc<Pulling> {
@@ -111,11 +115,12 @@ impl Reader {
     }
 
     /// Tells what of the image, the page file beside the journal, was found damaged since it was opened: a
-    /// sentence for each thing, at most a hundred. What can be is made anew from the journal when it is read;
-    /// where it can't, that read is an error, and the next [`pull`](Self::pull) replays the journal instead.
+    /// sentence for each thing, at most a hundred. A read that needs what is damaged replays the journal up to its
+    /// state, for [`Options::rebuild_timeout`](crate::Options::rebuild_timeout) at most; it is then an error of kind
+    /// [`ErrorKind::PageLost`](crate::ErrorKind::PageLost). The next [`pull`](Self::pull) begins again without it.
     #[must_use]
     pub fn image_damage(&self) -> Vec<String> {
-        self.pulling.reading.damages().told()
+        self.pulling.reading.damage().findings()
     }
 
     /// Brings in what was committed since, and gives the state after it. Takes no lock of the file: what
@@ -143,7 +148,15 @@ pub(super) fn acknowledged_in(head: &Head) -> u64 {
 impl Pulling {
     /// Gives what was brought in last.
     pub(super) fn published(&self) -> Arc<Published> {
-        self.published.load_full()
+        let published = self.published.load_full();
+        let shown = Shown { txid: published.point.txid, is_adapted: false };
+        published.view.rescued_by(&self.me(), shown);
+        published
+    }
+
+    /// Returns itself as who can rebuild views.
+    pub(super) fn me(&self) -> Weak<dyn Rescue> {
+        Weak::clone(&self.me) as Weak<dyn Rescue>
     }
 
     /// Brings in what was committed since; gives that, and how far of it is acknowledged.
@@ -172,7 +185,7 @@ impl Pulling {
         let to = if self.hard_only { hard_position(&survey) } else { survey.end.position };
         let to = to.max(from.position);
         let began = (following.began, following.identity);
-        let anew = self.reading.begin_without(&file, to);
+        let anew = self.reading.begin_elsewhere(&file, to);
         let anew = anew.or_else(|| self.reading.begin_anew(&file, began, (to, survey.end)));
         let (view, point) = match anew {
             Some(Replayed { store, view, point, began }) => {

@@ -380,12 +380,6 @@ impl Replay {
         }
     }
 
-    /// Gives the state as of the last frame, which is a commit that counts.
-    pub(super) fn published(&mut self) -> Arc<View> {
-        self.open = false;
-        self.store.commit()
-    }
-
     /// Gives the store as of the last commit that counts.
     pub(super) fn finish(mut self) -> (Store, Arc<View>) {
         if self.open && !is_made(Mistake::UncommittedApplied) {

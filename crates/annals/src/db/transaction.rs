@@ -204,10 +204,8 @@ impl<'db> Transaction<'db> {
         uniqueness: Uniqueness,
     ) -> Result<()> {
         self.usable()?;
+        self.change(|store| store.insert(table, id, values, uniqueness))?;
         let Writing { writer, store, .. } = &mut *self.writing;
-        store
-            .insert(table, id, values, uniqueness)
-            .map_err(|error| stopped(&mut self.broken, error))?;
         if let Some(description) = store.view().schema().table(table) {
             let noted = writer.insert(description, id, values);
             self.broken = noted.is_err();
@@ -405,10 +403,29 @@ impl<'db> Transaction<'db> {
         self.writing.writer.rollback()
     }
 
-    /// Does a part of a statement in the store. If what it needs can't be loaded, it may have stopped in
-    /// the middle.
-    pub(super) fn change<T>(&mut self, change: impl FnOnce(&mut Store) -> Result<T>) -> Result<T> {
-        change(&mut self.writing.store).map_err(|error| stopped(&mut self.broken, error))
+    /// Does a part of a statement in the store: again, where a page is lost and nothing was changed yet.
+    #[inline]
+    pub(super) fn change<T>(
+        &mut self,
+        mut change: impl FnMut(&mut Store) -> Result<T>,
+    ) -> Result<T> {
+        self.writing.store.forget_rescue();
+        loop {
+            match change(&mut self.writing.store) {
+                Err(error) => self.get_over(error)?,
+                done => return done,
+            }
+        }
+    }
+
+    #[cold]
+    fn get_over(&mut self, error: Error) -> Result<()> {
+        if error.kind() != ErrorKind::PageLost {
+            return Err(stopped(&mut self.broken, error));
+        }
+        let (changed, core) = (!self.is_empty(), self.database.core());
+        let gone = core.get_over_lost_page(&mut self.writing, changed, error);
+        gone.map_err(|error| stopped(&mut self.broken, error))
     }
 
     /// Writes an event to the journal, after the store took it.
@@ -447,10 +464,7 @@ impl<'db> Transaction<'db> {
         self.broken = true;
         Err(error
             .within("the transaction is larger than memory, and can't be written to the image")
-            .advising(
-                "roll it back; free space on the disk, make it smaller, or open with more memory \
-                 (Options::memory)",
-            ))
+            .advising("roll it back; free space, make it smaller, or allow more Options::memory"))
     }
 
     pub(super) fn usable(&self) -> Result<()> {
@@ -469,7 +483,7 @@ impl<'db> Transaction<'db> {
 /// Notes whether an error of the store can have stopped it in the middle of a change; gives it back.
 #[cold]
 fn stopped(broken: &mut bool, error: Error) -> Error {
-    *broken |= matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt);
+    *broken |= matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt | ErrorKind::PageLost);
     error
 }
 

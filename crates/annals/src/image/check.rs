@@ -16,7 +16,7 @@ use super::file::Image;
 use super::format::{Identity, OBJECTS_AT, Root, UNIT};
 use super::open::read_header;
 use super::pin::RootPin;
-use super::roots::{Chosen, Roots, Slot};
+use super::roots::{Roots, Slot};
 use super::units::{Extent, Units};
 use super::walk::{Step, walk};
 use crate::storage::{Access, Clock, Directory};
@@ -107,9 +107,21 @@ pub(super) fn pin_roots(image: &Image, clock: &dyn Clock) -> Result<(Roots, Vec<
 fn look(image: &Image, roots: &Roots, clock: &dyn Clock, report: &mut Report) -> Result<()> {
     report.len = image.len()?;
     report.slots = Some(roots.slots);
-    let chosen: Chosen =
-        roots.choose(image.len()?, |root| super::open::verify_written(image, root))?;
+    let chosen = roots.choose(image.len()?, |chosen| match chosen.is_whole {
+        true => Ok(()),
+        false => super::open::verify_written(image, &chosen.root),
+    })?;
     report.root = Some(chosen.root);
+    let told = roots.slots.iter().filter_map(|slot| match slot {
+        Slot::Whole(root) => Some(root),
+        _ => None,
+    });
+    if let Some(cut) =
+        told.max_by_key(|root| root.number).filter(|it| it.number > chosen.root.number)
+    {
+        let end = format!("it reaches {}, and the file has {} bytes", cut.end, report.len);
+        return Err(wrong(image, cut, end));
+    }
     let mut used = Units::default();
     used.take(Extent { start: 0, count: OBJECTS_AT / UNIT });
     let newest = look_at(image, &chosen.root, &Units::default(), report)?;

@@ -1,91 +1,207 @@
-//! What of an image is damaged: all of it is read, and what doesn't verify is listed.
+//! What is known to be damaged of images: objects that don't verify, or can't be read.
+//!
+//! Invariants
+//! 1. An object that was noted is never used again, also if a later read of it succeeds.
+//! 2. A root that reaches one is dropped: opening doesn't choose it, and no root is published that reaches one.
+//! 3. What is noted of a place is forgotten when that place is given out again.
 
-use super::create::set_aside;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
 use super::file::Image;
 use super::format::Root;
-use super::open::read_header;
-use super::stored::Stored;
+use super::stored::{Source, Stored};
+use super::units::Extent;
 use super::walk::{Object, Step, walk};
-use crate::storage::Access;
 use crate::sync::lock;
 use crate::{Error, ErrorKind, Result};
 
-/// What doesn't verify of an image.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// How many findings are kept for a person to read.
+const MOST_FINDINGS: usize = 100;
+
+/// What a handle found damaged in the images that it opened.
+#[derive(Debug, Default)]
 pub(crate) struct Damage {
-    /// Pages and long values.
-    pub(crate) objects: Vec<Stored>,
-    /// Nodes of the directory, and catalogs. What they lead to isn't known.
-    pub(crate) nodes: Vec<Stored>,
+    /// How many objects were noted so far.
+    count: AtomicUsize,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// By the hash of the image's header, and the place.
+    bad: HashMap<(u64, u64), Stored>,
+    findings: Vec<String>,
 }
 
 impl Damage {
-    /// Tells whether all of it was written by earlier backfills than that of a root.
-    #[cfg(feature = "testing")]
-    pub(crate) fn is_older_than(&self, root: &Root) -> bool {
-        let mut all = self.objects.iter().chain(&self.nodes).peekable();
-        all.peek().is_some() && all.all(|stored| !root.wrote(stored))
+    /// Returns a sentence for each finding: at most the first hundred.
+    pub(crate) fn findings(&self) -> Vec<String> {
+        lock(&self.known).findings.clone()
+    }
+
+    /// Returns the findings, and forgets them.
+    pub(crate) fn take_findings(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.known).findings)
+    }
+
+    /// Adds a finding, unless it is there.
+    pub(crate) fn report(&self, finding: String) {
+        let findings = &mut lock(&self.known).findings;
+        if findings.len() < MOST_FINDINGS && !findings.contains(&finding) {
+            findings.push(finding);
+        }
+    }
+
+    /// Returns how many objects were noted so far: it only grows.
+    pub(crate) fn count(&self) -> usize {
+        self.count.load(Ordering::Acquire)
     }
 }
 
 impl Image {
-    /// Gives the newest root that this handle knows.
-    pub(crate) fn newest_root(&self) -> Option<Root> {
-        lock(&self.held).newest.map(|newest| newest.root)
+    /// Lets the image note what it finds damaged in a record that others share.
+    pub(crate) fn noting_in(mut self, damage: &Arc<Damage>) -> Self {
+        self.damage = Arc::clone(damage);
+        self
     }
 
-    /// Reads all that a root reaches, and lists what doesn't verify, or can't be read: at most `most`.
+    /// Returns true if an object was noted as damaged.
+    pub(super) fn is_bad(&self, stored: &Stored) -> bool {
+        self.damage.count() > 0
+            && lock(&self.damage.known).bad.get(&(self.header, stored.place)) == Some(stored)
+    }
+
+    /// Returns true if nothing was noted.
+    pub(crate) fn is_nothing_bad(&self) -> bool {
+        self.damage.count() == 0
+    }
+
+    /// Returns all that was noted of this image.
+    pub(super) fn all_bad(&self) -> Vec<Stored> {
+        let known = lock(&self.damage.known);
+        let own = known.bad.iter().filter(|((header, _), _)| *header == self.header);
+        own.map(|(_, stored)| *stored).collect()
+    }
+
+    /// Notes that an object is damaged, and reports that once.
+    pub(crate) fn note_bad(&self, stored: &Stored, error: &Error) {
+        let mut known = lock(&self.damage.known);
+        if known.bad.insert((self.header, stored.place), *stored) == Some(*stored) {
+            return;
+        }
+        self.damage.count.fetch_add(1, Ordering::Release);
+        drop(known);
+        self.damage.report(format!(
+            "{error}; that part of the image isn't used any more, and what it held comes from an older state or \
+             the journal; nothing is lost, but check the disk"
+        ));
+    }
+
+    /// Forgets what was noted of space that is given out again.
+    pub(super) fn forget_bad(&self, given: &Stored) {
+        if self.damage.count() == 0 {
+            return;
+        }
+        let given = Extent::of(given);
+        let overlaps = |stored: &Stored| {
+            let bad = Extent::of(stored);
+            bad.start < given.start + given.count && given.start < bad.start + bad.count
+        };
+        let header = self.header;
+        lock(&self.damage.known).bad.retain(|(of, _), it| *of != header || !overlaps(it));
+    }
+
+    /// Returns true if nothing is damaged of what a root reaches, as far as is known already and as its directory
+    /// tells; `is_whole`: all that it reaches is read. Notes what is found.
     ///
     /// # Errors
-    /// `Corrupt` if there is more, or if what verifies says what can't be.
-    pub(crate) fn damage(&self, root: &Root, most: usize) -> Result<Damage> {
-        let mut damage = Damage::default();
-        walk(self, root, |object, stored| match self.verify(stored) {
-            Ok(()) => Ok(Step::Enter),
-            Err(error) if !matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io) => Err(error),
-            Err(_) if damage.objects.len() + damage.nodes.len() == most => {
-                Err(Error::corrupt(format!("more than {most} objects of the image are damaged")))
+    /// Those of looking at it that say nothing about the image.
+    pub(crate) fn is_sound(&self, root: &Root, is_whole: bool) -> Result<bool> {
+        let mut last = root.catalog;
+        let walked = walk(self, root, |object, stored| {
+            if object == Object::Frames {
+                return Ok(Step::Enter); // only the past needs it
             }
-            Err(_) => {
-                match object {
-                    Object::Page | Object::Bytes => damage.objects.push(*stored),
-                    Object::Node(_) | Object::Catalog => damage.nodes.push(*stored),
-                    // The past is read without them, and the next list replaces this one.
-                    Object::Frames => {}
+            last = *stored;
+            if self.is_bad(stored) {
+                return Err(Error::corrupt("known to be damaged"));
+            }
+            if is_whole && matches!(object, Object::Page | Object::Bytes) {
+                self.verify(stored)?;
+            }
+            Ok(Step::Enter)
+        });
+        match walked {
+            Ok(_) => Ok(true),
+            Err(error) if is_damage(&error) => {
+                if !self.is_bad(&last) {
+                    self.note_bad(&last, &error.within(self.path()));
                 }
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns true if something that a root reaches doesn't verify, and all of that was written by earlier
+    /// backfills: tests damage what those had written.
+    #[cfg(feature = "testing")]
+    pub(crate) fn has_older_damage(&self, root: &Root) -> bool {
+        let (mut found, mut is_older) = (false, true);
+        let walked = walk(self, root, |object, stored| match self.verify(stored) {
+            Ok(()) => Ok(Step::Enter),
+            Err(_) => {
+                found = true;
+                is_older &= object == Object::Frames || !root.wrote(stored);
                 Ok(Step::Skip)
             }
-        })?;
-        Ok(damage)
+        });
+        walked.is_ok() && found && is_older
     }
+}
 
-    /// Takes the image out of the way, if this handle may write it and nobody has done so yet; gives the name
-    /// that it is kept by then. Whoever has it open goes on reading it.
-    ///
-    /// # Errors
-    /// `Io`.
-    pub(crate) fn set_aside(&self, reason: &str) -> Result<Option<String>> {
-        if self.access == Access::Read || !self.is_at_its_name() {
-            return Ok(None);
+/// Returns true if an error says that a part of an image can't be read.
+pub(super) fn is_damage(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io | ErrorKind::PageLost)
+}
+
+/// An image as views read it: what can't be read of it is noted, and a lost page.
+#[derive(Debug)]
+pub(crate) struct Guarded(pub(crate) Arc<Image>);
+
+impl Guarded {
+    #[cold]
+    fn lost(&self, stored: &Stored) -> Error {
+        Error::new(
+            ErrorKind::PageLost,
+            format!("{}: the {} bytes at {} are damaged", self.0.path(), stored.len, stored.place),
+        )
+    }
+}
+
+impl Source for Guarded {
+    fn read(&self, stored: &Stored, out: &mut [u8]) -> Result<()> {
+        if self.0.is_bad(stored) {
+            return Err(self.lost(stored));
         }
-        set_aside(&*self.directory, &self.name, reason.to_owned()).map(|aside| aside.kept_as)
+        match self.0.read(stored, out) {
+            Err(error) if is_damage(&error) => {
+                self.0.note_bad(stored, &error);
+                Err(self.lost(stored))
+            }
+            read => read,
+        }
     }
 
-    /// Tells whether what is at the image's name is this image.
-    pub(crate) fn is_at_its_name(&self) -> bool {
-        let there = self.directory.open(&self.name, Access::Read);
-        let header = there.ok().and_then(|there| read_header(&*there, &self.name).ok());
-        header.is_some_and(|header| header.hash() == self.header)
-    }
-
-    /// Writes an object again to its place, which is damaged. A root may reach it: what is written is what
-    /// that root says, so whoever reads it meanwhile, and whatever is left of it by a power cut, gets either
-    /// this or what was no good before.
-    ///
-    /// # Errors
-    /// As [`Self::write`].
-    pub(crate) fn write_back(&self, stored: &Stored, bytes: &[u8]) -> Result<()> {
-        debug_assert_eq!(Stored::sum_of(stored.place, bytes), stored.sum);
-        self.write(&[(stored.place, &[bytes])]).map(drop)
+    fn holds(&self, stored: &Stored) -> Result<()> {
+        match self.0.holds(stored) {
+            Err(error) if is_damage(&error) => {
+                self.0.note_bad(stored, &error);
+                Err(self.lost(stored))
+            }
+            held => held,
+        }
     }
 }

@@ -6,11 +6,12 @@
 //! 3. Once a write of a root or its flush failed, the image is stopped for this handle: nothing is written
 //!    to it any more.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 
 use xxhash_rust::xxh3::Xxh3;
 
 use super::batch::{self, Written};
+use super::damage::Damage;
 use super::format::{OBJECTS_AT, Root, UNIT};
 use super::roots::Chosen;
 use super::space::Space;
@@ -34,6 +35,8 @@ pub(crate) struct Image {
     /// The space, once a backfill has needed it.
     pub(super) working: Mutex<Option<Space>>,
     stopped: OnceLock<String>,
+    /// What was found damaged of it.
+    pub(super) damage: Arc<Damage>,
     origin: Origin,
 }
 
@@ -44,6 +47,10 @@ pub(super) struct Held {
     pub(super) newest: Option<Chosen>,
     /// The root in the other slot, if that is on permanent storage.
     pub(super) other: Option<Root>,
+    /// Whether the root in use is a key frame: those that both slots tell are damaged.
+    pub(super) is_frame: bool,
+    /// How many bytes it reaches, in whole units, if that is known.
+    pub(super) live: Option<u64>,
     /// The greatest number that a slot told.
     pub(super) last_number: u64,
     /// The file that it is as long as it has no root yet.
@@ -78,6 +85,7 @@ impl Image {
             held: Mutex::default(),
             working: Mutex::default(),
             stopped: OnceLock::new(),
+            damage: Arc::default(),
             origin: Origin::here(),
         }
     }
@@ -109,8 +117,20 @@ impl Image {
     /// # Errors
     /// `Io`; `Corrupt`.
     pub(crate) fn reached(&self, root: &Root) -> Result<u64> {
-        if let Some(space) = lock(&self.working).as_ref() {
-            return Ok(space.live_bytes());
+        match self.working.try_lock() {
+            Ok(space) if space.is_some() => {
+                return Ok(space.as_ref().map_or(0, Space::live_bytes));
+            }
+            Ok(_) | Err(TryLockError::Poisoned(_)) => {}
+            // A backfill is under way, and isn't waited for.
+            Err(TryLockError::WouldBlock) => {
+                let held = lock(&self.held);
+                if let Some(live) =
+                    held.live.filter(|_| held.newest.map(|it| it.root) == Some(*root))
+                {
+                    return Ok(live);
+                }
+            }
         }
         Ok(OBJECTS_AT + walk(self, root, |_, _| Ok(Step::Enter))?.used() * UNIT)
     }
@@ -131,6 +151,11 @@ impl Image {
     /// # Errors
     /// `Io`; `Corrupt` if the bytes aren't what was written.
     pub(crate) fn verify(&self, stored: &Stored) -> Result<()> {
+        // A disk may read wrongly once.
+        self.verify_once(stored).or_else(|_| self.verify_once(stored))
+    }
+
+    fn verify_once(&self, stored: &Stored) -> Result<()> {
         let mut hash = Xxh3::with_seed(stored.place);
         let mut left = usize::try_from(stored.len).unwrap_or(usize::MAX);
         let mut buffer = vec![0; left.min(1 << 20)];
@@ -167,7 +192,7 @@ impl Image {
     }
 
     fn compare(&self, stored: &Stored, found: u64) -> Result<()> {
-        if found == stored.sum {
+        if found == stored.sum || is_made(Mistake::DamagedPageUsed) {
             return Ok(());
         }
         Err(Error::corrupt(format!(
@@ -217,8 +242,12 @@ impl Source for Image {
 
     fn read(&self, stored: &Stored, out: &mut [u8]) -> Result<()> {
         debug_assert_eq!(out.len() as u64, u64::from(stored.len));
-        self.read_exactly(stored, stored.place, out)?;
-        self.compare(stored, Stored::sum_of(stored.place, out))
+        let mut read = || {
+            self.read_exactly(stored, stored.place, out)?;
+            self.compare(stored, Stored::sum_of(stored.place, out))
+        };
+        // A disk may read wrongly once.
+        read().or_else(|_| read())
     }
 }
 

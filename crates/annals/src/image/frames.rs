@@ -17,14 +17,16 @@ use std::sync::Arc;
 
 use super::Catalog;
 use super::create::open_derived;
+use super::damage::{Damage, is_damage};
 use super::file::{Held, Image};
 use super::format::{FRAMES_HEAD_LEN, FRAMES_MAGIC, Identity, MAX_FRAMES, ROOT_LEN, Root};
-use super::open::{check_identity, read_header, verify_written};
+use super::open::{Judging, check_identity, read_header, verify_written};
 use super::pin::RootPin;
 use super::publish::Draft;
 use super::roots::Chosen;
+use super::space::Space;
 use super::stored::{Source as _, Stored};
-use super::walk::read_catalog;
+use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Access, Clock, Directory};
 use crate::sync::lock;
 use crate::{Error, ErrorKind, Result};
@@ -134,10 +136,11 @@ impl Image {
     pub(crate) fn frame(
         directory: &Arc<dyn Directory>,
         name: &str,
-        (identity, clock): (&Identity, &dyn Clock),
+        (identity, clock, damage): (&Identity, &dyn Clock, &Arc<Damage>),
         is_before: &dyn Fn(&Root) -> bool,
     ) -> Result<Option<Frame>> {
         const TRIES: usize = 100;
+        let how = Judging { access: Access::Read, damage: Some(damage), is_whole: false };
         let mut damaged = Vec::new();
         for _ in 0..TRIES {
             let Some(storage) = open_derived(&**directory, name, "image", Access::Read)? else {
@@ -154,8 +157,12 @@ impl Image {
             };
             let image = Self::new(directory, storage, (name, Access::Read), header);
             // As an opening chooses, for what an older root lists may have been written over since.
+            let image = image.noting_in(damage);
             let told = image.roots()?;
-            let chosen = match told.choose(image.len()?, |root| verify_written(&image, root)) {
+            let chosen = match told.choose(image.len()?, |chosen| match chosen.is_whole {
+                true => Ok(()),
+                false => verify_written(&image, &chosen.root),
+            }) {
                 Err(error) if error.kind() == ErrorKind::Corrupt => return Ok(None),
                 chosen => chosen?,
             };
@@ -171,13 +178,13 @@ impl Image {
             if image.roots()? != told {
                 continue;
             }
-            match read_catalog(&image, &root) {
+            match image.judge(&root, &how) {
                 Ok(catalog) => {
                     let newest = Some(Chosen { root, slot: 0, is_whole: true });
                     *lock(&image.held) = Held { newest, ..Held::default() };
                     return Ok(Some(Frame { image, root, catalog, pin }));
                 }
-                Err(error) if error.kind() == ErrorKind::Corrupt => damaged.push(root.number),
+                Err(error) if is_damage(&error) => damaged.push(root.number),
                 Err(error) => return Err(error),
             }
         }
@@ -196,11 +203,18 @@ impl Draft<'_> {
         are_read: &dyn Fn(&Root) -> bool,
     ) -> Frames {
         let before = self.held.frames.clone().unwrap_or_default();
-        let mut frames: Vec<_> = before.iter().filter(|root| are_read(root)).copied().collect();
+        let bad = self.image.all_bad();
+        let is_sound = |root: &Root| {
+            let reaches = |space: &Space| {
+                bad.iter().any(|stored| space.is_reached(stored, root.number, self.number))
+            };
+            !self.space().is_some_and(reaches) || is_made(Mistake::DamagedFrameListed)
+        };
+        let stays = |root: &&Root| are_read(root) && is_sound(root);
+        let mut frames: Vec<_> = before.iter().filter(stays).copied().collect();
         let newest = self.held.newest.map(|newest| newest.root);
         let is_due = |root: &Root| {
-            gap(frames.last(), (root.segment, root.point.position)) >= rule.spacing
-                && are_read(root)
+            gap(frames.last(), (root.segment, root.point.position)) >= rule.spacing && stays(&root)
         };
         frames.extend(newest.filter(is_due));
         let live = self.space().map_or(0, |space| space.live_bytes());

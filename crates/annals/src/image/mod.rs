@@ -9,8 +9,7 @@
 //! open image, which is made by `create` and found by `open`; `batch` writes objects and `publish` makes them
 //! a root, also of those that were put `aside` before; `frames` are older roots that are
 //! kept; `compact` copies what one reaches to another file;
-//! `check` looks at all of it, and `damage` is what doesn't verify, of which `trace` finds what the rest of
-//! the file tells. (`document`, `vectors`,
+//! `check` looks at all of it, and `damage` is what was found damaged. (`document`, `vectors`,
 //! `tests`, `miniature` and `testing` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 
@@ -40,7 +39,6 @@ mod stored;
 pub mod testing;
 #[cfg(test)]
 mod tests;
-mod trace;
 mod units;
 #[cfg(test)]
 mod vectors;
@@ -53,16 +51,14 @@ pub(crate) use check::{Report, check, slots};
 pub(crate) use create::{
     SetAside, discard, image_name, open_derived, remove_leftovers, set_aside, set_aside_as,
 };
+pub(crate) use damage::{Damage, Guarded};
 pub(crate) use file::Image;
-pub(crate) use format::{
-    Identity, LONGEST_PAGE, MAX_HEIGHT, NODE_MAX_LEN, OBJECTS_AT, Root, UNIT, journal_id_of,
-};
+pub(crate) use format::{Identity, MAX_HEIGHT, NODE_MAX_LEN, Root, journal_id_of};
 pub(crate) use frames::{Frame, Frames, KeyFrames};
 pub(crate) use node::{decode as decode_node, encode as encode_node};
-pub(crate) use open::{Opened, Usable};
+pub(crate) use open::{Judging, Opened, Usable, Witness, witnesses};
 pub(crate) use pin::RootPin;
 pub(crate) use publish::{Draft, NewRoot};
 pub(crate) use roots::Slot;
 pub(crate) use stored::{Source, Stored};
-pub(crate) use trace::{NodePlace, Objects};
 pub(crate) use walk::{Step, read_catalog, walk_array};

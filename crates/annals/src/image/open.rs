@@ -1,14 +1,17 @@
 //! Opening: the header, the newest root that can be relied on, and its catalog; or the reason why the
 //! image can't be used.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::catalog::Catalog;
 use super::create::{SetAside, open_derived, set_aside};
+use super::damage::{Damage, is_damage};
 use super::file::{Held, Image};
 use super::format::{IMAGE_HEADER_LEN, IMAGE_VERSION, Identity, ImageHeader, Root};
-use super::roots::{Roots, Slot};
+use super::roots::{Chosen, Roots, Slot};
 use super::walk::{Object, Step, read_catalog, walk};
+use crate::journal::Point;
 use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Access, Directory, Storage};
 use crate::sync::lock;
@@ -37,22 +40,27 @@ pub(crate) struct Usable {
 }
 
 impl Image {
-    /// Opens the image of a journal. One that is damaged, or of another journal, is set aside; it is left
-    /// where it is if it is opened for reading only. Reads the head and the catalog; and if it isn't known
+    /// Opens the image of a journal. One of which no root is left, or of another journal, is set aside; it is
+    /// left where it is if it is opened for reading only. Reads the head and the catalog; and if it isn't known
     /// whether the last backfill came to its end, all that this one wrote.
+    ///
+    /// A root that is damaged is dropped, and the next older one taken. What is known in `how.damage` counts;
+    /// what is found is noted there.
     ///
     /// # Errors
     /// `Io`.
-    pub(crate) fn open(
+    pub(crate) fn open<'d>(
         directory: &Arc<dyn Directory>,
         name: &str,
         identity: &Identity,
-        access: Access,
+        how: impl Into<Judging<'d>>,
     ) -> Result<Opened> {
+        let how = how.into();
+        let access = how.access;
         let Some(storage) = open_derived(&**directory, name, "image", access)? else {
             return Ok(Opened::Missing);
         };
-        match Self::load(directory, storage, (name, access), Some(identity)) {
+        match Self::load(directory, storage, (name, &how), Some(identity)) {
             Ok(usable) => Ok(Opened::Usable(Box::new(usable))),
             Err(error) if error.kind() == ErrorKind::Io => Err(error),
             Err(error) if access == Access::Read => {
@@ -66,7 +74,7 @@ impl Image {
     pub(super) fn load(
         directory: &Arc<dyn Directory>,
         storage: Arc<dyn Storage>,
-        (name, access): (&str, Access),
+        (name, how): (&str, &Judging<'_>),
         identity: Option<&Identity>,
     ) -> Result<Usable> {
         let shown = directory.display(name);
@@ -74,12 +82,16 @@ impl Image {
         if let Some(identity) = identity {
             check_identity(&header.identity, identity).map_err(|error| error.within(&shown))?;
         }
-        let image = Self::new(directory, storage, (name, access), header.hash());
+        let mut image = Self::new(directory, storage, (name, how.access), header.hash());
+        if let Some(damage) = how.damage {
+            image = image.noting_in(damage);
+        }
         let roots = image.roots()?;
-        let chosen = roots.choose(image.len()?, |root| verify_written(&image, root));
-        let chosen = chosen.map_err(|error| within(error, &shown))?;
-        let catalog = read_catalog(&image, &chosen.root).map_err(|error| within(error, &shown))?;
+        let (chosen, catalog, is_frame) =
+            image.choose_sound(&roots, how).map_err(|error| within(error, &shown))?;
         *lock(&image.held) = Held {
+            is_frame,
+            live: None,
             newest: Some(chosen),
             other: roots.other(&chosen),
             last_number: roots.last_number(),
@@ -89,6 +101,60 @@ impl Image {
             frames: None,
         };
         Ok(Usable { image, root: chosen.root, catalog })
+    }
+
+    /// Chooses the newest root of which nothing is known to be damaged: one of the two slots', else a key frame;
+    /// true if it is one. Reads its catalog.
+    ///
+    /// # Errors
+    /// `Corrupt` or `Io` if there is none, with the reason.
+    fn choose_sound(&self, roots: &Roots, how: &Judging<'_>) -> Result<(Chosen, Catalog, bool)> {
+        let (len, mut catalog) = (self.len()?, None);
+        let mut judge = |chosen: &Chosen| {
+            if !chosen.is_whole {
+                verify_written(self, &chosen.root)?;
+            }
+            catalog = Some(self.judge(&chosen.root, how)?);
+            Ok(())
+        };
+        let failed = match roots.choose(len, &mut judge) {
+            Ok(chosen) => {
+                return Ok((chosen, catalog.ok_or_else(no_catalog)?, false));
+            }
+            Err(error) if !is_damage(&error) => return Err(error),
+            Err(error) => error,
+        };
+        let mut told: Vec<_> = roots.slots.iter().enumerate().collect();
+        told.sort_by_key(|(_, slot)| Reverse(slot.root().map(|root| root.number)));
+        let lists = told.iter().filter_map(|(_, slot)| slot.root());
+        let mut frames: Vec<_> = lists.flat_map(|root| self.frames_of(root).to_vec()).collect();
+        frames.sort_by_key(|root| Reverse(root.number));
+        // The next root goes into the slot of the newest that is damaged.
+        let slot = told.first().map_or(0, |(slot, _)| 1 - *slot);
+        for root in frames.into_iter().filter(|root| root.end <= len) {
+            match self.judge(&root, how) {
+                Ok(catalog) => return Ok((Chosen { root, slot, is_whole: true }, catalog, true)),
+                Err(error) if is_damage(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(failed)
+    }
+
+    /// Reads the catalog of a root, unless something that it reaches is damaged.
+    pub(super) fn judge(&self, root: &Root, how: &Judging<'_>) -> Result<Catalog> {
+        let catalog = read_catalog(self, root).inspect_err(|error| {
+            if is_damage(error) {
+                self.note_bad(&root.catalog, error);
+            }
+        })?;
+        match self.is_nothing_bad() || self.is_sound(root, how.is_whole)? {
+            true => Ok(catalog),
+            false => {
+                let number = root.number;
+                Err(Error::corrupt(format!("damaged: root {number} reaches what doesn't verify")))
+            }
+        }
     }
 
     /// Tells whether the root in use is still the newest: nobody has published another since it was
@@ -138,6 +204,50 @@ impl Image {
         Roots::read(&*self.storage, self.header)
             .map_err(|error| self.io("can't read its roots", error))
     }
+}
+
+/// How an image is opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Judging<'d> {
+    pub(crate) access: Access,
+    /// What is known to be damaged, and where more is noted.
+    pub(crate) damage: Option<&'d Arc<Damage>>,
+    /// If anything is known to be damaged, all of a root is read before it is taken.
+    pub(crate) is_whole: bool,
+}
+
+impl From<Access> for Judging<'_> {
+    fn from(access: Access) -> Self {
+        Self { access, damage: None, is_whole: false }
+    }
+}
+
+fn no_catalog() -> Error {
+    Error::corrupt("damaged: it has no catalog")
+}
+
+/// A point that a root of an image stands for: the journal was on permanent storage up to there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Witness {
+    pub(crate) segment: u64,
+    pub(crate) point: Point,
+}
+
+/// Returns what the roots of an image tell of its journal; nothing if there is none, or it is another's, or can't be
+/// read.
+pub(crate) fn witnesses(directory: &dyn Directory, name: &str, journal: &Identity) -> Vec<Witness> {
+    let copies = || {
+        let storage = directory.open(name, Access::Read).ok()?;
+        let header = read_header(&*storage, name).ok()?;
+        let Identity { journal_id, segment, segment_hash } = header.identity;
+        let is_other = segment == journal.segment && segment_hash != journal.segment_hash;
+        if journal_id != journal.journal_id || is_other || is_made(Mistake::WitnessIgnored) {
+            return None;
+        }
+        Roots::copies(&*storage, header.hash()).ok()
+    };
+    let witness = |root: Root| Witness { segment: root.segment, point: root.point };
+    copies().unwrap_or_default().into_iter().map(witness).collect()
 }
 
 /// Puts the image's path in front of a message that may have it already.

@@ -170,7 +170,10 @@ impl Image {
     /// Tells whether the root in use is the newest that is told, as when it was chosen.
     pub(super) fn holds_newest(&self, roots: &Roots) -> bool {
         let held = lock(&self.held);
-        let told = held.newest.and_then(|newest| roots.slots.get(newest.slot)?.root().copied());
+        let told = match held.newest {
+            Some(newest) if held.is_frame => Some(newest.root),
+            newest => newest.and_then(|newest| roots.slots.get(newest.slot)?.root().copied()),
+        };
         // A new one tells none, whatever number its first root will have.
         let last = if held.newest.is_some() { held.last_number } else { 0 };
         told == held.newest.map(|newest| newest.root) && roots.last_number() == last
@@ -218,6 +221,7 @@ impl Draft<'_> {
             Error::invalid(format!("{path}: {} bytes are too many for an object", bytes.len()))
         })?;
         let place = self.allocate(len);
+        self.image.forget_bad(&Stored { place, len, ..Stored::default() });
         let low = self.number & u64::from(u32::MAX);
         let backfill = u32::try_from(low).unwrap_or_default();
         Ok(Stored { place, sum: Stored::sum_of(place, bytes), txid, len, backfill })
@@ -275,11 +279,23 @@ impl Draft<'_> {
             newest: Some(Chosen { root, slot, is_whole: true }),
             other: self.held.newest.map(|newest| newest.root),
             last_number: root.number,
+            is_frame: false,
+            live: self.working.as_ref().map(Space::live_bytes),
             temporary: None,
             is_named: true,
             frames: Some(std::mem::take(&mut self.frames)),
         };
         Ok(root)
+    }
+
+    /// Returns something that is known to be damaged and that the new root reaches, if it does.
+    fn bad_that_is_reached(&self) -> Option<Stored> {
+        if self.image.is_nothing_bad() {
+            return None;
+        }
+        let space = self.space()?;
+        let is_live = |stored: &Stored| space.is_reached(stored, self.number, self.number);
+        self.image.all_bad().into_iter().find(is_live)
     }
 
     /// Makes the root, and sees that it goes forward and that the file has what it reaches.
@@ -298,6 +314,16 @@ impl Draft<'_> {
             return Err(Error::invalid(format!(
                 "{path}: a backfill can't go back to an older point"
             )));
+        }
+        if let Some(bad) = self.bad_that_is_reached().filter(|_| !is_made(Mistake::DamagePublished))
+        {
+            return Err(Error::new(
+                ErrorKind::PageLost,
+                format!(
+                    "{path}: the new root would reach the {} damaged bytes at {}",
+                    bad.len, bad.place
+                ),
+            ));
         }
         if !root.wrote(&catalog) || self.image.len()? < end || end < 4 * UNIT {
             return Err(Error::invalid(format!(

@@ -9,6 +9,7 @@
 use std::cmp::Reverse;
 use std::io;
 
+use super::damage::is_damage;
 use super::format::{ROOT_AT, ROOT_COPY_AT, ROOT_LEN, Root};
 use crate::storage::Storage;
 use crate::{Error, ErrorKind, Result};
@@ -94,24 +95,35 @@ impl Roots {
         self.slots.iter().all(|slot| matches!(slot, Slot::Whole(_) | Slot::Blank))
     }
 
+    /// Reads all copies that verify, also those of roots that can't be relied on.
+    pub(crate) fn copies(storage: &dyn Storage, header: u64) -> io::Result<Vec<Root>> {
+        let mut found = Vec::new();
+        for (block, at) in ROOT_AT.iter().flat_map(|block| ROOT_COPY_AT.map(|at| (block, at))) {
+            let mut bytes = [0; ROOT_LEN];
+            storage.read_at(block + at, &mut bytes)?;
+            found.extend(Root::decode(&bytes, header));
+        }
+        Ok(found)
+    }
+
     /// Gives the greatest number that a slot tells, whether its root can be used or not; 0 if none does.
     pub(crate) fn last_number(&self) -> u64 {
         self.slots.iter().filter_map(Slot::root).map(|root| root.number).max().unwrap_or(0)
     }
 
-    /// Chooses the root to use: the newest whose copies agree, or whose backfill is verified. One that
-    /// wrote much is verified only if there is no other: a backfill overwrites the slot of the root
+    /// Chooses the root to use: the newest that `judge` doesn't refuse. One that only the first copy tells,
+    /// and that wrote much, is judged only if there is no other: a backfill overwrites the slot of the root
     /// before the last one, and the second copy of the last one may not have been flushed yet.
     ///
-    /// `verify` walks what a root's backfill wrote; `Corrupt` if any of it isn't there. `len` is the
-    /// file's length, read after the slots.
+    /// `judge` looks at what a root reaches; an error of damage drops the root. `len` is the file's length, read
+    /// after the slots.
     ///
     /// # Errors
-    /// `Corrupt` if there is none, or if the file was cut, with the reason; those of `verify`.
+    /// `Corrupt` or `Io` if there is none, with the reason; those of `judge` that aren't damage.
     pub(crate) fn choose(
         &self,
         len: u64,
-        mut verify: impl FnMut(&Root) -> Result<()>,
+        mut judge: impl FnMut(&Chosen) -> Result<()>,
     ) -> Result<Chosen> {
         let mut found = self.candidates();
         found.sort_by_key(|it| Reverse(it.root.number));
@@ -123,15 +135,11 @@ impl Roots {
                 let end = chosen.root.end;
                 Error::corrupt(format!("damaged: it has {len} bytes, and its root reaches {end}"))
             };
-            let reaches = chosen.root.end <= len;
-            // All of a whole root was flushed: only damage takes it away, and what is written next would
-            // make the file as long as it was.
-            if chosen.is_whole {
-                return if reaches { Ok(chosen) } else { Err(cut()) };
-            }
-            match if reaches { verify(&chosen.root) } else { Err(cut()) } {
+            match if chosen.root.end <= len { judge(&chosen) } else { Err(cut()) } {
                 Ok(()) => return Ok(chosen),
-                Err(error) if error.kind() == ErrorKind::Corrupt => reason = Some(error),
+                // What can't be read now may be read later.
+                Err(error) if error.kind() == ErrorKind::Io => reason = Some(error),
+                Err(error) if is_damage(&error) => _ = reason.get_or_insert(error),
                 Err(error) => return Err(error),
             }
         }
@@ -150,11 +158,11 @@ impl Roots {
         self.slots.iter().enumerate().filter_map(candidate).collect()
     }
 
-    /// Gives the other root, if it is on permanent storage: what it reaches isn't written over while
-    /// `chosen` is the newest.
+    /// Returns the other root, if it is older and on permanent storage: what it reaches isn't written over while
+    /// `chosen` is the newest. (A newer one is damaged, or may not be on the disk.)
     pub(crate) fn other(&self, chosen: &Chosen) -> Option<Root> {
         match self.slots.get(1 - chosen.slot) {
-            Some(Slot::Whole(root)) => Some(*root),
+            Some(Slot::Whole(root)) if root.number < chosen.root.number => Some(*root),
             _ => None,
         }
     }
@@ -199,9 +207,12 @@ mod tests {
     /// Gives the number of the root that is chosen where those of `good` verify, and which were verified.
     fn chosen(slots: [Slot; 2], good: &[u64]) -> (Option<u64>, Vec<u64>) {
         let mut verified = Vec::new();
-        let found = Roots { slots }.choose(1000, |root| {
-            verified.push(root.number);
-            match good.contains(&root.number) {
+        let found = Roots { slots }.choose(1000, |chosen| {
+            if chosen.is_whole {
+                return Ok(());
+            }
+            verified.push(chosen.root.number);
+            match good.contains(&chosen.root.number) {
                 true => Ok(()),
                 false => Err(Error::corrupt("damaged: something is missing")),
             }
@@ -256,6 +267,7 @@ mod tests {
     fn a_root_that_reaches_beyond_the_file_is_not_chosen() {
         let cut = |number| Root { end: 1001, ..root(number, false) };
         assert_eq!(chosen([Slot::Whole(root(4, false)), Slot::First(cut(5))], &[5]).0, Some(4));
-        assert_eq!(chosen([Slot::Whole(root(4, false)), Slot::Whole(cut(5))], &[]).0, None);
+        assert_eq!(chosen([Slot::Whole(root(4, false)), Slot::Whole(cut(5))], &[]).0, Some(4));
+        assert_eq!(chosen([Slot::Whole(cut(4)), Slot::Whole(cut(5))], &[]).0, None);
     }
 }

@@ -196,6 +196,22 @@ impl Space {
         held.map(|(extent, ..)| extent.count * UNIT).sum()
     }
 
+    /// Returns true if a root reaches something: an older one, or that of the backfill under way, whose number
+    /// is `next`.
+    pub(super) fn is_reached(&self, stored: &Stored, root: u64, next: u64) -> bool {
+        let extent = Extent::of(stored);
+        let is_since = |first: u64| first <= root;
+        if !self.live.are_free(extent) {
+            return is_since(first_root(stored, next));
+        }
+        let waiting = self.waiting.iter().flat_map(|waiting| {
+            waiting.units.iter().map(|(extent, first)| (extent, *first, waiting.root))
+        });
+        let released = self.released.iter().map(|(extent, first)| (extent, *first, next));
+        let mut all = waiting.chain(released);
+        all.any(|(it, first, until)| it.start == extent.start && is_since(first) && root < until)
+    }
+
     /// Begins a backfill: what waited for none of these roots is free now. `on_disk` are those that an
     /// opening may take, the newest last, `pinned` those that somebody reads, `frames` the key frames.
     pub(super) fn begin(&mut self, on_disk: &[u64], pinned: &[u64], frames: &[u64]) {

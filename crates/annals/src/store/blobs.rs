@@ -159,12 +159,13 @@ impl View {
 
     /// Gives the length of a blob, if there is one with that number.
     pub(crate) fn blob_len(&self, blob: Blob) -> Result<Option<u64>> {
-        self.blobs.len_of(blob)
+        self.again(|view| view.blobs.len_of(blob))
     }
 
     /// Finds the piece that has the byte of a blob at `offset`.
     pub(crate) fn blob_piece(&self, blob: Blob, offset: u64) -> Result<Option<Piece>> {
-        Ok(self.blobs.piece(blob, offset)?.filter(|piece| piece.holds(offset)))
+        let piece = self.again(|view| view.blobs.piece(blob, offset))?;
+        Ok(piece.filter(|piece| piece.holds(offset)))
     }
 }
 

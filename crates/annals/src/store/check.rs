@@ -28,6 +28,10 @@ impl View {
     /// says what is wrong. Reads everything. Within a transaction, what only its commit must find in
     /// order may fail.
     pub fn check(&self) -> Result<()> {
+        self.again(Self::check_here)
+    }
+
+    fn check_here(&self) -> Result<()> {
         self.blobs.check().map_err(|error| error.within("blobs"))?;
         for (table, schema) in self.tables.iter().zip(self.schema.tables()) {
             self.check_one(table, schema)

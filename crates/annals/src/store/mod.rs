@@ -25,6 +25,7 @@ mod retired;
 mod row;
 mod rows;
 mod save;
+mod successor;
 mod table;
 mod vector;
 mod view;
@@ -49,5 +50,6 @@ pub(crate) use pages::save::{Keep, Piece};
 #[cfg(test)]
 pub(crate) use pages::testing::TestImage;
 pub use row::{Cell, Row, Rows};
+pub(crate) use successor::{Rescue, Shown};
 pub use view::{TableView, View};
 pub use writer::{Store, Uniqueness};

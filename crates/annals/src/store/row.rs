@@ -4,13 +4,13 @@ use std::fmt;
 
 use annals_schema::{Blob, FieldNumber, RowId, Timestamp, Type, Value, ValueRef};
 
-use crate::Result;
 use crate::debug::brief;
 use crate::store::columns::column::Column;
 use crate::store::columns::fetched::Fetched;
 use crate::store::columns::raw::ValueKind;
 use crate::store::rows::RowIter;
 use crate::store::view::{TableView, no_row};
+use crate::{Error, Result};
 
 /// A row in a view.
 #[derive(Clone)]
@@ -76,8 +76,13 @@ impl<'a> Row<'a> {
     /// fields can't fail.
     #[inline(always)] // a row that isn't moved through memory can be read while others are waited for
     pub(super) fn load(table: TableView<'a>, id: RowId, slot: usize) -> Result<Self> {
-        let held = if table.data.is_at_hand(slot) { None } else { load_values(&table, slot)? };
-        Ok(Self { table, id, slot, held })
+        if table.data.is_at_hand(slot) {
+            return Ok(Self { table, id, slot, held: None });
+        }
+        match load_values(&table, slot) {
+            Ok(held) => Ok(Self { table, id, slot, held }),
+            Err(error) => Self::elsewhere(table, id, error),
+        }
     }
 
     /// Gives the row of an id, and loads it as [`load`](Self::load) does.
@@ -88,9 +93,19 @@ impl<'a> Row<'a> {
     pub(super) fn get(table: TableView<'a>, id: RowId) -> Result<Self> {
         let (slot, held) = match table.data.rows.at_hand(id.0) {
             Some(slot) if table.data.is_at_hand(slot) => (slot, None),
-            _ => find(&table, id)?,
+            _ => match find(&table, id) {
+                Ok(found) => found,
+                Err(error) => return Self::elsewhere(table, id, error),
+            },
         };
         Ok(Self { table, id, slot, held })
+    }
+
+    /// Gives the row from another view, if a page of this one is lost.
+    #[cold]
+    #[inline(never)]
+    fn elsewhere(table: TableView<'a>, id: RowId, error: Error) -> Result<Self> {
+        table.instead(error)?.get(id)
     }
 
     /// Gives what reading a field takes.
@@ -306,13 +321,30 @@ pub struct Rows<'a> {
 
 brief!(Rows<'_>, "Rows", "table": |it| it.table);
 
+impl Rows<'_> {
+    /// Goes on in another view, if a page of this one is lost.
+    #[cold]
+    #[inline(never)]
+    fn go_on(&mut self, error: Error) -> Result<()> {
+        *self = self.table.instead(error)?.rows_in(self.rows.rest());
+        Ok(())
+    }
+}
+
 impl<'a> Iterator for Rows<'a> {
     type Item = Result<Row<'a>>;
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        let found = self.rows.next()?;
-        Some(found.and_then(|(id, slot)| Row::load(self.table, id, slot)))
+        loop {
+            match self.rows.next()? {
+                Ok((id, slot)) => return Some(Row::load(self.table, id, slot)),
+                Err(error) => match self.go_on(error) {
+                    Ok(()) => {}
+                    Err(error) => return Some(Err(error)),
+                },
+            }
+        }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -332,8 +364,15 @@ impl<'a> Iterator for Rows<'a> {
 impl DoubleEndedIterator for Rows<'_> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
-        let found = self.rows.next_back()?;
-        Some(found.and_then(|(id, slot)| Row::load(self.table, id, slot)))
+        loop {
+            match self.rows.next_back()? {
+                Ok((id, slot)) => return Some(Row::load(self.table, id, slot)),
+                Err(error) => match self.go_on(error) {
+                    Ok(()) => {}
+                    Err(error) => return Some(Err(error)),
+                },
+            }
+        }
     }
 }
 

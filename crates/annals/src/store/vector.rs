@@ -175,7 +175,7 @@ impl Store {
         columns: &[Vec<ValueRef<'_>>],
     ) -> Result<()> {
         self.insert_columns(number, run, columns).map_err(|error| match error.kind() {
-            ErrorKind::Io | ErrorKind::Corrupt => error,
+            ErrorKind::Io | ErrorKind::Corrupt | ErrorKind::PageLost => error,
             _ => Error::corrupt(error.to_string()),
         })
     }

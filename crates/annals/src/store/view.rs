@@ -1,6 +1,6 @@
 //! A view: all tables and indexes as they are at one moment; reading tables.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::{Bound, Range as Ids, RangeBounds};
 use std::sync::Arc;
 
 use annals_schema::{FieldNumber, IndexNumber, RowId, Schema, TableNumber};
@@ -16,6 +16,7 @@ use crate::store::pages::paged::Counted;
 use crate::store::pages::refresh::refresh;
 use crate::store::pages::unique::NoWeak;
 use crate::store::row::{Row, Rows};
+use crate::store::successor::Successor;
 use crate::store::table::Table;
 use crate::{Error, ErrorKind, Result};
 
@@ -27,6 +28,8 @@ pub struct View {
     pub(super) blobs: NoWeak<Blobs>,
     /// Keeps the space of the root of an image over which the view lies.
     pub(super) pin: Option<Arc<RootPin>>,
+    /// Where it goes on if a page is lost.
+    pub(super) successor: Successor,
 }
 
 impl Clone for View {
@@ -35,7 +38,7 @@ impl Clone for View {
     }
 }
 
-refresh!(View { schema, tables, indexes, blobs, pin; });
+refresh!(View { schema, tables, indexes, blobs, pin, successor; });
 
 brief!(View, "View", "tables": |it| it.schema.tables().len(), "root": |it| it.root());
 
@@ -47,6 +50,7 @@ impl View {
             indexes: Numbered::new(),
             blobs: NoWeak::new(Blobs::new()),
             pin: None,
+            successor: Successor::default(),
         }
     }
 
@@ -58,6 +62,7 @@ impl View {
             indexes: self.indexes.share(),
             blobs: self.blobs.share(),
             pin: self.pin.clone(),
+            successor: Successor::default(),
         }
     }
 
@@ -86,20 +91,22 @@ impl View {
     /// Gives a table; `NotFound` if there is none with that number.
     #[inline]
     pub fn table(&self, number: TableNumber) -> Result<TableView<'_>> {
-        match self.tables.get(number.0 as usize) {
-            Some(data) => Ok(TableView { view: self, data, number }),
+        let view = self.current();
+        match view.tables.get(number.0 as usize) {
+            Some(data) => Ok(TableView { view, data, number }),
             None => Err(no_table(number)),
         }
     }
 
     /// Gives an index; `NotFound` if there is none with that number.
     pub fn index(&self, number: IndexNumber) -> Result<IndexView<'_>> {
-        let data = self.indexes.get(number.0 as usize).ok_or_else(|| {
+        let view = self.current();
+        let data = view.indexes.get(number.0 as usize).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no index number {}", number.0))
         })?;
-        let table = self.tables.get(data.table).expect("an index is on a table of its schema");
+        let table = view.tables.get(data.table).expect("an index is on a table of its schema");
         let number = TableNumber(u32::try_from(data.table).expect("it came from a table's number"));
-        Ok(IndexView { table: TableView { view: self, data: table, number }, data })
+        Ok(IndexView { table: TableView { view, data: table, number }, data })
     }
 
     /// Tells how much memory the view reaches, in bytes: what it shares with other views counts
@@ -170,16 +177,23 @@ impl<'a> TableView<'a> {
     /// # Errors
     /// What tells it can't be loaded.
     pub fn contains(&self, id: RowId) -> Result<bool> {
-        Ok(self.data.rows.find(id.0)?.is_some())
+        self.view.again(|view| Ok(view.table(self.number)?.data.rows.find(id.0)?.is_some()))
     }
 
     /// Gives the row, if there is one with that id.
     #[inline]
     pub fn find(&self, id: RowId) -> Result<Option<Row<'a>>> {
-        match self.data.rows.find(id.0)? {
-            Some(slot) => Row::load(*self, id, slot).map(Some),
-            None => Ok(None),
+        match self.data.rows.find(id.0) {
+            Ok(Some(slot)) => Row::load(*self, id, slot).map(Some),
+            Ok(None) => Ok(None),
+            Err(error) => self.instead(error)?.find(id),
         }
+    }
+
+    /// Returns the same table in the view to go on in after an error, if that is of a lost page.
+    #[cold]
+    pub(super) fn instead(&self, error: Error) -> Result<Self> {
+        self.view.instead(error)?.table(self.number)
     }
 
     /// Gives the row; `NotFound` (naming table and id) if there is none with that id.
@@ -223,7 +237,11 @@ impl<'a> TableView<'a> {
             Bound::Excluded(id) => id.0,
             Bound::Unbounded => u64::MAX,
         };
-        Rows { table: *self, rows: self.data.rows.range(low..high) }
+        self.rows_in(low..high)
+    }
+
+    pub(super) fn rows_in(&self, ids: Ids<u64>) -> Rows<'a> {
+        Rows { table: *self, rows: self.data.rows.range(ids) }
     }
 
     /// Tells whether a field that may not be null has, or once had, values that were erased: those are null.

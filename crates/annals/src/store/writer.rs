@@ -7,7 +7,7 @@
 //!    `suspect_indexes` has the index.
 //! 4. `doubts` has every enforced reference that this transaction may have left without its row.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use annals_schema::Blob;
 
@@ -19,6 +19,7 @@ use crate::store::pages::page::Epoch;
 use crate::store::pages::save::Saved;
 use crate::store::reference::Doubts;
 use crate::store::retired::Retired;
+use crate::store::successor::{Rescue, Shown, Successor};
 use crate::store::view::View;
 use crate::{Error, ErrorKind, Result};
 
@@ -154,6 +155,20 @@ impl Store {
         Arc::clone(&self.published)
     }
 
+    /// Notes who can rebuild the working view, which no transaction has changed since this state.
+    pub(crate) fn be_rescued_by(&mut self, rescue: &Weak<dyn Rescue>, shown: Shown) {
+        self.forget_rescue();
+        self.working.rescued_by(rescue, shown);
+    }
+
+    /// Notes that the working view is about to change.
+    #[inline]
+    pub(crate) fn forget_rescue(&mut self) {
+        if self.working.pin.is_some() {
+            self.working.successor = Successor::default();
+        }
+    }
+
     /// Gives the working view: what the current transaction sees.
     #[must_use]
     pub fn view(&self) -> &View {
@@ -195,7 +210,7 @@ impl Store {
             applied => applied,
         };
         applied.map_err(|error| match error.kind() {
-            ErrorKind::Io | ErrorKind::Corrupt => error,
+            ErrorKind::Io | ErrorKind::Corrupt | ErrorKind::PageLost => error,
             _ => Error::corrupt(error.to_string()),
         })
     }

@@ -35,7 +35,7 @@ use crate::image::{Catalog, NewRoot, Root, RootPin, Stored};
 use crate::journal::lock;
 use crate::journal::segments::kept_name;
 use crate::mistakes::{Mistake, is_made};
-use crate::storage::Access;
+use crate::storage::{Access, Clock as _, SystemClock};
 use crate::store::{Keep as _, Piece};
 
 /// A backfill that wrote so many bytes replaced so much memory that freeing it takes a while.
@@ -43,6 +43,9 @@ const FREED_SLOWLY: u64 = 16 << 20;
 
 /// How long, then, a backfill waits for a store to go on from the new root, to free that itself.
 const MOMENT: Duration = Duration::from_millis(20);
+
+/// How often a backfill is tried again that meets damage: there are not more roots than these.
+const MOST_ROOTS: usize = 8;
 
 /// How long it waits between two looks.
 const PAUSE: Duration = Duration::from_micros(500);
@@ -76,20 +79,40 @@ impl Core {
     ) -> Result<Backfilled> {
         let imager = self.imager()?;
         let mut laps = Laps::begin(imager);
-        let mut working = match mode {
-            BackfillMode::Passive => lock(&imager.working),
-            _ => self.wait_for_writer(imager)?,
-        };
-        if !self.leave_lost_image(imager, &mut working) && mode == BackfillMode::Passive {
-            let phases = BackfillPhases::default();
-            return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
-        }
-        match self.backfill_once((imager, mode, &mut *watch), (&mut working, &mut laps)) {
-            Err(error) if self.get_over(&error, imager, &mut working) => {
-                self.backfill_once((imager, mode, watch), (&mut working, &mut laps))
+        let mut tries = 0;
+        loop {
+            if !self.get_over_damage(mode) {
+                let (working, phases) = (lock(&imager.working), BackfillPhases::default());
+                let outcome = BackfillOutcome::Postponed;
+                return Ok(report(mode, outcome, &working, (imager, phases)));
             }
-            done => done,
+            let mut working = match mode {
+                BackfillMode::Passive => lock(&imager.working),
+                _ => self.wait_for_writer(imager)?,
+            };
+            let before = imager.damage().count();
+            let done = self.backfill_once((imager, mode, &mut *watch), (&mut working, &mut laps));
+            let Err(error) = done else { return done };
+            working.note_damage(&error, imager.damage().count() > before);
+            drop(working);
+            tries += 1;
+            if imager.damage().count() == before || tries > MOST_ROOTS {
+                return Err(error);
+            }
+            self.start_rebuild();
         }
+    }
+
+    /// Waits for a rebuild that is under way; false if the mode waits for nobody.
+    fn get_over_damage(&self, mode: BackfillMode) -> bool {
+        let Some(imager) = self.image() else { return true };
+        while imager.rebuilding().is_running() {
+            if mode == BackfillMode::Passive {
+                return false;
+            }
+            SystemClock.pause(PAUSE);
+        }
+        true
     }
 
     fn backfill_once(
@@ -222,6 +245,7 @@ impl Core {
         working.root = Some(root);
         let before = std::mem::replace(&mut working.reached, published.file.reach(point.position));
         working.wrote = counts.bytes;
+        imager.note_status(working);
         Ok((counts, before))
     }
 
@@ -271,8 +295,6 @@ impl Core {
                 }
             };
             self.group.settle()?;
-            // What can't be done now fails the backfill, if that needs it.
-            let _ = self.go_on_without_image(imager, (&mut working, &mut writing));
             self.keep_named(imager, (&mut working, &mut writing))?;
             self.install_now(imager, &mut writing);
             return Ok(working);

@@ -6,9 +6,11 @@
 //! the rules of retention, if there are any. An error is reported by `Database::image_error`, and the backfill is tried
 //! again when the tail has doubled: no commit fails by it.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use super::report::{BackfillMode, BackfillOutcome};
 use crate::db::core::Core;
@@ -31,6 +33,10 @@ struct Shared {
     unsaved_due: AtomicUsize,
     state: Mutex<State>,
     signal: Condvar,
+    /// Until when, by the clock, a backfill may go on after `state` is that it stops: in microseconds.
+    deadline: AtomicU64,
+    /// Whether a backfill was ended then.
+    is_cut: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,7 +53,8 @@ impl Background {
         let due = AtomicU64::new(core.image_due());
         let unsaved_due = AtomicUsize::new(core.unsaved_due());
         let (state, signal) = (Mutex::default(), Condvar::new());
-        let shared = Arc::new(Shared { core, due, unsaved_due, state, signal });
+        let (deadline, is_cut) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
+        let shared = Arc::new(Shared { core, due, unsaved_due, state, signal, deadline, is_cut });
         Self { shared, thread: Mutex::default() }
     }
 
@@ -85,8 +92,11 @@ impl Background {
         }
     }
 
-    /// Ends the thread, once the backfill that it runs is over.
-    pub(in crate::db) fn stop(self) {
+    /// Ends the thread, once the backfill that it runs is over, or between two of its steps after `patience`.
+    /// Returns true if it came to its end.
+    pub(in crate::db) fn stop(self, patience: Duration) -> bool {
+        let deadline = self.shared.core.clock.elapsed().saturating_add(patience);
+        self.shared.deadline.store(micros(deadline), Ordering::Relaxed);
         *lock(&self.shared.state) = State::Stopping;
         self.shared.signal.notify_one();
         let thread = lock(&self.thread).take();
@@ -94,14 +104,19 @@ impl Background {
             // It can't have panicked with anything half done that a reopening would not see.
             let _ = thread.join();
         }
+        !self.shared.is_cut.load(Ordering::Relaxed)
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl Shared {
     fn run(&self) {
         let mut failed_at = self.core.unsaved_due();
         while self.wait() {
-            let done = self.core.backfill(BackfillMode::Passive);
+            let done = self.core.backfill_watched(BackfillMode::Passive, &mut |_| self.go_on());
             let usual = self.core.unsaved_due();
             let (due, unsaved_due) = match done {
                 Ok(done) if done.outcome == BackfillOutcome::Postponed => {
@@ -126,6 +141,15 @@ impl Shared {
         }
     }
 
+    /// Tells a backfill whether it may go on.
+    fn go_on(&self) -> ControlFlow<()> {
+        if micros(self.core.clock.elapsed()) < self.deadline.load(Ordering::Relaxed) {
+            return ControlFlow::Continue(());
+        }
+        self.is_cut.store(true, Ordering::Relaxed);
+        ControlFlow::Break(())
+    }
+
     /// Waits until a backfill is wanted; `false` if there will be none.
     fn wait(&self) -> bool {
         let mut state = lock(&self.state);
@@ -141,5 +165,66 @@ impl Shared {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::{Clock as _, MemoryDirectory, SystemClock};
+    use crate::{Command, Database, Options, TableNumber, Type, ValueRef};
+    use std::sync::mpsc::channel;
+
+    fn filled() -> Database {
+        let options = Options::new().background(false);
+        let (directory, clock) = (MemoryDirectory::new(), SystemClock);
+        let db = options.open_in(Arc::new(directory), "journal", Arc::new(clock)).unwrap();
+        db.write(|tx| {
+            let (table, nullable, default) = (TableNumber(0), false, None);
+            tx.apply_command(&Command::CreateTable { name: "t".to_owned() })?;
+            let (name, ty) = ("a".to_owned(), Type::Int64);
+            tx.apply_command(&Command::AddField { table, name, ty, nullable, default })?;
+            (0..1000).try_for_each(|n| tx.insert(table, &[ValueRef::Int64(n)]).map(drop))
+        })
+        .unwrap();
+        db
+    }
+
+    #[test]
+    fn a_backfill_that_runs_is_ended_once_patience_is_over() {
+        let db = filled();
+        let core = db.core().rescuer().upgrade().unwrap().core().unwrap();
+        let background = Background::new(Arc::clone(&core));
+        background.shared.deadline.store(0, Ordering::Relaxed);
+        background.want();
+        while !background.shared.is_cut.load(Ordering::Relaxed) {
+            SystemClock.pause(Duration::from_millis(1));
+        }
+        assert!(!background.stop(Duration::ZERO));
+        assert_eq!(core.image().unwrap().segment(), None, "nothing was published");
+        drop(core);
+        db.close().unwrap();
+    }
+
+    #[test]
+    fn who_asks_about_the_image_does_not_wait_for_a_backfill() {
+        let db = filled();
+        db.backfill(BackfillMode::Full).unwrap();
+        let core = db.core().rescuer().upgrade().unwrap().core().unwrap();
+        let (sender, receiver) = channel();
+        std::thread::scope(|scope| {
+            let imager = core.image().unwrap();
+            let working = lock(&imager.working);
+            let core = &core;
+            scope.spawn(move || {
+                let imager = core.image().unwrap();
+                let due = (core.image_due_later(), core.image_due(), imager.state());
+                let point = (imager.segment(), imager.reached_point(), imager.reached().unwrap());
+                sender.send((due, point)).unwrap();
+            });
+            let asked = receiver.recv_timeout(Duration::from_secs(30));
+            drop(working);
+            assert!(asked.unwrap().1.2.is_some());
+        });
     }
 }

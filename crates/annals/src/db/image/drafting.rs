@@ -15,6 +15,9 @@ use crate::{Error, ErrorKind, Result};
 /// How much is collected before it is written.
 const BATCH: usize = 64 << 20;
 
+/// How much is collected before who watches is asked whether to go on.
+const STEP: usize = 4 << 20;
+
 /// Takes what a view stores: gives it space, and writes it in large batches.
 pub(super) struct Drafting<'d, 'i> {
     draft: &'d mut Draft<'i>,
@@ -139,7 +142,9 @@ impl Keep for Drafting<'_, '_> {
         let bytes = piece.as_ref();
         let stored = self.draft.place(bytes, self.txid)?;
         self.written.bytes += bytes.len() as u64;
+        let before = self.queued / STEP;
         self.queued += bytes.len();
+        let is_step = self.queued / STEP > before;
         match &piece {
             Piece::Page(_) | Piece::Long(_) => self.written.from_memory += 1,
             Piece::Part(_) => self.written.pages += 1,
@@ -148,6 +153,8 @@ impl Keep for Drafting<'_, '_> {
         self.queue.push((stored.place, piece));
         if self.queued >= BATCH {
             self.write()?;
+        } else if is_step {
+            self.tell()?;
         }
         Ok(stored)
     }

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use super::mended::{Damages, Mended};
 use super::opening::load;
 use crate::db::past::Since;
 use crate::db::scan::Replay;
 use crate::db::segment::JournalFile;
-use crate::image::{Frame, Identity, Image, Root, image_name};
+use crate::db::time::Present;
+use crate::image::{Frame, Guarded, Identity, Image, Root, image_name};
 use crate::journal::format::Header;
-use crate::storage::Clock;
 use crate::store::{Pager, Store};
 
 /// A root of the image that stands for a moment before, or for just that, ready to be replayed from.
@@ -30,9 +29,11 @@ impl Earlier {
     /// if there is none that can be used: what is wrong with an image is no error.
     pub(in crate::db) fn find(
         file: &JournalFile,
-        (clock, budget): (&dyn Clock, u64),
+        present: &Present<'_>,
         (header, txid): (&Header, u64),
     ) -> Option<Self> {
+        let Present { clock, budget, damage, .. } = present;
+        let budget = *budget;
         if file.storage.has_fixed_len() {
             return None;
         }
@@ -41,11 +42,10 @@ impl Earlier {
         let (journal_id, segment) = (header.journal_id, u64::MAX);
         let identity = Identity { journal_id, segment, segment_hash: 0 };
         let is_before = |root: &Root| root.segment <= header.segment && root.point.txid <= txid;
-        let found = Image::frame(directory, &name, (&identity, clock), &is_before).ok()??;
+        let found =
+            Image::frame(directory, &name, (&identity, *clock, damage), &is_before).ok()??;
         let Frame { image, root, catalog, pin } = found;
-        let (image, damages) = (Arc::new(image), Arc::<Damages>::default());
-        let journal = (directory, file.journal.as_str());
-        let source = Arc::new(Mended::new(&image, journal, budget, &damages));
+        let source = Arc::new(Guarded(Arc::new(image)));
         let pager = Arc::new(Pager::new(source, budget, root.end <= budget));
         let (_, view) = load(&catalog, &pager).ok()?;
         let view = view.pinned(Arc::new(pin));

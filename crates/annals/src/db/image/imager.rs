@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::mended::{Damages, MOST, Mended};
 use super::opening::{Begun, Found};
 use super::pins::Pins;
+use super::rebuild::Rebuilding;
 use super::report::OldestReader;
 use super::spill::Spill;
 use crate::db::core::Core;
 use crate::db::database::this_thread;
 use crate::db::segment::JournalFile;
 use crate::db::snapshot::Published;
-use crate::image::{Identity, Image, KeyFrames, Root, Stored, set_aside};
+use crate::image::{Damage, Guarded, Identity, Image, KeyFrames, Root, set_aside};
 use crate::journal::{Point, lock};
 use crate::storage::{Clock, Directory};
 use crate::store::{Pager, Saved, Store, View};
@@ -32,8 +32,6 @@ pub(in crate::db) struct Imager {
     directory: Arc<dyn Directory>,
     /// The name of the image.
     name: String,
-    /// The name of the journal.
-    journal: String,
     /// Which journal it is, and the segment that was written when the database was opened.
     identity: Identity,
     clock: Arc<dyn Clock>,
@@ -46,6 +44,8 @@ pub(in crate::db) struct Imager {
     /// Key frames of earlier segments aren't kept: that history is forgotten.
     pub(super) frames_from: AtomicU64,
     pub(super) working: Mutex<Working>,
+    /// What `working` tells those who don't wait for a backfill.
+    status: Mutex<Status>,
     pending: Mutex<Option<Arc<Saved>>>,
     newest: AtomicU64,
     /// Whether what others committed fills the memory and can't be written.
@@ -53,7 +53,8 @@ pub(in crate::db) struct Imager {
     /// The thread whose program is being told how far its backfill is; 0: none.
     watching: AtomicUsize,
     /// What of images was found damaged.
-    damages: Arc<Damages>,
+    damage: Arc<Damage>,
+    rebuilding: Rebuilding,
     /// While a backfill ends: the views that stores went on from.
     retired: Mutex<Option<Vec<Arc<View>>>>,
 }
@@ -66,6 +67,22 @@ impl Drop for Retiring<'_> {
     fn drop(&mut self) {
         let retired = lock(&self.0.retired).take();
         drop(retired); // with no lock held
+    }
+}
+
+/// What there is to know of the image without waiting for a backfill.
+#[derive(Clone, Debug, Default)]
+struct Status {
+    image: Option<Arc<Image>>,
+    root: Option<Root>,
+    reached: u64,
+    wrote: u64,
+}
+
+impl Status {
+    fn of(working: &Working) -> Self {
+        let image = working.image.as_ref().map(|(image, _)| Arc::clone(image));
+        Self { image, root: working.root, reached: working.reached, wrote: working.wrote }
     }
 }
 
@@ -104,6 +121,26 @@ impl Working {
     pub(super) fn stands_for(&self, published: &Published) -> bool {
         let stands = (published.file.segment, published.point);
         self.root.is_some_and(|root| (root.segment, root.point) == stands)
+    }
+
+    /// Returns true if nothing is known to be damaged of what the newest root reaches, as its directory tells.
+    pub(super) fn is_sound(&self) -> Result<bool> {
+        match (&self.image, &self.root) {
+            (Some((image, _)), Some(root)) => {
+                Ok(image.is_nothing_bad() || image.is_sound(root, false)?)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Drops the newest root after an error of damage of which nothing else was noted.
+    pub(super) fn note_damage(&self, error: &Error, is_noted: bool) {
+        let is_damage = matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::PageLost);
+        if let (Some((image, _)), Some(root), true) =
+            (&self.image, &self.root, is_damage && !is_noted)
+        {
+            image.note_bad(&root.catalog, error);
+        }
     }
 
     /// Gives the numbers of all roots that anybody reads.
@@ -145,26 +182,37 @@ impl Imager {
         Self {
             directory: Arc::clone(directory),
             name: found.name.clone(),
-            journal: found.journal.clone(),
             identity: found.identity,
             clock,
             budget,
             spills,
             key_frames,
             frames_from: AtomicU64::new(0),
+            status: Mutex::new(Status::of(&working)),
             working: Mutex::new(working),
             pending: Mutex::default(),
             newest: AtomicU64::new(newest),
             is_stuck: AtomicBool::new(false),
             watching: AtomicUsize::new(0),
-            damages: Arc::clone(&found.damages),
+            damage: Arc::clone(&found.damage),
+            rebuilding: Rebuilding::default(),
             retired: Mutex::default(),
         }
     }
 
-    /// Gives what of images was found damaged.
-    pub(in crate::db) const fn damages(&self) -> &Arc<Damages> {
-        &self.damages
+    /// Returns what of images was found damaged.
+    pub(in crate::db) const fn damage(&self) -> &Arc<Damage> {
+        &self.damage
+    }
+
+    /// Returns the rebuild that goes on where the image is damaged.
+    pub(in crate::db) const fn rebuilding(&self) -> &Rebuilding {
+        &self.rebuilding
+    }
+
+    /// Returns true if nobody else writes the image meanwhile, so that something may lie in it ahead.
+    pub(super) const fn spills(&self) -> bool {
+        self.spills
     }
 
     pub(super) const fn clock(&self) -> &Arc<dyn Clock> {
@@ -275,65 +323,16 @@ impl Imager {
         self.forget_pending();
         let newest = working.root.map_or(0, |root| root.number);
         self.newest.store(newest, Ordering::Release);
+        self.note_status(working);
     }
 
-    /// Goes on without an image: the caller's store lies over none, and neither does what it publishes next.
-    pub(super) fn begin_without(&self, working: &mut Working) {
-        *working = Working::default();
-        self.forget_pending();
-        self.newest.store(0, Ordering::Release);
+    /// Notes what became of the image, for those who don't wait for a backfill.
+    pub(super) fn note_status(&self, working: &Working) {
+        *lock(&self.status) = Status::of(working);
     }
 
-    /// Makes anew what is damaged of the directory; tells whether something was, and now nothing is any more.
-    pub(super) fn mend(&self, working: &Working) -> bool {
-        let (Some((image, pager)), Some(root)) = (&working.image, &working.root) else {
-            return false;
-        };
-        let Ok(damage) = image.damage(root, MOST) else { return false };
-        let read = |node: &Stored| {
-            let mut bytes = vec![0; usize::try_from(node.len).unwrap_or(0)];
-            pager.source().read(node, &mut bytes)
-        };
-        let is_mended = !damage.nodes.is_empty() && damage.nodes.iter().all(|it| read(it).is_ok());
-        is_mended && image.damage(root, MOST).is_ok_and(|damage| damage.nodes.is_empty())
-    }
-
-    /// Notes that the image that is brought forward is damaged.
-    pub(super) fn lose(&self, working: &Working, error: &Error) {
-        if let Some((image, _)) =
-            working.image.as_ref().filter(|_| error.kind() == ErrorKind::Corrupt)
-        {
-            self.damages.lose(image, error.to_string());
-        }
-    }
-
-    /// Tells whether the image that is brought forward is lost. If the one that was found to be is another file,
-    /// which only snapshots still read since a copy has taken its place, that is forgotten.
-    ///
-    /// # Errors
-    /// `Io`.
-    pub(super) fn is_lost(&self, working: &Working) -> Result<bool> {
-        if !self.damages.is_lost() {
-            return Ok(false);
-        }
-        let (Some((image, _)), Some(lost)) = (&working.image, self.damages.lost()) else {
-            return Ok(true);
-        };
-        let is_other = !Arc::ptr_eq(image, &lost.image) && !lost.image.is_at_its_name();
-        if !is_other || !image.is_linked()? {
-            return Ok(true);
-        }
-        self.damages.went_on();
-        Ok(false)
-    }
-
-    /// Takes the image out of the way if it is one that has damage that can't be mended. The caller has the
-    /// right to bring it forward.
-    pub(super) fn set_lost_aside(&self) -> Result<()> {
-        match self.damages.lost() {
-            Some(lost) if lost.image.is_at_its_name() => self.set_aside(&lost.reason),
-            _ => Ok(()),
-        }
+    fn status(&self) -> Status {
+        lock(&self.status).clone()
     }
 
     /// Takes the image out of the way. The caller has the right to bring it forward.
@@ -373,7 +372,10 @@ impl Imager {
         if let Some((image, pager)) = &working.image {
             return Ok((Arc::clone(image), Arc::clone(pager)));
         }
-        let create = || Image::create(&self.directory, &self.name, &self.identity, &*self.clock);
+        let create = || {
+            let image = Image::create(&self.directory, &self.name, &self.identity, &*self.clock)?;
+            Ok::<_, Error>(image.noting_in(&self.damage))
+        };
         let image = match create() {
             Err(error) if error.kind() == ErrorKind::InUse => {
                 self.set_aside("it couldn't be read when the database was opened")?;
@@ -382,9 +384,8 @@ impl Imager {
             created => created?,
         };
         let image = Arc::new(image);
-        let journal = (&self.directory, &*self.journal);
-        let source = Mended::new(&image, journal, self.budget, &self.damages);
-        let pager = Arc::new(Pager::new(Arc::new(source), self.budget, true));
+        let source = Arc::new(Guarded(Arc::clone(&image)));
+        let pager = Arc::new(Pager::new(source, self.budget, true));
         working.image = Some((Arc::clone(&image), Arc::clone(&pager)));
         Ok((image, pager))
     }
@@ -392,8 +393,8 @@ impl Imager {
     /// Tells up to where the image stands for the journal, in bytes of it, and how many bytes the last
     /// backfill wrote.
     pub(in crate::db) fn state(&self) -> (u64, u64) {
-        let working = lock(&self.working);
-        (working.reached, working.wrote)
+        let Status { reached, wrote, .. } = self.status();
+        (reached, wrote)
     }
 
     /// Gives how many bytes of changes may be in memory alone before a transaction spills them.
@@ -424,21 +425,20 @@ impl Imager {
 
     /// Gives the segment that the newest root's point is in, if there is one.
     pub(in crate::db) fn segment(&self) -> Option<u64> {
-        lock(&self.working).root.map(|root| root.segment)
+        self.status().root.map(|root| root.segment)
     }
 
     /// Gives the point of the journal that the newest root stands for, and its segment, if there is one.
     pub(in crate::db) fn reached_point(&self) -> Option<(u64, Point)> {
-        lock(&self.working).root.map(|root| (root.segment, root.point))
+        self.status().root.map(|root| (root.segment, root.point))
     }
 
     /// Gives how many bytes the newest root reaches, in whole units, if there is one.
     pub(in crate::db) fn reached(&self) -> Result<Option<u64>> {
-        let working = lock(&self.working);
-        let (Some((image, _)), Some(root)) = (&working.image, &working.root) else {
+        let Status { image: Some(image), root: Some(root), .. } = self.status() else {
             return Ok(None);
         };
-        image.reached(root).map(Some)
+        image.reached(&root).map(Some)
     }
 
     /// Gives how much of the image may be kept in memory, in bytes.

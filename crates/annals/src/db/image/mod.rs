@@ -6,9 +6,10 @@
 //! [`drafting`]; a [`spill`] does the first half of that for a transaction that is larger than memory. The
 //! [`background`] thread asks for a backfill when the tail has grown, or what is in memory alone; in some
 //! modes the journal is [`restarted`](restarting) behind it. The store goes on from another image if this one
-//! is [`renewed`](renewing). What is damaged is [`mended`], by [`rebuild`]ing it from the journal, or the
-//! store goes on [`without`] the image. [`verify`] looks at an image from outside, and [`compare`]s views; the
-//! past is replayed from an [`earlier`] root.
+//! is [`renewed`](renewing). Where the image is damaged a [`rebuild`] in the background makes the state again from
+//! an older root or the journal, and [`rescue`] gives views to those who wait for it. [`verify`] looks at an image
+//! from outside, and [`compare`]s views; the past is replayed from an [`earlier`] root. What its roots prove of the
+//! journal is a [`witness`].
 
 mod backfill;
 mod background;
@@ -17,7 +18,6 @@ mod drafting;
 mod earlier;
 mod imager;
 mod inspection;
-mod mended;
 mod opening;
 mod pins;
 #[cfg(feature = "testing")]
@@ -26,11 +26,13 @@ mod reading;
 mod rebuild;
 mod renewing;
 mod report;
+mod rescue;
 mod restarting;
 mod shared;
 mod spill;
+mod survey;
 mod verify;
-mod without;
+mod witness;
 
 pub(super) use background::Background;
 pub(super) use compare::is_same;
@@ -43,6 +45,7 @@ pub(super) use reading::{Beginning, Reading, Replayed, hard_position};
 pub use report::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, OldestReader,
 };
+pub(super) use rescue::{REBUILD_TIMEOUT, Rescued, Rescuer};
 pub use restarting::Restarting;
 pub use verify::{ImageCheck, ImageComparison};
 

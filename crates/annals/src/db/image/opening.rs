@@ -7,25 +7,23 @@ use std::io;
 use std::sync::Arc;
 
 use super::imager::Imager;
-use super::mended::{Damages, Mended};
 use super::pins::Pins;
+use super::witness::{ends_there, image_witnesses};
 use crate::db::past::{Past, Since};
-use crate::db::progress::Watched;
-use crate::db::scan::{self, Replay};
+use crate::db::scan::Replay;
 use crate::image::{
-    self, Catalog, Identity, Image, KeyFrames, Opened, Root, RootPin, SetAside, Source, Usable,
+    self, Catalog, Damage, Guarded, Identity, Image, Judging, KeyFrames, Opened, Root, RootPin,
+    SetAside, Source, Usable, Witness,
 };
-use crate::journal::{FrameReader, Head, Point, Recovery, Rule, Survey, Verdict};
+use crate::journal::{FrameReader, Head, Point, Survey};
 use crate::mistakes::{Mistake, is_made};
-use crate::storage::{Access, Clock, Directory, Storage};
+use crate::storage::{Access, Clock, Directory, Storage, SystemClock};
 use crate::store::{BaseRoot, Pager, Store, View};
 use crate::{Error, ErrorKind, Result};
 
 /// What was found where the image would be.
 #[derive(Debug)]
 pub(in crate::db) struct Found {
-    /// The name of the journal.
-    pub(in crate::db) journal: String,
     /// The name of the image.
     pub(in crate::db) name: String,
     /// Which journal it would belong to.
@@ -39,7 +37,12 @@ pub(in crate::db) struct Found {
     /// The roots that views of this process read.
     pub(super) pins: Arc<Pins>,
     /// What is found damaged of it later on.
-    pub(in crate::db) damages: Arc<Damages>,
+    pub(in crate::db) damage: Arc<Damage>,
+    /// What the roots of the image prove of the journal.
+    pub(in crate::db) witnesses: Vec<Witness>,
+    /// Whether the journal doesn't seem to have the point of the root: a survey of all of it tells whose fault
+    /// that is.
+    pub(super) is_doubtful: bool,
     /// Why the image that is there isn't used.
     pub(in crate::db) reason: Option<String>,
     /// A sentence for each thing worth telling a person.
@@ -69,6 +72,15 @@ enum Looked {
     SetAside(SetAside),
 }
 
+/// What becomes of a root that was found.
+enum Rooted {
+    At(Box<Begun>),
+    /// What it stands for was forgotten.
+    Outlived,
+    /// The journal doesn't seem to have its point.
+    Doubtful,
+}
+
 /// What is looked for, and how.
 #[derive(Clone)]
 pub(in crate::db) struct Looking<'a> {
@@ -85,8 +97,10 @@ pub(in crate::db) struct Looking<'a> {
     pub(in crate::db) spills: bool,
     /// How many key frames are kept by whoever brings it forward.
     pub(in crate::db) key_frames: KeyFrames,
-    /// Who is told of damage, which is mended then; none: damage is an error of what reads it.
-    pub(in crate::db) damages: Option<&'a Arc<Damages>>,
+    /// Where damage is noted, which drops the roots that reach it; none: damage is an error of what reads it.
+    pub(in crate::db) damage: Option<&'a Arc<Damage>>,
+    /// Where anything is known to be damaged, all of a root is read before it is taken.
+    pub(in crate::db) is_whole: bool,
 }
 
 impl Found {
@@ -104,7 +118,7 @@ impl Found {
 
 impl Begun {
     /// Gives a store that goes on from the root.
-    fn resume(&self) -> Replay {
+    pub(super) fn resume(&self) -> Replay {
         let store = Store::resume(self.view.share()).delaying(self.pager.late_entries());
         Replay::resume(store, self.root.segment)
     }
@@ -119,6 +133,29 @@ pub(in crate::db) const fn identity(head: &Head) -> Identity {
     }
 }
 
+impl<'a> Looking<'a> {
+    /// Makes how an image is looked for that nothing is done to.
+    pub(in crate::db) fn to_read(
+        directory: &'a Arc<dyn Directory>,
+        name: &'a str,
+        storage: &'a dyn Storage,
+        budget: u64,
+    ) -> Self {
+        Self {
+            directory,
+            name,
+            storage,
+            access: Access::Read,
+            clock: Arc::new(SystemClock),
+            budget,
+            spills: false,
+            key_frames: KeyFrames::new(),
+            damage: None,
+            is_whole: false,
+        }
+    }
+}
+
 impl Looking<'_> {
     /// Looks for the image of a journal.
     ///
@@ -129,27 +166,34 @@ impl Looking<'_> {
         let head = Head::read(self.storage, &shown)?;
         let has_none = self.storage.has_fixed_len();
         let mut found = Found {
-            journal: self.name.to_owned(),
             name: image::image_name(self.name),
             identity: identity(&head),
             head,
             before: 0,
             begun: None,
             pins: Arc::default(),
-            damages: self.damages.cloned().unwrap_or_default(),
+            damage: self.damage.cloned().unwrap_or_default(),
+            witnesses: Vec::new(),
+            is_doubtful: false,
             reason: None,
             notes: Vec::new(),
         };
         if has_none {
             return Ok(found);
         }
+        // Before the survey, so that this finds what they prove.
+        found.witnesses = image_witnesses(&**self.directory, self.name, &found.head);
         match self.open_pinned(&found) {
             Ok(Looked::Nothing) => {}
             Ok(Looked::Pinned(usable, pin)) => {
                 let pin = found.pins.add(pin, self.clock.elapsed());
-                match self.begin(*usable, &found.head, pin) {
-                    Ok(Some(begun)) => found.begun = Some(begun),
-                    Ok(None) => self.outlived(&mut found),
+                let stale = stale(&usable.image, &usable.root);
+                match self.begin(*usable, &found, pin) {
+                    Ok(Rooted::At(begun)) => found.begun = Some(*begun),
+                    Ok(Rooted::Outlived) => self.outlived(&mut found),
+                    Ok(Rooted::Doubtful) => {
+                        (found.is_doubtful, found.reason) = (true, Some(stale.to_string()));
+                    }
                     Err(error) => self.set_aside(&mut found, error.to_string()),
                 }
             }
@@ -168,13 +212,14 @@ impl Looking<'_> {
     /// Opens the image and pins its newest root: once that is still the newest when it is pinned, nobody
     /// writes over what it reaches.
     fn open_pinned(&self, found: &Found) -> Result<Looked> {
+        let Self { access, damage, is_whole, .. } = *self;
+        let how = Judging { access, damage, is_whole };
         for _ in 0..TRIES {
-            let usable =
-                match Image::open(self.directory, &found.name, &found.identity, self.access)? {
-                    Opened::Missing => return Ok(Looked::Nothing),
-                    Opened::SetAside(aside) => return Ok(Looked::SetAside(aside)),
-                    Opened::Usable(usable) => usable,
-                };
+            let usable = match Image::open(self.directory, &found.name, &found.identity, how)? {
+                Opened::Missing => return Ok(Looked::Nothing),
+                Opened::SetAside(aside) => return Ok(Looked::SetAside(aside)),
+                Opened::Usable(usable) => usable,
+            };
             let number = usable.root.number;
             let pin = match usable.image.pin(number, &*self.clock) {
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => match self.access {
@@ -195,91 +240,11 @@ impl Looking<'_> {
         Err(Error::new(ErrorKind::Busy, message))
     }
 
-    /// Surveys the journal, and gives the store: from the image's point on, or from the last segment that
-    /// begins with the state if there is none, or if the journal turns out not to go on from there.
-    ///
-    /// # Errors
-    /// Those of the survey of the whole journal.
-    pub(in crate::db) fn survey(
-        &self,
-        found: &mut Found,
-        storage: &Watched<'_>,
-        recovery: Recovery,
-        looks_wrong: impl Fn(&Survey) -> bool,
-    ) -> Result<(Survey, Replay, Option<Arc<Imager>>)> {
-        let hard = found.head.newest_slot().map_or(0, |slot| slot.point.position);
-        let may_go = |begun: &Begun| begun.past.point().is_some_and(|it| it.position > hard);
-        if matches!(recovery, Recovery::ToHard | Recovery::ToSoft)
-            && found.begun.as_ref().is_some_and(may_go)
-        {
-            self.set_aside(found, "commits that it has may be taken back now".to_owned());
-        }
-        let all = self.survey_found(found, storage, recovery, looks_wrong);
-        found.notes.append(&mut found.damages.take_told());
-        all
-    }
-
-    fn survey_found(
-        &self,
-        found: &mut Found,
-        storage: &Watched<'_>,
-        recovery: Recovery,
-        looks_wrong: impl Fn(&Survey) -> bool,
-    ) -> Result<(Survey, Replay, Option<Arc<Imager>>)> {
-        let mut reason = None;
-        if let Some(begun) = &found.begun {
-            let imager = self.imager(found);
-            let begin = || over(begun.resume(), imager.as_ref());
-            match self.survey_behind(&begun.past, begin, storage, recovery, &looks_wrong) {
-                Ok((survey, replay)) if survey.verdict() != Verdict::Damaged => {
-                    found.before = begun.past.bytes();
-                    return Ok((survey, replay, imager));
-                }
-                Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
-                // What it says would be wrong of a journal that is whole.
-                Ok(_) | Err(_) => reason = Some(stale(&begun.image, &begun.root).to_string()),
-            }
-            storage.read_again();
-        }
-        let past = Past::needed(&**self.directory, self.name, &found.head.header)?;
-        // What is spilled goes to a new image, in the place of one that may still be needed.
-        let imager = if reason.is_none() { self.imager(found) } else { None };
-        let begin = || over(Replay::default(), imager.as_ref());
-        let all = self.survey_behind(&past, begin, storage, recovery, &looks_wrong)?;
-        found.before = past.bytes();
-        // Whether that is the journal's fault or the image's, only all of the journal can tell.
-        if let Some(reason) = reason.filter(|_| all.0.verdict() != Verdict::Damaged) {
-            self.set_aside(found, reason);
-        }
-        let (survey, replay) = all;
-        Ok((survey, replay, imager.or_else(|| self.imager(found))))
-    }
-
     /// Gives what knows of the image from now on; none if there can be none.
-    fn imager(&self, found: &Found) -> Option<Arc<Imager>> {
+    pub(super) fn imager(&self, found: &Found) -> Option<Arc<Imager>> {
         let how = (self.budget, self.spills, self.key_frames);
         let imager = || Imager::new(self.directory, found, Arc::clone(&self.clock), how);
         (!self.storage.has_fixed_len()).then(|| Arc::new(imager()))
-    }
-
-    /// Surveys the journal's file, with what `begin` makes and the segments before it replayed.
-    fn survey_behind(
-        &self,
-        past: &Past,
-        begin: impl Fn() -> Replay,
-        storage: &Watched<'_>,
-        recovery: Recovery,
-        looks_wrong: &impl Fn(&Survey) -> bool,
-    ) -> Result<(Survey, Replay)> {
-        let shown = self.directory.display(self.name);
-        let begin = || {
-            let mut replay = begin();
-            past.replay(&mut replay, storage.watch()).map(|()| replay)
-        };
-        let rule = Rule::new(recovery).after(past.point());
-        scan::survey(storage, &shown, rule, begin, looks_wrong, |replay, frame, end| {
-            past.replay_frame(replay, (frame, end), &shown)
-        })
     }
 
     /// Replays what follows the root that was found, up to the end of a commit at position `to`.
@@ -290,9 +255,36 @@ impl Looking<'_> {
 
     /// Replays all that is needed to know the state, up to the end of a commit at position `to`.
     pub(in crate::db) fn replay_all(&self, to: u64) -> Result<(Replay, Point)> {
+        self.replay_all_over(to, None)
+    }
+
+    /// Does so, and lets what is larger than memory go to an image.
+    pub(super) fn replay_all_over(
+        &self,
+        to: u64,
+        imager: Option<&Arc<Imager>>,
+    ) -> Result<(Replay, Point)> {
         let head = Head::read(self.storage, &self.directory.display(self.name))?;
         let past = Past::needed(&**self.directory, self.name, &head.header)?;
-        self.replay_behind(&past, Replay::default(), (&head, to))
+        self.replay_behind(&past, over(Replay::default(), imager), (&head, to))
+    }
+
+    /// Finds the newest root that can be used, and the store that grew from there to a commit; no store if there
+    /// is no such root.
+    pub(super) fn state_at(&self, end: Point) -> Result<(Found, Option<Store>)> {
+        loop {
+            let mut found = self.find()?;
+            let Some(begun) = &found.begun else { return Ok((found, None)) };
+            match self.replay_to(begun, end.position).and_then(|all| exactly(all, end)) {
+                Ok(store) => return Ok((found, Some(store))),
+                // The next one is another root.
+                Err(error) if error.kind() == ErrorKind::PageLost => {}
+                Err(error) => {
+                    self.set_aside(&mut found, error.to_string());
+                    return Ok((found, None));
+                }
+            }
+        }
     }
 
     fn replay_behind(
@@ -320,12 +312,6 @@ impl Looking<'_> {
     /// Takes the image out of the way: the journal says something else, or it is damaged.
     pub(in crate::db) fn set_aside(&self, found: &mut Found, reason: String) {
         found.begun = None;
-        if found.damages.is_lost() {
-            // Whoever found that has seen to it.
-            found.damages.went_on();
-            found.reason = Some(found.damages.lost().map_or(reason, |lost| lost.reason));
-            return;
-        }
         let aside = match self.access {
             Access::Read => Ok(SetAside { reason, kept_as: None }),
             Access::Write => image::set_aside(&**self.directory, &found.name, reason),
@@ -339,35 +325,39 @@ impl Looking<'_> {
         }
     }
 
-    /// Begins with a root; `None` if what it stands for was forgotten.
-    fn begin(&self, usable: Usable, head: &Head, pin: Arc<RootPin>) -> Result<Option<Begun>> {
+    /// Begins with a root.
+    fn begin(&self, usable: Usable, found: &Found, pin: Arc<RootPin>) -> Result<Rooted> {
         let Usable { image, root, catalog } = usable;
+        let head = &found.head;
         let header = &head.header;
+        for witness in &found.witnesses {
+            if !ends_there(self.storage, head, witness)? && !is_made(Mistake::OtherHistoryTrusted) {
+                return Ok(Rooted::Doubtful);
+            }
+        }
         let is_known = match root.segment == header.segment {
             true => self.has(head, root.point)? || is_made(Mistake::OtherHistoryTrusted),
             // The seals prove the rest.
             false => root.segment < header.segment,
         };
         if !is_known {
-            return Err(stale(&image, &root));
+            return Ok(Rooted::Doubtful);
         }
         let since = Since { segment: root.segment, point: root.point };
         let past = Past::since(&**self.directory, self.name, header, since)?;
-        let Some(past) = past else { return Ok(None) };
+        let Some(past) = past else { return Ok(Rooted::Outlived) };
         let image = Arc::new(image);
         let keeps = root.end <= self.budget;
-        let source: Arc<dyn Source> = match self.damages {
-            Some(damages) => {
-                let journal = (self.directory, self.name);
-                Arc::new(Mended::new(&image, journal, self.budget, damages))
-            }
+        let source: Arc<dyn Source> = match self.damage {
+            Some(_) => Arc::new(Guarded(Arc::clone(&image))),
             None => Arc::clone(&image) as _,
         };
         let pager = Arc::new(Pager::new(source, self.budget, keeps));
         let (last_clock_time, view) =
             load(&catalog, &pager).map_err(|error| error.within(image.path()))?;
         let view = view.pinned(pin);
-        Ok(Some(Begun { image, pager, root, view, past, last_clock_time }))
+        let begun = Begun { image, pager, root, view, past, last_clock_time };
+        Ok(Rooted::At(Box::new(begun)))
     }
 
     /// Tells whether the journal has a point, as far as that can be told without reading all of it: behind
@@ -388,8 +378,16 @@ impl Looking<'_> {
     }
 }
 
+/// Gives the store, if it has just what a commit ends.
+fn exactly((replay, point): (Replay, Point), end: Point) -> Result<Store> {
+    match point == end {
+        true => Ok(replay.finish().0),
+        false => Err(Error::corrupt("the journal goes on otherwise from there")),
+    }
+}
+
 /// Lets what is larger than memory go to the image, if there can be one.
-fn over(replay: Replay, imager: Option<&Arc<Imager>>) -> Replay {
+pub(super) fn over(replay: Replay, imager: Option<&Arc<Imager>>) -> Replay {
     match imager {
         Some(imager) => replay.spilling(imager),
         None => replay,
@@ -415,7 +413,7 @@ fn note(found: &mut Found, aside: &SetAside) {
     });
 }
 
-fn stale(image: &Image, root: &Root) -> Error {
+pub(super) fn stale(image: &Image, root: &Root) -> Error {
     Error::new(
         ErrorKind::Corrupt,
         format!(

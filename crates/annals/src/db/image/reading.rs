@@ -1,18 +1,20 @@
 //! Readers that begin with the image: those that never write, and take no lock but the pin of their root.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use super::mended::Damages;
 use super::opening::{Begun, Found, Looking};
 use super::shared::is_worth_it;
-use crate::Result;
+use crate::db::options::Options;
 use crate::db::progress::Watched;
 use crate::db::scan::{Replay, is_damaged, survey, survey_moving};
 use crate::db::segment::JournalFile;
-use crate::image::{Identity, Image, KeyFrames, Root, image_name};
+use crate::image::{Damage, Identity, Image, Root, image_name};
 use crate::journal::{Point, Recovery, Rule, Survey};
-use crate::storage::{Access, Directory, SystemClock};
+use crate::storage::Directory;
 use crate::store::{Store, View};
+use crate::{ErrorKind, Result};
 
 /// Where a reader looks for the image.
 #[derive(Debug)]
@@ -22,7 +24,11 @@ pub(in crate::db) struct Reading {
     name: String,
     budget: u64,
     /// What of images was found damaged.
-    damages: Arc<Damages>,
+    damage: Arc<Damage>,
+    /// How much of it was known when the reader last began again.
+    known: AtomicUsize,
+    /// How long a read waits for what a damaged page held.
+    rebuild_timeout: Duration,
 }
 
 /// What a reader begins with.
@@ -56,28 +62,22 @@ impl Reading {
     pub(in crate::db) fn open(
         (directory, name): (Arc<dyn Directory>, &str),
         watched: &Watched<'_>,
-        (budget, hard_only): (u64, bool),
+        options: &Options,
     ) -> Result<(Self, Beginning)> {
-        let damages = Arc::default();
+        let (damage, budget) = (Arc::default(), options.budget());
         let looking = Looking {
-            directory: &directory,
-            name,
-            storage: watched,
-            access: Access::Read,
-            clock: Arc::new(SystemClock),
-            budget,
-            spills: false,
-            key_frames: KeyFrames::new(),
-            damages: Some(&damages),
+            damage: Some(&damage),
+            ..Looking::to_read(&directory, name, watched, budget)
         };
         let mut found = looking.find()?;
-        let (survey, replayed) = match hard_only {
+        let (survey, replayed) = match options.hard_only {
             true => hard(&looking, &mut found, watched)?,
             false => all(&looking, &mut found, watched)?,
         };
         let Found { identity, before, notes: findings, .. } = found;
         let name = name.to_owned();
-        let reading = Self { directory, name, budget, damages };
+        let (known, rebuild_timeout) = (AtomicUsize::new(damage.count()), options.rebuild_timeout);
+        let reading = Self { directory, name, budget, damage, known, rebuild_timeout };
         Ok((reading, Beginning { survey, replayed, identity, before, findings }))
     }
 
@@ -86,30 +86,41 @@ impl Reading {
         self.budget
     }
 
-    /// Gives what of the image was found damaged, and what became of it.
-    pub(in crate::db) const fn damages(&self) -> &Arc<Damages> {
-        &self.damages
+    /// Returns what of the image was found damaged.
+    pub(in crate::db) const fn damage(&self) -> &Arc<Damage> {
+        &self.damage
     }
 
-    /// Begins anew without the image, up to `to`, if it has damage that can't be mended. What goes wrong is no
-    /// error: the reader goes on as it is.
-    pub(in crate::db) fn begin_without(&self, file: &JournalFile, to: u64) -> Option<Replayed> {
-        if !self.damages.is_lost() {
+    /// Returns how long a read waits for what a damaged page held.
+    pub(in crate::db) const fn rebuild_timeout(&self) -> Duration {
+        self.rebuild_timeout
+    }
+
+    /// Begins again from an older root of the image or the journal, up to `to`, if more of the image was found
+    /// damaged since. What goes wrong is no error: the reader goes on as it is.
+    pub(in crate::db) fn begin_elsewhere(&self, file: &JournalFile, to: u64) -> Option<Replayed> {
+        let count = self.damage.count();
+        if self.known.load(Ordering::Relaxed) == count {
             return None;
         }
         let looking = Looking {
-            directory: &self.directory,
-            name: &self.name,
-            storage: &*file.storage,
-            access: Access::Read,
-            clock: Arc::new(SystemClock),
-            budget: self.budget,
-            spills: false,
-            key_frames: KeyFrames::new(),
-            damages: None,
+            damage: Some(&self.damage),
+            is_whole: true,
+            ..Looking::to_read(&self.directory, &self.name, &*file.storage, self.budget)
         };
-        let replayed = replayed(looking.replay_all(to).ok()?, 0);
-        self.damages.went_on();
+        let replayed = loop {
+            let found = looking.find().ok()?;
+            let begun = found.begun.as_ref().filter(|begun| begun.root.segment == file.segment);
+            let Some(begun) = begun.filter(|begun| begun.root.point.position <= to) else {
+                break replayed(looking.replay_all(to).ok()?, 0);
+            };
+            match looking.replay_to(begun, to) {
+                Ok(all) => break replayed(all, file.reach(begun.root.point.position)),
+                Err(error) if error.kind() == ErrorKind::PageLost => {}
+                Err(_) => return None,
+            }
+        };
+        self.known.store(count, Ordering::Relaxed);
         Some(replayed)
     }
 
@@ -125,25 +136,15 @@ impl Reading {
         if !is_worth_it(began, reached, reached) {
             return None; // and nothing is read
         }
-        let Self { directory, name, budget, damages } = self;
-        if damages.lost().is_some_and(|lost| lost.image.is_at_its_name()) {
-            return None; // it would be met again
-        }
+        let Self { directory, name, budget, damage, .. } = self;
         let worth = |root: &Root| {
             root.segment == file.segment
                 && is_worth_it(began, file.reach(root.point.position), reached)
         };
         Image::peek(&**directory, &image_name(name), &identity).filter(worth)?;
         let looking = Looking {
-            directory,
-            name,
-            storage: &*file.storage,
-            access: Access::Read,
-            clock: Arc::new(SystemClock),
-            budget: *budget,
-            spills: false,
-            key_frames: KeyFrames::new(),
-            damages: Some(damages),
+            damage: Some(damage),
+            ..Looking::to_read(directory, name, &*file.storage, *budget)
         };
         let found = looking.find().ok()?;
         let begun = found.begun.as_ref()?;
@@ -193,12 +194,14 @@ fn hard(
             && let Ok(found_there) = looking.replay_to(begun, hard_position(&survey))
         {
             found.before = begun.past.bytes();
+            looking.check_end(found, &survey, Recovery::Checked)?;
             return Ok((survey, replayed(found_there, reached(begun))));
         }
         // Whose fault that is, only all of the journal can tell.
         found.begun = None;
     }
     let (survey, ()) = survey_moving(watched, &shown, || Ok(()), |(), _, _| Ok(()))?;
+    looking.check_end(found, &survey, Recovery::Checked)?;
     let all = looking.replay_all(hard_position(&survey))?;
     Ok((survey, replayed(all, 0)))
 }

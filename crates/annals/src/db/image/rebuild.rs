@@ -1,214 +1,413 @@
-//! Making objects of an image anew from the journal.
+//! Rebuilding the state in the background, where the store lies over damaged pages of the image.
 //!
-//! An entry of the image's directory says after which transaction its object was written, and what its
-//! checksum is. The journal is replayed into a store of its own up to there; what that store would hand over
-//! to a backfill, the object is among it. Which one it is its checksum tells, and proves: so nothing has to
-//! be known of where it lies in the store, and what isn't reproduced bit by bit is never taken for it. That may
-//! happen: where history was forgotten, the journal begins with the state, from which rows get other slots; and
-//! what a transaction that was rolled back left in places that mean nothing has a checksum, too.
+//! ```text
+//! a page is lost ─► choose the newest root of which all verifies ─► replay the journal from there
+//!                        └► none is left: the image is set aside, and all of the journal replayed
+//!        ─► replay what was committed meanwhile, until little is left ─► with the writer's lock: the rest,
+//!           and the store goes on from there ─► the next root goes into the slot of the dropped one
+//! ```
 //!
-//! A node of the directory isn't made by a store: it tells where things lie. But the objects that it leads to are
-//! known from the store, by their numbers, and the image finds what else there is to know.
+//! Invariants
+//! 1. At most one thread of a handle rebuilds. Reads and commits go on meanwhile.
+//! 2. The writer's lock is held for the last stretch only: at most [`LAST_STRETCH`] bytes of the journal, unless
+//!    commits outrun the replay.
+//! 3. No backfill runs as long as a rebuild does: it would publish what reaches damaged pages.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-use crate::db::past::{Opened, Past};
-use crate::db::scan::Replay;
-use crate::image::{
-    Array, Image, NodePlace, OBJECTS_AT, Objects, Source, Stored, UNIT, decode_node,
-};
-use crate::journal::{Frame, FrameReader, Head};
-use crate::mistakes::{Mistake, is_made};
-use crate::storage::Directory;
-use crate::store::{Keep, Pager, Piece, View};
-use crate::{Error, Result};
+use super::imager::{Imager, Working};
+use super::opening::{Found, Looking};
+use super::report::BackfillMode;
+use crate::db::core::{Core, Writing};
+use crate::db::progress::{Watch, Watched};
+use crate::db::segment::JournalFile;
+use crate::db::shared::replay_between;
+use crate::journal::{Point, lock};
+use crate::storage::{Access, Clock as _, Origin, SystemClock};
+use crate::store::Store;
+use crate::{Error, ErrorKind, Result};
 
-/// What was made anew, by its place in the image.
-pub(super) type Rebuilt = HashMap<u64, (Stored, Arc<[u8]>)>;
+/// How many bytes of the journal are replayed with the writer's lock.
+const LAST_STRETCH: u64 = 64 << 10;
+/// How long somebody waits before it looks again: by the system's clock, as it is for a thread.
+const PAUSE: Duration = Duration::from_millis(1);
+/// How often a rebuild begins again because the image or the journal went on in another file.
+const TRIES: usize = 100;
 
-/// What is to be made anew.
-pub(super) struct Wanted<'w> {
-    pub(super) image: &'w Image,
-    /// Pages and long values.
-    pub(super) objects: Vec<Stored>,
-    /// Nodes of the newest root, and that one's transaction.
-    pub(super) nodes: (u64, Vec<NodePlace>),
+/// The rebuild of a handle, if there is one.
+#[derive(Debug)]
+pub(in crate::db) struct Rebuilding {
+    state: Mutex<State>,
+    /// Whether a rebuilt state waits for the writer's lock: as `ready`, for those without its lock.
+    is_ready: AtomicBool,
+    ready: Mutex<Option<Ready>>,
+    is_stopping: Arc<AtomicBool>,
+    /// How much damage was known when the last one began.
+    seen: AtomicUsize,
+    origin: Origin,
 }
 
-/// Makes objects and nodes anew, as far as that can be done.
-///
-/// Cost: a replay of the journal up to the last transaction that is wanted, in memory for the whole store; the
-/// checksums of what has the length of something wanted; for each node a read of the image.
-///
-/// # Errors
-/// The journal can't be read, or is damaged before that.
-pub(super) fn rebuild(
-    directory: &dyn Directory,
-    journal: &str,
-    mut wanted: Wanted<'_>,
-) -> Result<Rebuilt> {
-    wanted.objects.sort_unstable_by_key(|stored| std::cmp::Reverse(stored.txid));
-    let mut search = Search { replay: Replay::default(), wanted, found: Rebuilt::new() };
-    let Opened { storage, shown, past } = Opened::new(directory, journal, Past::needed)?;
-    let past = past?;
-    let read = past.read(
-        None,
-        &mut search,
-        |search, kept| search.replay.begin(&kept.header()),
-        |search, frame, (shown, is_repeated)| search.frame(frame, shown, is_repeated),
-    );
-    // What comes behind all that was wanted may be as it likes.
-    if search.is_over() {
-        return Ok(search.found);
-    }
-    read?;
-    search.replay.begin(past.header());
-    let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
-    let head = Head::read(&*storage, &shown)?;
-    let mut reader =
-        FrameReader::new(&*storage, head.hash, head.start(), storage.len().map_err(io)?);
-    while !search.is_over() {
-        let Some(frame) = reader.next().map_err(io)? else { break };
-        search.frame(&frame, &shown, past.is_repeated(&frame))?;
-    }
-    Ok(search.found)
+#[derive(Debug, Default)]
+struct State {
+    is_running: bool,
+    /// Why the last one failed.
+    failure: Option<String>,
+    thread: Option<JoinHandle<()>>,
 }
 
-/// A replay that stops where something is wanted.
-struct Search<'w> {
-    replay: Replay,
-    /// The objects that come next are the last.
-    wanted: Wanted<'w>,
-    found: Rebuilt,
+/// A rebuilt state, a little before the end of the journal.
+#[derive(Debug)]
+struct Ready {
+    found: Found,
+    /// What knows of a new image, to which the replay spilled; none if the old one stays.
+    fresh: Option<Arc<Imager>>,
+    store: Store,
+    point: Point,
+    file: Arc<JournalFile>,
 }
 
-impl Search<'_> {
-    /// Tells whether nothing is wanted any more.
-    const fn is_over(&self) -> bool {
-        self.wanted.objects.is_empty() && self.wanted.nodes.1.is_empty()
+/// Why a rebuild came to no new state.
+enum Otherwise {
+    /// The newest root isn't concerned.
+    NotNeeded,
+    /// The image or the journal goes on in another file by now.
+    Moved,
+    Failed(Error),
+}
+
+impl From<Error> for Otherwise {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Default for Rebuilding {
+    fn default() -> Self {
+        Self {
+            state: Mutex::default(),
+            is_ready: AtomicBool::new(false),
+            ready: Mutex::default(),
+            is_stopping: Arc::default(),
+            seen: AtomicUsize::new(0),
+            origin: Origin::here(),
+        }
+    }
+}
+
+impl Rebuilding {
+    /// Returns true if a rebuild runs, or waits for the writer's lock.
+    pub(in crate::db) fn is_running(&self) -> bool {
+        lock(&self.state).is_running
     }
 
-    fn frame(&mut self, frame: &Frame<'_>, shown: &str, is_repeated: bool) -> Result<()> {
-        if self.is_over() {
-            return Ok(());
+    /// Returns true if a rebuilt state waits for the writer's lock. A load.
+    #[inline]
+    pub(in crate::db) fn is_ready(&self) -> bool {
+        self.is_ready.load(Ordering::Acquire)
+    }
+
+    /// Stops the rebuild that runs, and lets none begin any more.
+    pub(in crate::db) fn stop(&self) {
+        if self.origin.is_elsewhere() {
+            return;
         }
-        match is_repeated {
-            true => self.replay.repeated(frame, shown)?,
-            // Nothing is wanted that didn't commit.
-            false => drop(self.replay.frame(frame, u64::MAX, shown)?),
+        self.is_stopping.store(true, Ordering::Release);
+        let thread = lock(&self.state).thread.take();
+        if let Some(thread) = thread {
+            let _ = thread.join(); // it changes nothing but under the writer's lock
         }
-        if !frame.header.is_commit() {
-            return Ok(());
+        *lock(&self.ready) = None;
+    }
+
+    fn put(&self, ready: &mut Option<Ready>, value: Option<Ready>) {
+        self.is_ready.store(value.is_some(), Ordering::Release);
+        *ready = value;
+    }
+
+    fn check_going_on(&self) -> Result<()> {
+        match self.is_stopping.load(Ordering::Acquire) {
+            true => Err(Error::new(ErrorKind::Cancelled, "the database is being closed")),
+            false => Ok(()),
         }
-        let txid = frame.header.txid;
-        let Wanted { image, objects, nodes } = &mut self.wanted;
-        let is_due = |wanted: &Stored| wanted.txid <= txid;
-        let due = objects.iter().rposition(|wanted| !is_due(wanted)).map_or(0, |at| at + 1);
-        let objects = objects.split_off(due);
-        if !objects.is_empty() {
-            look(&self.replay.published(), &objects, &mut self.found)?;
+    }
+}
+
+impl Core {
+    /// Begins to rebuild the state in the background, unless that is under way.
+    pub(in crate::db) fn start_rebuild(&self) {
+        let Some(rebuilding) = self.image().map(Imager::rebuilding) else { return };
+        if rebuilding.origin.is_elsewhere() || rebuilding.is_stopping.load(Ordering::Acquire) {
+            return;
         }
-        if nodes.0 <= txid && !nodes.1.is_empty() {
-            let nodes = std::mem::take(&mut nodes.1);
-            look_below(&self.replay.published(), image, &nodes, &mut self.found)?;
+        let mut state = lock(&rebuilding.state);
+        if state.is_running {
+            return;
         }
+        let before = state.thread.take();
+        state.failure = None;
+        let known = self.image().map_or(0, |imager| imager.damage().count());
+        rebuilding.seen.store(known, Ordering::Relaxed);
+        let core = self.rescuer().upgrade().and_then(|rescuer| rescuer.core());
+        let run = move || {
+            if let Some(before) = before {
+                let _ = before.join(); // it has ended but for its last steps
+            }
+            if let Some(core) = core {
+                core.run_rebuild();
+            }
+        };
+        match std::thread::Builder::new().name("annals-rebuild".to_owned()).spawn(run) {
+            Ok(thread) => (state.is_running, state.thread) = (true, Some(thread)),
+            Err(error) => state.failure = Some(format!("no thread can be started: {error}")),
+        }
+    }
+
+    fn run_rebuild(&self) {
+        let Some(imager) = self.image() else { return };
+        let rebuilding = imager.rebuilding();
+        let done = (0..TRIES).map(|_| self.rebuild(imager)).find(|done| {
+            !matches!(done, Err(Otherwise::Moved)) || rebuilding.check_going_on().is_err()
+        });
+        rebuilding.put(&mut lock(&rebuilding.ready), None);
+        let mut state = lock(&rebuilding.state);
+        state.is_running = false;
+        state.failure = match &done {
+            Some(Ok(()) | Err(Otherwise::NotNeeded)) => None,
+            Some(Err(Otherwise::Failed(error))) => Some(error.to_string()),
+            Some(Err(Otherwise::Moved)) | None => Some("the image or the journal moves on".into()),
+        };
+        let failure = state.failure.clone();
+        drop(state);
+        if let Some(failure) = failure.filter(|_| rebuilding.check_going_on().is_ok()) {
+            imager.damage().report(format!("the state couldn't be rebuilt: {failure}"));
+        }
+        if matches!(done, Some(Ok(()))) && self.works_in_background {
+            // So that the dropped root is replaced. What goes wrong is tried again by the next one.
+            let stop = || rebuilding.check_going_on().is_err();
+            let go_on =
+                |()| if stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+            let _ = self.backfill_watched(BackfillMode::Passive, &mut |_| go_on(()));
+        }
+    }
+
+    /// Begins to rebuild the state if more of the image was found damaged since it last was; and lets the store go
+    /// on from a state that was rebuilt, before a transaction changes it. Two loads, if nothing is to be done.
+    #[inline]
+    pub(in crate::db) fn see_to_damage(&self, imager: &Imager, writing: &mut Writing) {
+        let rebuilding = imager.rebuilding();
+        if imager.damage().count() != rebuilding.seen.load(Ordering::Relaxed) {
+            self.start_rebuild();
+        }
+        if rebuilding.is_ready() {
+            self.finish_rebuild(writing);
+        }
+    }
+
+    /// Waits until the store can go on from a rebuilt state, and lets it, for a transaction that has met a lost
+    /// page; not if it `has_changed` something.
+    ///
+    /// # Errors
+    /// The transaction has to be run again.
+    #[cold]
+    pub(in crate::db) fn get_over_lost_page(
+        &self,
+        writing: &mut Writing,
+        has_changed: bool,
+        error: Error,
+    ) -> Result<()> {
+        let Some(rebuilding) = self.image().map(Imager::rebuilding) else { return Err(error) };
+        let deadline = SystemClock.elapsed().saturating_add(self.rebuild_timeout);
+        self.start_rebuild();
+        while self.wait_for_rebuild(deadline) && rebuilding.is_ready() && !has_changed {
+            if self.finish_rebuild(writing) {
+                return Ok(());
+            }
+            SystemClock.pause(PAUSE);
+        }
+        let failure = lock(&rebuilding.state).failure.clone();
+        Err(match failure {
+            Some(failure) => error.advising(format!("the state can't be rebuilt: {failure}")),
+            None => error.advising(
+                "the state is rebuilt without it: roll back, and run the transaction again; nothing is lost",
+            ),
+        })
+    }
+
+    /// Waits until no rebuild is running that has not yet a state to go on from; until `deadline` at most, by the
+    /// clock. Returns true if none is.
+    pub(in crate::db) fn wait_for_rebuild(&self, deadline: Duration) -> bool {
+        let Some(rebuilding) = self.image().map(Imager::rebuilding) else { return true };
+        while rebuilding.is_running() && !rebuilding.is_ready() {
+            if SystemClock.elapsed() >= deadline {
+                return false;
+            }
+            SystemClock.pause(PAUSE);
+        }
+        true
+    }
+
+    /// Rebuilds the state, and lets the store go on from it.
+    fn rebuild(&self, imager: &Imager) -> Result<(), Otherwise> {
+        let rebuilding = imager.rebuilding();
+        let ready = self.rebuilt(imager)?;
+        rebuilding.put(&mut lock(&rebuilding.ready), Some(ready));
+        loop {
+            rebuilding.check_going_on()?;
+            let mut ready = lock(&rebuilding.ready);
+            let Some(state) = ready.as_mut() else { return Ok(()) }; // a transaction has taken it
+            if let Err(error) = self.catch_up(state) {
+                rebuilding.put(&mut ready, None);
+                return Err(error);
+            }
+            if let Some(mut writing) = try_lock(&self.writing)
+                && let Some(mut working) = try_lock(&imager.working)
+                && let Some(state) = ready.take()
+            {
+                rebuilding.is_ready.store(false, Ordering::Release);
+                return self.install_rebuilt(imager, state, &mut writing, &mut working);
+            }
+            drop(ready);
+            SystemClock.pause(PAUSE);
+        }
+    }
+
+    /// Lets the store go on from a state that was rebuilt, in a transaction that has changed nothing yet. Returns
+    /// true if it does.
+    #[cold]
+    fn finish_rebuild(&self, writing: &mut Writing) -> bool {
+        let Some(imager) = self.image() else { return false };
+        let rebuilding = imager.rebuilding();
+        let Some(mut working) = try_lock(&imager.working) else { return false };
+        let mut ready = lock(&rebuilding.ready);
+        let Some(state) = ready.take() else { return false };
+        rebuilding.is_ready.store(false, Ordering::Release);
+        self.install_rebuilt(imager, state, writing, &mut working).is_ok()
+    }
+
+    /// Chooses a root, and replays the journal from there to what is published.
+    fn rebuilt(&self, imager: &Imager) -> Result<Ready, Otherwise> {
+        let rebuilding = imager.rebuilding();
+        let stopping = Arc::clone(&rebuilding.is_stopping);
+        let watch = Watch(Arc::new(move |_| match stopping.load(Ordering::Acquire) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }));
+        let published = self.group.published();
+        let (file, to) = (Arc::clone(&published.file), published.point.position);
+        drop(published);
+        let watched = Watched::new(&*file.storage, Some(&watch));
+        let access = if self.works_alone { Access::Write } else { Access::Read };
+        let looking = Looking {
+            access,
+            clock: Arc::clone(imager.clock()),
+            spills: imager.spills(),
+            key_frames: imager.key_frames,
+            damage: Some(imager.damage()),
+            is_whole: true,
+            ..Looking::to_read(imager.directory(), &file.journal, &watched, imager.budget())
+        };
+        loop {
+            rebuilding.check_going_on()?;
+            let working = lock(&imager.working);
+            let found = looking.find()?;
+            let is_same = found.begun.as_ref().map(|begun| begun.root) == working.root;
+            let is_needed = !is_same || working.spill.is_some() || working.root.is_none();
+            drop(working);
+            if !is_needed {
+                return Err(Otherwise::NotNeeded);
+            }
+            for note in &found.notes {
+                imager.damage().report(note.clone());
+            }
+            let (replayed, fresh) = match &found.begun {
+                Some(begun) => (looking.replay_to(begun, to), None),
+                None => {
+                    let fresh = looking.imager(&found).filter(|_| imager.spills());
+                    (looking.replay_all_over(to, fresh.as_ref()), fresh)
+                }
+            };
+            match replayed {
+                Err(error) if error.kind() == ErrorKind::PageLost => {}
+                Err(error) => return Err(watched.explain(error, &file.name).into()),
+                Ok((replay, point)) => {
+                    let store = replay.finish().0;
+                    return Ok(Ready { found, fresh, store, point, file });
+                }
+            }
+        }
+    }
+
+    /// Replays what was committed meanwhile, until little is left.
+    fn catch_up(&self, ready: &mut Ready) -> Result<(), Otherwise> {
+        loop {
+            let published = self.group.published();
+            if published.file.segment != ready.file.segment {
+                return Err(Otherwise::Moved);
+            }
+            let end = published.point.position;
+            if end.saturating_sub(ready.point.position) <= LAST_STRETCH {
+                return Ok(());
+            }
+            ready.go_to(end)?;
+        }
+    }
+
+    /// Lets the store, which no transaction has changed, go on from what was rebuilt.
+    fn install_rebuilt(
+        &self,
+        imager: &Imager,
+        mut ready: Ready,
+        writing: &mut Writing,
+        working: &mut Working,
+    ) -> Result<(), Otherwise> {
+        let end = writing.writer.committed();
+        if writing.file.segment != ready.file.segment || !ready.is_newest()? {
+            return Err(Otherwise::Moved);
+        }
+        ready.go_to(end.position)?;
+        if ready.point != end {
+            return Err(Error::corrupt("the journal goes on otherwise from there").into());
+        }
+        writing.store = ready.store;
+        imager.begin_anew(working, &ready.found, &writing.file);
+        if let Some(fresh) = ready.fresh {
+            *working = std::mem::take(&mut *lock(&fresh.working));
+            // The views that are published from now on lead to what was spilled.
+            working.spill.iter().for_each(|spill| spill.draft.show());
+            imager.note_status(working);
+        }
+        self.group.replace(writing.store.republish());
         Ok(())
     }
 }
 
-/// Looks for what is wanted among all that a view would store.
-fn look(view: &View, wanted: &[Stored], found: &mut Rebuilt) -> Result<()> {
-    let mut looking = Looking { wanted, found };
-    let pager = Arc::new(Pager::new(Arc::new(Nowhere), 0, false));
-    view.save(&pager, &mut looking).map(drop)
-}
-
-/// Keeps of what is stored only what is wanted.
-struct Looking<'w> {
-    wanted: &'w [Stored],
-    found: &'w mut Rebuilt,
-}
-
-impl Keep for Looking<'_> {
-    fn store(&mut self, piece: Piece) -> Result<Stored> {
-        let bytes = piece.as_ref();
-        for wanted in self.wanted {
-            let is_it = wanted.len as usize == bytes.len()
-                && !self.found.contains_key(&wanted.place)
-                && (wanted.sum == Stored::sum_of(wanted.place, bytes)
-                    || is_made(Mistake::RebuiltNotVerified));
-            if is_it {
-                self.found.insert(wanted.place, (*wanted, Arc::from(bytes)));
-            }
+impl Ready {
+    fn go_to(&mut self, end: u64) -> Result<()> {
+        if end <= self.point.position {
+            return Ok(());
         }
-        Ok(Stored { len: 1, ..Stored::default() })
+        let store = std::mem::take(&mut self.store);
+        let (store, replayed) = replay_between(&self.file, store, (self.point, end));
+        self.store = store;
+        self.point = replayed?.1;
+        Ok(())
     }
 
-    fn leave(&mut self, _: Stored) {}
-}
-
-/// Makes nodes anew of what the arrays of a view have below them.
-fn look_below(view: &View, image: &Image, nodes: &[NodePlace], found: &mut Rebuilt) -> Result<()> {
-    let mut all = All(Vec::new());
-    let arrays = view.save(&Arc::new(Pager::new(Arc::new(Nowhere), 0, false)), &mut all)?.arrays();
-    for node in nodes {
-        let array = arrays.get(node.array);
-        let Some(objects) = array.and_then(|array| all.below(array, node.first)) else { continue };
-        if let Some(bytes) = image.node_of(&node.stored, &objects)? {
-            found.insert(node.stored.place, (node.stored, bytes.into()));
-        }
-    }
-    Ok(())
-}
-
-/// Keeps all that is stored: what has the number `n` as if it lay in the unit `n` behind the head of an image.
-struct All(Vec<Piece>);
-
-impl Keep for All {
-    fn store(&mut self, piece: Piece) -> Result<Stored> {
-        let place = OBJECTS_AT + self.0.len() as u64 * UNIT;
-        let len = u32::try_from(piece.as_ref().len()).unwrap_or(u32::MAX);
-        self.0.push(piece);
-        Ok(Stored { place, len, ..Stored::default() })
-    }
-
-    fn leave(&mut self, _: Stored) {}
-}
-
-impl All {
-    fn piece(&self, stored: &Stored) -> Option<&[u8]> {
-        let number = stored.place.checked_sub(OBJECTS_AT)? / UNIT;
-        self.0.get(usize::try_from(number).ok()?).map(AsRef::as_ref)
-    }
-
-    /// Gives what an array has from a number on, as far as one node leads to.
-    fn below(&self, array: &Array, first: usize) -> Option<Objects<'_>> {
-        let (mut node, mut height) = (array.root?, array.height);
-        if height == 0 || first.checked_shr(6 * u32::from(height)).unwrap_or(0) > 0 {
-            return None;
-        }
-        loop {
-            let entries = decode_node(self.piece(&node)?, height, u64::MAX).ok()?;
-            if height == 1 {
-                return Some(entries.map(|entry| self.piece(&entry?)));
-            }
-            height -= 1;
-            node = (*entries.get((first >> (6 * u32::from(height))) % entries.len())?)?;
-        }
+    /// Returns true if nobody has published a root since it was chosen.
+    fn is_newest(&self) -> Result<bool> {
+        self.found.begun.as_ref().map_or(Ok(true), |begun| begun.image.is_newest())
     }
 }
 
-/// What a store that was only replayed is read from: nothing of it lies anywhere else.
-#[derive(Debug)]
-struct Nowhere;
-
-impl Source for Nowhere {
-    fn read(&self, _: &Stored, _: &mut [u8]) -> Result<()> {
-        Err(Error::corrupt("there is nothing to load of a store that was replayed"))
-    }
-
-    fn holds(&self, stored: &Stored) -> Result<()> {
-        self.read(stored, &mut [])
+/// Takes a lock that nobody has.
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
     }
 }

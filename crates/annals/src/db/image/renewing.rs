@@ -5,14 +5,10 @@ use std::sync::{Arc, TryLockError};
 use std::time::Duration;
 
 use super::imager::{Imager, Working, shrink_wholly};
-use super::opening::{Found, Looking};
+use super::opening::Looking;
 use crate::db::core::{Core, Writing};
 use crate::db::database::Database;
-use crate::db::scan::Replay;
-use crate::image::KeyFrames;
-use crate::journal::Point;
 use crate::storage::Access;
-use crate::store::Store;
 use crate::{Error, ErrorKind, Result};
 
 /// How much of an image has to be free, in bytes, before it is worth the copy. It is half of it, too.
@@ -78,30 +74,30 @@ impl Core {
     ) -> Result<()> {
         let file = self.file();
         let looking = Looking {
-            directory: imager.directory(),
-            name: &file.journal,
-            storage: &*file.storage,
             access,
             clock: Arc::clone(imager.clock()),
-            budget: imager.budget(),
-            spills: false,
-            key_frames: KeyFrames::new(),
-            damages: Some(imager.damages()),
+            damage: Some(imager.damage()),
+            ..Looking::to_read(imager.directory(), &file.journal, &*file.storage, imager.budget())
         };
-        let mut found = looking.find()?;
         let end = writing.writer.committed();
-        let replayed = replay_from(&mut found, &looking, end);
+        let (mut found, store) = looking.state_at(end)?;
         for note in std::mem::take(&mut found.notes) {
             self.note_image_error(&Error::corrupt(note));
         }
-        let store = match replayed {
+        let store = match store {
             Some(store) => store,
             None if access == Access::Read => return Ok(()),
             None if writing.store.view().root() == 0 => {
                 imager.begin_anew(working, &found, &file);
                 return Ok(());
             }
-            None => exactly(looking.replay_all(end.position)?, end)?,
+            None => {
+                let (replay, point) = looking.replay_all(end.position)?;
+                if point != end {
+                    return Err(Error::corrupt("the journal goes on otherwise from there"));
+                }
+                replay.finish().0
+            }
         };
         writing.store = store;
         imager.begin_anew(working, &found, &file);
@@ -164,25 +160,5 @@ impl Database {
         };
         self.end_turn();
         begun
-    }
-}
-
-/// Replays from the root that was found, if there is one that can be used.
-fn replay_from(found: &mut Found, looking: &Looking<'_>, end: Point) -> Option<Store> {
-    let begun = found.begun.as_ref()?;
-    match looking.replay_to(begun, end.position).and_then(|replayed| exactly(replayed, end)) {
-        Ok(store) => Some(store),
-        Err(error) => {
-            looking.set_aside(found, error.to_string());
-            None
-        }
-    }
-}
-
-/// Gives the store, if it has just what a commit ends.
-pub(super) fn exactly((replay, point): (Replay, Point), end: Point) -> Result<Store> {
-    match point == end {
-        true => Ok(replay.finish().0),
-        false => Err(Error::corrupt("the journal goes on otherwise from there")),
     }
 }

@@ -147,10 +147,8 @@ impl Database {
     ) -> Result<Backfilled> {
         self.core().install_now(imager, &mut writing);
         let image = working.image.as_ref().filter(|_| working.root.is_some());
-        let is_newest = image.map_or(Ok(false), |(image, _)| image.is_writable_newest())?
-            && !imager.is_lost(working)?;
-        if !is_newest {
-            imager.set_lost_aside()?;
+        let is_newest = image.map_or(Ok(false), |(image, _)| image.is_writable_newest())?;
+        if !is_newest || !working.is_sound()? {
             self.core().begin_anew(imager, (working, &mut writing), Access::Write)?;
         }
         let published = self.group().published();
@@ -158,9 +156,10 @@ impl Database {
         if working.stands_for(&published) {
             return Ok(report(mode, BackfillOutcome::UpToDate, working, (imager, phases)));
         }
+        let before = imager.damage().count();
         let done = self.core().carry_out((imager, mode, watch), working, published, phases);
-        // The next one begins anew, without it.
-        done.inspect_err(|error| imager.lose(working, error))
+        // The next one begins again, without what is damaged.
+        done.inspect_err(|error| working.note_damage(error, imager.damage().count() > before))
     }
 
     /// Begins anew from the newest root, if the image has come forward so much that it is worth it, so that

@@ -12,9 +12,9 @@ use crate::db::past::Since;
 use crate::db::progress::Watched;
 use crate::db::scan::{self, open_to_read};
 use crate::db::snapshot::Snapshot;
-use crate::image::{self, KeyFrames, Report, Slot};
+use crate::image::{self, Report, Slot};
 use crate::journal::{Head, Point, Recovery};
-use crate::storage::{Access, Directory, Storage, SystemClock};
+use crate::storage::{Directory, Storage, SystemClock};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
 
@@ -213,17 +213,7 @@ impl Options {
         name: &'a str,
         storage: &'a dyn Storage,
     ) -> Looking<'a> {
-        Looking {
-            directory,
-            name,
-            storage,
-            access: Access::Read,
-            clock: Arc::new(SystemClock),
-            budget: self.budget(),
-            spills: false,
-            key_frames: KeyFrames::new(),
-            damages: None,
-        }
+        Looking::to_read(directory, name, storage, self.budget())
     }
 }
 

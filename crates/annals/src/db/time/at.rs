@@ -19,9 +19,11 @@ use super::moment::Moment;
 use crate::db::history::txid_of;
 use crate::db::image::{Earlier, late_entries};
 use crate::db::past::{Past, Since};
+use crate::db::progress::{Watch, Watched};
 use crate::db::scan::Replay;
 use crate::db::segment::JournalFile;
 use crate::db::snapshot::{Published, Snapshot};
+use crate::image::Damage;
 use crate::journal::format::Header;
 use crate::journal::segments::{Kept, kept_name};
 use crate::journal::{FrameReader, Head, Point};
@@ -44,6 +46,10 @@ pub(in crate::db) struct Present<'p> {
     pub(in crate::db) clock: &'p dyn Clock,
     /// How much of the image may be kept in memory, in bytes.
     pub(in crate::db) budget: u64,
+    /// What of images is known to be damaged.
+    pub(in crate::db) damage: Arc<Damage>,
+    /// Who may stop it; nobody if there is none.
+    pub(in crate::db) watch: Option<Watch>,
 }
 
 /// A segment that has a transaction.
@@ -65,14 +71,30 @@ impl Present<'_> {
         if txid == now {
             return Ok(Snapshot::new(Arc::clone(&self.published)));
         }
-        let part = self.part_with(txid)?;
-        let (store, point) = self.replayed(&part, txid)?;
-        let view = match through {
-            Through::Then => Arc::clone(store.published()),
-            Through::Present => self.adapted(store)?,
-        };
+        let (view, point) = self.state_of(txid, through)?;
         let file = Arc::clone(self.file());
         Ok(Snapshot::new(Arc::new(Published { view, point, file })))
+    }
+
+    /// Returns a view of the state as of the end of a transaction.
+    pub(in crate::db) fn view_of(&self, txid: u64, through: Through) -> Result<Arc<View>> {
+        self.state_of(txid, through).map(|(view, _)| view)
+    }
+
+    fn state_of(&self, txid: u64, through: Through) -> Result<(Arc<View>, Point)> {
+        let part = self.part_with(txid)?;
+        loop {
+            let (store, point) = self.replayed(&part, txid)?;
+            let view = match through {
+                Through::Then => Ok(Arc::clone(store.published())),
+                Through::Present => self.adapted(store),
+            };
+            match view {
+                // From another root, then.
+                Err(error) if error.kind() == ErrorKind::PageLost => {}
+                view => return Ok((view?, point)),
+            }
+        }
     }
 
     /// Gives the state as of the end of a transaction, with the schema of then, and where in the journal that is.
@@ -141,12 +163,14 @@ impl Present<'_> {
         let file = self.file();
         let header = &part.head.header;
         let earlier = |since: Since| Past::since(&*file.directory, &part.name, header, since);
-        let begun = Earlier::find(file, (self.clock, self.budget), (header, txid));
-        if let Some(Earlier { since, replay }) = begun
-            && let Ok(Some(past)) = earlier(since)
-            && let Ok(replayed) = self.replayed_from(replay, &past, part, txid)
-        {
-            return Ok(replayed);
+        while let Some(Earlier { since, replay }) = Earlier::find(file, self, (header, txid)) {
+            let Ok(Some(past)) = earlier(since) else { break };
+            match self.replayed_from(replay, &past, part, txid) {
+                Err(error) if error.kind() == ErrorKind::PageLost => {} // from another root, then
+                Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
+                Err(_) => break,
+                replayed => return replayed,
+            }
         }
         let past = Past::needed(&*file.directory, &part.name, header)
             .map_err(|error| self.if_not_forgotten(error, txid))?;
@@ -161,10 +185,14 @@ impl Present<'_> {
         part: &Part,
         txid: u64,
     ) -> Result<(Store, Point)> {
-        past.replay(&mut replay, None)?;
+        let watched = Watched::new(&*part.storage, self.watch.as_ref());
+        past.replay(&mut replay, watched.watch())?;
         let from = past.point().unwrap_or_else(|| part.head.start());
-        let io = |error| Error::io(format!("{}: can't read the journal", part.shown), error);
-        let mut reader = FrameReader::new(&*part.storage, part.head.hash, from, part.end);
+        let io = |error| {
+            let error = Error::io(format!("{}: can't read the journal", part.shown), error);
+            watched.explain(error, &part.shown)
+        };
+        let mut reader = FrameReader::new(&watched, part.head.hash, from, part.end);
         while reader.point().txid < txid {
             let Some(frame) = reader.next().map_err(io)? else {
                 return Err(Error::corrupt(format!(
@@ -184,7 +212,9 @@ impl Present<'_> {
         let since = store.view().schema().commands().len();
         for command in present.commands().iter().skip(since) {
             match store.apply_command(command) {
-                Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+                Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::PageLost) => {
+                    return Err(error);
+                }
                 // What the rows of then don't fit: they are read without that rule.
                 Err(_) => {
                     if let Some(command) = without_rule(command) {

@@ -223,7 +223,14 @@ pub(in crate::db) fn state_at(end: &End<'_>, txid: u64) -> Result<(Arc<View>, Si
     let (view, file) = (Arc::clone(Store::new().published()), Arc::clone(file));
     let point = Point { position: end.position, txid, chain: 0 };
     let published = Arc::new(Published { view, point, file });
-    Present { published, clock: &SystemClock, budget: storage::memory() / 2 }.then(txid)
+    Present {
+        published,
+        clock: &SystemClock,
+        budget: storage::memory() / 2,
+        damage: Arc::default(),
+        watch: None,
+    }
+    .then(txid)
 }
 
 /// Gives the number of the transaction that the state is still known behind, first of all.

@@ -1,15 +1,17 @@
 //! The past as the handles of a database give it.
 
+use std::sync::{Arc, Weak};
+
 use super::at::{Present, Through};
 use super::moment::Moment;
 use crate::Result;
 use crate::db::database::Database;
 use crate::db::history::txid_of;
-use crate::db::image::Imager;
 use crate::db::options::Options;
 use crate::db::reader::Reader;
 use crate::db::snapshot::Snapshot;
 use crate::storage::SystemClock;
+use crate::store::{Rescue, Shown};
 
 impl Database {
     /// Gives the state as it was at a moment: after a transaction, at a time, or at a comment. It is read through
@@ -53,8 +55,12 @@ impl Database {
     fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
         self.check_origin()?;
         let (published, clock) = (self.read().published, &*self.clock);
-        let budget = self.core().image().map_or(0, Imager::budget);
-        Present { published, clock, budget }.at(moment, through)
+        let (budget, damage) = match self.core().image() {
+            Some(imager) => (imager.budget(), Arc::clone(imager.damage())),
+            None => (0, Arc::default()),
+        };
+        let then = Present { published, clock, budget, damage, watch: None }.at(moment, through)?;
+        rescued(then, &self.core().rescue(), through)
     }
 }
 
@@ -86,9 +92,18 @@ impl Reader {
     }
 
     fn past(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
-        let (published, budget) = (self.read().published, self.pulling().reading.budget());
-        Present { published, clock: &SystemClock, budget }.at(moment, through)
+        let (published, reading) = (self.read().published, &self.pulling().reading);
+        let (budget, damage) = (reading.budget(), Arc::clone(reading.damage()));
+        let present = Present { published, clock: &SystemClock, budget, damage, watch: None };
+        rescued(present.at(moment, through)?, &self.pulling().me(), through)
     }
+}
+
+/// Notes who can rebuild a state of the past, should a page be lost.
+fn rescued(then: Snapshot, rescue: &Weak<dyn Rescue>, through: Through) -> Result<Snapshot> {
+    let is_adapted = through == Through::Present;
+    then.published.view.rescued_by(rescue, Shown { txid: then.txid(), is_adapted });
+    Ok(then)
 }
 
 impl Options {

@@ -17,6 +17,7 @@ mod rows;
 mod subscription;
 mod tail;
 
+pub(super) use at::{Present, Through};
 pub use changed::{Changed, RowChange, Version};
 pub use changes::Changes;
 pub use events::Events;

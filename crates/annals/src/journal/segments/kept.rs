@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::names::{erased_name, journal_of, kept_name};
 use super::seal::Seal;
@@ -9,7 +10,7 @@ use crate::journal::format::{Header, Point};
 use crate::journal::head::Head;
 use crate::journal::mistakes::{Mistake, is_made};
 use crate::journal::reader::{Frame, FrameReader};
-use crate::storage::{Access, Directory, Hold, Lock, Storage};
+use crate::storage::{Access, Clock, Directory, Hold, Lock, Storage, SystemClock};
 use crate::{Error, Result};
 
 /// A sealed segment that is open for reading.
@@ -53,7 +54,7 @@ impl Kept {
         }
         let Some((storage, shown)) = opened else { return Ok(None) };
         let io = |error| Error::io(format!("{shown}: can't open this segment"), error);
-        if !hold(&*storage).map_err(io)? {
+        if !hold(&*storage, &SystemClock).map_err(io)? {
             return Ok(None); // it is being removed
         }
         let head = Head::read(&*storage, &shown)?;
@@ -151,14 +152,21 @@ impl Kept {
     }
 }
 
-/// How often a segment is tried that somebody has: to remove it, or just for a moment, to see who reads it. Some
+/// How long a segment is tried that somebody has: to remove it, or just for a moment, to see who reads it. Some
 /// seconds, for the system may let others run before whoever has it.
-const TRIES: usize = 1_000_000;
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The pauses between two tries: each is twice as long as the one before, up to the second.
+const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(5)];
 
 /// Keeps a segment from being removed as long as it is open; `false` if it is being removed. Where the
 /// system has no such locks an open file stays readable, removed or not.
-fn hold(storage: &dyn Storage) -> io::Result<bool> {
-    for _ in 0..TRIES {
+///
+/// # Errors
+/// `TimedOut` if somebody has it for all of the patience; those of locking it.
+fn hold(storage: &dyn Storage, clock: &dyn Clock) -> io::Result<bool> {
+    let deadline = clock.elapsed().saturating_add(PATIENCE);
+    let [mut pause, longest] = PAUSES;
+    loop {
         let is_held = match storage.try_lock(Lock::History, Hold::Shared) {
             Err(error) if error.kind() == io::ErrorKind::Unsupported => true,
             held => held?,
@@ -167,7 +175,60 @@ fn hold(storage: &dyn Storage) -> io::Result<bool> {
         if is_held || !is_linked {
             return Ok(is_held && is_linked);
         }
-        std::thread::yield_now();
+        if clock.elapsed() >= deadline {
+            let message = format!("another process has held it for {PATIENCE:?}: try again");
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+        }
+        clock.pause(pause);
+        pause = longest.min(pause * 2);
     }
-    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::MemoryDirectory;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// A clock that only pauses move.
+    #[derive(Debug, Default)]
+    struct Paused {
+        micros: AtomicU64,
+        pauses: AtomicU64,
+    }
+
+    impl Clock for Paused {
+        fn now(&self) -> i64 {
+            0
+        }
+
+        fn elapsed(&self) -> Duration {
+            Duration::from_micros(self.micros.load(Ordering::Relaxed))
+        }
+
+        fn pause(&self, time: Duration) {
+            let micros = u64::try_from(time.as_micros()).unwrap();
+            self.micros.fetch_add(micros, Ordering::Relaxed);
+            self.pauses.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn random(&self) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn a_segment_that_somebody_holds_is_waited_for_with_pauses_until_a_deadline() {
+        let directory = MemoryDirectory::new();
+        drop(directory.create("segment").unwrap());
+        let remover = directory.open("segment", Access::Write).unwrap();
+        assert!(remover.try_lock(Lock::History, Hold::Exclusive).unwrap());
+        let reader = directory.open("segment", Access::Read).unwrap();
+        let clock = Paused::default();
+        let error = hold(&*reader, &clock).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(clock.elapsed() >= PATIENCE && clock.pauses.into_inner() < 2000);
+        remover.unlock(Lock::History).unwrap();
+        assert!(hold(&*reader, &Paused::default()).unwrap());
+    }
 }

@@ -23,6 +23,9 @@ pub struct VectorView<'a> {
 
 brief!(VectorView<'_>, "VectorView", "table": |it| it.table, "first": |it| it.first, "count": |it| it.count);
 
+/// What another view gives.
+type Rest<'a, T> = Box<dyn Iterator<Item = Result<T>> + 'a>;
+
 /// Ends behind the first error.
 fn until_error<T>(items: impl Iterator<Item = Result<T>>) -> impl Iterator<Item = Result<T>> {
     items.scan(false, |failed, item| {
@@ -46,7 +49,11 @@ impl<'a> TableView<'a> {
                 format!("table `{name}` has no field number {}", field.0),
             )
         })?;
-        if let Some(missing) = self.data.first_missing(first.0, count)? {
+        let missing = match self.data.first_missing(first.0, count) {
+            Err(error) => return self.instead(error)?.vector(field, first, count),
+            Ok(missing) => missing,
+        };
+        if let Some(missing) = missing {
             return Err(no_row(self.view, self.number, RowId(missing)));
         }
         Ok(VectorView { table: *self, column, first: first.0, count })
@@ -71,10 +78,10 @@ impl<'a> VectorView<'a> {
     /// # Errors
     /// A value can't be loaded.
     pub fn values(&self) -> impl Iterator<Item = Result<Fetched<'a>>> + use<'a> {
-        let column = self.column;
+        let (column, vector) = (self.column, *self);
         let mut runs = self.table.data.runs(self.first, self.count);
         let mut slots = 0..0;
-        until_error(std::iter::from_fn(move || {
+        let mut next = move || {
             if slots.is_empty() {
                 match runs.next()? {
                     Ok((slot, len)) => slots = slot..slot + place(len),
@@ -82,7 +89,30 @@ impl<'a> VectorView<'a> {
                 }
             }
             slots.next().map(|slot| column.get(slot))
+        };
+        let (mut given, mut other) = (0, None::<Rest<'a, Fetched<'a>>>);
+        until_error(std::iter::from_fn(move || {
+            if let Some(other) = &mut other {
+                return other.next();
+            }
+            match next() {
+                Some(Err(error)) => match vector.rest(given, error) {
+                    Ok(rest) => other.insert(Box::new(rest.values())).next(),
+                    Err(error) => Some(Err(error)),
+                },
+                value => {
+                    given += 1;
+                    value
+                }
+            }
         }))
+    }
+
+    /// Returns what is left behind the first `given` rows in another view, if a page of this one is lost.
+    #[cold]
+    fn rest(&self, given: u64, error: Error) -> Result<Self> {
+        let (field, first) = (self.column.field(), RowId(self.first + given));
+        self.table.instead(error)?.vector(field, first, self.count - given)
     }
 
     /// Gives the values as slices: one for each page, borrowed where the machine has the order of
@@ -98,8 +128,9 @@ impl<'a> VectorView<'a> {
         if !T::fits(column.ty()) {
             return Err(self.unfit(std::any::type_name::<T>()));
         }
-        self.check_no_null()?;
-        let mut runs = self.table.data.runs(self.first, self.count);
+        let vector = self.without_null()?;
+        let column = vector.column;
+        let mut runs = vector.table.data.runs(vector.first, vector.count);
         let mut run = (0, 0);
         let mut next = move || -> Result<Option<Cow<'a, [T]>>> {
             if run.1 == 0 {
@@ -115,7 +146,26 @@ impl<'a> VectorView<'a> {
                 Cow::Owned(cells) => Cow::Owned(from_cells(&cells).into_owned()),
             }))
         };
-        Ok(until_error(std::iter::from_fn(move || next().transpose())))
+        let (mut given, mut other) = (0, None::<Rest<'a, Cow<'a, [T]>>>);
+        Ok(until_error(std::iter::from_fn(move || {
+            if let Some(other) = &mut other {
+                return other.next();
+            }
+            match next() {
+                Err(error) => match vector.rest(given, error).and_then(Self::all_chunks) {
+                    Ok(rest) => other.insert(rest).next(),
+                    Err(error) => Some(Err(error)),
+                },
+                Ok(chunk) => {
+                    given += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
+                    chunk.map(Ok)
+                }
+            }
+        })))
+    }
+
+    fn all_chunks<T: Primitive>(self) -> Result<Rest<'a, Cow<'a, [T]>>> {
+        Ok(Box::new(self.chunks::<T>()?))
     }
 
     /// Copies the values to a slice.
@@ -158,8 +208,17 @@ impl<'a> VectorView<'a> {
         if self.column.ty() != annals_schema::Type::String {
             return Err(self.unfit("strings"));
         }
-        self.check_no_null()?;
-        Ok(self.values().map(|value| Ok(value?.into_text().unwrap_or_default())))
+        Ok(self.without_null()?.values().map(|value| Ok(value?.into_text().unwrap_or_default())))
+    }
+
+    /// Returns the vector, maybe in another view, if it has no null.
+    fn without_null(&self) -> Result<Self> {
+        match self.check_no_null() {
+            Err(error) if error.kind() == ErrorKind::PageLost => {
+                self.rest(0, error)?.without_null()
+            }
+            checked => checked.map(|()| *self),
+        }
     }
 
     fn check_no_null(&self) -> Result<()> {

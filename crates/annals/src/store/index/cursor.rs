@@ -5,11 +5,11 @@ use std::sync::OnceLock;
 
 use annals_schema::{RowId, ValueRef};
 
-use crate::Result;
 use crate::store::btree::Cursor;
 use crate::store::index::key;
 use crate::store::index::lookup::{IndexView, id_in};
 use crate::store::row::Row;
+use crate::{Error, Result};
 
 /// A gap between two rows in the order of an index, or at an end.
 ///
@@ -53,8 +53,20 @@ pub struct IndexCursor<'a> {
     index: IndexView<'a>,
     /// Where it is, once that was asked for.
     cursor: OnceLock<Cursor<'a>>,
-    /// Whether it is behind the last row, and not before the first one, until then.
-    is_last: bool,
+    /// Where it was put last, to go on from there in another view.
+    known: Known,
+}
+
+/// Where a cursor was put, or what it gave last.
+#[derive(Clone, Debug)]
+enum Known {
+    First,
+    Last,
+    /// Before this key; without one, after the last row.
+    Key(Option<Vec<u8>>),
+    Rank(u64),
+    Before(RowId),
+    After(RowId),
 }
 
 impl fmt::Debug for IndexCursor<'_> {
@@ -67,7 +79,7 @@ impl<'a> IndexView<'a> {
     /// Gives a cursor before the first row.
     #[must_use]
     pub fn cursor(&self) -> IndexCursor<'a> {
-        IndexCursor { index: *self, cursor: OnceLock::new(), is_last: false }
+        IndexCursor { index: *self, cursor: OnceLock::new(), known: Known::First }
     }
 
     /// Counts the rows that are before all those whose first fields equal these values, or would be.
@@ -104,7 +116,7 @@ impl<'a> IndexCursor<'a> {
     /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
     pub fn seek(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
         let key = self.index.encode(values)?;
-        self.cursor_mut()?.seek(Some(&key))
+        self.put(Known::Key(Some(key)))
     }
 
     /// Goes behind the last row whose first fields aren't greater than these values.
@@ -113,7 +125,7 @@ impl<'a> IndexCursor<'a> {
     /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
     pub fn seek_behind(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
         let key = self.index.encode(values)?;
-        self.cursor_mut()?.seek(key::successor(key).as_deref())
+        self.put(Known::Key(key::successor(key)))
     }
 
     /// Goes before a row, wherever the index has it: so a walk goes on where another ended, among
@@ -122,11 +134,7 @@ impl<'a> IndexCursor<'a> {
     /// # Errors
     /// There is no such row, or it or the index can't be loaded; the gap stays where it was.
     pub fn seek_row(&mut self, id: RowId) -> Result<()> {
-        let slot = self.index.table.get(id)?.slot;
-        let (table, mut key) = (self.index.table.data, Vec::new());
-        self.index.data.key(table, |field| table.value(field, slot), &mut key)?;
-        key::encode_id(&mut key, id);
-        self.cursor_mut()?.seek(Some(&key))
+        self.put(Known::Before(id))
     }
 
     /// Goes behind the first `rank` rows; behind the last one if there are fewer.
@@ -134,17 +142,17 @@ impl<'a> IndexCursor<'a> {
     /// # Errors
     /// The index can't be loaded; the gap stays where it was.
     pub fn seek_rank(&mut self, rank: u64) -> Result<()> {
-        self.cursor_mut()?.seek_rank(rank)
+        self.put(Known::Rank(rank))
     }
 
     /// Goes before the first row.
     pub fn seek_first(&mut self) {
-        self.put_at(false);
+        self.put_at(Known::First);
     }
 
     /// Goes behind the last row.
     pub fn seek_last(&mut self) {
-        self.put_at(true);
+        self.put_at(Known::Last);
     }
 
     /// Counts the rows before the gap, without visiting them.
@@ -152,32 +160,53 @@ impl<'a> IndexCursor<'a> {
     /// # Errors
     /// The index can't be loaded.
     pub fn rank(&self) -> Result<u64> {
-        self.cursor()?.rank()
+        match self.cursor().and_then(Cursor::rank) {
+            Err(error) => self.elsewhere(error)?.rank(),
+            rank => rank,
+        }
     }
 
     /// Gives the row behind the gap, and goes behind it. An error is that the row can't be loaded.
     #[expect(clippy::should_implement_trait, reason = "a cursor goes both ways, and never ends")]
     pub fn next(&mut self) -> Option<Result<Row<'a>>> {
-        let id = self.cursor_mut().and_then(|cursor| cursor.next(id_in));
+        let id = self.step(|cursor| cursor.next(id_in));
+        if let Ok(Some(id)) = id {
+            self.known = Known::After(id);
+        }
         self.row(id)
     }
 
     /// Gives the row before the gap, and goes before it. An error is that the row can't be loaded.
     pub fn prev(&mut self) -> Option<Result<Row<'a>>> {
-        let id = self.cursor_mut().and_then(|cursor| cursor.prev(id_in));
+        let id = self.step(|cursor| cursor.prev(id_in));
+        if let Ok(Some(id)) = id {
+            self.known = Known::Before(id);
+        }
         self.row(id)
     }
 
     /// Gives the row behind the gap. An error is that the row can't be loaded.
     #[must_use]
     pub fn peek_next(&self) -> Option<Result<Row<'a>>> {
-        self.row(self.cursor().and_then(|cursor| cursor.peek_next(id_in)))
+        match self.cursor().and_then(|cursor| cursor.peek_next(id_in)) {
+            Err(error) => match self.elsewhere(error) {
+                Ok(other) => other.peek_next(),
+                Err(error) => Some(Err(error)),
+            },
+            id => self.row(id),
+        }
     }
 
     /// Gives the row before the gap. An error is that the row can't be loaded.
     #[must_use]
     pub fn peek_prev(&self) -> Option<Result<Row<'a>>> {
-        self.row(self.cursor().and_then(|cursor| cursor.peek_prev(id_in)))
+        match self.cursor().and_then(|cursor| cursor.peek_prev(id_in)) {
+            Err(error) => match self.elsewhere(error) {
+                Ok(other) => other.peek_prev(),
+                Err(error) => Some(Err(error)),
+            },
+            id => self.row(id),
+        }
     }
 
     /// Gives where it is. The tree of the index may have to be made first.
@@ -186,9 +215,7 @@ impl<'a> IndexCursor<'a> {
             return Ok(cursor);
         }
         let mut cursor = self.index.data.tree()?.cursor();
-        if self.is_last {
-            cursor.seek_last();
-        }
+        move_to(&mut cursor, &self.index, &self.known)?;
         Ok(self.cursor.get_or_init(|| cursor))
     }
 
@@ -197,17 +224,64 @@ impl<'a> IndexCursor<'a> {
         Ok(self.cursor.get_mut().expect("it was just put there"))
     }
 
+    /// Takes a step: again in another view, if a page of this one is lost.
+    fn step(
+        &mut self,
+        step: impl Fn(&mut Cursor<'a>) -> Result<Option<RowId>>,
+    ) -> Result<Option<RowId>> {
+        loop {
+            match self.cursor_mut().and_then(&step) {
+                Err(error) => *self = self.elsewhere(error)?,
+                done => return done,
+            }
+        }
+    }
+
+    /// Returns the same cursor in another view, if a page of this one is lost.
+    #[cold]
+    fn elsewhere(&self, error: Error) -> Result<Self> {
+        let index = self.index.instead(error)?;
+        Ok(Self { index, cursor: OnceLock::new(), known: self.known.clone() })
+    }
+
+    /// Goes somewhere; after an error it is where it was.
+    fn put(&mut self, known: Known) -> Result<()> {
+        loop {
+            let index = self.index;
+            match self.cursor_mut().and_then(|cursor| move_to(cursor, &index, &known)) {
+                Err(error) => *self = self.elsewhere(error)?,
+                Ok(()) => {
+                    self.known = known;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
     /// Goes to an end. Nothing is loaded for it.
-    fn put_at(&mut self, is_last: bool) {
-        self.is_last = is_last;
+    fn put_at(&mut self, known: Known) {
         match self.cursor.get_mut() {
-            Some(cursor) if is_last => cursor.seek_last(),
+            Some(cursor) if matches!(known, Known::Last) => cursor.seek_last(),
             Some(cursor) => cursor.seek_first(),
             None => {}
         }
+        self.known = known;
     }
 
     fn row(&self, id: Result<Option<RowId>>) -> Option<Result<Row<'a>>> {
         id.and_then(|id| id.map(|id| self.index.table.get(id)).transpose()).transpose()
     }
+}
+
+/// Moves a cursor of an index to where another was put.
+fn move_to(cursor: &mut Cursor<'_>, index: &IndexView<'_>, known: &Known) -> Result<()> {
+    match known {
+        Known::First => cursor.seek_first(),
+        Known::Last => cursor.seek_last(),
+        Known::Key(key) => cursor.seek(key.as_deref())?,
+        Known::Rank(rank) => cursor.seek_rank(*rank)?,
+        Known::Before(id) => cursor.seek(Some(&index.key_of(*id)?))?,
+        Known::After(id) => cursor.seek(key::successor(index.key_of(*id)?).as_deref())?,
+    }
+    Ok(())
 }

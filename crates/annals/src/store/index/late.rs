@@ -12,7 +12,7 @@
 //!    there after what is before it. No view has seen them.
 //! 2. `net` has an entry at most once, sorted. What is added isn't in the tree, what is removed is.
 //! 3. A tree that has all of them was changed in the order of the journal: so it has the same pages as if they
-//!    had never waited, and a page that is damaged later can be made anew from the journal.
+//!    had never waited.
 //! 4. The trees that are made here have pages that no writer takes for its own.
 
 use std::sync::{Mutex, OnceLock, PoisonError};

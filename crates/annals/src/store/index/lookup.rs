@@ -65,7 +65,26 @@ impl<'a> IndexView<'a> {
     /// Gives the first row whose key begins with these bytes.
     #[inline]
     pub(super) fn first_with(&self, key: &[u8]) -> Result<Option<Row<'a>>> {
-        self.data.holder(key)?.map(|id| self.table.get(id)).transpose()
+        match self.data.holder(key) {
+            Ok(Some(id)) => self.table.get(id).map(Some),
+            Ok(None) => Ok(None),
+            Err(error) => self.instead(error)?.first_with(key),
+        }
+    }
+
+    /// Returns the same index in the view to go on in after an error, if that is of a lost page.
+    #[cold]
+    pub(super) fn instead(&self, error: Error) -> Result<Self> {
+        self.table.view.instead(error)?.index(self.data.number)
+    }
+
+    /// Makes the key of a row, with its id.
+    pub(super) fn key_of(&self, id: RowId) -> Result<Vec<u8>> {
+        let slot = self.table.get(id)?.slot;
+        let (table, mut key) = (self.table.data, Vec::new());
+        self.data.key(table, |field| table.value(field, slot), &mut key)?;
+        key::encode_id(&mut key, id);
+        Ok(key)
     }
 
     /// Gives the rows whose first fields equal these values. Values that don't fit the index give
@@ -190,17 +209,23 @@ impl<'a> IndexView<'a> {
         self.between(low, high)
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "the keys were made for this")]
     fn between(&self, low: Vec<u8>, high: Option<Vec<u8>>) -> IndexRows<'a> {
         let tree = self.data.between(&low, high.as_deref());
         match tree.and_then(|tree| tree.range(&low, high.as_deref())) {
-            Ok(entries) => IndexRows { index: *self, entries, error: None },
-            Err(error) => self.failed(error),
+            Ok(entries) => {
+                IndexRows { index: *self, entries, error: None, low, high, given: [None; 2] }
+            }
+            Err(error) => match self.instead(error) {
+                Ok(other) => other.between(low, high),
+                Err(error) => self.failed(error),
+            },
         }
     }
 
     fn failed(&self, error: Error) -> IndexRows<'a> {
-        IndexRows { index: *self, entries: self.data.any().nothing(), error: Some(error) }
+        let (entries, error) = (self.data.any().nothing(), Some(error));
+        let (low, high, given) = (Vec::new(), None, [None; 2]);
+        IndexRows { index: *self, entries, error, low, high, given }
     }
 }
 
@@ -213,6 +238,11 @@ pub struct IndexRows<'a> {
     index: IndexView<'a>,
     entries: Range<'a>,
     error: Option<Error>,
+    /// The keys that it began with.
+    low: Vec<u8>,
+    high: Option<Vec<u8>>,
+    /// The last row that each end has given.
+    given: [Option<RowId>; 2],
 }
 
 brief!(IndexRows<'_>, "IndexRows", "index": |it| it.index);
@@ -224,13 +254,57 @@ impl<'a> IndexRows<'a> {
     /// The values that were looked for don't fit the index, unless that was said already; the index
     /// can't be loaded.
     pub fn left(&mut self) -> Result<u64> {
-        self.error.take().map_or_else(|| self.entries.left(), Err)
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        loop {
+            match self.entries.left() {
+                Err(error) => self.go_on(error)?,
+                left => return left,
+            }
+        }
+    }
+
+    /// Goes on in another view, if a page of this one is lost.
+    #[cold]
+    #[inline(never)]
+    fn go_on(&mut self, error: Error) -> Result<()> {
+        let index = self.index.instead(error)?;
+        let [front, back] = self.given;
+        let low = match front {
+            Some(id) => key::successor(index.key_of(id)?).unwrap_or_default(),
+            None => std::mem::take(&mut self.low),
+        };
+        let high = match back {
+            Some(id) => Some(index.key_of(id)?),
+            None => self.high.take(),
+        };
+        *self = index.between(low, high);
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    /// Takes a step at the front (0) or the back (1): again in another view, if a page of this one is lost.
+    #[inline]
+    fn step(
+        &mut self,
+        end: usize,
+        step: impl Fn(&mut Range<'a>) -> Result<Option<RowId>>,
+    ) -> Result<Option<RowId>> {
+        loop {
+            match step(&mut self.entries) {
+                Err(error) => self.go_on(error)?,
+                Ok(id) => {
+                    self.given[end] = id.or(self.given[end]);
+                    return Ok(id);
+                }
+            }
+        }
     }
 
     /// Gives the ids of the rows instead. No row is looked at, so that it takes a fraction of the time.
     pub fn ids(mut self) -> impl Iterator<Item = Result<RowId>> + use<'a> {
         std::iter::from_fn(move || {
-            let id = self.entries.next_with(id_in).transpose();
+            let id = self.step(0, |entries| entries.next_with(id_in)).transpose();
             id.or_else(|| self.error.take().map(Err))
         })
     }
@@ -272,7 +346,7 @@ impl<'a> Iterator for IndexRows<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let id = self.entries.next_with(id_in);
+        let id = self.step(0, |entries| entries.next_with(id_in));
         self.ask_ahead();
         self.row(id)
     }
@@ -289,7 +363,7 @@ impl<'a> Iterator for IndexRows<'a> {
 
     /// An error isn't skipped.
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
-        let id = self.entries.nth_with(n, id_in);
+        let id = self.step(0, |entries| entries.nth_with(n, id_in));
         self.row(id)
     }
 
@@ -301,13 +375,13 @@ impl<'a> Iterator for IndexRows<'a> {
 impl DoubleEndedIterator for IndexRows<'_> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
-        let id = self.entries.next_back_with(id_in);
+        let id = self.step(1, |entries| entries.next_back_with(id_in));
         self.row(id)
     }
 
     /// An error isn't skipped.
     fn nth_back(&mut self, n: usize) -> Option<Self::Item> {
-        let id = self.entries.nth_back_with(n, id_in);
+        let id = self.step(1, |entries| entries.nth_back_with(n, id_in));
         self.row(id)
     }
 }

@@ -83,6 +83,15 @@ impl RowIter<'_> {
         found.transpose()
     }
 
+    /// Returns the ids from which neither end has given a row, after an error.
+    pub(in super::super) fn rest(&self) -> Ids<u64> {
+        let start = match self.bits {
+            0 => self.ids.start,
+            bits => self.at.0 + u64::from(bits.trailing_zeros()),
+        };
+        start..self.ids.end
+    }
+
     /// Looks for the extents, if that wasn't done yet.
     fn begin(&mut self) -> Result<()> {
         if self.extents.is_none() {
@@ -136,6 +145,7 @@ impl RowIter<'_> {
         self.bits = bits & (u64::MAX >> (64 - count));
         self.at = (start, base);
         self.front = self.front.clip(start + count, u64::MAX);
+        self.ids.start = start + count;
         Ok(true)
     }
 
@@ -148,6 +158,7 @@ impl RowIter<'_> {
         }
         let place = bits.trailing_zeros();
         let (start, base) = (self.at.0 + u64::from(place), self.at.1 + place as usize);
+        self.ids.start = start;
         Extent { start, base, len: rest.end() - start }
     }
 
@@ -158,6 +169,7 @@ impl RowIter<'_> {
             if let Some(slot) = self.map.live.last(back.base, back.base + place(back.len))? {
                 let id = back.start + (slot - back.base) as u64;
                 self.back = back.clip(0, id);
+                self.ids.end = id;
                 return Ok(Some((RowId(id), slot)));
             }
             let next = match self.tail.take() {

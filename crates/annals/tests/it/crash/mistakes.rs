@@ -11,7 +11,9 @@ use annals::storage::{Clock, SystemClock};
 use super::explore::{Effort, Explorer};
 use super::history::Checked;
 use super::images::{apart, failed_flush, growth, older_root, postponed};
-use crate::image::damage::mended_by_readers;
+use crate::image::cut::refused;
+use crate::image::damage::read_over_damage;
+use crate::image::drop_roots::{frames_dropped, none_published};
 use crate::image::seen::{outlived, seen};
 use crate::replica::crash::explore as pushed;
 use crate::segments::forget::pinned;
@@ -20,7 +22,7 @@ use crate::segments::opening::border;
 /// How one kind of test explores one workload.
 type Test = (&'static str, &'static str, fn(&Explorer, &str) -> Checked);
 
-const TESTS: [Test; 41] = [
+const TESTS: [Test; 44] = [
     ("power_cut_after_commits_of_each_level", "levels", Explorer::power),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::kill),
     ("power_cut_at_every_operation", "mixed", Explorer::power),
@@ -57,7 +59,14 @@ const TESTS: [Test; 41] = [
         panics(|| outlived(true, 1 << 20))
     }),
     ("what_key_frames_reach_is_not_written_over", "once", |_, _| crate::past::frames::kept()),
-    ("who_only_reads_mends_for_itself", "once", |_, _| panics(mended_by_readers)),
+    ("a_damaged_key_frame_costs_that_key_frame_and_nothing_else", "once", |_, _| {
+        panics(frames_dropped)
+    }),
+    ("no_root_is_published_that_reaches_what_is_known_to_be_damaged", "once", |_, _| {
+        panics(none_published)
+    }),
+    ("a_journal_that_was_cut_before_its_image_is_not_gone_on_with", "once", |_, _| panics(refused)),
+    ("who_only_reads_goes_on_alone", "once", |_, _| panics(read_over_damage)),
     ("a_recovery_that_crashes_is_repeated_with_the_same_end", "once", |_, _| {
         panics(|| {
             crate::recovery::sweep::sweep(0..40);

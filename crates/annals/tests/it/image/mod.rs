@@ -1,7 +1,9 @@
 //! The image: opening from it gives what replay gives, whatever was done before and after.
 
+pub(crate) mod cut;
 pub(crate) mod damage;
 mod document;
+pub(crate) mod drop_roots;
 mod dropped;
 mod larger;
 mod renewed;

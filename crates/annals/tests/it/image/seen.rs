@@ -44,7 +44,7 @@ pub(crate) fn seen(has_root: bool) {
     }
     db.backfill(BackfillMode::Full).unwrap();
     assert_eq!(digest(&seen), expected, "with a root below: {has_root}");
-    assert_eq!(db.image_damage(), Vec::<String>::new(), "nothing had to be made anew");
+    assert_eq!(db.image_damage(), Vec::<String>::new(), "nothing was damaged");
     let long = image_len(&path);
     drop(seen);
     for round in 7..12 {

@@ -110,7 +110,7 @@ fn damaged_key_frames_are_passed_over() {
         image.write_at(unit * 4096, &before).unwrap();
     }
     // And without any image.
-    world.directory.remove(IMAGE).unwrap();
+    let _ = world.directory.remove(IMAGE); // it was set aside where all roots were damaged
     world.look(true);
 }
 

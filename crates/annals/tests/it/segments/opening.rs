@@ -40,7 +40,14 @@ fn what_the_image_has_is_not_read_again() {
     for name in ["db-segment-000000", "db-segment-000001"] {
         let segment = bytes(&many, name);
         many.remove(name).unwrap();
-        drop(open(&many));
+        // Who writes on must have them.
+        let error = super::options().open_in(
+            std::sync::Arc::new(many.clone()),
+            NAME,
+            std::sync::Arc::new(annals::storage::simulated::SimulatedClock::new(9)),
+        );
+        assert!(error.unwrap_err().to_string().contains("is missing"), "{name}");
+        assert_eq!(content(&annals::Reader::open(&many, NAME).unwrap().read()), expected);
         put(&many, name, &segment);
     }
     assert_eq!(content(&open(&many).read()), expected);

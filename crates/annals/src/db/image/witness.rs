@@ -1,0 +1,59 @@
+//! What an image proves of its journal: all up to the points that its roots stand for was on permanent storage
+//! before the roots were written.
+//!
+//! So a journal that ends before one of them was cut, or replaced by an older one: it is damaged, and isn't gone on
+//! with as if nothing were missing.
+
+use crate::image::{Witness, image_name, witnesses};
+use crate::journal::{Head, Survey};
+use crate::storage::{Directory, Storage};
+use crate::{Error, Result};
+
+/// Returns what the roots of the image prove that is beside a journal; nothing if there is none of it.
+pub(in crate::db) fn image_witnesses(
+    directory: &dyn Directory,
+    journal: &str,
+    head: &Head,
+) -> Vec<Witness> {
+    witnesses(directory, &image_name(journal), &super::opening::identity(head))
+}
+
+/// Refuses a journal that ends before a point which an image beside it stands for.
+///
+/// # Errors
+/// `Corrupt`, naming both.
+pub(in crate::db) fn check_end(witnesses: &[Witness], survey: &Survey, shown: &str) -> Result<()> {
+    if survey.sealed.is_some() {
+        return Ok(()); // the journal goes on in another file
+    }
+    let (end, segment) = (survey.end, survey.head.header.segment);
+    let is_beyond = |it: &&Witness| (it.segment, it.point.position) > (segment, end.position);
+    let Some(beyond) = witnesses.iter().find(is_beyond) else { return Ok(()) };
+    let Witness { segment: of, point } = beyond;
+    let place = match *of == segment {
+        true => format!("position {}", point.position),
+        false => {
+            format!("position {} of segment {of}, and this is segment {segment}", point.position)
+        }
+    };
+    Err(Error::corrupt(format!(
+        "{shown}: damaged: it ends with transaction {} at position {}, but the image beside it stands for \
+         transaction {} at {place}, up to which all had reached permanent storage: the file was cut, or is an \
+         older copy. It was not changed: restore it from a backup, or write all that verifies into a new file \
+         with `annals recover {shown} --salvage NEW`; if the older copy is what you want, delete the image",
+        end.txid, end.position, point.txid
+    )))
+}
+
+/// Returns true if the frame that ends at a point is there, as its last bytes tell.
+pub(super) fn ends_there(storage: &dyn Storage, head: &Head, witness: &Witness) -> Result<bool> {
+    let Witness { segment, point } = witness;
+    if *segment != head.header.segment || *point == head.start() {
+        return Ok(true);
+    }
+    let Some(at) = point.position.checked_sub(8) else { return Ok(false) };
+    let mut chain = [0; 8];
+    let read = storage.read_at(at, &mut chain);
+    let read = read.map_err(|error| Error::io("can't read the journal", error))?;
+    Ok(read == chain.len() && u64::from_le_bytes(chain) == point.chain)
+}
