@@ -77,9 +77,8 @@ impl Pending<'_> {
 /// half of [`Options::memory`](crate::Options::memory), where nobody sees it before it commits.
 ///
 /// A statement that fails has changed nothing, and the transaction can go on; except after an error of
-/// kind `Io` or `Corrupt` (the journal or the image can't be written, or a page not be loaded), or when a program's
-/// own code that makes the values of a run panics or makes others the second time: then all that is left
-/// is to roll back.
+/// kind `Io`, `Corrupt` or `PageLost`, or when a program's own code that makes the values of a run panics or makes
+/// others the second time: then all that is left is to roll back.
 pub struct Transaction<'db> {
     database: &'db Database,
     pub(super) writing: MutexGuard<'db, Writing>,

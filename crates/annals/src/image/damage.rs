@@ -176,7 +176,13 @@ impl Guarded {
     fn lost(&self, stored: &Stored) -> Error {
         Error::new(
             ErrorKind::PageLost,
-            format!("{}: the {} bytes at {} are damaged", self.0.path(), stored.len, stored.place),
+            format!(
+                "{}: the {} bytes at {} are damaged, and the state is rebuilt without them: try again, from a new \
+                 snapshot or in a new transaction; nothing is lost",
+                self.0.path(),
+                stored.len,
+                stored.place
+            ),
         )
     }
 }

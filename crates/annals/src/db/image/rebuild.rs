@@ -22,6 +22,7 @@ use std::time::Duration;
 use super::imager::{Imager, Working};
 use super::opening::{Found, Looking};
 use super::report::BackfillMode;
+use super::rescue::not_rebuilt;
 use crate::db::core::{Core, Writing};
 use crate::db::progress::{Watch, Watched};
 use crate::db::segment::JournalFile;
@@ -55,7 +56,7 @@ pub(in crate::db) struct Rebuilding {
 struct State {
     is_running: bool,
     /// Why the last one failed.
-    failure: Option<String>,
+    failure: Option<Error>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -162,7 +163,10 @@ impl Core {
         };
         match std::thread::Builder::new().name("annals-rebuild".to_owned()).spawn(run) {
             Ok(thread) => (state.is_running, state.thread) = (true, Some(thread)),
-            Err(error) => state.failure = Some(format!("no thread can be started: {error}")),
+            Err(error) => {
+                let error = Error::io("no thread can be started", error);
+                state.failure = Some(error);
+            }
         }
     }
 
@@ -175,17 +179,20 @@ impl Core {
         rebuilding.put(&mut lock(&rebuilding.ready), None);
         let mut state = lock(&rebuilding.state);
         state.is_running = false;
-        state.failure = match &done {
+        let is_done = matches!(done, Some(Ok(())));
+        state.failure = match done {
             Some(Ok(()) | Err(Otherwise::NotNeeded)) => None,
-            Some(Err(Otherwise::Failed(error))) => Some(error.to_string()),
-            Some(Err(Otherwise::Moved)) | None => Some("the image or the journal moves on".into()),
+            Some(Err(Otherwise::Failed(error))) => Some(error),
+            Some(Err(Otherwise::Moved)) | None => {
+                Some(Error::new(ErrorKind::PageLost, "the image or the journal moves on"))
+            }
         };
-        let failure = state.failure.clone();
+        let failure = state.failure.as_ref().map(ToString::to_string);
         drop(state);
         if let Some(failure) = failure.filter(|_| rebuilding.check_going_on().is_ok()) {
             imager.damage().report(format!("the state couldn't be rebuilt: {failure}"));
         }
-        if matches!(done, Some(Ok(()))) && self.works_in_background {
+        if is_done && self.works_in_background {
             // So that the dropped root is replaced. What goes wrong is tried again by the next one.
             let stop = || rebuilding.check_going_on().is_err();
             let go_on =
@@ -228,12 +235,10 @@ impl Core {
             }
             SystemClock.pause(PAUSE);
         }
-        let failure = lock(&rebuilding.state).failure.clone();
+        let failure = lock(&rebuilding.state).failure.take();
         Err(match failure {
-            Some(failure) => error.advising(format!("the state can't be rebuilt: {failure}")),
-            None => error.advising(
-                "the state is rebuilt without it: roll back, and run the transaction again; nothing is lost",
-            ),
+            Some(failure) => not_rebuilt(error, failure),
+            None => error,
         })
     }
 

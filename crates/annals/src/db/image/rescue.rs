@@ -3,6 +3,7 @@
 //! A snapshot can't change. Where it meets a lost page it goes on in another view of the same state: the one that
 //! the database has by then, if that is the same, else one that is replayed, as the past is.
 
+use std::fmt::Display;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, TryLockError, Weak};
 use std::time::Duration;
@@ -96,14 +97,21 @@ impl Making<'_> {
         };
         present.view_of(shown.txid, through).map_err(|error| match error.kind() {
             ErrorKind::Cancelled => self.too_late(),
-            _ => Error::new(
-                ErrorKind::PageLost,
-                format!(
-                    "{}: a page of the image is damaged, and what it held can't be rebuilt: {error}",
-                    self.published.file.name
-                ),
-            ),
+            _ => {
+                let name = &self.published.file.name;
+                not_rebuilt(format_args!("{name}: a page of the image is damaged"), error)
+            }
         })
+    }
+}
+
+/// Returns the error of who needs a lost page that can't be rebuilt. An I/O error stays one: of the journal, then,
+/// or of all of the disk.
+pub(super) fn not_rebuilt(lost: impl Display, error: Error) -> Error {
+    let lost = format!("{lost}; what it held can't be rebuilt");
+    match error.kind() {
+        ErrorKind::Io => error.within(lost),
+        _ => Error::new(ErrorKind::PageLost, format!("{lost}: {error}")),
     }
 }
 

@@ -79,8 +79,8 @@ impl Database {
         phases.harden = laps.next();
         let done =
             self.advance_among_others((imager, mode, watch), &mut working, (writing, phases))?;
-        drop(working);
         self.core().index_history(usize::MAX, || true);
+        // The claim goes before `working`: it is this file's, and so another thread's that takes it meanwhile.
         Ok(done)
     }
 
@@ -121,6 +121,7 @@ impl Database {
     ) -> Result<()> {
         let Some(imager) = self.core().image() else { return Ok(()) };
         let segment = self.segment().load_full();
+        let mut working = lock(&imager.working);
         let Some(_claim) = segment.claim_image(None)? else { return Ok(()) };
         let reach = |root: Root| segment.file.reach_of(root.segment, root.point.position);
         let newest = imager.peek().map_or(0, reach);
@@ -128,12 +129,10 @@ impl Database {
             return Ok(());
         }
         self.checkpoints().hard()?;
-        let mut working = lock(&imager.working);
         let watch: Watching<'_> = &mut |_| ControlFlow::Continue(());
         let how = (imager, BackfillMode::Passive, watch);
         let phases = BackfillPhases::default();
         self.advance_among_others(how, &mut working, (writing, phases))?;
-        drop(working);
         self.core().index_history_at_close();
         Ok(())
     }

@@ -27,7 +27,8 @@ pub(in crate::db) fn check_end(witnesses: &[Witness], survey: &Survey, shown: &s
         return Ok(()); // the journal goes on in another file
     }
     let (end, segment) = (survey.end, survey.head.header.segment);
-    let is_beyond = |it: &&Witness| (it.segment, it.point.position) > (segment, end.position);
+    // Not by the place: a restart that was taken back leaves a root for the beginning of a segment that was made anew.
+    let is_beyond = |it: &&Witness| it.point.txid > end.txid;
     let Some(beyond) = witnesses.iter().find(is_beyond) else { return Ok(()) };
     let Witness { segment: of, point } = beyond;
     let place = match *of == segment {

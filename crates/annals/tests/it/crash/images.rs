@@ -42,7 +42,11 @@ pub(super) fn opened(world: &World) -> Checked {
         let (with, without) = (with.point(), without.point());
         return Err(format!("the image shows {with:?}, the journal {without:?}, or other rows"));
     }
-    past(database, &world.history)
+    past(database, &world.history)?;
+    match database.image_damage().first() {
+        Some(about) if !world.disk.is_off() => Err(format!("a crash damaged the image: {about}")),
+        _ => Ok(()),
+    }
 }
 
 /// Judges what the past shows, some moments of it.
@@ -362,6 +366,10 @@ pub(super) fn growth() -> Checked {
     }
     drop(pinned);
     let later = advance(30)?;
+    // What is damaged is rebuilt, and so nobody would see it.
+    if let Some(about) = database.image_damage().first() {
+        return Err(about.clone());
+    }
     if later > 2 * with {
         return Err(format!("{with} bytes with a snapshot, {later} without it"));
     }

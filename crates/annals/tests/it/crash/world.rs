@@ -238,17 +238,22 @@ impl World {
 
     /// Tells what an error means: the end, or a broken promise.
     pub(super) fn stop(&self, doing: &str, error: &Error) -> Stop {
-        if is_power_off(error) || (self.errors == Errors::Fatal && is_fault(error)) {
+        if self.is_off(error) || (self.errors == Errors::Fatal && is_fault(error)) {
             return Stop::Died;
         }
         Stop::Broken(format!("{doing}: {error:?}"))
+    }
+
+    /// True if an error is of the power that is off. Of a page that can't be read only the first read says so.
+    fn is_off(&self, error: &Error) -> bool {
+        is_power_off(error) || (error.kind() == ErrorKind::PageLost && self.disk.is_off())
     }
 
     /// Takes an error for a fault that is of no consequence, unless errors are fatal.
     pub(super) fn shrug(&mut self, doing: &str, result: annals::Result<()>) -> Result<(), Stop> {
         match result {
             Ok(()) => Ok(()),
-            Err(error) if self.errors != Errors::Fatal && !is_power_off(&error) => {
+            Err(error) if self.errors != Errors::Fatal && !self.is_off(&error) => {
                 self.go_on(doing, &error)
             }
             Err(error) => Err(self.stop(doing, &error)),

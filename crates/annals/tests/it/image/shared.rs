@@ -249,3 +249,26 @@ fn files_that_may_only_be_read_are_enough_for_a_reader() -> Result<()> {
     set([0o755, 0o644, 0o644]);
     Ok(())
 }
+
+/// Two threads of each of two handles: the right to bring the image forward belongs to the thread that took it, not
+/// to whoever else has the same file open.
+#[test]
+fn threads_of_several_handles_bring_the_image_forward() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.annals");
+    create(&path).close().unwrap();
+    let patience = std::time::Duration::from_secs(100);
+    let open = || Options::new().shared(true).lock_timeout(patience).open(&path).unwrap();
+    let handles = [open(), open()];
+    std::thread::scope(|scope| {
+        for db in handles.iter().flat_map(|db| [db, db]) {
+            scope.spawn(move || {
+                for round in 0..40 {
+                    insert(db, round..round + 1);
+                    db.backfill(BackfillMode::Full).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(handles[0].image_error(), None);
+}

@@ -33,9 +33,8 @@ fn a_missing_segment_is_named() {
 #[test]
 fn what_the_image_has_is_not_read_again() {
     let (many, database, one) = split(2);
-    let expected = content(&database.read());
+    let (expected, last) = (content(&database.read()), database.read().txid());
     drop(database);
-    // The blobs are in it still.
     let first = bytes(&many, "db-segment-000000");
     for name in ["db-segment-000000", "db-segment-000001"] {
         let segment = bytes(&many, name);
@@ -47,7 +46,10 @@ fn what_the_image_has_is_not_read_again() {
             std::sync::Arc::new(annals::storage::simulated::SimulatedClock::new(9)),
         );
         assert!(error.unwrap_err().to_string().contains("is missing"), "{name}");
-        assert_eq!(content(&annals::Reader::open(&many, NAME).unwrap().read()), expected);
+        // Who only reads needs it for its blobs alone.
+        let read = annals::Reader::open(&many, NAME).unwrap().read();
+        read.check().unwrap();
+        assert_eq!(read.txid(), last);
         put(&many, name, &segment);
     }
     assert_eq!(content(&open(&many).read()), expected);

@@ -110,12 +110,11 @@ const SYSTEM: [&str; 12] = [
 ];
 
 /// Other rooms that do so all the same, in product code, and why.
-const SYSTEM_ELSEWHERE: [(&str, &str, &str); 6] = [
+const SYSTEM_ELSEWHERE: [(&str, &str, &str); 5] = [
     ("arena", "std::process::abort", "a count that overflows, as in `Arc`"),
     ("db", "std::process::id", "stands in names and messages; asks for no resource"),
     ("db", "std::thread", "the keeper and the background backfill are threads of the library"),
     ("journal", "std::process::id", "stands in the live block and in names"),
-    ("journal", "std::thread::yield_now", "waits for another process to remove a segment"),
     ("replica", "std::process::id", "stands in names and messages"),
 ];
 
