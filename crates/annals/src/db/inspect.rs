@@ -9,7 +9,7 @@ use annals_schema::Timestamp;
 
 use super::erase::Marks;
 use super::history::{self, HistoryInspection};
-use super::image::{self, ImageInspection};
+use super::image::{self, ImageInspection, Witness};
 use super::options::{Options, locate};
 use super::past::{Opened, Past};
 use super::progress::Watched;
@@ -19,9 +19,9 @@ use super::snapshot::{Published, Snapshot};
 use crate::journal::format::{Header, Live, Slot};
 use crate::journal::segments::Kept;
 use crate::journal::{
-    Committed, Copies, Erasure, Frame, Point, Recovery, Rule, SegmentFacts, Survey,
+    Committed, Copies, Erasure, Frame, Head, Point, Recovery, Rule, SegmentFacts, Survey,
 };
-use crate::storage::{self, Directory};
+use crate::storage::{self, Directory, Storage};
 use crate::{Error, ErrorKind, Result};
 
 /// What the first 16 KiB of a journal file say.
@@ -104,6 +104,15 @@ impl Inspection {
     pub fn has_damaged_copy(&self) -> bool {
         let differs = |[first, second]: &[Option<Slot>; 2]| first.is_none() || first != second;
         self.damaged_headers > 0 || self.wrong_chain.is_some() || self.slots.iter().any(differs)
+    }
+
+    /// Compares the end with what files beside the journal prove: one that stands for more is a witness of damage.
+    fn against(mut self, witnesses: &[Witness], survey: &Survey, shown: &str) -> Self {
+        if self.damage.is_none() {
+            let checked = image::check_end(witnesses, survey, shown);
+            self.damage = checked.err().map(|error| error.to_string());
+        }
+        self
     }
 
     /// Looks at the image and the history index, too.
@@ -208,11 +217,14 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Inspection> {
 pub fn inspect_in(directory: &dyn Directory, name: &str) -> Result<Inspection> {
     let (storage, shown) = open_to_read(directory, name)?;
     let watched = Watched::new(&*storage, None);
+    let witnesses = witnesses((directory, name), &*storage, &shown);
     // Damage that another process's writing pretends is gone at the next look.
     let rule = Rule::new(Recovery::Checked);
     let (survey, ()) =
         scan::survey(&watched, &shown, rule, || Ok(()), is_damaged, |(), _, _| Ok(()))?;
-    Ok(inspection(&survey, &shown).with_image(directory, name, &survey))
+    Ok(inspection(&survey, &shown)
+        .against(&witnesses, &survey, &shown)
+        .with_image(directory, name, &survey))
 }
 
 /// Looks at a journal file, as [`inspect`], and builds the state that it holds. Writes nothing; damage
@@ -235,6 +247,7 @@ pub(super) fn examine_storage(
 ) -> Result<Examination> {
     let Opened { storage, shown, past } = opened;
     let watched = Watched::new(&**storage, options.watch.as_ref());
+    let witnesses = witnesses((directory, name), &**storage, shown);
     let (survey, mut state) = scan::survey(
         &watched,
         shown,
@@ -257,7 +270,9 @@ pub(super) fn examine_storage(
     let file = Arc::new(file);
     let published = Published { view, point: survey.end, file };
     Ok(Examination {
-        inspection: inspection(&survey, shown).with_image(directory, name, &survey),
+        inspection: inspection(&survey, shown)
+            .against(&witnesses, &survey, shown)
+            .with_image(directory, name, &survey),
         snapshot: Snapshot::new(Arc::new(published)),
         events: state.events,
         first: state.first_kept.or(first),
@@ -266,6 +281,18 @@ pub(super) fn examine_storage(
         wrong_mark: state.marks.problem(),
         erasures: state.marks.erasures,
     })
+}
+
+/// Returns what the files beside a journal prove of it. They are read before it, so that it has what they do.
+fn witnesses(
+    (directory, name): (&dyn Directory, &str),
+    storage: &dyn Storage,
+    shown: &str,
+) -> Vec<Witness> {
+    let Ok(head) = Head::read(storage, shown) else { return Vec::new() };
+    let mut all = image::image_witnesses(directory, name, &head);
+    all.extend(history::witness(directory, name, head.header.journal_id));
+    all
 }
 
 /// Tells of all segments, the newest one, which `shown` names, last.

@@ -226,9 +226,11 @@ fn no_catalog() -> Error {
     Error::corrupt("damaged: it has no catalog")
 }
 
-/// A point that a root of an image stands for: the journal was on permanent storage up to there.
+/// A point that a file beside a journal stands for: the journal was on permanent storage up to there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Witness {
+    /// What that file is called in messages.
+    pub(crate) what: &'static str,
     pub(crate) segment: u64,
     pub(crate) point: Point,
 }
@@ -246,7 +248,7 @@ pub(crate) fn witnesses(directory: &dyn Directory, name: &str, journal: &Identit
         }
         Roots::copies(&*storage, header.hash()).ok()
     };
-    let witness = |root: Root| Witness { segment: root.segment, point: root.point };
+    let witness = |root: Root| Witness { what: "image", segment: root.segment, point: root.point };
     copies().unwrap_or_default().into_iter().map(witness).collect()
 }
 

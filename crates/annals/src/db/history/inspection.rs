@@ -3,7 +3,8 @@
 use super::files::Files;
 use super::find::with_index;
 use crate::db::snapshot::Snapshot;
-use crate::history::{self, Entry, IndexFile, Zone, history_name};
+use crate::history::{self, Bound, Entry, IndexFile, Zone, history_name};
+use crate::image::Witness;
 use crate::journal::Survey;
 use crate::storage::{Access, Directory};
 use crate::{Error, Result};
@@ -53,6 +54,18 @@ pub(in crate::db) fn inspect(
             Some(told(Err(error.to_string()), len.unwrap_or(0)))
         }
     }
+}
+
+/// Returns what the history index of a journal proves of it: it only ever has what the image does.
+pub(in crate::db) fn witness(
+    directory: &dyn Directory,
+    journal: &str,
+    journal_id: [u8; 16],
+) -> Option<Witness> {
+    let name = history_name(journal);
+    let index = IndexFile::open(directory, &name, journal_id, Access::Read).ok()??;
+    let Bound { segment, point, .. } = index.head().bound;
+    Some(Witness { what: "history index", segment, point })
 }
 
 fn told_of(index: &IndexFile) -> HistoryInspection {

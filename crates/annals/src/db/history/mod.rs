@@ -14,8 +14,8 @@ mod moments;
 mod row;
 mod versions;
 
-pub(super) use inspection::inspect;
 pub use inspection::{HistoryCheck, HistoryInspection};
+pub(super) use inspection::{inspect, witness};
 pub(super) use keep::{Keeping, Sizes};
 pub(super) use moments::txid_of;
 pub use versions::History;

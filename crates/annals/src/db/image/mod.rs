@@ -48,5 +48,6 @@ pub use report::{
 pub(super) use rescue::{REBUILD_TIMEOUT, Rescued, Rescuer};
 pub use restarting::Restarting;
 pub use verify::{ImageCheck, ImageComparison};
+pub(super) use witness::{check_end, image_witnesses};
 
-pub(super) use crate::image::KeyFrames;
+pub(super) use crate::image::{KeyFrames, Witness};

@@ -194,14 +194,14 @@ fn hard(
             && let Ok(found_there) = looking.replay_to(begun, hard_position(&survey))
         {
             found.before = begun.past.bytes();
-            looking.check_end(found, &survey, Recovery::Checked)?;
+            looking.check_end(found, &survey)?;
             return Ok((survey, replayed(found_there, reached(begun))));
         }
         // Whose fault that is, only all of the journal can tell.
         found.begun = None;
     }
     let (survey, ()) = survey_moving(watched, &shown, || Ok(()), |(), _, _| Ok(()))?;
-    looking.check_end(found, &survey, Recovery::Checked)?;
+    looking.check_end(found, &survey)?;
     let all = looking.replay_all(hard_position(&survey))?;
     Ok((survey, replayed(all, 0)))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::imager::Imager;
 use super::opening::{Found, Looking, over, stale};
-use super::witness::check_end;
+use super::witness::{check_end, known};
 use crate::db::past::Past;
 use crate::db::progress::Watched;
 use crate::db::scan::{self, Replay};
@@ -24,12 +24,10 @@ impl Looking<'_> {
         recovery: Recovery,
         looks_wrong: impl Fn(&Survey) -> bool,
     ) -> Result<(Survey, Replay, Option<Arc<Imager>>)> {
-        if matches!(recovery, Recovery::ToHard | Recovery::ToSoft)
-            && found.begun.as_ref().is_some_and(|begun| begun.past.point().is_some())
-        {
-            self.set_aside(found, "commits that it has may be taken back now".to_owned());
-        }
-        let all = self.survey_found(found, storage, recovery, looks_wrong);
+        // What they prove isn't taken back, whatever the recovery.
+        let known = known(&found.witnesses, self.storage, &found.head)?;
+        let rule = Rule::new(recovery).knowing(known);
+        let all = self.survey_found(found, storage, rule, looks_wrong);
         found.notes.append(&mut found.damage.take_findings());
         all
     }
@@ -38,17 +36,17 @@ impl Looking<'_> {
         &self,
         found: &mut Found,
         storage: &Watched<'_>,
-        recovery: Recovery,
+        rule: Rule,
         looks_wrong: impl Fn(&Survey) -> bool,
     ) -> Result<(Survey, Replay, Option<Arc<Imager>>)> {
         let mut reason = None;
         while let Some(begun) = &found.begun {
             let imager = self.imager(found);
             let begin = || over(begun.resume(), imager.as_ref());
-            match self.survey_behind(&begun.past, begin, storage, recovery, &looks_wrong) {
+            match self.survey_behind(&begun.past, begin, storage, rule, &looks_wrong) {
                 Ok((survey, replay)) if survey.verdict() != Verdict::Damaged => {
                     found.before = begun.past.bytes();
-                    self.check_end(found, &survey, recovery)?;
+                    self.check_end(found, &survey)?;
                     return Ok((survey, replay, imager));
                 }
                 Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
@@ -74,9 +72,9 @@ impl Looking<'_> {
         }
         let imager = if reason.is_none() { self.imager(found) } else { None };
         let begin = || over(Replay::default(), imager.as_ref());
-        let all = self.survey_behind(&past, begin, storage, recovery, &looks_wrong)?;
+        let all = self.survey_behind(&past, begin, storage, rule, &looks_wrong)?;
         found.before = past.bytes();
-        self.check_end(found, &all.0, recovery)?;
+        self.check_end(found, &all.0)?;
         // Whether that is the journal's fault or the image's, only all of the journal can tell.
         if let Some(reason) = reason.filter(|_| all.0.verdict() != Verdict::Damaged) {
             self.set_aside(found, reason);
@@ -85,17 +83,9 @@ impl Looking<'_> {
         Ok((survey, replay, imager.or_else(|| self.imager(found))))
     }
 
-    /// Refuses a journal that ends before what the image proves, unless commits may be taken back.
-    pub(super) fn check_end(
-        &self,
-        found: &Found,
-        survey: &Survey,
-        recovery: Recovery,
-    ) -> Result<()> {
-        match recovery {
-            Recovery::ToHard | Recovery::ToSoft => Ok(()),
-            _ => check_end(&found.witnesses, survey, &self.directory.display(self.name)),
-        }
+    /// Refuses a journal that ends before what the image proves.
+    pub(super) fn check_end(&self, found: &Found, survey: &Survey) -> Result<()> {
+        check_end(&found.witnesses, survey, &self.directory.display(self.name))
     }
 
     /// Surveys the journal's file, with what `begin` makes and the segments before it replayed.
@@ -104,7 +94,7 @@ impl Looking<'_> {
         past: &Past,
         begin: impl Fn() -> Replay,
         storage: &Watched<'_>,
-        recovery: Recovery,
+        rule: Rule,
         looks_wrong: &impl Fn(&Survey) -> bool,
     ) -> Result<(Survey, Replay)> {
         let shown = self.directory.display(self.name);
@@ -112,9 +102,13 @@ impl Looking<'_> {
             let mut replay = begin();
             past.replay(&mut replay, storage.watch()).map(|()| replay)
         };
-        let rule = Rule::new(recovery).after(past.point());
-        scan::survey(storage, &shown, rule, begin, looks_wrong, |replay, frame, end| {
-            past.replay_frame(replay, (frame, end), &shown)
-        })
+        scan::survey(
+            storage,
+            &shown,
+            rule.after(past.point()),
+            begin,
+            looks_wrong,
+            |replay, frame, end| past.replay_frame(replay, (frame, end), &shown),
+        )
     }
 }

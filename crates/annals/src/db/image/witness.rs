@@ -18,7 +18,7 @@ pub(in crate::db) fn image_witnesses(
     witnesses(directory, &image_name(journal), &super::opening::identity(head))
 }
 
-/// Refuses a journal that ends before a point which an image beside it stands for.
+/// Refuses a journal that ends before a point which a file beside it stands for.
 ///
 /// # Errors
 /// `Corrupt`, naming both.
@@ -30,7 +30,7 @@ pub(in crate::db) fn check_end(witnesses: &[Witness], survey: &Survey, shown: &s
     // Not by the place: a restart that was taken back leaves a root for the beginning of a segment that was made anew.
     let is_beyond = |it: &&Witness| it.point.txid > end.txid;
     let Some(beyond) = witnesses.iter().find(is_beyond) else { return Ok(()) };
-    let Witness { segment: of, point } = beyond;
+    let Witness { what, segment: of, point } = beyond;
     let place = match *of == segment {
         true => format!("position {}", point.position),
         false => {
@@ -38,17 +38,28 @@ pub(in crate::db) fn check_end(witnesses: &[Witness], survey: &Survey, shown: &s
         }
     };
     Err(Error::corrupt(format!(
-        "{shown}: damaged: it ends with transaction {} at position {}, but the image beside it stands for \
+        "{shown}: damaged: it ends with transaction {} at position {}, but the {what} beside it stands for \
          transaction {} at {place}, up to which all had reached permanent storage: the file was cut, or is an \
          older copy. It was not changed: restore it from a backup, or write all that verifies into a new file \
-         with `annals recover {shown} --salvage NEW`; if the older copy is what you want, delete the image",
+         with `annals recover {shown} --salvage NEW`; if the older copy is what you want, delete the {what}",
         end.txid, end.position, point.txid
     )))
 }
 
+/// Returns how far witnesses prove a segment to have been flushed, of those whose frame is there.
+pub(super) fn known(witnesses: &[Witness], storage: &dyn Storage, head: &Head) -> Result<u64> {
+    let mut known = 0;
+    for witness in witnesses.iter().filter(|it| it.segment == head.header.segment) {
+        if ends_there(storage, head, witness)? {
+            known = known.max(witness.point.position);
+        }
+    }
+    Ok(known)
+}
+
 /// Returns true if the frame that ends at a point is there, as its last bytes tell.
 pub(super) fn ends_there(storage: &dyn Storage, head: &Head, witness: &Witness) -> Result<bool> {
-    let Witness { segment, point } = witness;
+    let Witness { segment, point, .. } = witness;
     if *segment != head.header.segment || *point == head.start() {
         return Ok(true);
     }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use annals::storage::Directory;
 use annals::storage::simulated::{Fault, SimulatedClock, SimulatedDisk};
+use annals::storage::{Access, Directory};
 use annals::{
     BackfillMode, BackfillOutcome, Database, ErrorKind, FieldNumber, Level, Options, Recovery,
     TableNumber, Transaction, Txid,
@@ -221,29 +221,30 @@ pub(super) fn apart() {
 }
 
 #[test]
-fn an_image_of_commits_that_a_recovery_took_back_is_set_aside() {
+fn no_recovery_takes_back_what_an_image_proves() {
     let mut world = world(4);
     advance(&mut world, Level::Soft);
-    let disk = world.disk.fork();
-    let newer = content(&world, IMAGE);
-    let options = Options::new().background(false).recovery(Recovery::ToHard);
-    let clock = Arc::new(SimulatedClock::new(9));
-    let opened = options.open_in(Arc::new(disk.clone()), NAME, clock).unwrap();
-    let findings = opened.recovered().findings.join("; ");
-    assert!(findings.contains("commits that it has may be taken back"), "{findings}");
-    let state = State::of(&opened.read()).unwrap();
-    assert!(disk.content(IMAGE).is_none());
-    opened.close().unwrap();
-    let journal = disk.content(NAME).unwrap();
-    // In its place again it proves that there was more.
-    let disk = machine(&[(NAME, &journal), (IMAGE, &newer)]);
-    let before = disk.content(IMAGE);
-    let error = annals::Reader::open(&disk, NAME).unwrap_err();
-    assert!(error.to_string().contains("delete the image"), "{error}");
-    assert_eq!(disk.content(IMAGE), before);
-    disk.remove(IMAGE).unwrap();
-    let reader = annals::Reader::open(&disk, NAME).unwrap();
-    assert!(State::of(&reader.read()).unwrap() == state, "shows another state");
+    let proven = world.history.newest();
+    let len = content(&world, IMAGE).len();
+    // Its roots prove the same if all that they reach is damaged.
+    for (recovery, is_damaged) in
+        [(Recovery::ToHard, false), (Recovery::ToHard, true), (Recovery::ToSoft, true)]
+    {
+        let disk = world.disk.fork();
+        if is_damaged {
+            let image = disk.open(IMAGE, Access::Write).unwrap();
+            image.write_at(12288, &vec![0; len - 12288]).unwrap();
+        }
+        // Neither a slot nor the live block tells of what was flushed for the last root.
+        disk.open(NAME, Access::Write).unwrap().write_at(12288, &[0; 4096]).unwrap();
+        let options = Options::new().background(false).recovery(recovery);
+        let clock = Arc::new(SimulatedClock::new(9));
+        let opened = options.open_in(Arc::new(disk.clone()), NAME, clock).unwrap();
+        let findings = opened.recovered().findings.join("; ");
+        assert_eq!(findings.contains("image"), is_damaged, "{recovery:?}: {findings}");
+        let state = State::of(&opened.read()).unwrap();
+        assert!(state == proven, "{recovery:?}: shows another state");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use annals::{BackfillMode, Database, ErrorKind, Options};
+use annals::{BackfillMode, Database, ErrorKind, Options, Recovery};
 
 use super::{create, dump, image_of, insert};
 
@@ -98,7 +98,8 @@ fn a_journal_that_lacks_a_segment_is_not_written() {
 fn an_older_copy_of_the_journal_beside_its_image_is_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.annals");
-    let db = create(&path);
+    create(&path).close().unwrap();
+    let db = Options::new().small_history_index(4096, 1 << 20).open(&path).unwrap();
     insert(&db, 0..3000);
     db.hard_checkpoint().unwrap();
     let older = std::fs::read(&path).unwrap();
@@ -106,8 +107,18 @@ fn an_older_copy_of_the_journal_beside_its_image_is_told_apart() {
     db.backfill(BackfillMode::Full).unwrap();
     db.close().unwrap();
     std::fs::write(&path, &older).unwrap();
-    let error = Options::new().open(&path).unwrap_err();
-    assert!(error.to_string().contains("delete the image"), "{error}");
+    // No recovery takes back what the image proves, and looking at the file says why.
+    for recovery in [Recovery::Checked, Recovery::Refuse, Recovery::ToHard, Recovery::ToSoft] {
+        let error = Options::new().recovery(recovery).open(&path).unwrap_err();
+        assert!(error.to_string().contains("delete the image"), "{recovery:?}: {error}");
+    }
+    assert!(std::fs::read(&path).unwrap() == older);
+    let damage = || annals::examine(&path).unwrap().inspection.damage;
+    assert!(damage().unwrap().contains("but the image beside it stands for"), "{:?}", damage());
     std::fs::remove_file(image_of(&path)).unwrap();
+    // So does the history index, which never has more than the image does.
+    assert!(damage().unwrap().contains("but the history index beside it"), "{:?}", damage());
+    std::fs::remove_file(path.with_file_name("a.annals-history")).unwrap();
+    assert_eq!(damage(), None);
     assert_eq!(dump(&Database::open(&path).unwrap()).len(), 6000);
 }
