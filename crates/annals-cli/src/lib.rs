@@ -4,7 +4,8 @@
 //! nothing else may use it as one.
 //!
 //! Exit status: 0 when what was asked was done, 1 after an error (which stderr names), 2 when
-//! `check` found damage; `diff` has 3 for rows that differ, and `schema diff` 3 and 4 for schemas.
+//! `check` found damage, 3 when it found a commit that doesn't apply; `diff` has 3 for rows that
+//! differ, and `schema diff` 3 and 4 for schemas.
 
 #[cfg(test)]
 mod advice;
@@ -36,6 +37,8 @@ enum Outcome {
     Done,
     /// It looked for damage and found some, and has said so.
     Damaged,
+    /// It looked for damage and found a commit that doesn't apply, and has said so.
+    Unapplied,
     /// It compared schemas, which differ, and the file can be upgraded.
     Upgradable,
     /// It compared schemas, which differ, and the file can't be upgraded.
@@ -61,7 +64,8 @@ enum Outcome {
   annals recover people.annals --dry-run
 
 Exit status: 0 when what was asked was done, 1 after an error, 2 when `check` found
-damage; `diff` has 3 for rows that differ, and `schema diff` 3 and 4 for schemas.")]
+damage, 3 when it found a commit that doesn't apply; `diff` has 3 for rows that differ,
+and `schema diff` 3 and 4 for schemas.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -111,9 +115,11 @@ pub fn main(has_output: bool) -> ExitCode {
         }
     };
     match run(&cli.command) {
+        // What was asked was done with the state before a commit that doesn't apply.
+        Ok(Outcome::Done) if commands::is_behind() => ExitCode::from(1),
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Damaged) => ExitCode::from(2),
-        Ok(Outcome::Upgradable | Outcome::Differs) => ExitCode::from(3),
+        Ok(Outcome::Unapplied | Outcome::Upgradable | Outcome::Differs) => ExitCode::from(3),
         Ok(Outcome::Incompatible) => ExitCode::from(4),
         Err(error) => {
             if !reader_left(&error) {

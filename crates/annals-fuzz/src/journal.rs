@@ -55,9 +55,27 @@ pub fn journal(input: &[u8]) {
             if let Ok(refused) = refused {
                 assert_eq!(content(&refused.read()), before, "two ways to open differ");
             }
-            go_on(&directory, database);
+            match database.unapplied() {
+                Some(unapplied) => {
+                    let told = unapplied.explain(NAME);
+                    assert!(told.contains("annals recover"), "it doesn't say what to do: {told}");
+                    stay(&directory, database, &bytes);
+                }
+                None => go_on(&directory, database),
+            }
         }
     }
+}
+
+/// Sees that nothing is written of a file with a commit that doesn't apply.
+fn stay(directory: &MemoryDirectory, database: Database, bytes: &[u8]) {
+    check(&database.read());
+    let commented = database.write(|transaction| transaction.comment("one more"));
+    let refused = commented.map_err(|error| error.kind());
+    assert_eq!(refused, Err(ErrorKind::Unapplied), "it is written though a commit doesn't apply");
+    let closed = database.close();
+    assert!(closed.is_ok(), "it can't be closed: {closed:?}");
+    assert_eq!(bytes_of(directory), bytes, "a commit doesn't apply, and the file was changed");
 }
 
 /// Opens a database in memory without a thread.
@@ -127,8 +145,13 @@ fn look(directory: &MemoryDirectory) -> annals::Result<String> {
             return Err(error);
         }
     };
-    assert!(scanned.is_ok(), "it can be read, but not scanned: {scanned:?}");
     let snapshot = reader.read();
+    if let Some(unapplied) = reader.unapplied() {
+        assert_eq!(unapplied.txid, snapshot.txid() + 1, "{unapplied}");
+        check(&snapshot);
+        return Ok(content(&snapshot));
+    }
+    assert!(scanned.is_ok(), "it can be read, but not scanned: {scanned:?}");
     assert!(count.last.is_none_or(|last| last == snapshot.txid()), "{}", snapshot.txid());
     match inspected {
         Ok(found) => assert_eq!((found.end.txid, found.damage), (snapshot.txid(), None)),
@@ -155,6 +178,7 @@ fn assert_helpful(error: &Error) {
         ErrorKind::NotAJournal,
         ErrorKind::Unsupported,
         ErrorKind::NeedsRecovery,
+        ErrorKind::Unapplied,
     ];
     let text = error.to_string();
     assert!(kinds.contains(&error.kind()) && text.contains(NAME), "an odd error: {error:?}");

@@ -38,6 +38,9 @@ pub enum ErrorKind {
     /// A page of the image is damaged, and what it held couldn't be rebuilt from an older state or the journal
     /// before the deadline: try again, from a new snapshot or in a new transaction. Nothing is lost.
     PageLost,
+    /// The file is sound, but holds a commit whose events don't apply: it can only be read, as of the commit
+    /// before. See [`Database::unapplied`](crate::Database::unapplied).
+    Unapplied,
     /// Opening would have to recover, and the caller asked to refuse that.
     NeedsRecovery,
     /// The program stopped it, by the answer of one of its callbacks; nothing was changed.
@@ -61,6 +64,8 @@ struct Inner {
     message: String,
     source: Option<io::Error>,
     violation: Option<Violation>,
+    /// The transaction whose events don't apply, where a replay says so.
+    transaction: Option<u64>,
 }
 
 /// The rule of the schema that a change would break, and the rows that it is about.
@@ -115,7 +120,7 @@ impl Error {
     /// Makes an error from a kind and a message that says what, where and what to do.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), source: None, violation: None }))
+        Self::made(kind, message.into(), None, None)
     }
 
     /// Makes an error of a change that would break a rule of the schema.
@@ -125,7 +130,7 @@ impl Error {
             Violation::Unique { .. } => ErrorKind::Unique,
             Violation::Reference { .. } => ErrorKind::Reference,
         };
-        Self(Box::new(Inner { kind, message, source: None, violation: Some(violation) }))
+        Self::made(kind, message, None, Some(violation))
     }
 
     /// Makes an error of kind [`ErrorKind::Io`] from what was being done and the cause.
@@ -137,8 +142,28 @@ impl Error {
     /// Makes an error of any kind that was caused by the operating system.
     #[cold]
     pub fn with_source(kind: ErrorKind, message: impl Into<String>, source: io::Error) -> Self {
-        let (message, source) = (message.into(), Some(source));
-        Self(Box::new(Inner { kind, message, source, violation: None }))
+        Self::made(kind, message.into(), Some(source), None)
+    }
+
+    fn made(
+        kind: ErrorKind,
+        message: String,
+        source: Option<io::Error>,
+        violation: Option<Violation>,
+    ) -> Self {
+        Self(Box::new(Inner { kind, message, source, violation, transaction: None }))
+    }
+
+    /// Notes whose events don't apply.
+    #[must_use]
+    pub(crate) fn of_transaction(mut self, txid: u64) -> Self {
+        self.0.transaction = Some(txid);
+        self
+    }
+
+    /// Returns the transaction whose events don't apply, if that is what the error says.
+    pub(crate) fn transaction(&self) -> Option<u64> {
+        self.0.transaction
     }
 
     /// Makes an error of kind [`ErrorKind::Invalid`].

@@ -72,7 +72,7 @@ pub use db::{
     ImageComparison, ImageInspection, ImageRoot, Inspection, Merged, Moment, MomentError, Older,
     OldestReader, OnConflict, Options, Packed, Pending, Push, Reader, Restarted, Restarting,
     Restored, RowChange, Run, Salvaged, SalvagedSegment, SegmentInspection, Sink, Snapshot,
-    Subscription, Tail, Transaction, Txid, Version, examine, inspect, inspect_head,
+    Subscription, Tail, Transaction, Txid, Unapplied, Version, examine, inspect, inspect_head,
     inspect_head_in, inspect_in, scan, scan_in,
 };
 pub use error::{Error, ErrorKind, Result, Violation};

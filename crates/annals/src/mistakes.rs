@@ -37,6 +37,8 @@ mistakes! {
     SeenBeforeFlush,
     /// Replay keeps the events of a transaction that has no commit frame.
     UncommittedApplied,
+    /// A commit whose events don't apply is left out, and the file is open for writing.
+    UnappliedIgnored,
     /// Recovery trusts that what it reads is on the disk.
     AcceptedNotRewritten,
     /// Recovery leaves the tail where it is.
@@ -163,6 +165,16 @@ mistakes! {
     WrongChainRefused,
     /// A tail is cut without a second look.
     TailCutAtOnce,
+    /// What was known to be flushed, and doesn't verify, is cut as a tail is.
+    DamageCut,
+    /// A file of which no slot can be read is opened for writing.
+    SlotlessWritten,
+    /// What frames prove to be flushed is no witness.
+    ClaimsIgnored,
+    /// After a gap, salvage takes whatever verifies by itself.
+    UnprovenTaken,
+    /// In shared mode a process writes zeros ahead from where it had left them, whatever others wrote since.
+    OthersZeroed,
 }
 
 #[cfg(feature = "testing")]

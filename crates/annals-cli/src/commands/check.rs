@@ -16,6 +16,10 @@ use crate::{Outcome, progress};
 /// transactions that it concerns, and status 2. A line `note: ..` tells what is no damage, but worth
 /// knowing: what lies behind the last commit, where only zeros should.
 ///
+/// Status 3 is neither: every frame verifies, but a commit doesn't apply. A newer version wrote it, or a
+/// program had a bug. The error names its event, and says what to do; until then the file can only be read,
+/// as of the commit before.
+///
 /// If there is an image, the page file beside the journal that opening begins with, all of it is
 /// verified too, and that it is this journal's. With --replay the state that it leads to is compared with
 /// the one that the journal gives: schema, rows with all values, next ids, order of indexes, blobs. Damage of
@@ -46,6 +50,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             say(&format!("error: {}", plain(&error.to_string())));
             Ok(Outcome::Damaged)
         }
+        Err(error) if error.kind() == ErrorKind::Unapplied => {
+            say(&format!("error: {}", plain(&error.to_string())));
+            Ok(Outcome::Unapplied)
+        }
         Err(error) => Err(error),
     }
 }
@@ -59,13 +67,22 @@ fn is_damage(error: &Error) -> bool {
 fn check(path: &Path, replay: bool) -> Result<String> {
     let examination = progress::options().examine(path)?;
     let inspection = &examination.inspection;
-    let damage = inspection.damage.as_ref().or(examination.problem.as_ref());
+    let shown = path.display().to_string();
+    let unapplied = examination.unapplied.as_ref().map(|unapplied| {
+        let why = examination.problem.clone();
+        Error::new(ErrorKind::Unapplied, why.unwrap_or_else(|| unapplied.explain(&shown)))
+    });
+    let problem = examination.problem.as_ref().filter(|_| unapplied.is_none());
+    let damage = inspection.damage.as_ref().or(problem);
     if let Some(damage) = damage.or(examination.wrong_mark.as_ref()) {
         return Err(Error::corrupt(damage.clone()));
     }
     let snapshot = &examination.snapshot;
     snapshot.check().map_err(|error| error.within(path.display()))?;
     check_head(inspection).map_err(|error| error.within(path.display()))?;
+    if let Some(error) = unapplied {
+        return Err(error);
+    }
     let mut rows = 0;
     for table in snapshot.schema().tables() {
         rows += snapshot.table(table.number)?.len();

@@ -6,7 +6,7 @@ use annals::{Moment, Result, RowChange, Table, Value};
 use clap::{Args, ValueEnum};
 
 use crate::output::Output;
-use crate::{Outcome, json, language, progress};
+use crate::{Outcome, commands, json, language, progress};
 
 /// Compare two moments of a database
 ///
@@ -49,7 +49,7 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let reader = progress::options().open_read_only(&arguments.file)?;
+    let reader = commands::open_to_read(&progress::options(), &arguments.file)?;
     let (now, mut output) = (reader.read(), Output::new());
     let schema = now.schema();
     let only = match &arguments.table {

@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             dir.display()
         )));
     }
-    let reader = progress::options_for_a_pass().open_read_only(&arguments.file)?;
+    let reader = commands::open_to_read(&progress::options_for_a_pass(), &arguments.file)?;
     let snapshot = match &arguments.at {
         Some(moment) => reader.as_it_was(moment.clone())?,
         None => reader.read(),

@@ -9,7 +9,7 @@ use crate::exchange::note;
 use crate::joedb::{Export, Exported, Manner, Plan};
 use crate::new_file::NewFile;
 use crate::output::{Output, count};
-use crate::{Outcome, files, progress};
+use crate::{Outcome, commands, files, progress};
 
 /// Write the whole history as a joedb file
 ///
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let manner = Manner { strict: *strict, times: *times, same_bytes: *same_bytes };
     let mut plan = Plan::default();
     progress::options().scan(from, &mut plan)?;
-    let open = || Ok(progress::options_for_a_pass().open_read_only(from)?.read());
+    let open = || Ok(commands::open_to_read(&progress::options_for_a_pass(), from)?.read());
     let shown = to.display().to_string();
     let mut export = Export::new((new, shown), plan, manner, &open)?;
     progress::options().scan(from, &mut export)?;

@@ -6,7 +6,7 @@ use annals::{Error, ErrorKind, Field, Result, RowId, Schema, Table, Value, Versi
 use clap::{Args, ValueEnum};
 
 use crate::output::Output;
-use crate::{Outcome, exchange, json, language, progress};
+use crate::{Outcome, commands, exchange, json, language, progress};
 
 /// Print every version of a row
 ///
@@ -47,7 +47,7 @@ enum Format {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let reader = progress::options().open_read_only(&arguments.file)?;
+    let reader = commands::open_to_read(&progress::options(), &arguments.file)?;
     let now = reader.read();
     let table = find(now.schema(), &arguments.table)?;
     let history = reader.history_of(table.number, RowId(arguments.id))?;

@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let path = plan.file.clone();
     let is_new = !path.try_exists().map_err(|error| files::cannot("look for", &path, error))?;
     if plan.schema.is_none() && !is_new {
-        let reader = progress::options().open_read_only(&path)?;
+        let reader = commands::open_to_read(&progress::options(), &path)?;
         plan.schema = Some(Schema::clone(reader.read().schema()));
     }
     if plan.schema.is_none() && plan.named {

@@ -292,6 +292,10 @@ fn print_history(examination: &Examination, output: &mut Output) -> Result<()> {
         output.line(&format!("first commit: {}", first.time))?;
         output.line(&format!("last commit: {} at level {}", last.time, last.level.name()))?;
     }
+    if let Some(unapplied) = &examination.unapplied {
+        output.line(&format!("unapplied: {}", plain(&unapplied.to_string())))?;
+        output.line(&format!("state: as of transaction {}", examination.snapshot.txid()))?;
+    }
     match &examination.problem {
         Some(problem) => output.line(&format!("damage: {}", plain(problem))),
         None => Ok(()),

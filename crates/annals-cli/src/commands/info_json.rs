@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use annals::journal::format::{Header, Live, Slot};
-use annals::{Committed, Erasure, Examination, Point, SegmentInspection, Timestamp, View};
+use annals::{
+    Committed, Erasure, Examination, Point, SegmentInspection, Timestamp, Unapplied, View,
+};
 use serde_json::{Value, json};
 
 use super::info::Found;
@@ -82,6 +84,17 @@ fn commit(committed: &Committed) -> Value {
     })
 }
 
+fn unapplied(unapplied: &Unapplied) -> Value {
+    json!({
+        "txid": unapplied.txid,
+        "event": unapplied.event,
+        "what": unapplied.what,
+        "position": unapplied.position,
+        "reason": unapplied.reason,
+        "hard": unapplied.is_hard,
+    })
+}
+
 fn rest(examination: &Examination) -> Value {
     let inspection = &examination.inspection;
     let damage = inspection.damage.as_ref().or(examination.problem.as_ref());
@@ -101,6 +114,7 @@ fn rest(examination: &Examination) -> Value {
         "tail": inspection.tail,
         "tail_frames": inspection.tail_frames,
         "damage": damage,
+        "unapplied": examination.unapplied.as_ref().map(unapplied),
         "events": examination.events,
         "first": examination.first.as_ref().map(commit),
         "last": inspection.last.as_ref().map(commit),

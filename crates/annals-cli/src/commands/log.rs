@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use crate::commands::log_range::{Part, Printer, Range};
 use crate::dump::HistorySql;
 use crate::output::Output;
-use crate::{Outcome, json, language, progress};
+use crate::{Outcome, commands, json, language, progress};
 
 /// How often a file that is followed is looked at.
 const INTERVAL: Duration = Duration::from_millis(20);
@@ -85,7 +85,7 @@ fn range(arguments: &Arguments) -> Result<(Range, Option<Events>)> {
     if from.is_none() && to.is_none() && table.is_none() {
         return Ok((Range::ALL, None));
     }
-    let reader = progress::options().open_read_only(file)?;
+    let reader = commands::open_to_read(&progress::options(), file)?;
     let txid =
         |moment: &Option<Moment>| moment.as_ref().map(|m| reader.txid_of(m.clone())).transpose();
     let table = match table {

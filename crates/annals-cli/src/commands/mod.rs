@@ -2,9 +2,10 @@
 
 use std::io::{BufRead, IsTerminal, Write as _};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use annals::{Error, Result};
+use annals::{Error, Options, Reader, Result, Unapplied};
 
 use crate::progress;
 
@@ -72,8 +73,33 @@ pub(crate) fn open_to_maintain(
     Ok(database)
 }
 
-/// Says on standard error what opening found and did, if the last end wasn't a clean one.
+/// True once a database was opened that shows the state before a commit that doesn't apply.
+static IS_BEHIND: AtomicBool = AtomicBool::new(false);
+
+/// True if what was read isn't all that the file holds, since a commit doesn't apply.
+pub(crate) fn is_behind() -> bool {
+    IS_BEHIND.load(Ordering::Relaxed)
+}
+
+/// Opens a database that is there to read it. Where a commit doesn't apply it says so on standard error, and the
+/// program ends with status 1.
+pub(crate) fn open_to_read(options: &Options, path: &Path) -> Result<Reader> {
+    let reader = options.open_read_only(path)?;
+    if let Some(unapplied) = note_behind(reader.unapplied().as_ref()) {
+        crate::exchange::note(&unapplied.explain(&path.display().to_string()));
+    }
+    Ok(reader)
+}
+
+/// Notes that a commit doesn't apply, if there is one.
+fn note_behind(unapplied: Option<&Unapplied>) -> Option<&Unapplied> {
+    unapplied.inspect(|_| IS_BEHIND.store(true, Ordering::Relaxed))
+}
+
+/// Says on standard error what opening found and did, if the last end wasn't a clean one, or if a commit doesn't
+/// apply.
 pub(crate) fn tell_recovery(database: &annals::Database) {
+    note_behind(database.unapplied());
     for finding in &database.recovered().findings {
         crate::exchange::note(finding);
     }

@@ -21,6 +21,9 @@ use crate::{Outcome, commands, progress};
 /// What was cut is saved as FILE.tail-TXID-CHAIN: the bytes of the journal from the end of transaction TXID
 /// on. The copy FILE.before-recovery-TXID-CHAIN is a database like any other.
 ///
+/// A commit that verifies, but whose events don't apply, isn't cut either: nothing is done then, and the error names
+/// the event. With --to hard it is cut, if it isn't known to have been flushed.
+///
 /// A damaged file, of which something is missing that was durable, is never changed. With --salvage all
 /// transactions that verify, of all segments, are written into a new file: those up to the damage, and those after
 /// it that are proven to be of this history, are whole, and fit what was kept. Where the image has what the journal
@@ -114,6 +117,10 @@ fn recover(arguments: &Arguments) -> Result<Outcome> {
         }
         opened => opened?,
     };
+    if let Some(unapplied) = database.unapplied() {
+        let message = unapplied.explain(&arguments.file.display().to_string());
+        return Err(Error::new(ErrorKind::Unapplied, format!("nothing was changed: {message}")));
+    }
     let mut output = Output::new();
     let recovered = database.recovered().clone();
     if let Some(copy) = &recovered.copied_to {
@@ -141,6 +148,10 @@ fn plan_unlocked(file: &Path, recovery: Recovery) -> Result<Outcome> {
     let inspection = &examination.inspection;
     if let Some(damage) = inspection.damage.as_ref().or(examination.problem.as_ref()) {
         return Err(Error::corrupt(damage.clone()));
+    }
+    if let Some(unapplied) = &examination.unapplied {
+        let message = unapplied.explain(&file.display().to_string());
+        return Err(Error::new(ErrorKind::Unapplied, message));
     }
     decide(file, inspection, false, true)?;
     let mut output = Output::new();

@@ -7,7 +7,7 @@ use annals_schema::{Plan, Relation, compare};
 use clap::{Args, Subcommand};
 
 use crate::output::{Output, count};
-use crate::{Outcome, language, progress};
+use crate::{Outcome, commands, language, progress};
 
 /// Print the schema of a database, or compare it with a program's
 #[derive(Debug, Args)]
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
 }
 
 fn show(arguments: &Show) -> Result<Outcome> {
-    let reader = progress::options().open_read_only(&arguments.file);
+    let reader = commands::open_to_read(&progress::options(), &arguments.file);
     let snapshot = reader.map_err(|error| language::or_a_schema(&arguments.file, error))?.read();
     let mut output = Output::new();
     if arguments.tables {
@@ -115,7 +115,7 @@ fn type_text(schema: &Schema, table: &Table, field: &Field) -> String {
 
 fn diff(arguments: &Diff) -> Result<Outcome> {
     let program = language::read_schemas(&arguments.schemas)?.schema;
-    let reader = progress::options().open_read_only(&arguments.file);
+    let reader = commands::open_to_read(&progress::options(), &arguments.file);
     let snapshot = reader.map_err(|error| language::or_a_schema(&arguments.file, error))?.read();
     let mut output = Output::new();
     let outcome = match compare(snapshot.schema(), &program) {

@@ -70,7 +70,7 @@ Example:
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let path = &arguments.file;
     if arguments.read_only {
-        let reader = progress::options().open_read_only(path)?;
+        let reader = commands::open_to_read(&progress::options(), path)?;
         let ran = run_lines(Base::ReadOnly(&reader), arguments);
         commands::tell_damage(&reader.image_damage());
         return ran.map(|()| Outcome::Done);

@@ -4,7 +4,7 @@
 //! byte. The rest, up to the next `$`, is the answer: standard output, then standard error with `! `
 //! in front, then `[status N]` if that isn't 0. Commands are `annals ..`, which may end with
 //! `< FILE` or `> FILE`; `write FILE`, which writes its input; `append FILE`, which adds its input to the
-//! file; `copy FILE TO`; `flip FILE AT`, which flips the bits of a byte; `zero FILE FROM TO`; `gzip FILE`; `cat FILE`; and
+//! file; `fixture FILE`, which brings it from the folder `files`; `copy FILE TO`; `flip FILE AT`, which flips the bits of a byte; `zero FILE FROM TO`; `gzip FILE`; `cat FILE`; and
 //! `ls`.
 //! Positions, chains, ids of journals and times of the clock are not the same in each run, so they
 //! are written as `_`. `UPDATE=1` rewrites the answers.
@@ -92,6 +92,10 @@ fn answer(actual: &mut String, dir: &Path, command: &str, mut input: Vec<u8>) {
             let mut bytes = fs::read(dir.join(file)).unwrap();
             bytes[from.parse().unwrap()..to.parse().unwrap()].fill(0);
             fs::write(dir.join(file), bytes).unwrap();
+        }
+        ["fixture", file] => {
+            let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/files");
+            fs::copy(files.join(file), dir.join(file)).unwrap();
         }
         ["copy", file, to] => drop(fs::copy(dir.join(file), dir.join(to)).unwrap()),
         ["cat", file] => actual.push_str(&fs::read_to_string(dir.join(file)).unwrap()),

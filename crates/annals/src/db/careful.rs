@@ -148,6 +148,13 @@ impl Careful<'_> {
         Ok(if is_new { settled.just_created() } else { settled })
     }
 
+    /// Leaves the journal as it is, since it holds a commit that doesn't apply; or refuses.
+    pub(super) fn leave(&self) -> Result<Settled> {
+        let shown = self.directory.display(self.name);
+        journal::refuse(&shown, self.survey, self.recovery)?;
+        Ok(journal::join(self.survey))
+    }
+
     /// Makes the name durable, and removes others that a power cut left. That comes last: a flush that fails
     /// then must not hide one that a new name needs. What stays is removed by the next opening; an erasure
     /// knows it, too.

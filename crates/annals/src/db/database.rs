@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::core::{Core, Working, Writing};
@@ -49,6 +49,8 @@ pub struct Database {
     recovered: Recovered,
     /// What was recovered since, because another process had been interrupted.
     later_recoveries: Mutex<Vec<Recovered>>,
+    /// The commit that doesn't apply; then nothing is written any more.
+    pub(super) unapplied: OnceLock<super::Unapplied>,
     sharing: Option<Sharing>,
     level: Level,
     pub(super) clock: Arc<dyn Clock>,
@@ -117,6 +119,7 @@ impl Database {
             keeper,
             recovered: setup.recovered,
             later_recoveries: Mutex::default(),
+            unapplied: OnceLock::new(),
             sharing: setup.sharing,
             level: setup.level,
             closed: false,
@@ -210,9 +213,8 @@ impl Database {
         &self.recovered
     }
 
-    /// Makes a soft checkpoint: everything committed is handed to the operating system, and other
-    /// processes are told. Gives the point that was reached. Costs a small write, if others weren't
-    /// told yet (they are within 10 ms anyway), and no flush.
+    /// Makes a soft checkpoint: tells other processes of everything committed, which the operating system has.
+    /// Returns the point that was reached. Costs a small write, unless they know (they do within 10 ms).
     ///
     /// # Errors
     /// `Poisoned` after a failed flush, or in a forked child; `Io` if the live block can't be written.
@@ -265,7 +267,7 @@ impl Database {
         mode: BackfillMode,
         watch: &mut dyn FnMut(BackfillProgress) -> ControlFlow<()>,
     ) -> Result<Backfilled> {
-        self.check_origin()?;
+        self.check_writable()?;
         self.refuse_nested_backfill()?;
         if mode != BackfillMode::Passive {
             self.refuse_nesting()?;
@@ -442,6 +444,7 @@ impl Database {
         }
         let checkpoints = self.checkpoints();
         let closed = match checkpoints.check_usable() {
+            Err(error) if error.kind() == ErrorKind::Unapplied => Ok(()), // nothing is written any more
             // In shared mode that was told at the end of the turn.
             Err(error) if self.sharing.is_some() => Err(error),
             Err(error) => {

@@ -110,8 +110,18 @@ pub(super) fn catch_up(
                 Err(_) => (replay.give_up(), Err(error)),
             }
         }
-        Err(error) => (replay.give_up(), Err(error)),
+        Err(error) => (replay.give_up(), Err(unapplied(error, since.point.txid))),
     }
+}
+
+/// Says what to do where a commit doesn't apply in a segment that the journal went on in.
+fn unapplied(error: Error, txid: u64) -> Error {
+    if error.transaction().is_none() {
+        return error;
+    }
+    let advice = "open the database again to see which event, and what to do";
+    let message = format!("{error}; what is shown stays as of transaction {txid}: {advice}");
+    Error::new(ErrorKind::Unapplied, message)
 }
 
 impl Database {

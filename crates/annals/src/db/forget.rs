@@ -33,7 +33,7 @@ impl Database {
     /// `Invalid` if that segment doesn't begin with the state; `Corrupt` if it is missing or damaged;
     /// `Io`.
     pub fn forget_before(&self, before: u64) -> Result<(Option<Forgotten>, Option<u64>)> {
-        self.check_origin()?;
+        self.check_writable()?;
         self.core().forget_before(before)
     }
 }

@@ -16,6 +16,7 @@ use super::progress::Watched;
 use super::scan::{self, Replay, is_damaged, open_to_read};
 use super::segment::JournalFile;
 use super::snapshot::{Published, Snapshot};
+use super::unapplied::{Counted, Unapplied};
 use crate::journal::format::{Header, Live, Slot};
 use crate::journal::segments::Kept;
 use crate::journal::{
@@ -148,6 +149,9 @@ pub struct Examination {
     pub segments: Vec<SegmentInspection>,
     /// Why the history can't be replayed, though every frame verifies: then the snapshot is empty.
     pub problem: Option<String>,
+    /// The commit that doesn't apply, if there is one: the snapshot is the state before it, if `problem` doesn't say
+    /// that it is empty.
+    pub unapplied: Option<Unapplied>,
     /// The marks of erasures, the oldest first.
     pub erasures: Vec<Erasure>,
     /// What is wrong with one of them, if anything is: the chains that it tells aren't those of the journal.
@@ -248,18 +252,36 @@ pub(super) fn examine_storage(
     let Opened { storage, shown, past } = opened;
     let watched = Watched::new(&**storage, options.watch.as_ref());
     let witnesses = witnesses((directory, name), &**storage, shown);
-    let (survey, mut state) = scan::survey(
-        &watched,
-        shown,
-        Rule::new(options.recovery),
-        || State::begin(past, options),
-        is_damaged,
-        |state: &mut State, frame, end| {
-            let is_repeated = past.as_ref().is_ok_and(|past| past.is_repeated(frame));
-            state.take(frame, end, (shown, is_repeated))
-        },
-    )?;
+    let look = |until| {
+        scan::survey(
+            &watched,
+            shown,
+            Rule::new(options.recovery),
+            || State::begin(past, options, until),
+            is_damaged,
+            |state: &mut State, frame, end| {
+                let is_repeated = past.as_ref().is_ok_and(|past| past.is_repeated(frame));
+                state.take(frame, end, (shown, is_repeated))
+            },
+        )
+    };
+    let (mut survey, mut state) = look(None)?;
+    if let Some(txid) = state.misfit {
+        watched.read_again();
+        (survey, state) = look(Some(txid))?;
+    }
     state.count(survey.end.position);
+    let (head, end, hard) = (&survey.head, survey.end, survey.hard);
+    let counted = Counted { head, from: None, shown, end, hard };
+    let unapplied = state.replay.unapplied(&counted);
+    let stopped = match state.replay.before(&counted) {
+        _ if state.problem.is_some() => None,
+        Ok(stopped) => stopped,
+        Err(error) => {
+            state.problem = Some((0, error.to_string()));
+            None
+        }
+    };
     let first = state.first.filter(|first| first.position <= survey.end.position);
     let problem = state.problem.filter(|(at, _)| *at < survey.end.position).map(|(_, why)| why);
     let replay = if problem.is_some() { Replay::default() } else { state.replay };
@@ -268,7 +290,8 @@ pub(super) fn examine_storage(
     let segment = survey.head.header.segment;
     let file = JournalFile::new(Arc::clone(storage), segment, directory.again(), name);
     let file = Arc::new(file);
-    let published = Published { view, point: survey.end, file };
+    let point = stopped.as_ref().map_or(survey.end, |stopped| stopped.point);
+    let published = Published { view, point, file };
     Ok(Examination {
         inspection: inspection(&survey, shown)
             .against(&witnesses, &survey, shown)
@@ -278,6 +301,7 @@ pub(super) fn examine_storage(
         first: state.first_kept.or(first),
         segments,
         problem,
+        unapplied,
         wrong_mark: state.marks.problem(),
         erasures: state.marks.erasures,
     })
@@ -344,13 +368,15 @@ struct State {
     since_commit: u64,
     /// Where a frame can't be replayed, and why.
     problem: Option<(u64, String)>,
+    /// The transaction that doesn't apply.
+    misfit: Option<u64>,
     marks: Marks,
 }
 
 impl State {
     /// Begins with what the segments before the file hold.
-    fn begin(past: &Result<Past>, options: &Options) -> Result<Self> {
-        let mut state = Self::default();
+    fn begin(past: &Result<Past>, options: &Options, until: Option<u64>) -> Result<Self> {
+        let mut state = Self { replay: Replay::default().until(until), ..Self::default() };
         let past = match past {
             Ok(past) => past,
             Err(error) => {
@@ -400,6 +426,7 @@ impl State {
         if says_nothing(&error) {
             return Err(error);
         }
+        self.misfit = error.transaction();
         self.problem = Some((frame.header.position, error.to_string()));
         Ok(())
     }

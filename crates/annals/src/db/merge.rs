@@ -89,7 +89,12 @@ impl Options {
         let mut merging = Merging { on_conflict, files: Vec::new(), merged: Merged::default() };
         for &(directory, name) in from {
             let shown = directory.display(name);
-            let snapshot = self.open_read_only_in(directory, name)?.read();
+            let reader = self.open_read_only_in(directory, name)?;
+            if let Some(unapplied) = reader.unapplied() {
+                let error = unapplied.error(&shown).within("nothing was written");
+                return Err(names.explain(error));
+            }
+            let snapshot = reader.read();
             merging
                 .file(&database, &shown, &snapshot)
                 .map_err(|error| error.within(format_args!("nothing was written: {shown}")))

@@ -21,6 +21,7 @@ mod database;
 mod erase;
 mod follow;
 mod forget;
+mod forward;
 mod group;
 mod history;
 mod image;
@@ -43,6 +44,7 @@ mod state;
 mod time;
 mod transaction;
 mod turns;
+mod unapplied;
 #[cfg(test)]
 mod unloadable;
 mod upgrade;
@@ -76,4 +78,5 @@ pub use time::{
     Changed, Changes, Events, Moment, MomentError, RowChange, Subscription, Tail, Txid, Version,
 };
 pub use transaction::{Commit, Pending, Transaction};
+pub use unapplied::Unapplied;
 pub use upgrade::{Custom, Customs};

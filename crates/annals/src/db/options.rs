@@ -23,6 +23,7 @@ use super::turns::{Turns, Users};
 use super::upgrade::{self, Customs};
 use crate::journal::segments::Maker;
 use crate::journal::{self, Checkpoints, Level, Recovery, Retention, Survey, Verdict, segments};
+use crate::mistakes::{Mistake, is_made};
 use crate::storage::{self, Access, Clock, Directory, FileDirectory, SystemClock};
 use crate::{Error, ErrorKind, Result};
 
@@ -218,6 +219,8 @@ impl Options {
     /// `Busy`, naming the process that has it open; `NotFound`; `NotAJournal`; `Unsupported`;
     /// `Corrupt` if something is missing that was durable; `NeedsRecovery` with
     /// [`Recovery::Refuse`]; `Io`. The file is then as it was.
+    ///
+    /// A commit that doesn't apply is none: the database can be read then, as [`Database::unapplied`] says.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Database> {
         let (directory, name) = locate(path.as_ref())?;
         self.open_in(directory, &name, Arc::new(SystemClock))
@@ -300,11 +303,13 @@ impl Options {
         let Acquired { storage, is_new, others } = acquired;
         let joins = others && survey.is_told() && survey.verdict() == Verdict::Whole;
         let careful = Careful { directory: &*directory, name, survey: &survey, recovery, others };
+        let stopped = found.stopped.take().filter(|_| !is_made(Mistake::UnappliedIgnored));
         let settled = match joins {
+            _ if stopped.is_some() => careful.leave()?,
             true => journal::join(&survey),
             false => careful.settle(self, &*storage, is_new, clock.secret())?,
         };
-        if !is_new {
+        if !is_new && stopped.is_none() {
             careful.keep_names(&*storage, found.is_in(&survey))?;
         }
         let (store, view) = replay.finish();
@@ -312,7 +317,7 @@ impl Options {
             Arc::clone(&storage),
             &shown,
             (survey.head.hash, std::process::id()),
-            survey.end,
+            stopped.as_ref().map_or(survey.end, |stopped| stopped.point),
             &settled,
         );
         let sharing = self.shared.then(|| Sharing {
@@ -326,13 +331,20 @@ impl Options {
             let hard = survey.head.newest_slot().filter(|_| joins).map(|slot| slot.point);
             checkpoints = checkpoints.share(hard.unwrap_or(survey.end));
         }
-        checkpoints.tell()?;
+        let mut recovered = settled.recovered;
+        recovered.findings.append(&mut found.notes);
+        match &stopped {
+            None => drop(checkpoints.tell()?),
+            Some(stopped) => {
+                let why = stopped.unapplied.explain(&shown);
+                checkpoints.refuse(why.clone());
+                recovered.findings.push(why);
+            }
+        }
         let turns = self.shared.then(|| Turns::new(&storage, &clock, &shown, self.lock_timeout));
         let file =
             JournalFile::new(storage, survey.head.header.segment, Arc::clone(&directory), name);
         let checkpoints = Arc::new(checkpoints);
-        let mut recovered = settled.recovered;
-        recovered.findings.append(&mut found.notes);
         let segment = Segment {
             checkpoints: Arc::clone(&checkpoints),
             file: Arc::new(file.behind(found.before)),
@@ -340,7 +352,7 @@ impl Options {
             is_named: AtomicBool::new(true),
         };
         segment.end_turn();
-        Ok(Database::new(Setup {
+        let database = Database::new(Setup {
             writer: journal::Writer::new(
                 checkpoints,
                 Arc::clone(&clock),
@@ -352,14 +364,18 @@ impl Options {
             store,
             view,
             recovered,
-            imager,
+            imager: imager.filter(|_| stopped.is_none()),
             level: self.level,
-            background: self.background,
+            background: self.background && stopped.is_none(),
             rebuild_timeout: self.rebuild_timeout,
             retention: self.retention,
             history: self.history,
             sharing,
-        }))
+        });
+        if let Some(stopped) = stopped {
+            let _ = database.unapplied.set(stopped.unapplied);
+        }
+        Ok(database)
     }
 
     /// Gets hold of the newest segment and reads all that is needed to know its state; ends a restart
@@ -399,7 +415,8 @@ impl Options {
             }
             let (survey, replay, imager) =
                 looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
-            let Some(seal) = &survey.sealed else {
+            let seal = survey.sealed.as_ref().filter(|_| found.stopped.is_none());
+            let Some(seal) = seal else {
                 return Ok(Newest { acquired, found, survey, replay, imager, recovery });
             };
             journal::refuse(&shown, &survey, recovery)?;

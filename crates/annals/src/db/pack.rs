@@ -50,7 +50,7 @@ impl Database {
     /// As [`restart`](Self::restart), [`backfill`](Self::backfill) and [`forget_before`](Self::forget_before). What
     /// was before stays whole until the new segment is on permanent storage.
     pub fn pack(&self, timeout: Duration) -> Result<Packed> {
-        self.check_origin()?;
+        self.check_writable()?;
         self.refuse_nesting()?;
         self.refuse_nested_backfill()?;
         self.refuse_device()?;

@@ -5,19 +5,20 @@ use std::sync::{Arc, Mutex, Weak};
 use arc_swap::ArcSwap;
 
 use super::follow::{self, Found};
+use super::forward::{Caught, replay_between};
 use super::image::{self, Beginning, Reading, Replayed, Rescued, hard_position};
 use super::options::Options;
 use super::past::{Since, open_moving};
 use super::progress::Watched;
 use super::segment::JournalFile;
-use super::shared::replay_between;
 use super::snapshot::{Published, Snapshot};
+use super::unapplied::Unapplied;
 use crate::debug::brief;
 use crate::image::Identity;
 use crate::journal::{Head, Point, Survey, lock};
 use crate::storage::{Access, Directory, Storage};
 use crate::store::{Rescue, Shown, Store, View};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// A database opened for reading only: as of its last commit when it was opened, or at the last
 /// [`pull`](Reader::pull).
@@ -34,6 +35,8 @@ pub(super) struct Pulling {
     following: Mutex<Following>,
     pub(super) reading: Reading,
     findings: Vec<String>,
+    /// The commit that doesn't apply, as of the last time that anything was brought in.
+    unapplied: Mutex<Option<Unapplied>>,
     /// Whether only hard commits are shown.
     hard_only: bool,
     /// The view that was rebuilt last for a snapshot over lost pages.
@@ -79,7 +82,7 @@ impl Reader {
         };
         let is_whole = |(_, beginning): &(_, Beginning)| beginning.findings.is_empty();
         let (storage, _, (reading, beginning)) = open_moving((directory, name), begin, is_whole)?;
-        let Beginning { survey, replayed, identity, before, findings } = beginning;
+        let Beginning { survey, replayed, identity, before, findings, unapplied } = beginning;
         let Replayed { store, view, point, began } = replayed;
         let segment = survey.head.header.segment;
         let file = JournalFile::new(storage, segment, directory.again(), name).behind(before);
@@ -92,6 +95,7 @@ impl Reader {
             following: Mutex::new(Following { store, point, file, identity, began }),
             reading,
             findings,
+            unapplied: Mutex::new(unapplied),
             hard_only,
         });
         Ok(Self { pulling })
@@ -114,6 +118,12 @@ impl Reader {
         &self.pulling.findings
     }
 
+    /// Returns the commit that doesn't apply, if the journal holds one: what is shown is the state before it.
+    #[must_use]
+    pub fn unapplied(&self) -> Option<Unapplied> {
+        lock(&self.pulling.unapplied).clone()
+    }
+
     /// Tells what of the image, the page file beside the journal, was found damaged since it was opened: a
     /// sentence for each thing, at most a hundred. A read that needs what is damaged replays the journal up to its
     /// state, for [`Options::rebuild_timeout`](crate::Options::rebuild_timeout) at most; it is then an error of kind
@@ -131,8 +141,8 @@ impl Reader {
     /// more than it must of what the image would otherwise use again.
     ///
     /// # Errors
-    /// `NotFound` if the file was removed or replaced; `Corrupt`; `Unsupported`; `Io`. What was shown
-    /// stays as it is.
+    /// `NotFound` if the file was removed or replaced; `Unapplied` if a commit doesn't apply: all before it was
+    /// brought in; `Corrupt`; `Unsupported`; `Io`. What was shown else stays as it is.
     pub fn pull(&self) -> Result<Snapshot> {
         self.pulling.pull()?;
         Ok(self.read())
@@ -159,9 +169,17 @@ impl Pulling {
         Weak::clone(&self.me) as Weak<dyn Rescue>
     }
 
-    /// Brings in what was committed since; gives that, and how far of it is acknowledged.
-    pub(super) fn acknowledged(&self) -> Result<(Arc<Published>, u64)> {
-        self.pull()?;
+    /// Brings in what was committed since; gives that, and how far of it is acknowledged. A commit that doesn't
+    /// apply is an error once all that is before it was read: the caller has read up to transaction `read`.
+    pub(super) fn acknowledged(&self, read: u64) -> Result<(Arc<Published>, u64)> {
+        match self.pull() {
+            Err(error)
+                if error.kind() != ErrorKind::Unapplied || self.published().point.txid <= read =>
+            {
+                return Err(error);
+            }
+            _ => {}
+        }
         let published = self.published();
         let JournalFile { storage, name, .. } = &*published.file;
         let told = acknowledged_in(&Head::read(&**storage, name)?);
@@ -192,15 +210,23 @@ impl Pulling {
                 (following.store, following.began) = (store, began);
                 (view, point)
             }
-            None if to == from.position => return Ok(()),
+            None if to == from.position => {
+                *lock(&self.unapplied) = None;
+                return Ok(());
+            }
             None => {
                 let store = std::mem::take(&mut following.store);
                 let (store, replayed) = replay_between(&file, store, (from, to));
                 following.store = store;
-                replayed?
+                let Caught { view, point, unapplied } = replayed?;
+                self.show(following, view, point);
+                let refused = unapplied.as_ref().map(|unapplied| unapplied.error(&file.name));
+                *lock(&self.unapplied) = unapplied;
+                return refused.map_or(Ok(()), Err);
             }
         };
         self.show(following, view, point);
+        *lock(&self.unapplied) = None;
         Ok(())
     }
 

@@ -90,7 +90,7 @@ impl Database {
     /// `Io` if nothing was changed, or if all is done but removing older segments; `Poisoned` if it was interrupted half done (opening the database
     /// again ends it), or after a failed flush.
     pub fn restart(&self, older: Older, timeout: Duration) -> Result<Restarted> {
-        self.check_origin()?;
+        self.check_writable()?;
         self.refuse_nesting()?;
         self.refuse_nested_backfill()?;
         self.refuse_device()?;

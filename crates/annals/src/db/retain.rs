@@ -37,7 +37,7 @@ impl Database {
     /// `NotFound` if there is no image yet, which [`backfill`](Self::backfill) makes; `Unsupported` on a raw
     /// device; `Corrupt`; `Io`.
     pub fn live_bytes(&self) -> Result<u64> {
-        self.check_origin()?;
+        self.check_writable()?;
         self.refuse_nested_backfill()?;
         Ok(self.core().reached()?.saturating_add(self.core().blob_bytes()?))
     }
@@ -63,7 +63,7 @@ impl Database {
     /// As [`backfill`](Self::backfill), [`restart`](Self::restart) and
     /// [`forget_before`](Self::forget_before). What was done before stays done.
     pub fn retain(&self, rules: &Retention, timeout: Duration) -> Result<Option<Forgotten>> {
-        self.check_origin()?;
+        self.check_writable()?;
         // What may go by now needs no space, and gives some to the rest.
         let first = self.core().forget_by(rules)?;
         self.backfill(BackfillMode::Full)?;

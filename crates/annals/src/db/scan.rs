@@ -9,6 +9,7 @@ use super::image::Imager;
 use super::options::Options;
 use super::past::Past;
 use super::progress::{Watch, Watched};
+use super::unapplied::{Stop, is_about_events};
 use crate::event::{self, Event};
 use crate::journal::format::Header;
 use crate::journal::segments::Place;
@@ -159,15 +160,22 @@ pub(super) fn take_frame(
 
 /// Says where an event failed, and what to do if it is none.
 fn explain(error: Error, shown: &str, frame: &Frame<'_>) -> Error {
-    let error = error.within(format!("{shown}: frame at position {}", frame.header.position));
+    let (position, txid) = (frame.header.position, frame.header.txid);
+    let error = error.within(format!("{shown}: transaction {txid}, frame at position {position}"));
     match error.kind() {
         ErrorKind::Corrupt => error.advising(
-            "the frame's checksum is right, so it was written like this: restore the file from a \
-             backup",
+            "the frame's checksum is right, so it was written like this: `annals check` says what to do",
         ),
         ErrorKind::Unsupported => error.advising("use a newer program"),
         _ => error,
     }
+}
+
+/// As [`explain`], and says which transaction doesn't apply, if that is what is wrong.
+fn explain_event(error: Error, shown: &str, frame: &Frame<'_>) -> Error {
+    let is_about_events = is_about_events(&error);
+    let error = explain(error, shown, frame);
+    if is_about_events { error.of_transaction(frame.header.txid) } else { error }
 }
 
 /// Opens a file for reading.
@@ -254,6 +262,8 @@ pub(super) struct Replay {
     state: Repeated,
     /// Where to write what is larger than memory; none if it has to be in memory.
     imager: Option<Arc<Imager>>,
+    /// The transaction that it ends before; none: it goes on to the end.
+    stop: Option<Stop>,
 }
 
 /// Applies the events of a frame.
@@ -308,7 +318,17 @@ impl Replay {
     /// Goes on from a store whose changes are all published, in a segment.
     pub(super) fn resume(store: Store, segment: u64) -> Self {
         let schema = Schema::clone(store.view().schema());
-        Self { store, schema, open: false, segment, state: Repeated::default(), imager: None }
+        Self { store, schema, segment, ..Self::default() }
+    }
+
+    /// Ends before a transaction, if one is given.
+    pub(super) fn until(self, txid: Option<u64>) -> Self {
+        Self { stop: txid.map(Stop::new), ..self }
+    }
+
+    /// Returns where it ends, if that isn't the end.
+    pub(super) const fn stop(&self) -> Option<&Stop> {
+        self.stop.as_ref()
     }
 
     /// Lets what is larger than memory be written to the image.
@@ -318,8 +338,9 @@ impl Replay {
     }
 
     /// Notes that the frames of this segment come next.
-    pub(super) const fn begin(&mut self, header: &Header) {
+    pub(super) fn begin(&mut self, header: &Header) {
         self.segment = header.segment;
+        self.stop.iter_mut().for_each(Stop::begin);
     }
 
     /// Gives the store back as it was, where applying a frame failed.
@@ -332,6 +353,10 @@ impl Replay {
     /// Applies the events of one frame; gives how many those are. `end` is where the commits end that
     /// count by now.
     pub(super) fn frame(&mut self, frame: &Frame<'_>, end: u64, shown: &str) -> Result<u64> {
+        if self.stop.as_ref().is_some_and(|stop| stop.is_reached(frame)) {
+            return self.try_frame(frame, end).map(|()| 0);
+        }
+        self.stop.iter_mut().for_each(|stop| stop.pass(frame));
         if end >= frame.header.position && self.open {
             self.open = false;
             self.imager.iter().for_each(|imager| imager.commit_spilled());
@@ -350,7 +375,7 @@ impl Replay {
         }
         let mut sink = Applying { store, imager, place: (frame.header.txid, *open), events: 0 };
         event::decode_to(frame.payload, place.0, schema, &mut sink)
-            .map_err(|error| explain(error, shown, frame))?;
+            .map_err(|error| explain_event(error, shown, frame))?;
         events += sink.events;
         if frame.header.is_commit() {
             store.end_blob();
@@ -358,9 +383,29 @@ impl Replay {
         Ok(events)
     }
 
+    /// Takes a frame of the transaction that it ends before, or one after it: nothing of it stays.
+    fn try_frame(&mut self, frame: &Frame<'_>, end: u64) -> Result<()> {
+        let place = Place::new(self.segment, frame.payload_at());
+        let Self { store, schema, open, imager, stop, .. } = self;
+        let Some(stop) = stop else { return Ok(()) };
+        if stop.is_ahead() {
+            if *open && end >= frame.header.position {
+                imager.iter().for_each(|imager| imager.commit_spilled());
+            }
+            store.make_delayed()?;
+            store.commit();
+            *open = true;
+        }
+        stop.take(frame, place, store, schema, imager.as_deref())
+    }
+
     /// Takes a frame of the transaction with which a segment only repeats the state: the blobs are there from
     /// then on, for the segments before may be forgotten.
     pub(super) fn repeated(&mut self, frame: &Frame<'_>, shown: &str) -> Result<()> {
+        match &mut self.stop {
+            Some(stop) if stop.is_reached(frame) => return Ok(()),
+            stop => stop.iter_mut().for_each(|stop| stop.pass(frame)),
+        }
         let place = Place::new(self.segment, frame.payload_at());
         let Repeated { schema, pieces } = &mut self.state;
         if frame.header.has_events() {

@@ -20,19 +20,19 @@ use std::sync::{Arc, TryLockError};
 
 use super::core::Writing;
 use super::database::{Database, this_thread};
+use super::forward::{Caught, replay_between};
 use super::progress::Watched;
-use super::scan::{Replay, survey};
-use super::segment::{JournalFile, Segment};
+use super::scan::survey;
+use super::segment::Segment;
 use super::snapshot::Snapshot;
 use super::turns::{Turns, Users};
 use crate::journal::format::FRAME_HEADER_LEN;
 use crate::journal::segments::Maker;
 use crate::journal::{
-    self, FrameReader, Head, Point, Recovered, Recovery, Rule, Survey, Verdict, lock, segments,
+    self, Head, Point, Recovered, Recovery, Rule, Survey, Verdict, lock, segments,
 };
 use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Directory, Hold, Lock};
-use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
 
 /// How often a process goes after a journal that is restarted again and again.
@@ -102,11 +102,12 @@ impl Database {
     ///
     /// # Errors
     /// `Invalid` in a thread that has a transaction open; `NotFound` if the file was removed or
-    /// replaced; `SchemaMismatch` if another program upgraded the schema that this one's code relies on;
+    /// replaced; `Unapplied` if a commit doesn't apply: all before it was brought in; `SchemaMismatch` if another program upgraded the schema that this one's code relies on;
     /// `Corrupt`; `Io`.
     pub fn pull(&self) -> Result<Snapshot> {
         if let Some(sharing) = self.sharing() {
             self.refuse_nesting()?;
+            self.refuse_unapplied()?;
             let mut writing = lock(self.writing());
             sharing.check_schema()?;
             if sharing.users.are_any() {
@@ -423,13 +424,16 @@ impl Database {
         let (from, to) = (from, end.position);
         let (store, replayed) = replay_between(&self.file(), store, (from, to));
         writing.store = store;
-        let (view, end) = replayed?;
+        let Caught { view, point: end, unapplied } = replayed?;
         if self.has_fixed_schema() && view.schema().commands().len() != commands {
             return sharing.note_schema(true);
         }
         writing.writer.adopt(end, last_clock_time);
         self.group().show(view, end);
-        Ok(())
+        match unapplied {
+            None => Ok(()),
+            Some(unapplied) => Err(self.stay_before(unapplied)),
+        }
     }
 
     /// Locks belong to files, not to names: what isn't at its name any more must not be written.
@@ -445,46 +449,4 @@ impl Database {
     fn unreadable(&self, error: io::Error) -> Error {
         Error::io(format!("{}: can't read the journal", self.file().name), error)
     }
-}
-
-/// Replays the frames from one commit to the end of another; gives that. If it fails, the store is as
-/// it was.
-pub(in crate::db) fn replay_between(
-    file: &JournalFile,
-    store: Store,
-    (from, to): (Point, u64),
-) -> (Store, Result<(Arc<View>, Point)>) {
-    let segment = match file.segment_hash() {
-        Ok(segment) => segment,
-        Err(error) => return (store, Err(error)),
-    };
-    let mut replay = Replay::resume(store, file.segment);
-    let reader = FrameReader::new(&*file.storage, segment, from, to);
-    match replay_frames(&mut replay, reader, to, &file.name) {
-        Ok(point) => {
-            let (store, view) = replay.finish();
-            (store, Ok((view, point)))
-        }
-        Err(error) => (replay.give_up(), Err(error)),
-    }
-}
-
-fn replay_frames(
-    replay: &mut Replay,
-    mut reader: FrameReader<'_>,
-    to: u64,
-    shown: &str,
-) -> Result<Point> {
-    let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
-    while let Some(frame) = reader.next().map_err(io)? {
-        replay.frame(&frame, to, shown)?;
-    }
-    if reader.position() == to {
-        return Ok(reader.point());
-    }
-    Err(Error::corrupt(format!(
-        "{shown}: what verified at position {} a moment ago doesn't any more: try again, and check the \
-         disk",
-        reader.position()
-    )))
 }

@@ -49,7 +49,8 @@ pub(crate) struct Checkpoints {
     /// flush ahead of its commit has begun.
     streamed: AtomicU64,
     flushed_ahead: AtomicU64,
-    poison: OnceLock<String>,
+    /// Why nothing is written any more: `Poisoned` by a failure, or `Unapplied` with the whole error.
+    poison: OnceLock<(ErrorKind, String)>,
     /// The time of the last commit whose time came from the clock.
     pub(crate) last_clock_time: AtomicI64,
     /// Whether other processes write the file too, in turn.
@@ -140,7 +141,9 @@ impl Checkpoints {
             progress.durable = point;
         }
         drop(progress);
-        self.space.set(len.max(end.position));
+        if !is_made(Mistake::OthersZeroed) {
+            self.space.set(len.max(end.position));
+        }
     }
 
     /// As [`Self::adopt`], in its turn, where nothing has to be recovered: what this handle may have left
@@ -222,11 +225,12 @@ impl Checkpoints {
         lock(&self.progress).durable
     }
 
-    /// Fails if an earlier flush failed.
+    /// Fails if an earlier flush failed, or if the file can only be read.
     pub(crate) fn check_usable(&self) -> Result<()> {
         match self.poison.get() {
             None => Ok(()),
-            Some(cause) => Err(Error::new(
+            Some((ErrorKind::Unapplied, why)) => Err(Error::new(ErrorKind::Unapplied, why.clone())),
+            Some((_, cause)) => Err(Error::new(
                 ErrorKind::Poisoned,
                 format!(
                     "{}: an earlier failure made this handle read-only ({cause}): reopen the \
@@ -239,7 +243,12 @@ impl Checkpoints {
 
     /// Makes every later write an error.
     pub(crate) fn poison(&self, cause: &str) {
-        self.poison.get_or_init(|| cause.to_owned());
+        self.poison.get_or_init(|| (ErrorKind::Poisoned, cause.to_owned()));
+    }
+
+    /// Makes every later write an error, since the file holds a commit that doesn't apply.
+    pub(crate) fn refuse(&self, why: String) {
+        self.poison.get_or_init(|| (ErrorKind::Unapplied, why));
     }
 
     /// Flushes everything written before the call. A failure is final: the kernel may have
@@ -363,7 +372,8 @@ impl Checkpoints {
             pid: self.pid,
             soft: progress.acknowledged,
             hard: progress.durable.position.min(progress.acknowledged.position),
-            suspect: self.poison.get().is_some() || self.is_suspect.load(Ordering::Acquire),
+            suspect: matches!(self.poison.get(), Some((ErrorKind::Poisoned, _)))
+                || self.is_suspect.load(Ordering::Acquire),
         };
         self.tell_exactly(&mut progress, live)?;
         Ok(live.soft)

@@ -53,7 +53,7 @@ pub(crate) use refusal::{busy, cannot_open};
 pub(crate) use rewrite::Rewriting;
 pub(crate) use survey::{Rule, Survey};
 pub(crate) use tail::copy_whole;
-pub(crate) use verdict::Verdict;
+pub(crate) use verdict::{Verdict, shown_path};
 pub(crate) use walk::{Link, Skipped, Step, Walk};
 pub(crate) use writer::Writer;
 

@@ -20,7 +20,9 @@ pub(crate) enum Verdict {
 impl Survey {
     /// Judges by DESIGN's table: whole, a tail, or damage.
     pub(crate) fn verdict(&self) -> Verdict {
-        if self.end.position < self.hard || self.head.newest_slot().is_none() {
+        let lacks = self.end.position < self.hard && !is_made(Mistake::DamageCut);
+        let is_slotless = self.head.newest_slot().is_none() && !is_made(Mistake::SlotlessWritten);
+        if lacks || is_slotless {
             Verdict::Damaged
         } else if self.may_hold_a_commit() || self.uncommitted_frames > 0 {
             Verdict::Tail
@@ -114,7 +116,7 @@ pub(super) fn salvage_advice(name: &str) -> String {
 }
 
 /// Writes a path as it is typed in a shell.
-pub(super) fn shown_path(path: &str) -> String {
+pub(crate) fn shown_path(path: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "._-/:@+,=\\".contains(c);
     match path.chars().all(is_plain) && !path.is_empty() {
         true => path.to_owned(),

@@ -9,23 +9,23 @@ use annals::storage::{Directory, MemoryDirectory};
 use annals::{Command, Database, ErrorKind, Level, Options, Recovery, TableNumber, Type, ValueRef};
 use annals::{inspect_in, scan_in};
 
-const NAME: &str = "journal";
-const TABLE: TableNumber = TableNumber(0);
+pub(crate) const NAME: &str = "journal";
+pub(crate) const TABLE: TableNumber = TableNumber(0);
 
 /// Opens a file with these bytes, with randomness of a seed.
-fn opened(bytes: &[u8], seed: u64) -> (SimulatedDisk, annals::Result<Database>) {
+pub(crate) fn opened(bytes: &[u8], seed: u64) -> (SimulatedDisk, annals::Result<Database>) {
     let disk = SimulatedDisk::new(seed);
     disk.install(NAME, bytes).unwrap();
     let database = open(&disk, seed);
     (disk, database)
 }
 
-fn open(disk: &SimulatedDisk, seed: u64) -> annals::Result<Database> {
+pub(crate) fn open(disk: &SimulatedDisk, seed: u64) -> annals::Result<Database> {
     let options = Options::new().background(false).recovery(Recovery::Checked);
     options.open_in(Arc::new(disk.clone()), NAME, Arc::new(SimulatedClock::new(seed)))
 }
 
-fn define(database: &Database) {
+pub(crate) fn define(database: &Database) {
     let field = Command::AddField {
         table: TABLE,
         name: "v".to_owned(),
@@ -41,7 +41,7 @@ fn define(database: &Database) {
         .unwrap();
 }
 
-fn insert(database: &Database, value: &[u8], level: Level) {
+pub(crate) fn insert(database: &Database, value: &[u8], level: Level) {
     let inserted = database.write(|tx| {
         tx.set_level(level);
         tx.insert(TABLE, &[ValueRef::Bytes(value)])
@@ -50,7 +50,7 @@ fn insert(database: &Database, value: &[u8], level: Level) {
 }
 
 /// Returns a journal of so many small commits, and where each of them ends.
-fn journal(commits: usize) -> (Vec<u8>, Vec<usize>) {
+pub(crate) fn journal(commits: usize) -> (Vec<u8>, Vec<usize>) {
     let disk = SimulatedDisk::new(1);
     let database = open(&disk, 1).unwrap();
     define(&database);
@@ -64,7 +64,7 @@ fn journal(commits: usize) -> (Vec<u8>, Vec<usize>) {
 }
 
 /// Returns the file as it was closed after one of its commits, and as it goes on from there.
-fn early(commits: usize) -> (Vec<u8>, Vec<u8>, Vec<usize>) {
+pub(crate) fn early(commits: usize) -> (Vec<u8>, Vec<u8>, Vec<usize>) {
     let disk = SimulatedDisk::new(1);
     let database = open(&disk, 1).unwrap();
     define(&database);

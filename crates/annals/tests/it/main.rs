@@ -24,6 +24,7 @@ mod erase;
 mod errors;
 mod evolved;
 mod examples;
+mod foreign_frames;
 mod fork;
 mod generated;
 mod generated_for_tests;

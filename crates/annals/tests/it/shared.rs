@@ -201,3 +201,45 @@ fn a_program_whose_schema_another_one_upgraded_must_end() {
     new.close().unwrap();
     assert!(annals::inspect(&path).unwrap().closed);
 }
+
+/// The file grows by zeros that one process writes ahead, and another's commits take that space. Turns without a
+/// commit write zeros, too.
+pub(crate) fn zeros_ahead() {
+    let disk = SimulatedDisk::new(3);
+    let mut rng = annals::storage::simulated::Rng::new(3);
+    let handles = [open(&disk), open(&disk), open(&disk)];
+    handles[0].write(define).unwrap();
+    let (mut rows, mut durable) = (0, 0);
+    for turn in 0..400_u64 {
+        let database = &handles[rng.index(handles.len())];
+        if rng.below(3) == 0 {
+            drop(database.begin().unwrap());
+            continue;
+        }
+        let level = Level::ALL[rng.index(Level::ALL.len())];
+        let length = rng.index(3) * rng.index(20_000);
+        let written = database.write(|tx| {
+            tx.set_level(level);
+            tx.comment(&"x".repeat(length))?;
+            tx.insert(TABLE, &[ValueRef::Int64(rows)]).map(drop)
+        });
+        written.unwrap();
+        rows += 1;
+        durable = if level == Level::Soft { durable } else { rows };
+        let reader = annals::Reader::open(&disk, "journal").unwrap();
+        assert_eq!(reader.read().table(TABLE).unwrap().len() as i64, rows, "turn {turn}");
+        if turn % 40 == 0 {
+            let states = disk.crash_states();
+            for state in states.every().take(20).chain([states.oldest(), states.all_but_last()]) {
+                let clock = Arc::new(SimulatedClock::new(4));
+                let opened = Options::new().open_in(Arc::new(state), "journal", clock).unwrap();
+                assert!(len(&opened) as i64 >= durable, "turn {turn}");
+            }
+        }
+    }
+}
+
+#[test]
+fn zeros_ahead_never_land_on_commits_of_another_process() {
+    zeros_ahead();
+}

@@ -162,3 +162,32 @@ fn the_map_shows_every_room() {
         assert_eq!(gone, None, "ARCHITECTURE.md shows what isn't there");
     }
 }
+
+/// A name of a test in a document, as `room::the_name_of_it`: no other word of the documents has so many parts.
+fn is_test_name(word: &str) -> bool {
+    let name = word.rsplit("::").next().unwrap_or_default();
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_:".contains(c);
+    word.chars().all(is_plain) && name.matches('_').count() >= 4
+}
+
+#[test]
+fn tests_that_documents_name_are_there() {
+    let code: String = files(&root().join("crates"), ".rs")
+        .iter()
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
+    let (mut missing, mut named) = (Vec::new(), 0);
+    for path in files(&root().join("docs"), ".md") {
+        let text = fs::read_to_string(&path).unwrap();
+        // Every second piece between backticks is code.
+        for word in text.split('`').skip(1).step_by(2).filter(|word| is_test_name(word)) {
+            named += 1;
+            let name = word.rsplit("::").next().unwrap_or_default();
+            if !code.contains(&format!("fn {name}(")) {
+                missing.push(format!("{}: {word}", path.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+    assert!(named > 80, "only {named} were found");
+}

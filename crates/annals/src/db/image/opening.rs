@@ -11,6 +11,7 @@ use super::pins::Pins;
 use super::witness::{ends_there, image_witnesses};
 use crate::db::past::{Past, Since};
 use crate::db::scan::Replay;
+use crate::db::unapplied::{Before, Counted, replay_before};
 use crate::image::{
     self, Catalog, Damage, Guarded, Identity, Image, Judging, KeyFrames, Opened, Root, RootPin,
     SetAside, Source, Usable, Witness,
@@ -47,6 +48,8 @@ pub(in crate::db) struct Found {
     pub(in crate::db) reason: Option<String>,
     /// A sentence for each thing worth telling a person.
     pub(in crate::db) notes: Vec<String>,
+    /// The state before a commit that doesn't apply, where there is one.
+    pub(in crate::db) stopped: Option<Before>,
 }
 
 /// What a store begins with.
@@ -177,6 +180,7 @@ impl Looking<'_> {
             is_doubtful: false,
             reason: None,
             notes: Vec::new(),
+            stopped: None,
         };
         if has_none {
             return Ok(found);
@@ -251,6 +255,23 @@ impl Looking<'_> {
     pub(in crate::db) fn replay_to(&self, begun: &Begun, to: u64) -> Result<(Replay, Point)> {
         let head = Head::read(self.storage, &self.directory.display(self.name))?;
         self.replay_behind(&begun.past, begun.resume(), (&head, to))
+    }
+
+    /// Replays what counts by this survey, up to the end of a commit at position `to`, or before one that
+    /// doesn't apply.
+    pub(in crate::db) fn replay_counted(
+        &self,
+        survey: &Survey,
+        to: u64,
+    ) -> Result<(Replay, Point, Option<Before>)> {
+        let past = Past::needed(&**self.directory, self.name, &survey.head.header)?;
+        let (replay, end) = replay_before(|until| {
+            self.replay_behind(&past, Replay::default().until(until), (&survey.head, to))
+        })?;
+        let (head, from, hard) = (&survey.head, past.point(), survey.hard);
+        let shown = self.directory.display(self.name);
+        let stopped = replay.before(&Counted { head, from, shown: &shown, end, hard })?;
+        Ok((replay, stopped.as_ref().map_or(end, |stopped| stopped.point), stopped))
     }
 
     /// Replays all that is needed to know the state, up to the end of a commit at position `to`.

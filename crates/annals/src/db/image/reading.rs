@@ -10,6 +10,7 @@ use crate::db::options::Options;
 use crate::db::progress::Watched;
 use crate::db::scan::{Replay, is_damaged, survey, survey_moving};
 use crate::db::segment::JournalFile;
+use crate::db::unapplied::{Before, Unapplied};
 use crate::image::{Damage, Identity, Image, Root, image_name};
 use crate::journal::{Point, Recovery, Rule, Survey};
 use crate::storage::Directory;
@@ -42,6 +43,8 @@ pub(in crate::db) struct Beginning {
     pub(in crate::db) before: u64,
     /// A sentence for each thing worth telling a person.
     pub(in crate::db) findings: Vec<String>,
+    /// The commit that doesn't apply, where there is one: what was replayed ends before it.
+    pub(in crate::db) unapplied: Option<Unapplied>,
 }
 
 /// What was replayed, over a root of the image or from the beginning.
@@ -74,11 +77,14 @@ impl Reading {
             true => hard(&looking, &mut found, watched)?,
             false => all(&looking, &mut found, watched)?,
         };
-        let Found { identity, before, notes: findings, .. } = found;
+        let Found { identity, before, notes: mut findings, stopped, .. } = found;
+        let shown = directory.display(name);
+        findings.extend(stopped.iter().map(|stopped| stopped.unapplied.explain(&shown)));
+        let unapplied = stopped.map(|stopped| stopped.unapplied);
         let name = name.to_owned();
         let (known, rebuild_timeout) = (AtomicUsize::new(damage.count()), options.rebuild_timeout);
         let reading = Self { directory, name, budget, damage, known, rebuild_timeout };
-        Ok((reading, Beginning { survey, replayed, identity, before, findings }))
+        Ok((reading, Beginning { survey, replayed, identity, before, findings, unapplied }))
     }
 
     /// Gives how much of the image may be kept in memory, in bytes.
@@ -171,8 +177,9 @@ fn all(
     if is_damaged(&survey) {
         return Err(survey.damage(&looking.directory.display(looking.name)));
     }
-    let began = found.begun.as_ref().map_or(0, reached);
-    let replayed = replayed((replay, survey.end), began);
+    let began = found.begun.as_ref().filter(|_| found.stopped.is_none()).map_or(0, reached);
+    let end = found.stopped.as_ref().map_or(survey.end, |stopped: &Before| stopped.point);
+    let replayed = replayed((replay, end), began);
     Ok((survey, replayed))
 }
 
@@ -202,8 +209,9 @@ fn hard(
     }
     let (survey, ()) = survey_moving(watched, &shown, || Ok(()), |(), _, _| Ok(()))?;
     looking.check_end(found, &survey)?;
-    let all = looking.replay_all(hard_position(&survey))?;
-    Ok((survey, replayed(all, 0)))
+    let (replay, end, stopped) = looking.replay_counted(&survey, hard_position(&survey))?;
+    found.stopped = stopped;
+    Ok((survey, replayed((replay, end), 0)))
 }
 
 /// Gives how far the journal is known to be on permanent storage, by what its writers tell too.

@@ -24,9 +24,9 @@ use super::opening::{Found, Looking};
 use super::report::BackfillMode;
 use super::rescue::not_rebuilt;
 use crate::db::core::{Core, Writing};
+use crate::db::forward::{Caught, replay_between};
 use crate::db::progress::{Watch, Watched};
 use crate::db::segment::JournalFile;
-use crate::db::shared::replay_between;
 use crate::journal::{Point, lock};
 use crate::storage::{Access, Clock as _, Origin, SystemClock};
 use crate::store::Store;
@@ -398,8 +398,9 @@ impl Ready {
         let store = std::mem::take(&mut self.store);
         let (store, replayed) = replay_between(&self.file, store, (self.point, end));
         self.store = store;
-        self.point = replayed?.1;
-        Ok(())
+        let Caught { point, unapplied, .. } = replayed?;
+        self.point = point;
+        unapplied.map_or(Ok(()), |unapplied| Err(unapplied.error(&self.file.name)))
     }
 
     /// Returns true if nobody has published a root since it was chosen.

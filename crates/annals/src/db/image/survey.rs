@@ -8,6 +8,7 @@ use super::witness::{check_end, known};
 use crate::db::past::Past;
 use crate::db::progress::Watched;
 use crate::db::scan::{self, Replay};
+use crate::db::unapplied::{Before, Counted, replay_before};
 use crate::journal::{Recovery, Rule, Survey, Verdict};
 use crate::{ErrorKind, Result};
 
@@ -44,7 +45,11 @@ impl Looking<'_> {
             let imager = self.imager(found);
             let begin = || over(begun.resume(), imager.as_ref());
             match self.survey_behind(&begun.past, begin, storage, rule, &looks_wrong) {
-                Ok((survey, replay)) if survey.verdict() != Verdict::Damaged => {
+                // Whether a commit doesn't apply, only all of the journal can tell.
+                Ok((survey, replay))
+                    if survey.verdict() != Verdict::Damaged
+                        && matches!(self.stopped(&survey, &begun.past, &replay), Ok(None)) =>
+                {
                     found.before = begun.past.bytes();
                     self.check_end(found, &survey)?;
                     return Ok((survey, replay, imager));
@@ -74,18 +79,30 @@ impl Looking<'_> {
         let begin = || over(Replay::default(), imager.as_ref());
         let all = self.survey_behind(&past, begin, storage, rule, &looks_wrong)?;
         found.before = past.bytes();
-        self.check_end(found, &all.0)?;
+        let (survey, replay) = all;
+        self.check_end(found, &survey)?;
+        if survey.verdict() != Verdict::Damaged {
+            found.stopped = self.stopped(&survey, &past, &replay)?;
+        }
         // Whether that is the journal's fault or the image's, only all of the journal can tell.
-        if let Some(reason) = reason.filter(|_| all.0.verdict() != Verdict::Damaged) {
+        let is_sound = survey.verdict() != Verdict::Damaged && found.stopped.is_none();
+        if let Some(reason) = reason.filter(|_| is_sound) {
             self.set_aside(found, reason);
         }
-        let (survey, replay) = all;
         Ok((survey, replay, imager.or_else(|| self.imager(found))))
     }
 
     /// Refuses a journal that ends before what the image proves.
     pub(super) fn check_end(&self, found: &Found, survey: &Survey) -> Result<()> {
         check_end(&found.witnesses, survey, &self.directory.display(self.name))
+    }
+
+    /// Returns the state before a commit that doesn't apply, if the replay met one that counts.
+    fn stopped(&self, survey: &Survey, past: &Past, replay: &Replay) -> Result<Option<Before>> {
+        let shown = self.directory.display(self.name);
+        let Survey { head, end, hard, .. } = survey;
+        let (end, hard, from) = (*end, *hard, past.point());
+        replay.before(&Counted { head, from, shown: &shown, end, hard })
     }
 
     /// Surveys the journal's file, with what `begin` makes and the segments before it replayed.
@@ -98,17 +115,16 @@ impl Looking<'_> {
         looks_wrong: &impl Fn(&Survey) -> bool,
     ) -> Result<(Survey, Replay)> {
         let shown = self.directory.display(self.name);
-        let begin = || {
-            let mut replay = begin();
-            past.replay(&mut replay, storage.watch()).map(|()| replay)
-        };
-        scan::survey(
-            storage,
-            &shown,
-            rule.after(past.point()),
-            begin,
-            looks_wrong,
-            |replay, frame, end| past.replay_frame(replay, (frame, end), &shown),
-        )
+        let rule = rule.after(past.point());
+        replay_before(|until| {
+            let begin = || {
+                let mut replay = begin().until(until);
+                past.replay(&mut replay, storage.watch()).map(|()| replay)
+            };
+            scan::survey(storage, &shown, rule, begin, looks_wrong, |replay, frame, end| {
+                past.replay_frame(replay, (frame, end), &shown)
+            })
+            .inspect_err(|_| storage.read_again())
+        })
     }
 }

@@ -10,6 +10,7 @@ use std::io;
 use super::parts::Parts;
 use crate::journal::segments::Seal;
 use crate::journal::{Link, Point, Trailer, Walk};
+use crate::mistakes::{Mistake, is_made};
 use crate::storage::Storage;
 
 /// Frames one after another, linked by the chain.
@@ -60,6 +61,7 @@ impl Proof {
                 secrets.iter().any(|secret| trailer.is_proven(&frame.header, secret))
             });
             last.is_proven |= is_sealed || is_tagged || witnesses.contains(&point);
+            last.is_proven |= is_made(Mistake::UnprovenTaken);
         }
         Ok(proof)
     }

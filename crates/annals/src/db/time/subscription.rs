@@ -82,9 +82,10 @@ enum Read {
 }
 
 impl Source {
-    /// Looks how far there is something; `None`: there will be nothing any more.
-    fn latest(&mut self) -> Result<Option<Latest>> {
-        let (read, is_last) = match self {
+    /// Looks how far there is something; `None`: there will be nothing any more. All up to transaction `read` was
+    /// read.
+    fn latest(&mut self, read: u64) -> Result<Option<Latest>> {
+        let (latest, is_last) = match self {
             Self::Own(feed) => {
                 let (published, is_last) = feed.latest();
                 let latest = published.map(|published| {
@@ -94,7 +95,7 @@ impl Source {
                 return Ok(latest);
             }
             Self::Reader(reader) => match reader.upgrade() {
-                Some(reader) => (reader.acknowledged()?, false),
+                Some(reader) => (reader.acknowledged(read)?, false),
                 None => return Ok(None),
             },
             Self::Shared { feed, place: (directory, name), reader } => {
@@ -103,10 +104,10 @@ impl Source {
                     Some(reader) => reader,
                     None => reader.insert(Options::new().open_read_only_in(&**directory, name)?),
                 };
-                (reader.pulling().acknowledged()?, is_last)
+                (reader.pulling().acknowledged(read)?, is_last)
             }
         };
-        let (published, position) = read;
+        let (published, position) = latest;
         Ok(Some(Latest { published, position, is_last }))
     }
 
@@ -207,7 +208,7 @@ impl Subscription {
             .check()
             .map_err(forked)
             .map_err(|error| Error::new(ErrorKind::Poisoned, error.to_string()))?;
-        let Some(latest) = self.source.latest()? else { return Ok(Read::Over) };
+        let Some(latest) = self.source.latest(self.cursor.txid())? else { return Ok(Read::Over) };
         let Latest { published, position, is_last } = latest;
         let Since { segment, point } = self.cursor.since();
         let is_there = match segment == published.file.segment {

@@ -22,7 +22,7 @@ use crate::segments::opening::border;
 /// How one kind of test explores one workload.
 type Test = (&'static str, &'static str, fn(&Explorer, &str) -> Checked);
 
-const TESTS: [Test; 44] = [
+const TESTS: [Test; 49] = [
     ("power_cut_after_commits_of_each_level", "levels", Explorer::power),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::kill),
     ("power_cut_at_every_operation", "mixed", Explorer::power),
@@ -86,6 +86,21 @@ const TESTS: [Test; 44] = [
         panics(crate::claims::live_ahead)
     }),
     ("a_wrong_stored_chain_is_repaired", "once", |_, _| panics(crate::claims::wrong_chain)),
+    ("a_commit_that_does_not_apply_is_cut_only_on_request", "once", |_, _| {
+        panics(crate::hostile::unapplied::cut_only_on_request)
+    }),
+    ("without_a_slot_nothing_is_certain", "once", |_, _| {
+        panics(crate::hostile::damage::without_slots)
+    }),
+    ("absurd_frames_and_slots_are_no_more_than_damage", "once", |_, _| {
+        panics(crate::hostile::crafted::absurd_frames)
+    }),
+    ("frames_planted_in_their_places_are_not_salvaged", "once", |_, _| {
+        panics(crate::foreign_frames::planted_for_salvage)
+    }),
+    ("zeros_ahead_never_land_on_commits_of_another_process", "once", |_, _| {
+        panics(crate::shared::zeros_ahead)
+    }),
     ("one_copy_of_one_slot_is_a_witness", "once", |_, _| panics(crate::claims::one_copy_is_enough)),
     ("a_two_phase_commit_is_known_to_be_durable", "once", |_, _| {
         panics(crate::claims::two_phase_is_known)

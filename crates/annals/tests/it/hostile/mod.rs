@@ -1,10 +1,11 @@
 //! What a damaged or hostile file can do: get an error that says what, where and what to do, or
 //! give the right data. Never a panic, never memory out of proportion, never wrong data.
 
-mod crafted;
-mod damage;
+pub(crate) mod crafted;
+pub(crate) mod damage;
 mod events;
 mod fixture;
 pub(crate) mod journals;
 pub(crate) mod memory;
 mod places;
+pub(crate) mod unapplied;

@@ -1,0 +1,408 @@
+//! A commit that verifies, but whose events don't apply: which event it is, why, and what to do.
+//!
+//! A replay stops at the first event that doesn't apply, with an error that names its transaction. Then the
+//! replay is done once more, and ends before that transaction. The events of that transaction are tried one
+//! by one, on a store that is rolled back afterwards: so the ordinary replay pays nothing for it.
+//!
+//! A transaction that never committed is not judged: its frames are a tail as any other.
+
+use std::fmt;
+
+use annals_schema::{Schema, TableNumber, ValueRef};
+
+use super::database::Database;
+use super::image::Imager;
+use super::scan::Replay;
+use crate::event::{self, Event, compact, opcode};
+use crate::journal::segments::Place;
+use crate::journal::{Committed, Frame, Head, Point, shown_path};
+use crate::store::Store;
+use crate::{Error, ErrorKind, Result};
+
+/// A commit that verifies, but whose events don't apply: a newer version wrote it, or a program had a bug.
+/// The database is open for reading only, with the state before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unapplied {
+    /// The transaction.
+    pub txid: u64,
+    /// The number of the event in the transaction, from 1 on.
+    pub event: u64,
+    /// What the event is, for a person: `a deletion of row 3 of table t`.
+    pub what: String,
+    /// The position of the frame that has the event.
+    pub position: u64,
+    /// Why the event doesn't apply.
+    pub reason: String,
+    /// True if the commit is known to be on permanent storage: then [`Recovery::ToHard`](crate::Recovery::ToHard)
+    /// keeps it, too.
+    pub is_hard: bool,
+}
+
+impl Unapplied {
+    /// Returns the error of what can't be done with the file at this path.
+    #[must_use]
+    pub(super) fn error(&self, shown: &str) -> Error {
+        Error::new(ErrorKind::Unapplied, self.explain(shown))
+    }
+
+    /// Says in sentences what is wrong with the file at this path, and what to do.
+    #[must_use]
+    pub fn explain(&self, shown: &str) -> String {
+        let (last, path) = (self.txid.saturating_sub(1), shown_path(shown));
+        let remedy = match self.is_hard {
+            true => format!(
+                "It is known to be on permanent storage, so it is never cut: `annals recover {path} --salvage NEW` \
+                 writes a new file without it"
+            ),
+            false => {
+                format!("`annals recover {path} --to hard` cuts it off, and all that follows it")
+            }
+        };
+        format!(
+            "{shown}: {self}. The file can only be read, as of transaction {last}. A newer version of Annals may \
+             apply it. {remedy}"
+        )
+    }
+}
+
+impl fmt::Display for Unapplied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { txid, event, what, position, reason, .. } = self;
+        write!(
+            f,
+            "transaction {txid} verifies, but its event {event}, {what}, in the frame at position {position}, doesn't \
+             apply: {reason}"
+        )
+    }
+}
+
+/// The state before a commit that doesn't apply, and that commit.
+#[derive(Clone, Debug)]
+pub(super) struct Before {
+    pub(super) unapplied: Unapplied,
+    /// The end of the commit before.
+    pub(super) point: Point,
+}
+
+/// Runs a replay; if a transaction doesn't apply, runs it again, to end before that one.
+pub(super) fn replay_before<T>(mut replay: impl FnMut(Option<u64>) -> Result<T>) -> Result<T> {
+    match replay(None) {
+        Err(error) => match error.transaction() {
+            Some(txid) => replay(Some(txid)),
+            None => Err(error),
+        },
+        done => done,
+    }
+}
+
+/// Where a replay ends: before a transaction.
+#[derive(Debug)]
+pub(super) struct Stop {
+    txid: u64,
+    /// The segment in which the transaction was met.
+    segment: Option<u64>,
+    /// The end of the last commit before it, in the same segment.
+    before: Option<Point>,
+    /// The end of its commit frame.
+    end: u64,
+    /// How many of its events apply.
+    events: u64,
+    found: Option<Found>,
+}
+
+/// The event that doesn't apply.
+#[derive(Debug)]
+struct Found {
+    what: String,
+    position: u64,
+    reason: String,
+}
+
+impl Stop {
+    pub(super) const fn new(txid: u64) -> Self {
+        Self { txid, segment: None, before: None, end: 0, events: 0, found: None }
+    }
+
+    /// True if a frame is of the transaction or follows it.
+    pub(super) const fn is_reached(&self, frame: &Frame<'_>) -> bool {
+        frame.header.txid >= self.txid
+    }
+
+    /// True if no frame of the transaction was met yet.
+    pub(super) const fn is_ahead(&self) -> bool {
+        self.segment.is_none()
+    }
+
+    /// Notes that the frames of the next segment follow.
+    pub(super) const fn begin(&mut self) {
+        if self.is_ahead() {
+            self.before = None;
+        }
+    }
+
+    /// Notes a frame before the transaction.
+    pub(super) fn pass(&mut self, frame: &Frame<'_>) {
+        self.before = Committed::of(frame).map(|commit| commit.point()).or(self.before);
+    }
+
+    /// Tries the events of a frame of the transaction; what follows that is left alone. The store is to be
+    /// rolled back afterwards.
+    pub(super) fn take(
+        &mut self,
+        frame: &Frame<'_>,
+        place: Place,
+        store: &mut Store,
+        schema: &mut Schema,
+        imager: Option<&Imager>,
+    ) -> Result<()> {
+        let header = &frame.header;
+        if header.txid != self.txid {
+            return Ok(());
+        }
+        self.segment = Some(place.segment());
+        if header.is_commit() {
+            self.end = frame.end;
+        }
+        if self.found.is_some() || !header.has_events() {
+            return Ok(());
+        }
+        let payload = frame.payload;
+        let mut trying =
+            Trying { store, stop: self, imager, payload, item: 0, table: None, what: None };
+        let Err(error) = event::decode_to(frame.payload, place.0, schema, &mut trying) else {
+            return Ok(());
+        };
+        if !is_about_events(&error) {
+            return Err(error);
+        }
+        let what = trying.what.take().unwrap_or_else(|| trying.describe_code(schema));
+        self.found = Some(Found { what, position: header.position, reason: error.to_string() });
+        Ok(())
+    }
+
+    fn before(&self, counted: &Counted<'_>) -> Result<Option<Before>> {
+        let Some(unapplied) = self.unapplied(counted)? else { return Ok(None) };
+        let Counted { head, from, shown, .. } = *counted;
+        if self.segment == Some(head.header.segment) && self.txid >= head.header.first_own_txid() {
+            let point = self.before.or(from).unwrap_or_else(|| head.start());
+            return Ok(Some(Before { unapplied, point }));
+        }
+        let (segment, path) = (self.segment.unwrap_or_default(), shown_path(shown));
+        let message = format!(
+            "{shown}: segment {segment}: {unapplied}. All that follows rests on it. A newer version of Annals may apply \
+             it; `annals recover {path} --salvage NEW` writes a new file without it"
+        );
+        Err(Error::new(ErrorKind::Unapplied, message))
+    }
+
+    /// Returns what is known of the transaction, where it is among those that count.
+    fn unapplied(&self, counted: &Counted<'_>) -> Result<Option<Unapplied>> {
+        let Counted { head, shown, end, hard, .. } = *counted;
+        if self.txid > end.txid {
+            return Ok(None); // it never committed
+        }
+        let Some(Found { what, position, reason }) = &self.found else {
+            let message = format!(
+                "{shown}: transaction {} didn't apply a moment ago, and does now: try again, and check the memory of \
+                 this machine",
+                self.txid
+            );
+            return Err(Error::corrupt(message));
+        };
+        Ok(Some(Unapplied {
+            txid: self.txid,
+            event: self.events + 1,
+            what: what.clone(),
+            position: *position,
+            reason: reason.clone(),
+            is_hard: self.segment != Some(head.header.segment) || self.end <= hard,
+        }))
+    }
+}
+
+/// What counts of the newest segment of a journal.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted<'c> {
+    pub(super) head: &'c Head,
+    /// The commit with which the replay of the segment began, if not at its start.
+    pub(super) from: Option<Point>,
+    /// What the journal is called in messages.
+    pub(super) shown: &'c str,
+    /// The end of the last commit that counts.
+    pub(super) end: Point,
+    /// How far the segment is known to be flushed.
+    pub(super) hard: u64,
+}
+
+impl Database {
+    /// Returns the commit that doesn't apply, if the journal holds one. Then the database shows the state before
+    /// it, and every write is an error of kind `Unapplied`.
+    #[must_use]
+    pub fn unapplied(&self) -> Option<&Unapplied> {
+        self.unapplied.get()
+    }
+
+    /// Fails where nothing of this database may be written: in a forked child, and where a commit doesn't apply.
+    pub(super) fn check_writable(&self) -> Result<()> {
+        self.check_origin()?;
+        self.refuse_unapplied()
+    }
+
+    /// Fails where a commit doesn't apply.
+    pub(super) fn refuse_unapplied(&self) -> Result<()> {
+        match self.unapplied.get() {
+            None => Ok(()),
+            Some(unapplied) => Err(unapplied.error(&self.file().name)),
+        }
+    }
+
+    /// Writes nothing any more, since a commit doesn't apply that another process made; returns the error that
+    /// says so.
+    pub(super) fn stay_before(&self, unapplied: Unapplied) -> Error {
+        let error = unapplied.error(&self.file().name);
+        self.checkpoints().refuse(error.to_string());
+        let _ = self.unapplied.set(unapplied);
+        error
+    }
+}
+
+impl Replay {
+    /// Returns the state that the replay ended before, if it was to end before a transaction that counts.
+    ///
+    /// # Errors
+    /// `Unapplied` if that transaction is in a segment before the newest, or is the state with which that
+    /// begins.
+    pub(super) fn before(&self, counted: &Counted<'_>) -> Result<Option<Before>> {
+        self.stop().map_or(Ok(None), |stop| stop.before(counted))
+    }
+
+    /// Returns the transaction that the replay ended before, if it counts.
+    pub(super) fn unapplied(&self, counted: &Counted<'_>) -> Option<Unapplied> {
+        self.stop()?.unapplied(counted).ok()?
+    }
+}
+
+/// True if an error says that an event doesn't apply, rather than that it couldn't be tried.
+pub(super) fn is_about_events(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Unsupported)
+}
+
+/// Applies one event after another, to see which one doesn't apply.
+struct Trying<'t, 'p> {
+    store: &'t mut Store,
+    stop: &'t mut Stop,
+    /// Where to write what is larger than memory; none if it has to be in memory.
+    imager: Option<&'t Imager>,
+    payload: &'p [u8],
+    /// Where the event begins in the payload.
+    item: usize,
+    table: Option<TableNumber>,
+    /// What the event is that doesn't apply, if it can be decoded.
+    what: Option<String>,
+}
+
+impl event::Sink for Trying<'_, '_> {
+    const RUN: usize = 1;
+
+    fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
+        if let Err(error) = self.store.apply(event) {
+            self.what = Some(describe(schema, event));
+            return Err(error);
+        }
+        self.stop.events += 1;
+        let place = (self.stop.txid, true);
+        self.imager.map_or(Ok(()), |imager| imager.make_room(self.store, place))
+    }
+
+    fn end(&mut self, left: usize) {
+        if let Some((&opcode::TABLE, mut rest)) = self.rest().split_first() {
+            let number =
+                compact::take(&mut rest).ok().and_then(|number| u32::try_from(number).ok());
+            self.table = number.map(TableNumber);
+        }
+        self.item = self.payload.len().saturating_sub(left);
+    }
+
+    fn rows(
+        &mut self,
+        _: TableNumber,
+        _: (annals_schema::RowId, u64),
+        _: &[Vec<ValueRef<'_>>],
+    ) -> Result<()> {
+        debug_assert!(false, "nobody asked for runs");
+        Ok(())
+    }
+}
+
+impl Trying<'_, '_> {
+    fn rest(&self) -> &[u8] {
+        self.payload.get(self.item..).unwrap_or_default()
+    }
+
+    /// Describes an event that can't be decoded.
+    fn describe_code(&self, schema: &Schema) -> String {
+        let Some(&code) = self.rest().first() else { return "an event".to_owned() };
+        let kind = match code {
+            opcode::CREATE_TABLE..=opcode::SET_SINGLE_ROW | opcode::CUSTOM => {
+                "a command of the schema"
+            }
+            opcode::TABLE => "the choice of a table",
+            opcode::INSERT | opcode::APPEND | opcode::ERASED_INSERT => "an insertion",
+            opcode::UPDATE..=opcode::UPDATE_SAME_NULL | opcode::ERASED_UPDATE => "an update",
+            opcode::DELETE => "a deletion",
+            opcode::INSERT_VECTOR => "an insertion of rows",
+            opcode::UPDATE_VECTOR | opcode::ERASED_VECTOR => "an update of rows",
+            opcode::DELETE_VECTOR => "a deletion of rows",
+            opcode::COMMENT => "a comment",
+            opcode::TIMESTAMP => "a timestamp",
+            opcode::BLOB => "a piece of a blob",
+            _ => return format!("of the unknown kind {code:#04x}"),
+        };
+        let is_of_table = (opcode::INSERT..=opcode::DELETE_VECTOR).contains(&code)
+            || code >= opcode::ERASED_INSERT;
+        match self.table.filter(|_| is_of_table) {
+            Some(table) => format!("{kind} in {} (kind {code:#04x})", name(schema, table)),
+            None => format!("{kind} (kind {code:#04x})"),
+        }
+    }
+}
+
+/// Describes an event for a person.
+fn describe(schema: &Schema, event: &Event<'_>) -> String {
+    let table = |number| name(schema, number);
+    match *event {
+        Event::Schema(command) => format!("the command `{}`", schema.command_text(command)),
+        Event::Insert { table: number, id, .. } => {
+            format!("an insertion of row {} of {}", id.0, table(number))
+        }
+        Event::Update { table: number, id, .. } => {
+            format!("an update of row {} of {}", id.0, table(number))
+        }
+        Event::Delete { table: number, id } => {
+            format!("a deletion of row {} of {}", id.0, table(number))
+        }
+        Event::InsertVector { table: number, id, count } => {
+            format!("an insertion of {count} rows from {} on of {}", id.0, table(number))
+        }
+        Event::UpdateVector { table: number, id, .. } => {
+            format!("an update of rows from {} on of {}", id.0, table(number))
+        }
+        Event::DeleteVector { table: number, id, count } => {
+            format!("a deletion of {count} rows from {} on of {}", id.0, table(number))
+        }
+        Event::Blob { blob, offset, .. } => {
+            format!("the piece of blob {} at byte {offset}", blob.0)
+        }
+        Event::ValidData => "a mark of valid data".to_owned(),
+        Event::Comment(_) => "a comment".to_owned(),
+        Event::Timestamp(_) => "a timestamp".to_owned(),
+    }
+}
+
+fn name(schema: &Schema, number: TableNumber) -> String {
+    match schema.table(number) {
+        Some(table) => format!("table {}", table.name),
+        None => format!("table number {}", number.0),
+    }
+}
