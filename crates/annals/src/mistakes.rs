@@ -165,6 +165,8 @@ mistakes! {
     WrongChainRefused,
     /// A tail is cut without a second look.
     TailCutAtOnce,
+    /// The chain of a slot isn't compared with the frame that ends there.
+    SlotChainIgnored,
     /// What was known to be flushed, and doesn't verify, is cut as a tail is.
     DamageCut,
     /// A file of which no slot can be read is opened for writing.

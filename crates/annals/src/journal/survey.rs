@@ -360,6 +360,9 @@ impl Survey {
                 continue;
             }
             let mut chain = [0; 8];
+            if is_made(Mistake::SlotChainIgnored) {
+                continue;
+            }
             let read = storage.read_at(at.saturating_sub(8), &mut chain);
             let is_read = read.map_err(|error| unreadable(name, error))? == chain.len();
             if !is_read || u64::from_le_bytes(chain) != slot.point.chain {

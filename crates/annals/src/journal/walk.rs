@@ -63,6 +63,10 @@ pub(crate) struct Walk<'s> {
     end: u64,
     /// That frame, or what the header says of what is before the first.
     last: Last,
+    /// The last frame that the chain links to the beginning, and whether that is `last`. A frame after a gap may be
+    /// of no history at all: its txid is no bound for those that follow.
+    linked: Last,
+    is_linked: bool,
     /// Whether it is known of which segment the frames are.
     has_header: bool,
     /// How many bytes of frames that don't verify are still looked at where no header can be checked.
@@ -87,7 +91,9 @@ impl<'s> Walk<'s> {
         if !has_header {
             reader = reader.without_header();
         }
-        Ok(Self { reader, end: FRAMES_AT, last, has_header, patience: len.saturating_mul(8) })
+        let patience = len.saturating_mul(8);
+        let (linked, is_linked) = (last, true);
+        Ok(Self { reader, end: FRAMES_AT, last, linked, is_linked, has_header, patience })
     }
 
     /// Returns the next frame that verifies by itself. Where a header verifies, nothing within its length
@@ -97,7 +103,7 @@ impl<'s> Walk<'s> {
         let (header, verified) = loop {
             let Some(place) = self.reader.next_magic(at)? else { return Ok(None) };
             at = place + FRAME_ALIGN;
-            let Some(header) = self.reader.header_at(place, self.last.txid)? else { continue };
+            let Some(header) = self.header_at(place)? else { continue };
             if let Some(verified) = self.reader.verify_at(&header)? {
                 break (header, verified);
             }
@@ -123,8 +129,25 @@ impl<'s> Walk<'s> {
             &mut self.last,
             Last { txid: header.txid, is_commit: header.is_commit(), chain, computed },
         );
+        self.is_linked &= link == Link::Follows;
+        if self.is_linked {
+            self.linked = self.last;
+        }
         let frame = self.reader.frame(header, previous.chain, chain);
         Ok(Some(Step { frame, link, skipped }))
+    }
+
+    /// Decodes a header, whose txid is at least that of the last frame, or of the last one that is linked to the
+    /// beginning.
+    fn header_at(&mut self, place: u64) -> io::Result<Option<FrameHeader>> {
+        let (last, linked) = (self.last.txid, self.linked.txid);
+        if !self.has_header {
+            return self.reader.header_at(place, linked);
+        }
+        match self.reader.header_at(place, last)? {
+            None if linked < last => self.reader.header_at(place, linked),
+            found => Ok(found),
+        }
     }
 
     /// Returns how a frame stands to the last one that verified.
@@ -135,7 +158,8 @@ impl<'s> Walk<'s> {
         }
         // Txids grow by one. If no commit is missing in between, it is of another history.
         let is_unknown = !self.has_header && self.last.txid == 0;
-        match (header.txid > next || is_unknown) && header.is_first() {
+        let is_later = header.txid > self.linked.next();
+        match (is_later || is_unknown) && header.is_first() {
             true => Link::Begins,
             false => Link::Unknown,
         }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use annals::journal::format::{HEADER_LEN, SLOT_LEN, Slot, hash};
 use annals::storage::Directory;
 use annals::storage::simulated::{SimulatedClock, SimulatedDisk};
-use annals::{FieldNumber, Level, Options, Reader, Value};
+use annals::{BackfillMode, ErrorKind, FieldNumber, Level, Options, Reader, Value};
 
 use crate::claims::{NAME, TABLE, define, early, insert, journal, open, opened};
 
@@ -164,4 +165,39 @@ pub(crate) fn planted_for_salvage() {
 #[test]
 fn frames_planted_in_their_places_are_not_salvaged() {
     planted_for_salvage();
+}
+
+/// The older slot tells of another history. Opening begins with the image, which stands for a later point.
+pub(crate) fn foreign_slot() {
+    let disk = SimulatedDisk::new(25);
+    let database = open(&disk, 25).unwrap();
+    define(&database);
+    for number in 0..5 {
+        insert(&database, &[number; 40], Level::TwoPhase);
+    }
+    database.backfill(BackfillMode::Full).unwrap();
+    database.close().unwrap();
+    let mut bytes = disk.content(NAME).unwrap();
+    let end = annals::inspect_in(&disk, NAME).unwrap().end.position;
+    let header = hash(&bytes[..HEADER_LEN]);
+    let mut changed = 0;
+    for copy in [4096 + 512, 4096 + 1024, 8192 + 512, 8192 + 1024] {
+        let place = copy..copy + SLOT_LEN;
+        let mut slot = Slot::decode(&bytes[place.clone()].try_into().unwrap(), header).unwrap();
+        if slot.point.position < end {
+            slot.point.chain ^= 1;
+            bytes[place].copy_from_slice(&slot.encode(header));
+            changed += 1;
+        }
+    }
+    assert_eq!(changed, 2, "one slot is older");
+    disk.install(NAME, &bytes).unwrap();
+    let error = open(&disk, 26).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert!(error.to_string().contains("histories"), "{error}");
+}
+
+#[test]
+fn a_slot_of_another_history_is_damage_though_an_image_is_beyond_it() {
+    foreign_slot();
 }

@@ -22,7 +22,7 @@ use crate::segments::opening::border;
 /// How one kind of test explores one workload.
 type Test = (&'static str, &'static str, fn(&Explorer, &str) -> Checked);
 
-const TESTS: [Test; 49] = [
+const TESTS: [Test; 50] = [
     ("power_cut_after_commits_of_each_level", "levels", Explorer::power),
     ("power_cut_after_commits_of_each_level", "levels", Explorer::kill),
     ("power_cut_at_every_operation", "mixed", Explorer::power),
@@ -94,6 +94,9 @@ const TESTS: [Test; 49] = [
     }),
     ("absurd_frames_and_slots_are_no_more_than_damage", "once", |_, _| {
         panics(crate::hostile::crafted::absurd_frames)
+    }),
+    ("a_slot_of_another_history_is_damage_though_an_image_is_beyond_it", "once", |_, _| {
+        panics(crate::foreign_frames::foreign_slot)
     }),
     ("frames_planted_in_their_places_are_not_salvaged", "once", |_, _| {
         panics(crate::foreign_frames::planted_for_salvage)
