@@ -11,6 +11,7 @@ use super::options::{Options, locate};
 use super::past::{Opened, Past};
 use super::progress::{Progress, Watch, Watched};
 use super::scan::{self, Sink};
+use super::unapplied::Unapplied;
 use crate::journal::format::Secret;
 use crate::journal::{self, Recovery, Settled, Survey, Verdict, segments};
 use crate::mistakes::{Mistake, is_made};
@@ -149,10 +150,12 @@ impl Careful<'_> {
     }
 
     /// Leaves the journal as it is, since it holds a commit that doesn't apply; or refuses.
-    pub(super) fn leave(&self) -> Result<Settled> {
+    pub(super) fn leave(&self, unapplied: &Unapplied) -> Result<Settled> {
         let shown = self.directory.display(self.name);
         journal::refuse(&shown, self.survey, self.recovery)?;
-        Ok(journal::join(self.survey))
+        let mut settled = journal::join(self.survey);
+        settled.recovered.findings.push(unapplied.explain(&shown));
+        Ok(settled)
     }
 
     /// Makes the name durable, and removes others that a power cut left. That comes last: a flush that fails

@@ -304,10 +304,10 @@ impl Options {
         let joins = others && survey.is_told() && survey.verdict() == Verdict::Whole;
         let careful = Careful { directory: &*directory, name, survey: &survey, recovery, others };
         let stopped = found.stopped.take().filter(|_| !is_made(Mistake::UnappliedIgnored));
-        let settled = match joins {
-            _ if stopped.is_some() => careful.leave()?,
-            true => journal::join(&survey),
-            false => careful.settle(self, &*storage, is_new, clock.secret())?,
+        let settled = match &stopped {
+            Some(stopped) => careful.leave(&stopped.unapplied)?,
+            None if joins => journal::join(&survey),
+            None => careful.settle(self, &*storage, is_new, clock.secret())?,
         };
         if !is_new && stopped.is_none() {
             careful.keep_names(&*storage, found.is_in(&survey))?;
@@ -320,13 +320,7 @@ impl Options {
             stopped.as_ref().map_or(survey.end, |stopped| stopped.point),
             &settled,
         );
-        let sharing = self.shared.then(|| Sharing {
-            directory: Arc::clone(&directory),
-            file: name.to_owned(),
-            recovery: self.recovery.among_others(),
-            is_outdated: AtomicBool::new(false),
-            users: Users::default(),
-        });
+        let sharing = self.sharing(&directory, name);
         if sharing.is_some() {
             let hard = survey.head.newest_slot().filter(|_| joins).map(|slot| slot.point);
             checkpoints = checkpoints.share(hard.unwrap_or(survey.end));
@@ -335,11 +329,7 @@ impl Options {
         recovered.findings.append(&mut found.notes);
         match &stopped {
             None => drop(checkpoints.tell()?),
-            Some(stopped) => {
-                let why = stopped.unapplied.explain(&shown);
-                checkpoints.refuse(why.clone());
-                recovered.findings.push(why);
-            }
+            Some(stopped) => checkpoints.refuse(stopped.unapplied.explain(&shown)),
         }
         let turns = self.shared.then(|| Turns::new(&storage, &clock, &shown, self.lock_timeout));
         let file =
@@ -372,10 +362,19 @@ impl Options {
             history: self.history,
             sharing,
         });
-        if let Some(stopped) = stopped {
-            let _ = database.unapplied.set(stopped.unapplied);
-        }
+        let _ = stopped.map(|stopped| database.unapplied.set(stopped.unapplied));
         Ok(database)
+    }
+
+    /// Returns what a database needs that shares its file, if it does.
+    fn sharing(&self, directory: &Arc<dyn Directory>, name: &str) -> Option<Sharing> {
+        self.shared.then(|| Sharing {
+            directory: Arc::clone(directory),
+            file: name.to_owned(),
+            recovery: self.recovery.among_others(),
+            is_outdated: AtomicBool::new(false),
+            users: Users::default(),
+        })
     }
 
     /// Gets hold of the newest segment and reads all that is needed to know its state; ends a restart
