@@ -248,8 +248,9 @@ impl<'a, R> IndexRows<'a, R> {
         self.rows.left()
     }
 
-    /// Gives the ids of the rows instead. No row is looked at, so that it takes a fraction of the time.
-    pub fn ids(self) -> impl Iterator<Item = Result<Id<R>>> + use<'a, R>
+    /// Returns the ids of the rows instead, from both ends. It reads no row, so that it takes a fraction of the
+    /// time.
+    pub fn ids(self) -> impl DoubleEndedIterator<Item = Result<Id<R>>> + use<'a, R>
     where
         R: Record,
     {

@@ -114,6 +114,9 @@ fn same<'a>(find: impl Fn() -> IndexRows<'a, reading::Kind>, expected: &[u64], w
     let mut backward = ids(&mut find().rev());
     backward.reverse();
     assert_eq!(backward, expected, "{what:?}, backward");
+    let mut backward: Vec<_> = find().ids().rev().map(|id| id.unwrap().get()).collect();
+    backward.reverse();
+    assert_eq!(backward, expected, "{what:?}, ids backward");
     assert_eq!(find().count(), expected.len(), "{what:?}, counted");
     assert_eq!(find().left().unwrap(), expected.len() as u64, "{what:?}, left");
     let middle = expected.len() / 2;
@@ -355,6 +358,9 @@ fn values_that_do_not_fit_are_an_error_wherever_they_are_asked_for() {
     assert_eq!(index.equal(&wrong).size_hint(), (1, Some(1)), "the error");
     let mut ids = index.equal(&wrong).ids();
     assert_eq!(ids.next().unwrap().map_err(kind), Err(ErrorKind::Invalid));
+    assert!(ids.next().is_none());
+    let mut ids = index.equal(&wrong).ids();
+    assert_eq!(ids.next_back().unwrap().map_err(kind), Err(ErrorKind::Invalid));
     assert!(ids.next().is_none());
     assert_eq!(index.rank(&wrong).map_err(kind), Err(ErrorKind::Invalid));
     let mut cursor = index.cursor();

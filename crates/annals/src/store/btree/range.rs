@@ -111,7 +111,7 @@ impl Range<'_> {
         self.given(found)
     }
 
-    /// Gives the entry that is `ahead` behind the first one to `read`, if that is in the same leaf; at once, or
+    /// Gives the entry that is `ahead` after the first one to `read`, if that is in the same leaf; at once, or
     /// not at all.
     #[inline]
     pub(in super::super) fn glance<R>(
@@ -119,12 +119,27 @@ impl Range<'_> {
         ahead: usize,
         read: impl FnOnce(&[u8], &[u8]) -> R,
     ) -> Option<R> {
+        let (leaf, at) = self.front.path[self.tree.height];
+        self.at_hand(leaf, at.checked_add(ahead)?, read)
+    }
+
+    /// Does as [`Self::glance`], with the entry that is `ahead` before the last one.
+    #[inline]
+    pub(in super::super) fn glance_back<R>(
+        &self,
+        ahead: usize,
+        read: impl FnOnce(&[u8], &[u8]) -> R,
+    ) -> Option<R> {
+        let (leaf, at) = self.back.path[self.tree.height];
+        self.at_hand(leaf, at.checked_sub(ahead + 1)?, read)
+    }
+
+    #[inline]
+    fn at_hand<R>(&self, leaf: u32, at: usize, read: impl FnOnce(&[u8], &[u8]) -> R) -> Option<R> {
         if self.done {
             return None;
         }
-        let (leaf, at) = self.front.path[self.tree.height];
         let node = Node::new(self.tree.nodes.at_hand(leaf)?);
-        let at = at + ahead;
         (at < node.count() && node.long(at).is_none()).then(|| read(node.part(at), node.value(at)))
     }
 

@@ -301,24 +301,22 @@ impl<'a> IndexRows<'a> {
         }
     }
 
-    /// Gives the ids of the rows instead. No row is looked at, so that it takes a fraction of the time.
-    pub fn ids(mut self) -> impl Iterator<Item = Result<RowId>> + use<'a> {
-        std::iter::from_fn(move || {
-            let id = self.step(0, |entries| entries.next_with(id_in)).transpose();
-            id.or_else(|| self.error.take().map(Err))
-        })
+    /// Returns the ids of the rows instead, from both ends. It reads no row, so that it takes a fraction of the
+    /// time.
+    pub fn ids(self) -> impl DoubleEndedIterator<Item = Result<RowId>> + use<'a> {
+        Ids(self)
     }
 
     /// Asks the memory for a row that will be given soon: rows that are neighbours here lie anywhere, and each
-    /// would have to be waited for.
+    /// would have to be waited for. `glance` returns the row that comes after so many others.
     #[inline]
-    fn ask_ahead(&self) {
+    fn ask_ahead(&self, glance: impl Fn(usize) -> Option<RowId>) {
         let table = self.index.table.data;
-        if let Some(id) = self.entries.glance(AHEAD, id_in) {
+        if let Some(id) = glance(AHEAD) {
             table.ask_for_cells(id);
         }
         if table.rows.has_base()
-            && let Some(id) = self.entries.glance(AHEAD / 2, id_in)
+            && let Some(id) = glance(AHEAD / 2)
             && let Some(slot) = table.rows.slot_in_tail(id.0)
         {
             table.ask_for_texts(slot);
@@ -347,7 +345,7 @@ impl<'a> Iterator for IndexRows<'a> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let id = self.step(0, |entries| entries.next_with(id_in));
-        self.ask_ahead();
+        self.ask_ahead(|ahead| self.entries.glance(ahead, id_in));
         self.row(id)
     }
 
@@ -376,6 +374,7 @@ impl DoubleEndedIterator for IndexRows<'_> {
     #[inline]
     fn next_back(&mut self) -> Option<Self::Item> {
         let id = self.step(1, |entries| entries.next_back_with(id_in));
+        self.ask_ahead(|ahead| self.entries.glance_back(ahead, id_in));
         self.row(id)
     }
 
@@ -383,5 +382,32 @@ impl DoubleEndedIterator for IndexRows<'_> {
     fn nth_back(&mut self, n: usize) -> Option<Self::Item> {
         let id = self.step(1, |entries| entries.nth_back_with(n, id_in));
         self.row(id)
+    }
+}
+
+/// The ids of rows in the order of an index, from both ends.
+struct Ids<'a>(IndexRows<'a>);
+
+impl Iterator for Ids<'_> {
+    type Item = Result<RowId>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let Self(rows) = self;
+        let id = rows.step(0, |entries| entries.next_with(id_in)).transpose();
+        id.or_else(|| rows.error.take().map(Err))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl DoubleEndedIterator for Ids<'_> {
+    #[inline]
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let Self(rows) = self;
+        let id = rows.step(1, |entries| entries.next_back_with(id_in)).transpose();
+        id.or_else(|| rows.error.take().map(Err))
     }
 }
