@@ -425,9 +425,14 @@ mod tests {
     const ROWS: u64 = 5000;
 
     /// A row that could be read without loading anything can't, when the table goes on from a base of which
-    /// nothing is in memory.
+    /// nothing is in memory. Rows of short texts are known by other bits than those of long ones.
     #[test]
-    fn what_was_known_to_be_in_memory_is_forgotten_with_the_base() {
+    fn rows_known_to_be_in_memory_are_forgotten_with_the_base() {
+        read_over_a_base_that_is_not_in_memory(["a text that has a page of its own", "short"]);
+        read_over_a_base_that_is_not_in_memory(["short", "brief"]);
+    }
+
+    fn read_over_a_base_that_is_not_in_memory(texts: [&str; 2]) {
         let (image, pager) = TestImage::new(u64::MAX, true);
         let mut store = Store::new();
         store.apply_command(&Command::CreateTable { name: "t".to_owned() }).unwrap();
@@ -437,8 +442,7 @@ mod tests {
             store.apply_command(&field).unwrap();
         }
         for id in 0..ROWS {
-            let values =
-                [ValueRef::Int64(1), ValueRef::String("a text that has a page of its own")];
+            let values = [ValueRef::Int64(1), ValueRef::String(texts[0])];
             store.insert(TABLE, RowId(id), &values, Uniqueness::AtOnce).unwrap();
         }
         let save = |store: &mut Store| {
@@ -455,17 +459,17 @@ mod tests {
         }
         for id in 0..ROWS {
             store.update(TABLE, RowId(id), FieldNumber(0), ValueRef::Int64(2)).unwrap();
-            let text = ValueRef::String("another text, which has a page of its own, too");
-            store.update(TABLE, RowId(id), FieldNumber(1), text).unwrap();
+            store.update(TABLE, RowId(id), FieldNumber(1), ValueRef::String(texts[1])).unwrap();
         }
         pager.set_keeps(false);
         save(&mut store);
         image.set_broken(true);
-        for id in (0..ROWS).step_by(100) {
+        // The last pages stay in memory, for rows may be appended to them.
+        for id in (0..ROWS - 1000).step_by(100) {
             let error = read(&store, id).unwrap_err();
             assert!(error.to_string().contains("the test broke it"), "row {id}: {error}");
         }
         image.set_broken(false);
-        assert_eq!(read(&store, ROWS - 1).unwrap(), "Int64(2)");
+        assert_eq!(read(&store, 0).unwrap(), "Int64(2)");
     }
 }

@@ -259,7 +259,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::TestImage;
+    use crate::store::{Pager, TestImage};
     use annals_schema::{Command, FieldNumber, IndexNumber, RowId, TableNumber, Type, ValueRef};
 
     const TABLE: TableNumber = TableNumber(0);
@@ -305,6 +305,50 @@ mod tests {
             store.rollback();
             assert_eq!(store.unsaved(), before);
         }
+    }
+
+    /// The page that was changed last is another one then: who changed it in its old place would lose that.
+    #[test]
+    fn a_transaction_changes_again_a_page_that_was_stored_with_it() {
+        for keeps in [true, false] {
+            let (image, pager) = TestImage::new(u64::MAX, keeps);
+            let mut store = Store::new();
+            store.apply_command(&Command::CreateTable { name: "t".to_owned() }).unwrap();
+            let (name, ty, table) = ("a".to_owned(), Type::Int64, TABLE);
+            let field = Command::AddField { table, name, ty, nullable: false, default: None };
+            store.apply_command(&field).unwrap();
+            for id in 0..40_000 {
+                store.insert(TABLE, RowId(id), &[ValueRef::Int64(0)], Uniqueness::AtOnce).unwrap();
+            }
+            store.commit();
+            for number in 1..10 {
+                change_around_a_save(&mut store, number, &image, &pager);
+            }
+        }
+    }
+
+    fn change_around_a_save(
+        store: &mut Store,
+        number: i64,
+        image: &Arc<TestImage>,
+        pager: &Arc<Pager>,
+    ) {
+        let ids = [0, 7, 20_000, 39_999].map(RowId);
+        let read = |view: &View, id| {
+            view.table(TABLE).unwrap().get(id).unwrap().read::<i64>(FieldNumber(0))
+        };
+        for id in ids {
+            store.update(TABLE, id, FieldNumber(0), ValueRef::Int64(-1)).unwrap();
+            let saved = store.view().save(pager, &mut image.keeper(false)).unwrap();
+            store.go_on(&saved);
+            store.update(TABLE, id, FieldNumber(0), ValueRef::Int64(number)).unwrap();
+        }
+        let view = store.commit();
+        ids.into_iter().for_each(|id| assert_eq!(read(&view, id), number, "row {id:?}"));
+        let saved = view.save(pager, &mut image.keeper(false)).unwrap();
+        let loaded = View::load(&saved.metadata, &saved.roots, pager).unwrap();
+        ids.into_iter().for_each(|id| assert_eq!(read(&loaded, id), number, "row {id:?}, loaded"));
+        store.rebase(&saved);
     }
 
     /// Small enough for Miri, which looks for races between the writer and the readers.

@@ -225,6 +225,18 @@ mod tests {
     }
 
     #[test]
+    fn an_item_is_not_found_where_its_place_is_used_again() {
+        let mut shard = Shard::default();
+        let value = |byte| Cached::Long(vec![byte; 100].into());
+        let (old, new) = (stored(1, 100), Stored { backfill: 2, ..stored(1, 100) });
+        shard.keep(old, value(1), 1000);
+        assert!(shard.find(&new).is_none(), "what was at its place before");
+        shard.keep(new, value(2), 1000);
+        assert!(matches!(shard.find(&new), Some(Cached::Long(bytes)) if bytes[0] == 2));
+        assert!(shard.find(&old).is_none());
+    }
+
+    #[test]
     fn a_value_that_claims_to_be_huge_takes_no_memory() {
         let (_image, pager) = TestImage::new(u64::MAX, true);
         let error = pager.load::<Arc<[u8]>>(&stored(12288, u32::MAX)).unwrap_err();

@@ -197,6 +197,28 @@ fn threads_that_need_late_entries_make_one_tree() {
     });
 }
 
+/// Else the tree without them would be kept in memory beside the stored one.
+#[test]
+fn an_index_goes_on_from_the_stored_tree_that_has_its_late_entries() {
+    let (image, pager) = TestImage::new(u64::MAX, true);
+    let mut plain = store();
+    let mut random = Rng::new(7);
+    (0..300).for_each(|_| apply(&mut [&mut plain], &mut random));
+    plain.commit();
+    let mut late = Store::resume(load(&plain, &image, &pager)).delaying(1 << 20);
+    (0..300).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
+    late.end_delay();
+    let view = late.commit();
+    let saved = view.save(&pager, &mut image.keeper(true)).unwrap();
+    late.rebase(&saved);
+    for number in 0..INDEXES.len() {
+        assert!(view.indexes.get(number).unwrap().settled_tree().is_none(), "index {number}");
+        let index = late.working.indexes.get(number).unwrap();
+        assert!(index.settled_tree().is_some(), "index {number}");
+    }
+    compare(&plain.commit(), late.view());
+}
+
 #[test]
 fn an_entry_that_is_not_there_is_told_by_whoever_needs_the_tree() {
     let (image, pager) = TestImage::new(u64::MAX, true);

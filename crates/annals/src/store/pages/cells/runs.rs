@@ -144,7 +144,6 @@ impl<const W: usize> Cells<W> {
         if is_whole && !self.pages.here(index).is_some_and(|page| page.may_write(fresh, epoch)) {
             let page = PageRef::zeroed_for(self.pages.all.id(), index, epoch);
             self.pages.renew(index, page);
-            self.small = self.small.take().filter(|_| index > 0);
         }
         let page = self.pages.for_writing(index, fresh, epoch)?;
         if index == 0

@@ -113,6 +113,8 @@ fn runs_are_as_if_written_cell_by_cell() {
         (0, 5, 1),
         (3, 10, 2),
         (0, 20, 0),
+        (0, 9, 3),
+        (0, each, 0), // a whole page, in the place of which there are a few cells
         (each - 3, 6, 3),
         (each, each, 4),
         (1, 30, 5),
