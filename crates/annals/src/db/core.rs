@@ -23,7 +23,7 @@ use super::segment::{Current, JournalFile, Segment};
 use crate::image::image_name;
 use crate::journal::{Checkpoints, Retention, Writer, lock};
 use crate::storage::{Access, Clock};
-use crate::store::{Rescue, Store};
+use crate::store::{Rescue, Shown, Store};
 use crate::{Error, ErrorKind, Result};
 
 /// The tail that is worth a backfill while the database is open, in bytes: a few hundredths of a second of
@@ -137,6 +137,15 @@ impl Core {
     /// Returns who can rebuild views.
     pub(super) fn rescue(&self) -> Weak<dyn Rescue> {
         self.rescuer() as Weak<dyn Rescue>
+    }
+
+    /// Lets a transaction read on in a rebuilt state where it meets a lost page, as long as it has changed nothing.
+    pub(super) fn let_rescue(&self, writing: &mut Writing) {
+        let txid = writing.writer.committed().txid;
+        if self.group.published().point.txid == txid {
+            let shown = Shown { txid, is_adapted: false };
+            writing.store.be_rescued_by(&self.rescue(), shown);
+        }
     }
 
     /// Gives the file that is written now.

@@ -21,7 +21,7 @@ use super::transaction::Transaction;
 use crate::debug::brief;
 use crate::journal::{Checkpoints, Level, Point, Recovered, Retention, Writer, lock};
 use crate::storage::{Clock, Lock, Origin};
-use crate::store::{Shown, Store, View};
+use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
 
 /// How long dropping a database waits for a backfill.
@@ -172,10 +172,8 @@ impl Database {
         if let Some(imager) = self.core.image() {
             imager.install(&mut writing.store);
             self.core.see_to_damage(imager, &mut writing);
-            let txid = writing.writer.committed().txid;
-            if self.core.group.published().point.txid == txid {
-                let shown = Shown { txid, is_adapted: false };
-                writing.store.be_rescued_by(&self.core.rescue(), shown);
+            if writing.store.view().lies_over_image() {
+                self.core.let_rescue(&mut writing);
             }
         }
         self.wake_keeper();

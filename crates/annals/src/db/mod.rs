@@ -1,7 +1,7 @@
 //! What users hold: the database, its transactions and snapshots, and the ways to read a journal.
 //!
 //! In reading order: `options` open a file that they `acquire`, `careful` ones on the way, and tell their
-//! `progress`; `upgrade` brings the schema up; `database` is the handle; `transaction` writes and `group`
+//! `progress`; `upgrade` brings the schema up; `database` is the handle; `transaction` writes by each `statement` and `group`
 //! acknowledges, `vectors` are whole runs of rows, and `references` what follows from a change; `snapshot` is
 //! what was committed; `blobs` are written and read; `keeper` works in the background; `shared` and `turns` are
 //! for files that several processes write; `restart` lets the journal go on in a new `segment`, which may begin with
@@ -41,6 +41,7 @@ mod segment;
 mod shared;
 mod snapshot;
 mod state;
+mod statement;
 mod time;
 mod transaction;
 mod turns;

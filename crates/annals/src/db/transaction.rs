@@ -11,8 +11,8 @@ use crate::debug::brief;
 use crate::event::Event;
 use crate::journal::{Level, Point};
 use crate::mistakes::{Mistake, is_made};
-use crate::store::{Store, Uniqueness, View};
-use crate::{Error, ErrorKind, Result};
+use crate::store::{Uniqueness, View};
+use crate::{Error, Result};
 
 /// What a commit gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Pending<'_> {
 /// kind `Io`, `Corrupt` or `PageLost`, or when a program's own code that makes the values of a run panics or makes
 /// others the second time: then all that is left is to roll back.
 pub struct Transaction<'db> {
-    database: &'db Database,
+    pub(super) database: &'db Database,
     pub(super) writing: MutexGuard<'db, Writing>,
     level: Level,
     time: Option<Timestamp>,
@@ -402,32 +402,8 @@ impl<'db> Transaction<'db> {
         self.writing.writer.rollback()
     }
 
-    /// Does a part of a statement in the store: again, where a page is lost and nothing was changed yet.
-    #[inline]
-    pub(super) fn change<T>(
-        &mut self,
-        mut change: impl FnMut(&mut Store) -> Result<T>,
-    ) -> Result<T> {
-        self.writing.store.forget_rescue();
-        loop {
-            match change(&mut self.writing.store) {
-                Err(error) => self.get_over(error)?,
-                done => return done,
-            }
-        }
-    }
-
-    #[cold]
-    fn get_over(&mut self, error: Error) -> Result<()> {
-        if error.kind() != ErrorKind::PageLost {
-            return Err(stopped(&mut self.broken, error));
-        }
-        let (changed, core) = (!self.is_empty(), self.database.core());
-        let gone = core.get_over_lost_page(&mut self.writing, changed, error);
-        gone.map_err(|error| stopped(&mut self.broken, error))
-    }
-
     /// Writes an event to the journal, after the store took it.
+    #[inline]
     pub(super) fn note(&mut self, event: &Event<'_>) -> Result<()> {
         let Writing { writer, store, .. } = &mut *self.writing;
         let noted = writer.event(store.view().schema(), event);
@@ -477,13 +453,6 @@ impl<'db> Transaction<'db> {
              again",
         ))
     }
-}
-
-/// Notes whether an error of the store can have stopped it in the middle of a change; gives it back.
-#[cold]
-fn stopped(broken: &mut bool, error: Error) -> Error {
-    *broken |= matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt | ErrorKind::PageLost);
-    error
 }
 
 impl Drop for Transaction<'_> {

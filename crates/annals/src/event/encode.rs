@@ -63,8 +63,7 @@ impl Encoder {
             }
             Event::InsertVector { table, id, count } => {
                 self.rows(opcode::INSERT_VECTOR, table, (id, count), out);
-                let filling = usize::try_from(super::filling(count)).unwrap_or(usize::MAX);
-                out.resize(out.len().saturating_add(filling), 0);
+                fill(count, out);
                 self.last_id = Some(RowId(id.0 + count.saturating_sub(1)));
             }
             Event::UpdateVector { table, id, field, values } => {
@@ -120,6 +119,19 @@ impl Encoder {
         } else {
             put_nullable_row(table, values, out);
         }
+    }
+
+    /// Appends an insert, off the hot path.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn insert_again(
+        &mut self,
+        table: &Table,
+        id: RowId,
+        values: &[ValueRef<'_>],
+        out: &mut Vec<u8>,
+    ) {
+        self.insert(table, id, values, out);
     }
 
     fn update(
@@ -192,6 +204,13 @@ impl Encoder {
     }
 }
 
+/// Appends what makes an insert of so many rows without values as long as it has to be.
+#[cold] // beside the hot path
+fn fill(count: u64, out: &mut Vec<u8>) {
+    let filling = usize::try_from(super::filling(count)).unwrap_or(usize::MAX);
+    out.resize(out.len().saturating_add(filling), 0);
+}
+
 /// Appends so many bytes of events that say nothing; nothing if that is less than two.
 pub(crate) fn pad(len: usize, out: &mut Vec<u8>) {
     let end = out.len() + len;
@@ -248,7 +267,7 @@ fn put_null_bitmap(table: &Table, values: &[ValueRef<'_>], out: &mut Vec<u8>) {
 
 /// Appends one value. Its type is that of its field, so it isn't written. Null is only written for
 /// references.
-#[inline]
+#[inline(always)] // a match for each value of each row that is inserted
 pub(super) fn put_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
     match value {
         ValueRef::Null => out.push(1), // compact 0: the reference or blob that leads nowhere

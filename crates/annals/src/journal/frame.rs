@@ -14,8 +14,6 @@
 //! hashes like another one. The tag proves, to those who know the secret of the file, that the frame was
 //! made for it.
 
-use std::hash::Hasher;
-
 use siphasher::sip::SipHasher24;
 
 use super::format::{
@@ -239,15 +237,13 @@ fn check_of_header(bytes: &[u8; FRAME_HEADER_LEN], header: &FrameHeader, segment
 
 /// Returns the tag of a frame: SipHash-2-4 (Aumasson and Bernstein, 2012), of which 32 bits are stored.
 fn tag(header: &FrameHeader, check: u32, secret: &Secret) -> u32 {
-    let mut hasher = SipHasher24::new_with_key(secret);
     let mut bytes = Layout([0; 32]);
     bytes.put(0, header.position.to_le_bytes());
     bytes.put(8, header.txid.to_le_bytes());
     bytes.put(16, header.nonce.to_le_bytes());
     bytes.put(24, header.distance().to_le_bytes());
     bytes.put(28, check.to_le_bytes());
-    hasher.write(&bytes.0);
-    low(hasher.finish())
+    low(SipHasher24::new_with_key(secret).hash(&bytes.0))
 }
 
 fn chain(hash: u64, trailer: Trailer, header: &FrameHeader, previous: u64) -> u64 {

@@ -109,6 +109,7 @@ impl Writer {
 
     /// Adds an event. `schema` is the one before it. If this fails, the transaction can only be
     /// rolled back.
+    #[inline]
     pub(crate) fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         let before = self.frame.len();
         self.encoder.encode(schema, event, &mut self.frame);
@@ -129,7 +130,8 @@ impl Writer {
         let before = self.frame.len();
         self.encoder.insert(table, id, values, &mut self.frame);
         if self.frame.len() - FRAME_HEADER_LEN > MAX_PAYLOAD {
-            return self.start_over(before, |encoder, to| encoder.insert(table, id, values, to));
+            return self
+                .start_over(before, |encoder, to| encoder.insert_again(table, id, values, to));
         }
         self.stream()
     }

@@ -57,11 +57,7 @@ thread_local!(static DRAWN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new())
 fn draw(drawn: &mut Vec<u64>) {
     let mut bytes = [0; DRAWN_AT_ONCE * 8];
     match getrandom::fill(&mut bytes) {
-        Ok(()) => drawn.extend(
-            bytes
-                .chunks(8)
-                .map(|chunk| chunk.iter().fold(0, |number, &byte| number << 8 | u64::from(byte))),
-        ),
+        Ok(()) => drawn.extend(bytes.as_chunks().0.iter().map(|&chunk| u64::from_le_bytes(chunk))),
         // A system without randomness still seeds the hasher of the standard library once.
         Err(_) => drawn.push(RandomState::new().hash_one(SystemClock.now())),
     }

@@ -71,18 +71,24 @@ impl fmt::Debug for Plain<'_> {
     }
 }
 
+/// What is in memory of a row; in another view than it was asked of, if a page of that is lost.
+struct Loaded<'a> {
+    table: TableView<'a>,
+    slot: usize,
+    /// The values, if they don't stay where they were loaded to.
+    held: Option<Box<[Value]>>,
+}
+
 impl<'a> Row<'a> {
     /// Gives the row that is in a slot. What of it isn't in memory is loaded now, so that reading its
     /// fields can't fail.
     #[inline(always)] // a row that isn't moved through memory can be read while others are waited for
     pub(super) fn load(table: TableView<'a>, id: RowId, slot: usize) -> Result<Self> {
-        if table.data.is_at_hand(slot) {
-            return Ok(Self { table, id, slot, held: None });
-        }
-        match load_values(&table, slot) {
-            Ok(held) => Ok(Self { table, id, slot, held }),
-            Err(error) => Self::elsewhere(table, id, error),
-        }
+        let Loaded { table, slot, held } = match table.data.is_at_hand(slot) {
+            true => Loaded { table, slot, held: None },
+            false => load_row(&table, id, slot)?,
+        };
+        Ok(Self { table, id, slot, held })
     }
 
     /// Gives the row of an id, and loads it as [`load`](Self::load) does.
@@ -91,21 +97,11 @@ impl<'a> Row<'a> {
     /// `NotFound`: there is none; it can't be loaded.
     #[inline(always)] // as before
     pub(super) fn get(table: TableView<'a>, id: RowId) -> Result<Self> {
-        let (slot, held) = match table.data.rows.at_hand(id.0) {
-            Some(slot) if table.data.is_at_hand(slot) => (slot, None),
-            _ => match find(&table, id) {
-                Ok(found) => found,
-                Err(error) => return Self::elsewhere(table, id, error),
-            },
+        let Loaded { table, slot, held } = match table.data.rows.at_hand(id.0) {
+            Some(slot) if table.data.is_at_hand(slot) => Loaded { table, slot, held: None },
+            _ => find(&table, id)?,
         };
         Ok(Self { table, id, slot, held })
-    }
-
-    /// Gives the row from another view, if a page of this one is lost.
-    #[cold]
-    #[inline(never)]
-    fn elsewhere(table: TableView<'a>, id: RowId, error: Error) -> Result<Self> {
-        table.instead(error)?.get(id)
     }
 
     /// Gives what reading a field takes.
@@ -187,12 +183,23 @@ impl<'r> Parts<'r> {
 
 /// Finds a row that isn't at hand, and its values as [`load_values`] does.
 #[inline(never)] // so that a row that is at hand costs little
-fn find(table: &TableView<'_>, id: RowId) -> Result<(usize, Option<Box<[Value]>>)> {
-    let Some(slot) = table.data.rows.find(id.0)? else {
-        return Err(no_row(table.view, table.number, id));
-    };
-    let is_at_hand = table.data.is_at_hand(slot);
-    Ok((slot, if is_at_hand { None } else { load_values(table, slot)? }))
+fn find<'a>(table: &TableView<'a>, id: RowId) -> Result<Loaded<'a>> {
+    match table.data.rows.find(id.0) {
+        Ok(Some(slot)) if table.data.is_at_hand(slot) => {
+            Ok(Loaded { table: *table, slot, held: None })
+        }
+        Ok(Some(slot)) => load_row(table, id, slot),
+        Ok(None) => Err(no_row(table.view, table.number, id)),
+        Err(error) => find(&table.instead(error)?, id),
+    }
+}
+
+/// Loads the row that is in a slot.
+fn load_row<'a>(table: &TableView<'a>, id: RowId, slot: usize) -> Result<Loaded<'a>> {
+    match load_values(table, slot) {
+        Ok(held) => Ok(Loaded { table: *table, slot, held }),
+        Err(error) => find(&table.instead(error)?, id),
+    }
 }
 
 /// Loads the values of a row, and gives them if they don't stay where they were loaded to.

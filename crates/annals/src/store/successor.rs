@@ -55,10 +55,18 @@ impl Clone for Successor {
     }
 }
 
+impl Successor {
+    /// True if it is known who can rebuild the view.
+    #[inline]
+    pub(super) fn is_known(&self) -> bool {
+        self.rescue.get().is_some()
+    }
+}
+
 impl Refresh for Successor {
     #[inline]
     fn refresh(&mut self, _: &Self) {
-        if self.rescue.get().is_some() {
+        if self.is_known() {
             *self = Self::default();
         }
     }
@@ -71,6 +79,12 @@ impl View {
         if self.pin.is_some() {
             self.successor.rescue.get_or_init(|| (Weak::clone(rescue), shown));
         }
+    }
+
+    /// True if pages of it may lie in an image, and so be lost.
+    #[inline]
+    pub(crate) fn lies_over_image(&self) -> bool {
+        self.pin.is_some()
     }
 
     /// Returns the view that took the place of this one, or itself.

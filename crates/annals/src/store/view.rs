@@ -91,22 +91,20 @@ impl View {
     /// Gives a table; `NotFound` if there is none with that number.
     #[inline]
     pub fn table(&self, number: TableNumber) -> Result<TableView<'_>> {
-        let view = self.current();
-        match view.tables.get(number.0 as usize) {
-            Some(data) => Ok(TableView { view, data, number }),
+        match self.tables.get(number.0 as usize) {
+            Some(data) => Ok(TableView { view: self, data, number }),
             None => Err(no_table(number)),
         }
     }
 
     /// Gives an index; `NotFound` if there is none with that number.
     pub fn index(&self, number: IndexNumber) -> Result<IndexView<'_>> {
-        let view = self.current();
-        let data = view.indexes.get(number.0 as usize).ok_or_else(|| {
+        let data = self.indexes.get(number.0 as usize).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no index number {}", number.0))
         })?;
-        let table = view.tables.get(data.table).expect("an index is on a table of its schema");
+        let table = self.tables.get(data.table).expect("an index is on a table of its schema");
         let number = TableNumber(u32::try_from(data.table).expect("it came from a table's number"));
-        Ok(IndexView { table: TableView { view, data: table, number }, data })
+        Ok(IndexView { table: TableView { view: self, data: table, number }, data })
     }
 
     /// Tells how much memory the view reaches, in bytes: what it shares with other views counts

@@ -164,7 +164,7 @@ impl Store {
     /// Notes that the working view is about to change.
     #[inline]
     pub(crate) fn forget_rescue(&mut self) {
-        if self.working.pin.is_some() {
+        if self.working.successor.is_known() {
             self.working.successor = Successor::default();
         }
     }
