@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::beside;
+use super::image::check_end;
 use super::inspect::{self, Examination, Inspection};
 use super::options::{Options, locate};
 use super::past::{Opened, Past};
@@ -92,10 +93,11 @@ impl Options {
         name: &str,
         sink: &mut impl Sink,
     ) -> Result<()> {
-        let Opened { storage, shown, past } = Opened::new(directory, name, Past::whole)?;
+        let Opened { storage, shown, past, witnesses } = Opened::new(directory, name, Past::whole)?;
         let (past, watch) = (past?, self.watch.as_ref());
         let watched = Watched::new(&*storage, watch);
-        scan::scan_storage(&watched, (&shown, &past), watch, sink)
+        let is_whole = |survey: &Survey| check_end(&witnesses, survey, &shown);
+        scan::scan_storage(&watched, (&shown, &past), is_whole, sink)
             .map_err(|error| watched.explain(error, &shown))
     }
 

@@ -24,7 +24,7 @@ use crate::storage::{Clock, Lock, Origin};
 use crate::store::{Store, View};
 use crate::{Error, ErrorKind, Result};
 
-/// How long dropping a database waits for a backfill.
+/// How long dropping a database waits for a backfill, and closing it for the state to be rebuilt.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A database, open for reading and writing.
@@ -433,7 +433,8 @@ impl Database {
             return Err(error);
         }
         if let Some(imager) = self.core.image() {
-            imager.rebuilding().stop();
+            // Else the next opening would do it. Not for ever: it may wait for a transaction that was forgotten.
+            imager.rebuilding().stop(PATIENCE);
         }
         self.rescuer.close();
         let is_imaged = background.is_none_or(|background| background.stop(patience));

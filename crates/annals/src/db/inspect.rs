@@ -249,7 +249,7 @@ pub(super) fn examine_storage(
     opened: &Opened,
     options: &Options,
 ) -> Result<Examination> {
-    let Opened { storage, shown, past } = opened;
+    let Opened { storage, shown, past, .. } = opened;
     let watched = Watched::new(&**storage, options.watch.as_ref());
     let witnesses = witnesses((directory, name), &**storage, shown);
     let look = |until| {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::image::{Witness, image_witnesses};
 use super::progress::{Watch, Watched};
 use super::scan::{Replay, open_to_read};
 use crate::journal::format::Header;
@@ -21,6 +22,8 @@ pub(super) struct Opened {
     pub(super) shown: String,
     /// An error if what is needed is missing or isn't what it should be.
     pub(super) past: Result<Past>,
+    /// What the image proves of it, read before it.
+    pub(super) witnesses: Vec<Witness>,
 }
 
 impl Opened {
@@ -32,10 +35,12 @@ impl Opened {
     ) -> Result<Self> {
         let find = |storage: &Arc<dyn Storage>, shown: &str| {
             let head = Head::read(&**storage, shown)?;
-            Ok(find(directory, name, &head.header))
+            let witnesses = image_witnesses(directory, name, &head);
+            Ok((find(directory, name, &head.header), witnesses))
         };
-        let (storage, shown, past) = open_moving((directory, name), find, Result::is_ok)?;
-        Ok(Self { storage, shown, past })
+        let (storage, shown, (past, witnesses)) =
+            open_moving((directory, name), find, |(past, _)| past.is_ok())?;
+        Ok(Self { storage, shown, past, witnesses })
     }
 }
 

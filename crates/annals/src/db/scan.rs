@@ -8,7 +8,7 @@ use annals_schema::{Blob, RowId, Schema, TableNumber, ValueRef};
 use super::image::Imager;
 use super::options::Options;
 use super::past::Past;
-use super::progress::{Watch, Watched};
+use super::progress::Watched;
 use super::unapplied::{Stop, is_about_events};
 use crate::event::{self, Event};
 use crate::journal::format::Header;
@@ -73,15 +73,17 @@ pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> R
     Options::new().scan_in(directory, name, sink)
 }
 
-/// Scans a file that is open for reading, with the segments before it.
+/// Scans a file that is open for reading, with the segments before it. `is_whole` may refuse where it ends.
 pub(super) fn scan_storage(
     storage: &Watched<'_>,
     (shown, past): (&str, &Past),
-    watch: Option<&Watch>,
+    is_whole: impl Fn(&Survey) -> Result<()>,
     sink: &mut impl Sink,
 ) -> Result<()> {
+    let watch = storage.watch();
     past.read(watch, &mut (), |(), _| {}, |(), _, _| Ok(()))?;
     let (survey, ()) = survey_moving(storage, shown, || Ok(()), |(), _, _| Ok(()))?;
+    is_whole(&survey)?;
     storage.read_again();
     let mut scan = Scan { schema: Schema::default(), sink, is_open: false };
     past.read(

@@ -12,6 +12,7 @@ use super::write::{MakeMark, Mark, Old, Writing};
 use super::{marker, replace};
 use crate::db::beside::{self, Beside, Kind};
 use crate::db::careful::Careful;
+use crate::db::image::{check_end, image_witnesses};
 use crate::db::options::{Options, locate};
 use crate::db::past::{Opened, Past};
 use crate::db::progress::Watched;
@@ -98,10 +99,11 @@ impl Options {
 
     /// Opens a journal to read it.
     fn look(&self, directory: &dyn Directory, name: &str) -> Result<Held> {
-        let Opened { storage, shown, past } = Opened::new(directory, name, Past::whole)?;
+        let Opened { storage, shown, past, witnesses } = Opened::new(directory, name, Past::whole)?;
         let watched = Watched::new(&*storage, self.watch.as_ref());
         let (survey, ()) = scan::survey_moving(&watched, &shown, || Ok(()), |(), _, _| Ok(()))
             .map_err(|error| watched.explain(error, &shown))?;
+        check_end(&witnesses, &survey, &shown)?;
         Ok(Held::new(storage, shown, past?, &survey))
     }
 
@@ -122,6 +124,8 @@ impl Options {
             let (survey, ()) =
                 scan::survey(&watched, &shown, rule, || Ok(()), looks_wrong, |(), _, _| Ok(()))
                     .map_err(|error| watched.explain(error, &shown))?;
+            // The image, which erasing removes, may have what the journal lost.
+            check_end(&image_witnesses(directory, name, &survey.head), &survey, &shown)?;
             replace::finish(directory, name, &survey.head.header)?;
             if let Some(seal) = &survey.sealed {
                 refuse(&shown, &survey, self.recovery)?;

@@ -111,10 +111,16 @@ impl Rebuilding {
         self.is_ready.load(Ordering::Acquire)
     }
 
-    /// Stops the rebuild that runs, and lets none begin any more.
-    pub(in crate::db) fn stop(&self) {
+    /// Lets the rebuild that runs come to its end, for `patience` at most; then stops it, and lets none begin any
+    /// more.
+    pub(in crate::db) fn stop(&self, patience: Duration) {
         if self.origin.is_elsewhere() {
             return;
+        }
+        let deadline = SystemClock.elapsed().saturating_add(patience);
+        let runs = || lock(&self.state).thread.as_ref().is_some_and(|it| !it.is_finished());
+        while runs() && SystemClock.elapsed() < deadline {
+            SystemClock.pause(PAUSE);
         }
         self.is_stopping.store(true, Ordering::Release);
         let thread = lock(&self.state).thread.take();

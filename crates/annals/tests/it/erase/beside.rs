@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use annals::storage::Directory;
 use annals::storage::simulated::{SimulatedClock, SimulatedDisk};
-use annals::{Erase, ErrorKind, Older};
+use annals::{BackfillMode, Erase, ErrorKind, Older, scan_in};
 
 use super::{
-    IMAGE, NAME, NOW, SECRET, define, erase, journal, leaks, log, of, options, others, secret,
+    IMAGE, Log, NAME, NOW, SECRET, define, erase, journal, leaks, log, of, options, others, secret,
     try_open,
 };
 
@@ -110,4 +110,28 @@ fn old_files_are_overwritten_before_they_are_removed_if_that_is_asked_for() {
         }
         assert!(try_open(&disk).is_ok());
     }
+}
+
+/// The image, which erasing removes, may be all that is left of what an older copy of the journal lacks.
+#[test]
+fn an_older_copy_of_the_journal_beside_its_image_is_refused() {
+    let disk = SimulatedDisk::new(1);
+    let database = try_open(&disk).unwrap();
+    database.write(define).unwrap();
+    database.write(|tx| others(tx, 1)).unwrap();
+    database.hard_checkpoint().unwrap();
+    let older = disk.content(NAME).unwrap();
+    database.write(|tx| others(tx, 2)).unwrap();
+    database.backfill(BackfillMode::Full).unwrap();
+    database.close().unwrap();
+    disk.install(NAME, &older).unwrap();
+    let image = disk.content(IMAGE);
+    for dry_run in [true, false] {
+        let error = erase(&disk, &Erase { dry_run, ..of("person", 0, None) }).unwrap_err();
+        assert!(error.to_string().contains("but the image beside it stands for"), "{error}");
+    }
+    assert_eq!((disk.content(NAME), disk.content(IMAGE)), (Some(older), image));
+    // Nor is the rest of it told as if it were all.
+    let error = scan_in(&disk, NAME, &mut Log::default()).unwrap_err();
+    assert!(error.to_string().contains("but the image beside it stands for"), "{error}");
 }
