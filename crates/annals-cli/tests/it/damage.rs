@@ -166,3 +166,33 @@ fn a_truncated_file_is_damaged() {
         );
     }
 }
+
+#[test]
+fn one_wrong_stored_chain_keeps_nothing_from_being_copied_or_salvaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "create_table a\nadd_field a n int32\ninsert a 1\ncommit\ninsert a 2\ncommit\n\
+                  insert a 3\ncommit\n";
+    succeed(dir.path(), &["shell", "x.annals"], script);
+    let dump = succeed(dir.path(), &["dump", "x.annals"], "");
+    let path = dir.path().join("x.annals");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[16_447] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let check = run(dir.path(), &["check", "x.annals"], b"");
+    assert_eq!(check.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&check.stderr).contains("the chain that the frame before"));
+    let salvaged = succeed(dir.path(), &["recover", "x.annals", "--salvage", "s.annals"], "");
+    assert!(
+        salvaged.contains("3 transactions") && salvaged.contains("nothing was lost"),
+        "{salvaged}"
+    );
+    succeed(dir.path(), &["backup", "x.annals", "b.annals"], "");
+    succeed(dir.path(), &["push", "x.annals", "p.annals"], "");
+    succeed(dir.path(), &["convert", "x.annals", "z.annals", "--compress"], "");
+    for made in ["s.annals", "b.annals", "p.annals", "z.annals"] {
+        succeed(dir.path(), &["check", made], "");
+        assert_eq!(succeed(dir.path(), &["dump", made], ""), dump, "{made}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), bytes, "the damaged file is as it was");
+    succeed(dir.path(), &["erase", "x.annals", "a", "0", "--dry-run"], "");
+}

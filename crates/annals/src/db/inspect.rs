@@ -478,7 +478,7 @@ pub(super) fn inspection(survey: &Survey, shown: &str) -> Inspection {
         uncommitted_frames: survey.uncommitted_frames,
         left_out_commits: survey.left_out_count,
         last_left_out: survey.left_out,
-        wrong_chain: survey.wrong_chain.map(|point| point.position),
+        wrong_chain: survey.wrong_chains.first().map(|point| point.position),
         tail: survey.tail.map(|tail| tail.first),
         tail_frames: survey.tail.map_or(0, |tail| tail.frames),
         sealed: survey.sealed.map(|seal| seal.end),

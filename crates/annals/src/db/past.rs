@@ -328,7 +328,7 @@ impl Past {
         self.replay(replay, None)?;
         let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
         let from = self.point().unwrap_or_else(|| head.start());
-        let mut reader = FrameReader::new(storage, head.hash, from, to);
+        let mut reader = FrameReader::new(storage, head.hash, from, to).confirming(&head.slots);
         while let Some(frame) = reader.next().map_err(io)? {
             self.replay_frame(replay, (&frame, to), shown)?;
         }

@@ -98,7 +98,7 @@ pub(super) fn scan_storage(
     let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
     let end = survey.sealed.map_or(survey.end.position, |seal| seal.end);
     let mut reader = FrameReader::new(storage, survey.head.hash, survey.head.start(), end)
-        .accepting(survey.wrong_chain);
+        .confirming(&survey.head.slots);
     while let Some(frame) = reader.next().map_err(io)? {
         if !past.is_repeated(&frame) {
             scan.frame(&frame, shown)?;

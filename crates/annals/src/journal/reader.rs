@@ -4,6 +4,8 @@ use std::io;
 
 use super::format::{self, FRAME_HEADER_LEN, Point};
 use super::frame::{self, FrameHeader, Spot, Trailer, Verified};
+use super::head::SlotCopies;
+use super::mistakes::{Mistake, is_made};
 use crate::storage::Storage;
 
 /// How much is read at once.
@@ -23,8 +25,8 @@ pub(crate) struct FrameReader<'s> {
     storage: &'s dyn Storage,
     /// The hash of the segment's header, if it is known.
     segment: Option<u64>,
-    /// A point whose stored chain is wrong.
-    accepted: Option<Point>,
+    /// The slots of the file, if wrong stored chains are to be seen through.
+    witness: Option<SlotCopies>,
     len: u64,
     position: u64,
     chain: u64,
@@ -50,9 +52,19 @@ pub(crate) struct Frame<'r> {
     pub(crate) chain: u64,
     /// Where it ends.
     pub(crate) end: u64,
+    /// Whether the chain that it stores is another one.
+    pub(crate) is_repaired: bool,
 }
 
 impl Frame<'_> {
+    /// Appends all of it to a buffer, with the chain that it should have.
+    pub(crate) fn append_to(&self, buffer: &mut Vec<u8>) {
+        let chain = self.chain.to_le_bytes();
+        let before = self.bytes.len().saturating_sub(chain.len());
+        buffer.extend_from_slice(self.bytes.get(..before).unwrap_or_default());
+        buffer.extend_from_slice(&chain);
+    }
+
     /// Returns where the payload is in the file.
     pub(crate) const fn payload_at(&self) -> u64 {
         self.header.position + FRAME_HEADER_LEN as u64
@@ -68,14 +80,6 @@ impl Frame<'_> {
     }
 }
 
-/// A frame that verifies but for its chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WrongChain {
-    pub(crate) header: FrameHeader,
-    /// The point after it, with the chain that it should have.
-    pub(crate) point: Point,
-}
-
 impl<'s> FrameReader<'s> {
     /// Begins at a point between two transactions. `segment` is the hash of the segment's header, and
     /// `len` is how far to read at most.
@@ -83,7 +87,7 @@ impl<'s> FrameReader<'s> {
         Self {
             storage,
             segment: Some(segment),
-            accepted: None,
+            witness: None,
             len,
             position: from.position,
             chain: from.chain,
@@ -100,9 +104,9 @@ impl<'s> FrameReader<'s> {
         Self { segment: None, ..self }
     }
 
-    /// Lets the frame that ends at a point have another stored chain than that.
-    pub(crate) fn accepting(self, accepted: Option<Point>) -> Self {
-        Self { accepted, ..self }
+    /// Lets a frame store a wrong chain, if a slot or frames after it say what it must be.
+    pub(crate) fn confirming(self, slots: &SlotCopies) -> Self {
+        Self { witness: Some(*slots), ..self }
     }
 
     /// Returns where the next frame would begin.
@@ -124,30 +128,46 @@ impl<'s> FrameReader<'s> {
     /// another history, or a damaged one.
     pub(crate) fn next(&mut self) -> io::Result<Option<Frame<'_>>> {
         let Some((header, verified)) = self.next_alone()? else { return Ok(None) };
-        let previous = self.chain;
-        let chain = verified.chain_after(&header, previous);
-        let end = header.position + header.frame_len();
-        let is_accepted = |point: Point| point.position == end && point.chain == chain;
-        if chain != verified.trailer.chain && !self.accepted.is_some_and(is_accepted) {
+        let chain = verified.chain_after(&header, self.chain);
+        if chain != verified.trailer.chain && !self.confirms(&header, chain)? {
             return Ok(None);
         }
         Ok(Some(self.step(header, chain)))
     }
 
-    /// Returns the frame that is next, where only its stored chain is wrong.
-    pub(crate) fn wrong_chain(&mut self) -> io::Result<Option<WrongChain>> {
-        let Some((header, verified)) = self.next_alone()? else { return Ok(None) };
-        let chain = verified.chain_after(&header, self.chain);
+    /// True if the chain that a frame should have is the right one: a slot tells it, or the frames that it leads to
+    /// reach a slot, or one that was made for this file.
+    pub(crate) fn confirms(&mut self, header: &FrameHeader, chain: u64) -> io::Result<bool> {
+        let Some(slots) = self.witness.filter(|_| !is_made(Mistake::WrongChainRefused)) else {
+            return Ok(false);
+        };
         let position = header.position + header.frame_len();
-        let txid = self.txid + u64::from(header.is_commit());
-        let is_wrong = chain != verified.trailer.chain;
+        let txid = header.txid.saturating_sub(u64::from(!header.is_commit()));
         let point = Point { position, txid, chain };
-        Ok(is_wrong.then_some(WrongChain { header, point }))
-    }
-
-    /// Takes the next frame, with the chain that it should have.
-    pub(crate) fn take(&mut self, wrong: &WrongChain) -> Frame<'_> {
-        self.step(wrong.header, wrong.point.chain)
+        let slots = || slots.iter().flatten().flatten();
+        if slots().any(|slot| slot.point == point) {
+            return Ok(true);
+        }
+        let secret = slots().max_by_key(|slot| slot.sequence).map(|slot| slot.secret);
+        let len = self.storage.len()?;
+        // It looks at what was read already: wrong chains must not make anybody read each piece many times.
+        let mut ahead = Self {
+            segment: self.segment,
+            window: std::mem::take(&mut self.window),
+            window_at: self.window_at,
+            ..Self::new(self.storage, 0, point, len)
+        };
+        let mut is_confirmed = false;
+        while let Some(frame) = ahead.next()?.filter(|_| !is_confirmed) {
+            let trailer = Trailer::of(frame.bytes).zip(secret);
+            is_confirmed =
+                trailer.is_some_and(|(trailer, secret)| trailer.is_proven(&frame.header, &secret));
+            let end = ahead.point();
+            is_confirmed |= slots().any(|slot| slot.point == end);
+        }
+        (self.window, self.window_at) = (ahead.window, ahead.window_at);
+        self.fill(header.position, header.frame_len())?;
+        Ok(is_confirmed)
     }
 
     /// Returns the frame that is next if it verifies alone.
@@ -218,7 +238,8 @@ impl<'s> FrameReader<'s> {
             (false, true) => self.parts.as_slice(),
             (false, false) => payload,
         };
-        Frame { header, bytes, payload, previous, chain, end }
+        let is_repaired = Trailer::of(bytes).is_some_and(|trailer| trailer.chain != chain);
+        Frame { header, bytes, payload, previous, chain, end, is_repaired }
     }
 
     /// Tells whether nothing begins at the position: the file ends there, or zeros follow. (A frame whose

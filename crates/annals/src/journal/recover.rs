@@ -216,7 +216,7 @@ fn make_durable(
     secret: Secret,
 ) -> std::io::Result<(u64, Slots)> {
     let (head, end) = (&survey.head, survey.end);
-    if let Some(wrong) = survey.wrong_chain {
+    for wrong in &survey.wrong_chains {
         storage.write_at(wrong.position.saturating_sub(8), &wrong.chain.to_le_bytes())?;
     }
     if !is_made(Mistake::AcceptedNotRewritten) {

@@ -74,9 +74,9 @@ pub(crate) struct Survey {
     pub(crate) uncommitted_frames: u64,
     /// K: how far the journal was known to be flushed.
     pub(crate) hard: u64,
-    /// The end of a frame whose stored chain is wrong, though all else of it and a slot or the frame after
-    /// it say what it must be; and that chain.
-    pub(crate) wrong_chain: Option<Point>,
+    /// The ends of frames whose stored chain is wrong, though all else of them and a slot or the frames after
+    /// them say what it must be; and that chain.
+    pub(crate) wrong_chains: Vec<Point>,
     /// Whether a commit was met that is the soft checkpoint of the live block.
     live_is_met: bool,
     /// What follows B, if it isn't all zeros.
@@ -157,7 +157,7 @@ impl Survey {
             last_clock_time: i64::MIN,
             verified_to: at.position,
             uncommitted_frames: 0,
-            wrong_chain: None,
+            wrong_chains: Vec::new(),
             live_is_met: false,
             tail: None,
             sealed: None,
@@ -175,22 +175,13 @@ impl Survey {
         visit: &mut dyn FnMut(&Frame<'_>, u64) -> Result<()>,
     ) -> Result<()> {
         let io = |error| unreadable(name, error);
-        let mut reader = FrameReader::new(storage, self.head.hash, self.end, self.len);
-        loop {
-            while let Some(frame) = reader.next().map_err(io)? {
-                self.take(&frame, name)?;
-                if self.rule.limit.is_none_or(|limit| frame.header.position < limit) {
-                    visit(&frame, self.end.position)?;
-                }
-            }
-            let Some(wrong) = reader.wrong_chain().map_err(io)? else { break };
-            if !self.is_confirmed(storage, wrong.point).map_err(io)? {
-                break;
-            }
-            self.wrong_chain = Some(wrong.point);
-            let frame = reader.take(&wrong);
+        let mut reader = FrameReader::new(storage, self.head.hash, self.end, self.len)
+            .confirming(&self.head.slots);
+        while let Some(frame) = reader.next().map_err(io)? {
             self.take(&frame, name)?;
-            visit(&frame, self.end.position)?;
+            if self.rule.limit.is_none_or(|limit| frame.header.position < limit) {
+                visit(&frame, self.end.position)?;
+            }
         }
         self.verified_to = reader.position();
         let has_lost_slot = self.head.slots.iter().any(|slot| slot.iter().all(Option::is_none));
@@ -198,26 +189,6 @@ impl Survey {
             self.look_beyond(storage, &mut reader).map_err(io)?;
         }
         self.look_ahead(&mut reader).map_err(io)
-    }
-
-    /// True if a slot, or a frame that follows and was made for this file, has the chain that a frame
-    /// should have.
-    fn is_confirmed(&self, storage: &dyn Storage, point: Point) -> std::io::Result<bool> {
-        if is_made(Mistake::WrongChainRefused) {
-            return Ok(false);
-        }
-        if self.head.copies().any(|slot| slot.point == point) {
-            return Ok(true);
-        }
-        let mut reader = FrameReader::new(storage, self.head.hash, point, self.len);
-        let next = reader.next()?;
-        let secret = self.secret();
-        Ok(next.is_some_and(|frame| {
-            let trailer = Trailer::of(frame.bytes);
-            trailer
-                .zip(secret)
-                .is_some_and(|(trailer, secret)| trailer.is_proven(&frame.header, &secret))
-        }))
     }
 
     /// Returns the secret with which frames prove what they claim.
@@ -260,7 +231,8 @@ impl Survey {
     ) -> Result<Self> {
         let io = |error| unreadable(name, error);
         let mut survey = Self::begin(storage, name, Rule::default(), (head, from))?;
-        let mut reader = FrameReader::new(storage, survey.head.hash, from, survey.len);
+        let mut reader = FrameReader::new(storage, survey.head.hash, from, survey.len)
+            .confirming(&survey.head.slots);
         while let Some(frame) = reader.next().map_err(io)? {
             survey.take(&frame, name)?;
         }
@@ -287,6 +259,10 @@ impl Survey {
                 header.position
             );
             return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        if frame.is_repaired {
+            let (position, txid, chain) = (frame.end, header.txid, frame.chain);
+            self.wrong_chains.push(Point { position, txid, chain });
         }
         if let Some((trailer, secret)) = Trailer::of(frame.bytes).zip(self.secret()) {
             self.hard = self.hard.max(trailer.claim(header, &secret).unwrap_or(0));

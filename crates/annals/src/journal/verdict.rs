@@ -67,7 +67,7 @@ impl Survey {
         };
         self.head.newest_slot().is_some_and(|slot| slot.point == self.end)
             && nothing_follows
-            && self.wrong_chain.is_none()
+            && self.wrong_chains.is_empty()
             && self.head.torn_slots() == [false; 2]
             && self.head.damaged_headers == [false; 3]
     }

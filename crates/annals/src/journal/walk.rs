@@ -45,7 +45,7 @@ struct Last {
     txid: u64,
     is_commit: bool,
     chain: u64,
-    /// The chain that it should have, should the stored one be wrong.
+    /// The chain that it should have, should the stored one be wrong. Where that is proven, `chain` is the same.
     computed: u64,
 }
 
@@ -86,7 +86,7 @@ impl<'s> Walk<'s> {
         // It doesn't follow the chain: each frame is verified by itself.
         let nowhere = Point { position: FRAMES_AT, txid: 0, chain: 0 };
         let len = storage.len()?;
-        let mut reader = FrameReader::new(storage, segment, nowhere, len);
+        let mut reader = FrameReader::new(storage, segment, nowhere, len).confirming(&copies.slots);
         let has_header = header.is_some() || copies.segment.is_some();
         if !has_header {
             reader = reader.without_header();
@@ -116,11 +116,15 @@ impl<'s> Walk<'s> {
                 self.patience = left;
             }
         };
-        let chain = verified.trailer.chain;
-        let follows = [self.last.chain, self.last.computed]
+        let mut chain = verified.trailer.chain;
+        let mut follows = [self.last.chain, self.last.computed]
             .into_iter()
             .any(|previous| verified.chain_after(&header, previous) == chain);
         let computed = verified.chain_after(&header, self.last.computed);
+        let is_next = header.position == self.end && header.txid == self.last.next();
+        if !follows && is_next && self.has_header && self.reader.confirms(&header, computed)? {
+            (chain, follows) = (computed, true);
+        }
         let link = self.link(&header, follows);
         let bytes = header.position - self.end;
         let skipped = (bytes > 0).then_some(Skipped { position: self.end, bytes });

@@ -39,9 +39,10 @@ impl Part {
         &self.head.header
     }
 
-    /// Reads verified frames from a point on, and no further than `limit`.
+    /// Reads verified frames from a point on, and no further than `limit`; a copy gets the right chain where a wrong
+    /// one is stored.
     pub(crate) fn reader(&self, from: Point, limit: u64) -> FrameReader<'_> {
-        FrameReader::new(&*self.storage, self.head.hash, from, limit)
+        FrameReader::new(&*self.storage, self.head.hash, from, limit).confirming(&self.head.slots)
     }
 
     /// Gives its length in bytes.

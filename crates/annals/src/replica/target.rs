@@ -203,7 +203,7 @@ impl Target {
 
     /// Takes a frame that follows the last one.
     fn take(&mut self, frame: &Frame<'_>) -> Result<()> {
-        self.piece.extend_from_slice(frame.bytes);
+        frame.append_to(&mut self.piece);
         (self.taken.position, self.taken.chain) = (frame.end, frame.chain);
         if frame.header.is_commit() {
             self.taken.txid = frame.header.txid;
@@ -301,13 +301,15 @@ fn begin_as(storage: &dyn Storage, secret: Secret, part: &Part, shown: &str) -> 
     let header = part.header();
     let mut at = FRAMES_AT;
     let mut reader = part.reader(part.head.start(), part.len()?);
-    let mut end = part.head.start();
+    let (mut end, mut bytes) = (part.head.start(), Vec::new());
     while header.begins_with_state() && end.txid < header.first_txid {
         let frame = reader.next().map_err(|error| part.unreadable(error))?;
         let Some(frame) = frame.filter(|frame| frame.header.unknown().is_none()) else {
             return Err(part.damaged(at));
         };
-        storage.write_at(at, frame.bytes).map_err(io)?;
+        bytes.clear();
+        frame.append_to(&mut bytes);
+        storage.write_at(at, &bytes).map_err(io)?;
         at = frame.end;
         end = reader.point();
     }

@@ -346,6 +346,21 @@ pub(crate) fn wrong_chain() {
     }
 }
 
+#[test]
+fn every_wrong_stored_chain_is_repaired() {
+    let (mut bytes, ends) = journal(5);
+    for end in [ends[1], ends[3]] {
+        bytes[end - 3] ^= 4;
+    }
+    let (disk, database) = opened(&bytes, 13);
+    scan_in(&disk, NAME, &mut Nothing).unwrap();
+    let database = database.unwrap();
+    assert_eq!(database.read().txid(), 6);
+    database.close().unwrap();
+    let inspection = inspect_in(&disk, NAME).unwrap();
+    assert_eq!((inspection.wrong_chain, inspection.closed), (None, true));
+}
+
 /// Takes a history, and looks at nothing.
 struct Nothing;
 

@@ -418,7 +418,8 @@ impl Held {
             let error = Error::io(format!("{}: can't read the journal", self.shown), error);
             watched.explain(error, &self.shown)
         };
-        let mut reader = FrameReader::new(&watched, self.head.hash, self.head.start(), self.end);
+        let mut reader = FrameReader::new(&watched, self.head.hash, self.head.start(), self.end)
+            .confirming(&self.head.slots);
         while let Some(frame) = reader.next().map_err(io)? {
             visit(visitor, &frame, self.past.is_repeated(&frame))?;
         }

@@ -73,7 +73,8 @@ impl Writing<'_> {
             Error::io(format!("{}: can't be written anew; nothing was changed", old.shown), error)
         };
         let mut rewriting = Rewriting::begin(new, &header, self.clock);
-        let mut reader = FrameReader::new(watched, old.head.hash, old.head.start(), old.end);
+        let mut reader = FrameReader::new(watched, old.head.hash, old.head.start(), old.end)
+            .confirming(&old.head.slots);
         let (mut editor, mut pads, mut first) = (Editor::new(self.target), false, 0);
         let repeated = header.begins_with_state().then_some(header.first_txid);
         editor.unwritten = std::mem::take(&mut self.unwritten);

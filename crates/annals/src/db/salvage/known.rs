@@ -66,7 +66,8 @@ pub(super) fn of_segment(
         chain: header.hash(),
     };
     let len = part.storage.len().map_err(io)?;
-    let mut reader = FrameReader::new(&*part.storage, header.hash(), start, len);
+    let mut reader =
+        FrameReader::new(&*part.storage, header.hash(), start, len).confirming(&part.copies.slots);
     let mut replay = Replay::default();
     replay.begin(header);
     while reader.point().txid < header.first_txid {

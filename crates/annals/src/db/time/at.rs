@@ -192,7 +192,8 @@ impl Present<'_> {
             let error = Error::io(format!("{}: can't read the journal", part.shown), error);
             watched.explain(error, &part.shown)
         };
-        let mut reader = FrameReader::new(&watched, part.head.hash, from, part.end);
+        let mut reader =
+            FrameReader::new(&watched, part.head.hash, from, part.end).confirming(&part.head.slots);
         while reader.point().txid < txid {
             let Some(frame) = reader.next().map_err(io)? else {
                 return Err(Error::corrupt(format!(
