@@ -133,10 +133,15 @@ impl Error {
         Self::made(kind, message, None, Some(violation))
     }
 
-    /// Makes an error of kind [`ErrorKind::Io`] from what was being done and the cause.
+    /// Makes an error of kind [`ErrorKind::Io`] from what was being done and the cause; of kind
+    /// [`ErrorKind::Corrupt`] if the cause is that what was read isn't what was written (`InvalidData`).
     #[cold]
     pub fn io(message: impl Into<String>, source: io::Error) -> Self {
-        Self::with_source(ErrorKind::Io, message, source)
+        let kind = match source.kind() {
+            io::ErrorKind::InvalidData => ErrorKind::Corrupt,
+            _ => ErrorKind::Io,
+        };
+        Self::with_source(kind, message, source)
     }
 
     /// Makes an error of any kind that was caused by the operating system.

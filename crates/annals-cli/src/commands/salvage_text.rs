@@ -65,9 +65,11 @@ fn notes(salvaged: &Salvaged) -> Vec<String> {
              followed is not known"
                 .to_owned(),
         ),
-        None if salvaged.skipped.is_empty() && salvaged.missing.is_empty() => {
-            notes.push("nothing was lost".to_owned());
-        }
+        None if salvaged.is_complete() => notes.push("nothing was lost".to_owned()),
+        None if salvaged.runs.is_empty() => notes.push(
+            "note: no transaction was found, and not all of the head verifies: whether there was one is not known"
+                .to_owned(),
+        ),
         None => notes.push(
             "note: whether transactions followed the last that was kept is not known".to_owned(),
         ),

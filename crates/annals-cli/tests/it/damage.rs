@@ -196,3 +196,40 @@ fn one_wrong_stored_chain_keeps_nothing_from_being_copied_or_salvaged() {
     assert_eq!(fs::read(&path).unwrap(), bytes, "the damaged file is as it was");
     succeed(dir.path(), &["erase", "x.annals", "a", "0", "--dry-run"], "");
 }
+
+#[test]
+fn salvage_of_a_file_that_lost_its_beginning_does_not_say_that_nothing_was_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    succeed(
+        dir.path(),
+        &["shell", "x.annals"],
+        "create_table a\nadd_field a n int32\ninsert a 1\n",
+    );
+    let bytes = fs::read(dir.path().join("x.annals")).unwrap();
+    for lost in [4096, 4608, 8192] {
+        fs::write(dir.path().join("d"), &bytes[lost..]).unwrap();
+        let output = run(dir.path(), &["recover", "d", "--salvage", &format!("s{lost}")], b"");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(2), "{lost}: {text}");
+        assert!(!text.contains("nothing was lost"), "{lost}: {text}");
+    }
+    succeed(dir.path(), &["shell", "empty"], "");
+    let text = succeed(dir.path(), &["recover", "empty", "--salvage", "s"], "");
+    assert!(text.contains("0 transactions") && text.contains("nothing was lost"), "{text}");
+}
+
+#[test]
+fn a_damaged_compressed_file_is_damage_and_not_an_error_of_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    succeed(dir.path(), &["shell", "x.annals"], SCRIPT);
+    succeed(dir.path(), &["convert", "x.annals", "z", "--compress"], "");
+    let sound = fs::read(dir.path().join("z")).unwrap();
+    for place in (0..sound.len()).step_by(3) {
+        let mut damaged = sound.clone();
+        damaged[place] ^= 0x10;
+        fs::write(dir.path().join("z"), damaged).unwrap();
+        let output = run(dir.path(), &["check", "z"], b"");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_ne!(output.status.code(), Some(1), "byte {place}: {errors}");
+    }
+}

@@ -213,6 +213,31 @@ impl<'s> FrameReader<'s> {
         Ok(Verified::alone(self.bytes(header.position, header.frame_len()), header))
     }
 
+    /// True if a commit frame that verifies by itself ends at a point, and stores its chain.
+    ///
+    /// Cost: reads a few times what the frame has; the whole file if no such frame is there.
+    pub(crate) fn ends_at(&mut self, end: Point) -> io::Result<bool> {
+        self.len = self.len.min(end.position);
+        let mut distance = 1 << 12;
+        loop {
+            let first = end.position.saturating_sub(distance).max(format::FRAMES_AT);
+            let mut at = first;
+            while let Some(place) = self.next_magic(at)? {
+                at = place + format::FRAME_ALIGN;
+                let Some(header) = self.header_at(place, end.txid)? else { continue };
+                let is_last = header.position + header.frame_len() == end.position;
+                if is_last && header.txid == end.txid && header.is_commit() {
+                    let verified = self.verify_at(&header)?;
+                    return Ok(verified.is_some_and(|verified| verified.trailer.chain == end.chain));
+                }
+            }
+            if first == format::FRAMES_AT || self.len < end.position {
+                return Ok(false);
+            }
+            distance = distance.saturating_mul(2);
+        }
+    }
+
     /// Returns the frame with this header, which was verified last.
     pub(crate) fn frame(
         &mut self,

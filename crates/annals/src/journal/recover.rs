@@ -15,7 +15,7 @@
 //! less of a tail that was never known to be durable.
 
 use super::checkpoints::FLUSHES_AT_FIRST;
-use super::format::{Live, Point, Secret, Slot};
+use super::format::{FRAME_ALIGN, Live, Point, Secret, Slot};
 use super::head;
 use super::mistakes::{Mistake, is_made};
 use super::reader::FrameReader;
@@ -314,7 +314,7 @@ fn describe(recovered: &mut Recovered, survey: &Survey) {
         text += &format!(
             "; bytes from position {} on do not verify, {} frames after them do by themselves; a \
              transaction there may have been acknowledged",
-            survey.verified_to.max(tail.first),
+            survey.verified_to.max(tail.first - tail.first % FRAME_ALIGN),
             tail.frames
         );
     }

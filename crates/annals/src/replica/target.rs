@@ -9,7 +9,8 @@ use super::source::Part;
 use crate::journal::format::{FRAMES_AT, Header, Secret};
 use crate::journal::segments::{self, Maker, Next, Seal, Sealing};
 use crate::journal::{
-    self, Checkpoints, Frame, Head, Point, Recovery, Rule, Settled, Survey, first_slot, head_with,
+    self, Checkpoints, Frame, FrameReader, Head, Point, Recovery, Rule, Settled, Survey,
+    first_slot, head_with,
 };
 use crate::storage::{Access, Clock, Directory, Hold, Lock, Storage};
 use crate::{Error, ErrorKind, Result};
@@ -71,6 +72,9 @@ impl Target {
             segments::refuse_kept(&**directory, name, &*storage)?;
             let head = Head::read(&*storage, &shown)?;
             let from = head.newest_slot().map(|slot| slot.point);
+            if let Some(end) = from {
+                see_end(&*storage, &head, end, &shown)?;
+            }
             let rule = Rule::new(Recovery::Checked).after(from);
             let survey = Survey::make(&*storage, &shown, rule, |_, _| Ok(()))?;
             if let Some(seal) = &survey.sealed {
@@ -100,10 +104,13 @@ impl Target {
         ))
     }
 
-    /// Sees that the copy still has its path: what is written to a file that nobody finds is no copy.
+    /// Sees that the copy still has its path, and its end: what is written to a file that nobody finds is no copy.
     pub(crate) fn see_path(&self) -> Result<()> {
         let shown = &self.shown;
         let io = |error| Error::io(format!("{shown}: can't look for it"), error);
+        if self.storage.len().map_err(io)? < self.end.position {
+            return Err(lost(shown, self.end));
+        }
         match self.storage.is_linked().map_err(io)? {
             true => Ok(()),
             false => Err(Error::new(
@@ -285,6 +292,28 @@ impl Target {
     pub(crate) fn close(&self) -> Result<()> {
         self.checkpoints.close()
     }
+}
+
+/// Sees that the last transaction that a copy is known to have is there: what follows it must not be appended after a
+/// hole. All before it verified when it was copied.
+fn see_end(storage: &dyn Storage, head: &Head, end: Point, shown: &str) -> Result<()> {
+    let io = |error| Error::io(format!("{shown}: can't read the copy"), error);
+    let mut reader = FrameReader::new(storage, head.hash, end, storage.len().map_err(io)?);
+    match end == head.start() || reader.ends_at(end).map_err(io)? {
+        true => Ok(()),
+        false => Err(lost(shown, end)),
+    }
+}
+
+/// Says that the end of a copy is damaged.
+fn lost(shown: &str, end: Point) -> Error {
+    let Point { position, txid, .. } = end;
+    Error::corrupt(format!(
+        "{shown}: damaged: transaction {txid}, which ends at position {position} and was on permanent storage, isn't \
+         there any more, or doesn't verify; nothing was changed: look at it with `annals check {}`, and push to a new \
+         file",
+        journal::shown_path(shown)
+    ))
 }
 
 /// Reads a seal that stands right behind the last commit, and is followed by the segment that is there.

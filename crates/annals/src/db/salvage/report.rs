@@ -114,7 +114,12 @@ impl Salvaged {
     /// True if everything was kept that the old journal is known to have had.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.segments.last().is_some_and(|last| last.slots > 0)
+        // Without any transaction only a head that is whole proves that there was none.
+        let has_end = |last: &SalvagedSegment| match self.runs.is_empty() {
+            true => (last.headers, last.slots) == (3, 2),
+            false => last.slots > 0,
+        };
+        self.segments.last().is_some_and(has_end)
             && self.missing.is_empty()
             && self.skipped.is_empty()
             && self.runs.iter().all(|run| run.fate == Fate::Kept)

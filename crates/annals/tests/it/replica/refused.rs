@@ -130,3 +130,45 @@ fn damage_of_the_source_isnt_copied() {
         assert!(!to.list().unwrap().iter().any(|name| name.starts_with("backup")));
     }
 }
+
+#[test]
+fn a_copy_that_lost_its_end_is_refused() {
+    let (from, database, _) = split(1);
+    write(&database, 60..70);
+    database.hard_checkpoint().unwrap();
+    let whole = bytes(&copied(&from), COPY);
+    write(&database, 80..82);
+    database.close().unwrap();
+    let cut = whole[..whole.len() - 8].to_vec();
+    let mut flipped = whole.clone();
+    flipped[whole.len() - 20] ^= 1;
+    let mut zeroed = whole.clone();
+    zeroed[whole.len() - 64..].fill(0);
+    for damaged in [cut, flipped, zeroed, whole[..16_400].to_vec()] {
+        let to = copied(&from);
+        to.remove(COPY).unwrap();
+        to.create(COPY).unwrap().write_at(0, &damaged).unwrap();
+        let message = refused(&from, &to, ErrorKind::Corrupt);
+        assert!(message.contains("look at it with `annals check"), "{message}");
+        assert!(bytes(&to, COPY) == damaged, "it is as it was");
+    }
+}
+
+#[test]
+fn a_copy_that_loses_its_end_while_it_is_followed_is_refused() {
+    let (from, database, _) = split(0);
+    write(&database, 60..70);
+    database.hard_checkpoint().unwrap();
+    let to = MemoryDirectory::new();
+    let mut pushing = push(&from, Arc::new(to.clone()));
+    pushing.bring_up().unwrap();
+    to.open(COPY, annals::storage::Access::Write).unwrap().set_len(16_400).unwrap();
+    write(&database, 80..82);
+    database.hard_checkpoint().unwrap();
+    let error = pushing.bring_up().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    let error = pushing.bring_up().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert_eq!(bytes(&to, COPY).len(), 16_400);
+    database.close().unwrap();
+}
