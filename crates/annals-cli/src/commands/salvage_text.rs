@@ -23,6 +23,10 @@ pub(crate) fn lines(new: &Path, salvaged: &Salvaged) -> Vec<String> {
     lines.extend(missing.map(|number| format!("missing: segment {number} of the journal")));
     let strangers = salvaged.strangers.iter();
     lines.extend(strangers.map(|name| format!("not read: {name}, which is of another journal")));
+    let replaced = salvaged.replaced.iter();
+    lines.extend(replaced.map(|name| {
+        format!("not read: {name}, which is older than the kept segment of its number beside it")
+    }));
     lines.extend(salvaged.restored.iter().map(restored));
     let unusable = salvaged.unusable.iter();
     lines.extend(unusable.map(|why| format!("note: a state that is known can't be used: {why}")));
@@ -196,6 +200,7 @@ pub(crate) fn object(new: &Path, salvaged: &Salvaged) -> Value {
         "segments": segments.collect::<Vec<_>>(),
         "missing": salvaged.missing,
         "strangers": salvaged.strangers,
+        "replaced": salvaged.replaced,
         "runs": salvaged.runs.iter().map(run).collect::<Vec<_>>(),
         "skipped": gaps.collect::<Vec<_>>(),
         "restored": restored.collect::<Vec<_>>(),

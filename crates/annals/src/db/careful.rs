@@ -96,7 +96,7 @@ impl Options {
         let Opened { storage, shown, past, witnesses } = Opened::new(directory, name, Past::whole)?;
         let (past, watch) = (past?, self.watch.as_ref());
         let watched = Watched::new(&*storage, watch);
-        let is_whole = |survey: &Survey| check_end(&witnesses, survey, &shown);
+        let is_whole = |survey: &Survey| check_end(&witnesses, survey, directory, name, &*storage);
         scan::scan_storage(&watched, (&shown, &past), is_whole, sink)
             .map_err(|error| watched.explain(error, &shown))
     }

@@ -108,12 +108,22 @@ impl Inspection {
     }
 
     /// Compares the end with what files beside the journal prove: one that stands for more is a witness of damage.
-    fn against(mut self, witnesses: &[Witness], survey: &Survey, shown: &str) -> Self {
-        if self.damage.is_none() {
-            let checked = image::check_end(witnesses, survey, shown);
-            self.damage = checked.err().map(|error| error.to_string());
+    fn against(
+        mut self,
+        witnesses: &[Witness],
+        survey: &Survey,
+        (directory, name): (&dyn Directory, &str),
+        storage: &dyn Storage,
+    ) -> Result<Self> {
+        if self.damage.is_none()
+            && let Err(error) = image::check_end(witnesses, survey, directory, name, storage)
+        {
+            if says_nothing(&error) {
+                return Err(error);
+            }
+            self.damage = Some(error.to_string());
         }
-        self
+        Ok(self)
     }
 
     /// Looks at the image and the history index, too.
@@ -227,7 +237,7 @@ pub fn inspect_in(directory: &dyn Directory, name: &str) -> Result<Inspection> {
     let (survey, ()) =
         scan::survey(&watched, &shown, rule, || Ok(()), is_damaged, |(), _, _| Ok(()))?;
     Ok(inspection(&survey, &shown)
-        .against(&witnesses, &survey, &shown)
+        .against(&witnesses, &survey, (directory, name), &*storage)?
         .with_image(directory, name, &survey))
 }
 
@@ -294,7 +304,7 @@ pub(super) fn examine_storage(
     let published = Published { view, point, file };
     Ok(Examination {
         inspection: inspection(&survey, shown)
-            .against(&witnesses, &survey, shown)
+            .against(&witnesses, &survey, (directory, name), &**storage)?
             .with_image(directory, name, &survey),
         snapshot: Snapshot::new(Arc::new(published)),
         events: state.events,

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::journal::format::Header;
-use crate::journal::segments::{Chain, Kept};
+use crate::journal::segments::{Chain, Kept, refuse_replaced};
 use crate::journal::{FrameReader, Head, Point, Survey};
 use crate::storage::{Access, Directory, Storage};
 use crate::{Error, ErrorKind, Result};
@@ -95,8 +95,13 @@ impl Source {
         let mut tries = 0;
         loop {
             let newest = self.open_newest()?;
-            let storage = Arc::clone(&newest.storage);
-            let parts = self.parts(newest, from);
+            let (storage, header) = (Arc::clone(&newest.storage), *newest.header());
+            let mut parts = self.parts(newest, from);
+            if from.is_none() && parts.is_ok() {
+                // A copy that exists tells by itself that it has more.
+                let checked = refuse_replaced(&*self.directory, &self.name, &*storage, &header);
+                parts = checked.and(parts);
+            }
             tries += 1;
             let is_whole = parts.as_ref().is_ok_and(|parts| is_whole(parts, from));
             if is_whole || tries == TRIES || storage.is_linked().unwrap_or(true) {

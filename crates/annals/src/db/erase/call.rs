@@ -103,7 +103,7 @@ impl Options {
         let watched = Watched::new(&*storage, self.watch.as_ref());
         let (survey, ()) = scan::survey_moving(&watched, &shown, || Ok(()), |(), _, _| Ok(()))
             .map_err(|error| watched.explain(error, &shown))?;
-        check_end(&witnesses, &survey, &shown)?;
+        check_end(&witnesses, &survey, directory, name, &*storage)?;
         Ok(Held::new(storage, shown, past?, &survey))
     }
 
@@ -125,7 +125,8 @@ impl Options {
                 scan::survey(&watched, &shown, rule, || Ok(()), looks_wrong, |(), _, _| Ok(()))
                     .map_err(|error| watched.explain(error, &shown))?;
             // The image, which erasing removes, may have what the journal lost.
-            check_end(&image_witnesses(directory, name, &survey.head), &survey, &shown)?;
+            let witnesses = image_witnesses(directory, name, &survey.head);
+            check_end(&witnesses, &survey, directory, name, &*storage)?;
             replace::finish(directory, name, &survey.head.header)?;
             if let Some(seal) = &survey.sealed {
                 refuse(&shown, &survey, self.recovery)?;

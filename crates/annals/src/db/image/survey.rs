@@ -94,7 +94,7 @@ impl Looking<'_> {
 
     /// Refuses a journal that ends before what the image proves.
     pub(super) fn check_end(&self, found: &Found, survey: &Survey) -> Result<()> {
-        check_end(&found.witnesses, survey, &self.directory.display(self.name))
+        check_end(&found.witnesses, survey, &**self.directory, self.name, self.storage)
     }
 
     /// Returns the state before a commit that doesn't apply, if the replay met one that counts.

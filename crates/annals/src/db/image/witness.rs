@@ -5,7 +5,7 @@
 //! with as if nothing were missing.
 
 use crate::image::{Witness, image_name, witnesses};
-use crate::journal::{Head, Survey};
+use crate::journal::{Head, Survey, segments};
 use crate::storage::{Directory, Storage};
 use crate::{Error, Result};
 
@@ -18,14 +18,29 @@ pub(in crate::db) fn image_witnesses(
     witnesses(directory, &image_name(journal), &super::opening::identity(head))
 }
 
-/// Refuses a journal that ends before a point which a file beside it stands for.
+/// Refuses a journal that ends before a point which a file beside it stands for, or before a later segment.
 ///
 /// # Errors
-/// `Corrupt`, naming both.
-pub(in crate::db) fn check_end(witnesses: &[Witness], survey: &Survey, shown: &str) -> Result<()> {
-    if survey.sealed.is_some() {
-        return Ok(()); // the journal goes on in another file
-    }
+/// `Corrupt`, naming both; `Io`.
+pub(in crate::db) fn check_end(
+    witnesses: &[Witness],
+    survey: &Survey,
+    directory: &dyn Directory,
+    name: &str,
+    storage: &dyn Storage,
+) -> Result<()> {
+    check_witnesses(witnesses, survey, &directory.display(name))
+        .or_else(|error| match storage.is_linked() {
+            // Another process let the journal continue in a new segment, for which the witness stands.
+            Ok(false) if survey.sealed.is_some() => Ok(()),
+            _ => Err(error),
+        })
+        .and_then(|()| segments::refuse_replaced(directory, name, storage, &survey.head.header))
+}
+
+/// Refuses a journal that ends before a point which a file beside it stands for, sealed or not: nothing is committed
+/// in the next segment before that has the path for certain.
+fn check_witnesses(witnesses: &[Witness], survey: &Survey, shown: &str) -> Result<()> {
     let (end, segment) = (survey.end, survey.head.header.segment);
     // Not by the place: a restart that was taken back leaves a root for the beginning of a segment that was made anew.
     let is_beyond = |it: &&Witness| it.point.txid > end.txid;

@@ -94,7 +94,9 @@ impl Options {
             };
             read().map_err(|error| watched.explain(error, &part.shown))?;
         }
-        let report = salvage.finish()?;
+        let mut report = salvage.finish()?;
+        report.missing.extend(parts.following);
+        report.replaced.clone_from(&parts.replaced);
         let is_empty = parts.all.iter().all(|part| part.copies.is_empty());
         if report.runs.is_empty() && report.restored.is_empty() && is_empty {
             let message = format!(

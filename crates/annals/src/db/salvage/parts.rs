@@ -7,7 +7,7 @@ use crate::db::beside::{self, Kind};
 use crate::image::{self, Identity, Slot, image_name};
 use crate::journal::cannot_open;
 use crate::journal::format::Header;
-use crate::journal::segments::{Chain, erased_name, journal_of, kept_name, number_in};
+use crate::journal::segments::{Chain, erased_name, journal_of, kept_name, later, number_in};
 use crate::journal::{Copies, Point};
 use crate::storage::{Access, Directory, Hold, Lock, Storage};
 use crate::{Error, Result};
@@ -46,6 +46,10 @@ pub(super) struct Parts {
     pub(super) all: Vec<Part>,
     /// Files that have the name of a segment, and belong to another journal.
     pub(super) strangers: Vec<String>,
+    /// The number of the segment after the last one, if that says that there was one.
+    pub(super) following: Option<u64>,
+    /// The file at the path, if it isn't read because a kept segment has all of it and more.
+    pub(super) replaced: Option<String>,
     /// The points of the image's roots, with their segments.
     roots: Vec<(u64, Point)>,
 }
@@ -65,15 +69,34 @@ impl Parts {
         let copies = newest.as_deref().map(Copies::read).transpose().map_err(unreadable)?;
         let header = copies.and_then(|copies| copies.headers.into_iter().flatten().next());
         let journal = header.map_or(name, |header| journal_of(name, header.segment)).to_owned();
-        let mut parts = Self { journal, all: Vec::new(), strangers: Vec::new(), roots: Vec::new() };
+        let mut parts = Self {
+            journal,
+            all: Vec::new(),
+            strangers: Vec::new(),
+            following: None,
+            replaced: None,
+            roots: Vec::new(),
+        };
+        // An older file may have taken the path.
+        let later = match (&newest, &header) {
+            (Some(newest), Some(header)) => later(directory, name, &**newest, header)?,
+            _ => Vec::new(),
+        };
         if newest.as_ref().is_none_or(|newest| !newest.has_fixed_len()) {
-            parts.find_kept(directory, header.as_ref())?;
+            parts.find_kept(directory, header.as_ref(), &later)?;
         }
-        let last = parts.all.last().map_or(0, |last| last.number + 1);
+        let next = parts.all.last().map_or(0, |last| last.number + 1);
+        if newest.is_none() || !later.is_empty() {
+            parts.following = Some(next);
+        }
         if let (Some(storage), Some(copies)) = (newest, copies) {
-            let number = header.map_or(last, |header| header.segment);
-            parts.all.push(Part { storage, shown: shown.clone(), number, copies });
+            let number = header.map_or(next, |header| header.segment);
+            match later.contains(&number) {
+                true => parts.replaced = Some(shown.clone()),
+                false => parts.all.push(Part { storage, shown: shown.clone(), number, copies }),
+            }
         }
+        parts.all.sort_by_key(|part| part.number);
         if parts.all.is_empty() {
             return Err(cannot_open(&shown, Access::Read, io::ErrorKind::NotFound.into()));
         }
@@ -81,15 +104,22 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Finds the kept segments before the newest one, whose header this is.
-    fn find_kept(&mut self, directory: &dyn Directory, newest: Option<&Header>) -> Result<()> {
+    /// Finds the kept segments before the file at the path, whose header this is, and the later ones.
+    fn find_kept(
+        &mut self,
+        directory: &dyn Directory,
+        newest: Option<&Header>,
+        later: &[u64],
+    ) -> Result<()> {
         let shown = directory.display(&self.journal);
         let io = |error| Error::io(format!("{shown}: its directory can't be read"), error);
         let names = directory.list().map_err(io)?;
         let mut kept: Vec<_> = names
             .iter()
             .filter_map(|found| Some((number_in(found, &self.journal)?, found.clone())))
-            .filter(|(number, _)| newest.is_none_or(|newest| *number < newest.segment))
+            .filter(|(number, _)| {
+                newest.is_none_or(|newest| *number < newest.segment) || later.contains(number)
+            })
             .collect();
         kept.sort_unstable();
         let erasure = newest.and_then(Header::last_erasure);

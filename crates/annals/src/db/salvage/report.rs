@@ -15,6 +15,8 @@ pub struct Salvaged {
     pub missing: Vec<u64>,
     /// Files that have the name of a segment of this journal and belong to another one; they weren't read.
     pub strangers: Vec<String>,
+    /// The file at the path, if it wasn't read: it is older than a kept segment of the same number.
+    pub replaced: Option<String>,
     /// Bytes that are no frame that verifies.
     pub skipped: Vec<Gap>,
     /// States that were taken from elsewhere, since transactions before them are lost.
@@ -121,6 +123,7 @@ impl Salvaged {
         };
         self.segments.last().is_some_and(has_end)
             && self.missing.is_empty()
+            && self.replaced.is_none()
             && self.skipped.is_empty()
             && self.runs.iter().all(|run| run.fate == Fate::Kept)
     }

@@ -18,10 +18,12 @@
 //! so there never are two.
 //!
 //! In reading order: `names` are those of its files; `seal` ends a segment, `next` is the one that follows,
-//! `kept` reads those before, which are `resting` where there are many; `retention` says which of them may go; a `place` is where something is in all of
+//! `kept` reads those before, which are `resting` where there are many; `later` finds those that are newer than the
+//! file at the path; `retention` says which of them may go; a `place` is where something is in all of
 //! them.
 
 mod kept;
+mod later;
 mod names;
 mod next;
 mod place;
@@ -30,6 +32,7 @@ mod retention;
 mod seal;
 
 pub(crate) use kept::Kept;
+pub(crate) use later::{later, refuse_replaced};
 pub(crate) use names::{
     BEFORE_ERASING, after, erased_name, erasing_name, is_id, journal_of, kept_name, number_in,
     refuse_kept,

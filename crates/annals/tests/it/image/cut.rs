@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use annals::{BackfillMode, Database, ErrorKind, Options, Recovery};
+use annals::{BackfillMode, Database, ErrorKind, Older, Options, Recovery};
 
 use super::{create, dump, image_of, insert};
 
@@ -121,4 +121,123 @@ fn an_older_copy_of_the_journal_beside_its_image_is_told_apart() {
     std::fs::remove_file(path.with_file_name("a.annals-history")).unwrap();
     assert_eq!(damage(), None);
     assert_eq!(dump(&Database::open(&path).unwrap()).len(), 6000);
+}
+
+/// Makes a database of some segments, each with a row of its own; returns its path and an older copy of it.
+fn segmented(folder: &Path, segments: i64, is_full: bool) -> (PathBuf, Vec<u8>) {
+    let path = folder.join("a.annals");
+    let db = create(&path);
+    insert(&db, 0..10);
+    db.hard_checkpoint().unwrap();
+    let older = std::fs::read(&path).unwrap();
+    for segment in 1..segments {
+        db.backfill(BackfillMode::Restart).unwrap();
+        insert(&db, segment * 10..segment * 10 + 10);
+    }
+    if is_full {
+        db.backfill(BackfillMode::Full).unwrap();
+    }
+    db.close().unwrap();
+    (path, older)
+}
+
+fn kept(path: &Path, number: u64) -> PathBuf {
+    path.with_file_name(format!("a.annals-segment-{number:06}"))
+}
+
+fn damage(path: &Path) -> Option<String> {
+    annals::examine(path).unwrap().inspection.damage
+}
+
+#[test]
+fn a_sealed_segment_at_the_path_does_not_hide_what_the_image_proves() {
+    for is_moved in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, _) = segmented(folder.path(), 2, true);
+        std::fs::remove_file(&path).unwrap();
+        std::fs::copy(kept(&path, 0), &path).unwrap();
+        if is_moved {
+            std::fs::remove_file(kept(&path, 0)).unwrap();
+        }
+        is_refused(&path, "a sealed segment at the path");
+        let damage = damage(&path).unwrap();
+        assert!(damage.contains("but the image beside it stands for transaction"), "{damage}");
+        assert!(folder.path().read_dir().unwrap().all(|file| {
+            !file.unwrap().file_name().to_string_lossy().contains("image-damaged")
+        }));
+    }
+}
+
+#[test]
+fn an_older_file_beside_later_segments_is_not_gone_on_with() {
+    // Sealed or not, with the next segment beside it or only its own seal, with the image or without.
+    for (is_sealed, segments, is_imaged) in
+        [(true, 4, false), (false, 4, false), (false, 2, true), (false, 2, false)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        // Then the last root is at the beginning of the next segment, with the same transaction.
+        let (path, older) = segmented(folder.path(), segments, false);
+        let what = format!("sealed: {is_sealed}, of {segments}, imaged: {is_imaged}");
+        let older = if is_sealed { std::fs::read(kept(&path, 0)).unwrap() } else { older };
+        std::fs::write(&path, &older).unwrap();
+        let _ = std::fs::remove_file(path.with_file_name("a.annals-history"));
+        if is_imaged {
+            is_refused(&path, &what);
+            continue;
+        }
+        std::fs::remove_file(image_of(&path)).unwrap();
+        let last = format!("a.annals-segment-{:06}", segments - 2);
+        for error in [
+            Options::new().open(&path).map(drop).unwrap_err(),
+            Options::new().shared(true).open(&path).map(drop).unwrap_err(),
+            Options::new().open_read_only(&path).map(drop).unwrap_err(),
+            Options::new().backup(&path, folder.path().join("backup")).map(drop).unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{what}: {error}");
+            let text = error.to_string();
+            assert!(text.contains("an older one") && text.contains(&last), "{what}: {text}");
+        }
+        assert!(damage(&path).unwrap().contains(&last), "{what}");
+        assert!(std::fs::read(&path).unwrap() == older, "{what}: nothing is written");
+        // The later segments are salvaged, and the last is known to be missing.
+        let new = folder.path().join("new");
+        let salvaged = Options::new().salvage(&path, &new).unwrap();
+        assert!(!salvaged.is_complete(), "{what}: {salvaged:?}");
+        assert_eq!(salvaged.missing, [u64::try_from(segments - 1).unwrap()], "{what}");
+        assert_eq!(salvaged.replaced.is_some(), !is_sealed, "{what}");
+        let rows = usize::try_from((segments - 1) * 20).unwrap(); // in the table and in its index
+        assert_eq!(dump(&Database::open(&new).unwrap()).len(), rows, "{what}");
+        // Who wants the older file moves the later ones away.
+        for number in 0..3 {
+            let _ = std::fs::remove_file(kept(&path, number));
+        }
+        assert_eq!(damage(&path), None, "{what}");
+        assert_eq!(dump(&Database::open(&path).unwrap()).len(), 20, "{what}");
+    }
+}
+
+#[test]
+fn what_an_interrupted_restart_leaves_is_no_older_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, older) = segmented(folder.path(), 2, false);
+    // The second name without the seal, and the seal without the next segment; copied, so that they are two files.
+    let sealed = std::fs::read(kept(&path, 0)).unwrap();
+    let _ = std::fs::remove_file(image_of(&path));
+    let _ = std::fs::remove_file(path.with_file_name("a.annals-history"));
+    for bytes in [older, sealed] {
+        std::fs::write(&path, &bytes).unwrap();
+        std::fs::write(kept(&path, 0), &bytes).unwrap();
+        assert_eq!(damage(&path), None);
+        let reader = Options::new().open_read_only(&path).unwrap();
+        assert_eq!(reader.read().txid(), 2);
+    }
+    // A name is no proof.
+    std::fs::remove_file(kept(&path, 0)).unwrap();
+    let other = folder.path().join("b.annals");
+    let db = create(&other);
+    insert(&db, 0..1);
+    db.restart(Older::Kept, std::time::Duration::ZERO).unwrap();
+    db.close().unwrap();
+    std::fs::rename(folder.path().join("b.annals-segment-000000"), kept(&path, 0)).unwrap();
+    assert_eq!(damage(&path), None);
 }
