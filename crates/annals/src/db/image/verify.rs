@@ -8,9 +8,9 @@ use super::compare;
 use super::opening::{Begun, Looking};
 use crate::db::follow;
 use crate::db::options::{Options, locate};
-use crate::db::past::Since;
+use crate::db::past::{Past, Since};
 use crate::db::progress::Watched;
-use crate::db::scan::{self, open_to_read};
+use crate::db::scan::{self, Replay, open_to_read};
 use crate::db::snapshot::Snapshot;
 use crate::image::{self, Report, Slot};
 use crate::journal::{Head, Point, Recovery};
@@ -225,21 +225,25 @@ fn brought_to(
     end: Point,
 ) -> Result<Arc<View>> {
     let published = &replayed.published;
-    if published.point.txid == end.txid {
+    let txid = published.point.txid;
+    if txid == end.txid {
         return Ok(Arc::clone(&published.view));
     }
-    if published.point.txid > end.txid {
-        let shown = directory.display(name);
-        let message = format!(
-            "{shown}: transaction {} was taken back while it was checked, in a recovery: check it again",
-            published.point.txid
-        );
-        return Err(Error::new(ErrorKind::Busy, message));
+    let shown = directory.display(name);
+    let busy = |what| {
+        let message = format!("{shown}: {what} while it was checked: check it again");
+        Error::new(ErrorKind::Busy, message)
+    };
+    if txid > end.txid {
+        return Err(busy(format!("transaction {txid} was taken back, in a recovery,")));
     }
     let since = Since { segment: published.file.segment, point: published.point };
+    let past = Past::since(directory, name, &newest.head.header, since)?;
+    let past = past.ok_or_else(|| busy("history was forgotten".to_owned()))?;
     let store = Store::resume(published.view.share());
-    let (_, caught_up) = follow::catch_up((directory, name), newest, since, end.position, store);
-    caught_up.map(|(view, _)| view)
+    let mut replay = Replay::resume(store, since.segment);
+    past.replay_to(&mut replay, (&*newest.storage, &newest.head), end.position, &shown)?;
+    Ok(replay.finish().1)
 }
 
 fn told(path: String, report: &Report) -> ImageCheck {

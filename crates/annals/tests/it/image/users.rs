@@ -167,6 +167,27 @@ fn an_image_is_checked_and_compared_with_the_replay() {
 }
 
 #[test]
+fn a_state_of_any_segment_is_brought_to_the_end_before_it_is_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.annals");
+    let db = create(&path);
+    let mut states = Vec::new();
+    for number in 0..12 {
+        insert(&db, number..number + 1);
+        states.push(Options::new().examine(&path).unwrap().snapshot);
+        if number % 3 == 2 {
+            db.backfill(BackfillMode::Restart).unwrap();
+        }
+        for state in &states {
+            let compared = Options::new().compare_image(&path, state).unwrap();
+            let differs = compared.map(|compared| (compared.txid, compared.difference));
+            let expected = (number > 1).then(|| (db.read().txid(), None));
+            assert_eq!(differs, expected, "{} of {number}", state.txid());
+        }
+    }
+}
+
+#[test]
 fn an_image_of_another_past_is_found_out() {
     let folder = tempfile::tempdir().unwrap();
     let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
