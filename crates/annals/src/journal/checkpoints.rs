@@ -57,8 +57,6 @@ pub(crate) struct Checkpoints {
     is_shared: bool,
     /// Whether a cut was begun and not ended.
     is_suspect: AtomicBool,
-    /// The secret that both slots hold, with which frames prove what they claim.
-    secret: Mutex<Secret>,
     has_secret: AtomicBool,
 }
 
@@ -66,6 +64,8 @@ pub(crate) struct Checkpoints {
 struct Progress {
     acknowledged: Point,
     durable: Point,
+    /// The secret that both slots hold, with which frames prove what they claim.
+    secret: Secret,
     /// What the live block on disk says.
     told: Option<Live>,
     /// Whether a commit with a flush was asked for since the last prefill.
@@ -85,6 +85,7 @@ impl Checkpoints {
         let progress = Progress {
             acknowledged: point,
             durable: point,
+            secret: settled.slots.newest().secret,
             told: None,
             flushing: false,
             commits: 0,
@@ -106,7 +107,6 @@ impl Checkpoints {
             last_clock_time: AtomicI64::new(i64::MIN),
             is_shared: false,
             is_suspect: AtomicBool::new(false),
-            secret: Mutex::new(settled.slots.newest().secret),
             has_secret: AtomicBool::new(settled.has_secret),
         }
     }
@@ -127,7 +127,7 @@ impl Checkpoints {
         if let Some(newest) = head.newest_slot() {
             let mut slots = lock(&self.slots);
             *slots = Slots::found(head, newest, self.flushes_begun());
-            *lock(&self.secret) = newest.secret;
+            lock(&self.progress).secret = newest.secret;
             durable = durable.or(Some(newest.point));
         }
         let mut progress = lock(&self.progress);
@@ -157,10 +157,10 @@ impl Checkpoints {
     pub(crate) fn adopt_settled(&self, end: Point, settled: &Settled) {
         let slots = settled.slots.after(self.flushes_begun());
         *lock(&self.slots) = slots;
-        *lock(&self.secret) = slots.newest().secret;
         self.has_secret.store(settled.has_secret, Ordering::Release);
         let mut progress = lock(&self.progress);
         (progress.acknowledged, progress.durable, progress.told) = (end, end, None);
+        progress.secret = slots.newest().secret;
         self.is_suspect.store(false, Ordering::Release);
         self.space.set(settled.zeroed_to);
     }
@@ -191,7 +191,7 @@ impl Checkpoints {
             slots.write(self, self.durable(), self.space.zeroed_to(), secret)?;
             self.flush()?;
         }
-        *lock(&self.secret) = secret;
+        lock(&self.progress).secret = secret;
         drop(slots);
         self.has_secret.store(true, Ordering::Release);
         Ok(())
@@ -199,7 +199,13 @@ impl Checkpoints {
 
     /// Returns the secret that both slots hold.
     pub(crate) fn secret(&self) -> Secret {
-        *lock(&self.secret)
+        lock(&self.progress).secret
+    }
+
+    /// Returns what a frame may claim to be durable, and the secret that proves it.
+    pub(crate) fn provable(&self) -> (Point, Secret) {
+        let progress = lock(&self.progress);
+        (progress.durable, progress.secret)
     }
 
     /// Returns the hash of the segment's header.

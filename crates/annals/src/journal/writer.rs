@@ -291,6 +291,7 @@ impl Writer {
     fn write_one(&mut self, kind: u8, level: Level, flags: u8, time: CommitTime) -> Result<u64> {
         self.checkpoints.draw_secret(|| self.clock.secret())?;
         let is_first = self.written == self.committed.position;
+        let (durable, secret) = self.checkpoints.provable();
         let header = FrameHeader {
             kind,
             level: level.code(),
@@ -300,7 +301,7 @@ impl Writer {
             position: self.written,
             durable: Some(match is_made(Mistake::UnflushedClaimed) {
                 true => self.committed.position,
-                false => self.checkpoints.durable().position,
+                false => durable.position,
             }),
             nonce: self.clock.random(),
             time: 0,
@@ -311,7 +312,7 @@ impl Writer {
         }
         header.length = u32::try_from(self.frame.len() - FRAME_HEADER_LEN).unwrap_or(u32::MAX);
         let (previous, segment) = (self.chain, self.checkpoints.header());
-        let making = Making { segment, previous, secret: &self.checkpoints.secret() };
+        let making = Making { segment, previous, secret: &secret };
         let chain = frame::finish(&mut self.frame, &header, making);
         self.dirty_to = self.written + self.frame.len() as u64;
         let written = self.checkpoints.write_frames(self.written, &self.frame);

@@ -63,15 +63,22 @@ pub(in crate::store) struct Paged<T> {
 }
 
 impl<T: Clone> Refresh for Paged<T> {
-    #[inline]
+    #[inline(always)]
     fn refresh(&mut self, newer: &Self) {
         if self.version != newer.version {
-            let Self { id, version, overlay, near, base } = self;
-            (*id, *version) = (newer.id, newer.version);
-            overlay.refresh(&newer.overlay);
-            near.refresh(&newer.near);
-            base.refresh(&newer.base);
+            self.refresh_changed(newer);
         }
+    }
+}
+
+impl<T: Clone> Paged<T> {
+    #[inline(never)]
+    fn refresh_changed(&mut self, newer: &Self) {
+        let Self { id, version, overlay, near, base } = self;
+        (*id, *version) = (newer.id, newer.version);
+        overlay.refresh(&newer.overlay);
+        near.refresh(&newer.near);
+        base.refresh(&newer.base);
     }
 }
 

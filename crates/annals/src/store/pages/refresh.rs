@@ -35,7 +35,7 @@ impl Refresh for PageRef {
 }
 
 impl<T: Refresh> Refresh for Option<T> {
-    #[inline]
+    #[inline(always)]
     fn refresh(&mut self, newer: &Self) {
         match (&mut *self, newer) {
             (Some(old), Some(newer)) => old.refresh(newer),

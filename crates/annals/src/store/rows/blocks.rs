@@ -99,7 +99,7 @@ impl RowMap {
 
     /// Leaves of an extent of the tree what lies before and behind a part of it.
     fn punch(&mut self, part: Extent, extent: Extent, epoch: &Epoch) -> Result<()> {
-        self.extents.remove(&key_of(extent.start), epoch)?;
+        self.extents.make_mut().remove(&key_of(extent.start), epoch)?;
         let rests = [extent.clip(0, part.start), extent.clip(part.end(), u64::MAX)];
         let mut rests = rests.into_iter().filter(|rest| rest.len > 0);
         rests.try_for_each(|rest| self.put(rest, epoch))
@@ -150,7 +150,7 @@ impl RowMap {
 
     /// Gives a block an extent, and moves its rows there.
     fn settle(&mut self, block: u64, rows: &[(u64, usize)], epoch: &Epoch) -> Result<Moves> {
-        let base = match self.free.take_block(self.slots_end)? {
+        let base = match self.free.make_mut().take_block(self.slots_end)? {
             Some(base) => base,
             None => {
                 self.slots_end += place(BLOCK);

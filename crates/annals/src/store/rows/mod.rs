@@ -30,6 +30,7 @@ use crate::store::pages::page::Epoch;
 use crate::store::pages::paged::Counted;
 use crate::store::pages::refresh::refresh;
 use crate::store::pages::save::{Blanks, Saved, Saver};
+use crate::store::pages::unique::NoWeak;
 use crate::{Error, Result};
 
 pub(super) use self::iter::RowIter;
@@ -73,12 +74,14 @@ impl Extent {
 #[derive(Clone, Debug)]
 pub(super) struct RowMap {
     live: Bits,
-    extents: Tree,
+    /// Changes more seldom than rows are added, so that a copy of the map shares it.
+    extents: NoWeak<Tree>,
     tail: Extent,
     /// The slots up to here are kept for the tail.
     tail_reserved: usize,
     slots_end: usize,
-    free: FreeSlots,
+    /// As seldom.
+    free: NoWeak<FreeSlots>,
     len: u64,
     next_id: u64,
     /// Slots from here on are fresh, and so are those of the tail between these two.
@@ -108,11 +111,11 @@ impl RowMap {
     pub(super) fn new() -> Self {
         Self {
             live: Bits::default(),
-            extents: Tree::new(16),
+            extents: NoWeak::new(Tree::new(16)),
             tail: Extent::default(),
             tail_reserved: 0,
             slots_end: 0,
-            free: FreeSlots::default(),
+            free: NoWeak::new(FreeSlots::default()),
             len: 0,
             next_id: 0,
             fresh_end: 0,
@@ -284,7 +287,7 @@ impl RowMap {
             return Ok(self.tail.slot(id));
         }
         self.close_tail(epoch)?;
-        let taken = self.free.take_range(near, self.slots_end)?;
+        let taken = self.take_range(near)?;
         self.tail_fresh = taken.is_none();
         let (base, len) = taken.unwrap_or_else(|| {
             self.slots_end += 1;
@@ -293,6 +296,14 @@ impl RowMap {
         self.tail = Extent { start: id, base, len: 1 };
         self.tail_reserved = base + len;
         Ok(base)
+    }
+
+    /// Takes free slots for a tail, if there are any: whole blocks first, or last.
+    fn take_range(&mut self, blocks_first: bool) -> Result<Option<(usize, usize)>> {
+        match self.free.total() {
+            0 => Ok(None),
+            _ => self.free.make_mut().take_range(blocks_first, self.slots_end),
+        }
     }
 
     /// Makes room for some more ids in the tail where it lies; false if there is none, or if there
@@ -324,19 +335,21 @@ impl RowMap {
 
     /// Gives slots back.
     fn give(&mut self, slots: (usize, usize), epoch: &Epoch) -> Result<()> {
-        self.free.give(slots, self.slots_end, epoch)
+        self.free.make_mut().give(slots, self.slots_end, epoch)
     }
 
     fn put(&mut self, extent: Extent, epoch: &Epoch) -> Result<()> {
         let mut value = [0; 16];
         value[..8].copy_from_slice(&(extent.base as u64).to_le_bytes());
         value[8..].copy_from_slice(&extent.len.to_le_bytes());
-        self.extents.insert(&key_of(extent.start), &value, epoch)
+        self.extents.make_mut().insert(&key_of(extent.start), &value, epoch)
     }
 
     /// Takes a slot for a row outside the tail.
     fn take_slot(&mut self, epoch: &Epoch) -> Result<usize> {
-        if let Some(slot) = self.free.take_one(self.slots_end, epoch)? {
+        if self.free.total() > 0
+            && let Some(slot) = self.free.make_mut().take_one(self.slots_end, epoch)?
+        {
             return Ok(slot);
         }
         self.slots_end += 1;
@@ -379,8 +392,8 @@ impl RowMap {
             len: input.number()?,
             next_id: input.number()?,
             live: Bits::load(input)?,
-            extents: Tree::load(input, 16)?,
-            free: FreeSlots::load(input)?,
+            extents: NoWeak::new(Tree::load(input, 16)?),
+            free: NoWeak::new(FreeSlots::load(input)?),
             fresh_end: 0,
             fresh_tail: (0, 0),
         };
@@ -407,8 +420,8 @@ impl RowMap {
     /// Goes on from the base that was stored.
     pub(super) fn rebase(&mut self, saved: &Saved) {
         self.live.rebase(saved);
-        self.extents.rebase(saved);
-        self.free.rebase(saved);
+        self.extents.make_mut().rebase(saved);
+        self.free.make_mut().rebase(saved);
     }
 
     /// Tells how much memory it takes, in bytes.

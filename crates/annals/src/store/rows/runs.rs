@@ -133,7 +133,7 @@ impl RowMap {
         if count < GAP_RUN {
             return Ok(None);
         }
-        let (base, room) = match self.free.take_range(true, self.slots_end)? {
+        let (base, room) = match self.take_range(true)? {
             Some((base, len)) if len as u64 >= GAP_RUN => (base, len),
             short => {
                 if let Some(slots) = short {

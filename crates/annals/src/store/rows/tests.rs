@@ -340,7 +340,7 @@ fn extents_that_nobody_wrote_lead_to_errors() {
                 let mut value = [0; 16];
                 value[..8].copy_from_slice(&base.to_le_bytes());
                 value[8..].copy_from_slice(&len.to_le_bytes());
-                map.extents.insert(&super::key_of(start), &value, &case.epoch).unwrap();
+                map.extents.make_mut().insert(&super::key_of(start), &value, &case.epoch).unwrap();
                 errors += usize::from(map.check().is_err());
                 use_all(&map);
             }
