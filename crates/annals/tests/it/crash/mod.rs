@@ -28,6 +28,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use annals::storage::{Clock, SystemClock};
 use explore::{Effort, Explorer};
@@ -60,6 +61,12 @@ fn is_full() -> bool {
     std::env::var("ANNALS_TEST_EFFORT").is_ok_and(|effort| effort == "full")
 }
 
+/// How long a kind may take, if `ANNALS_TEST_MINUTES` says so: no workload begins after that.
+fn limit() -> Option<Duration> {
+    let minutes = std::env::var("ANNALS_TEST_MINUTES").ok()?;
+    Some(Duration::from_secs(60 * minutes.parse::<u64>().expect("a number of minutes")))
+}
+
 /// Workloads, and how much of them is explored.
 struct Kind {
     /// The first part of their names.
@@ -76,18 +83,20 @@ const LONG: [Effort; 2] = [DEFAULT_LONG, FULL_LONG];
 fn explore(what: &str, kind: &Kind, how: impl Fn(&Explorer, &str) -> Checked + Sync) {
     let started = SystemClock.elapsed();
     let full = usize::from(is_full());
-    let (next, states) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (next, states, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let is_over = || limit().is_some_and(|limit| SystemClock.elapsed() - started > limit);
     let found = Mutex::new(None);
     let work = || {
         while found.lock().unwrap().is_none() {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= kind.count[full] {
+            if seed >= kind.count[full] || is_over() {
                 break;
             }
             let mut explorer = Explorer::new(kind.effort[full]);
             explorer.shares = kind.workloads.starts_with("shared");
             let explored = how(&explorer, &format!("{}-{seed}", kind.workloads));
             states.fetch_add(explorer.states(), Ordering::Relaxed);
+            done.fetch_add(1, Ordering::Relaxed);
             if let Err(text) = explored {
                 found.lock().unwrap().get_or_insert(text);
             }
@@ -101,7 +110,8 @@ fn explore(what: &str, kind: &Kind, how: impl Fn(&Explorer, &str) -> Checked + S
         panic!("{text}\nrepeat it with {effort}ANNALS_TEST_CRASH='{place}'");
     }
     let seconds = (SystemClock.elapsed() - started).as_secs();
-    say(what, states.into_inner(), &format!("{} workloads, {seconds} s", kind.count[full]));
+    let (done, all) = (done.into_inner(), kind.count[full]);
+    say(what, states.into_inner(), &format!("{done} of {all} workloads, {seconds} s"));
 }
 
 /// Says how many states of one kind there were, and how many of all kinds so far: the last that is
