@@ -1,128 +1,14 @@
-//! Opening with care: telling how far it has come, asking before a recovery, keeping a copy.
-
-use std::fmt;
-use std::ops::ControlFlow;
-use std::path::Path;
-use std::sync::Arc;
+//! Opening with care: asking before a recovery, keeping a copy.
 
 use super::beside;
-use super::image::check_end;
-use super::inspect::{self, Examination, Inspection};
-use super::options::{Options, locate};
-use super::past::{Opened, Past};
-use super::progress::{Progress, Watch, Watched};
-use super::scan::{self, Sink};
+use super::inspect;
+use super::options::Options;
 use super::unapplied::Unapplied;
 use crate::journal::format::Secret;
 use crate::journal::{self, Recovery, Settled, Survey, Verdict, segments};
 use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Directory, Storage};
 use crate::{Error, ErrorKind, Result};
-
-/// What a program is asked.
-type Ask = dyn Fn(&Inspection) -> ControlFlow<()> + Send + Sync;
-
-/// Whom to ask.
-#[derive(Clone)]
-pub(super) struct Before(Arc<Ask>);
-
-impl fmt::Debug for Before {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Before")
-    }
-}
-
-impl Options {
-    /// Lets `watch` be told how much of a file has been read: when reading begins and about every MiB.
-    /// If it answers [`ControlFlow::Break`], what was to be done is an error of kind `Cancelled`, and
-    /// nothing was changed.
-    #[must_use]
-    pub fn on_progress(
-        mut self,
-        watch: impl Fn(Progress) -> ControlFlow<()> + Send + Sync + 'static,
-    ) -> Self {
-        self.watch = Some(Watch(Arc::new(watch)));
-        self
-    }
-
-    /// Lets `ask` see what is in an existing file, after that was read and judged and before anything
-    /// is changed, with the end to which [`recovery`](Self::recovery) will bring it. Meanwhile the file
-    /// is locked. If it answers [`ControlFlow::Break`], opening for writing is an error of kind
-    /// `Cancelled`, and nothing was changed.
-    #[must_use]
-    pub fn before_recovery(
-        mut self,
-        ask: impl Fn(&Inspection) -> ControlFlow<()> + Send + Sync + 'static,
-    ) -> Self {
-        self.before = Some(Before(Arc::new(ask)));
-        self
-    }
-
-    /// Sets whether the whole file is copied beside itself before anything is cut off it, as
-    /// `NAME.before-recovery-TXID-CHAIN`. Without space for that, opening is an error.
-    #[must_use]
-    pub const fn copy_first(mut self, copy: bool) -> Self {
-        self.copy_first = copy;
-        self
-    }
-
-    /// Sets whether [`salvage`](Self::salvage) also takes transactions after damage that nothing proves to be of this
-    /// history: anybody can have stored bytes in a value that look like frames.
-    #[must_use]
-    pub const fn unproven(mut self, unproven: bool) -> Self {
-        self.unproven = unproven;
-        self
-    }
-
-    /// Reads the whole history of a file, as [`scan`](crate::scan) does.
-    ///
-    /// # Errors
-    /// As [`scan`](crate::scan); `Cancelled`.
-    pub fn scan(&self, path: impl AsRef<Path>, sink: &mut impl Sink) -> Result<()> {
-        let (directory, name) = locate(path.as_ref())?;
-        self.scan_in(&*directory, &name, sink)
-    }
-
-    /// As [`Self::scan`], in any directory.
-    ///
-    /// # Errors
-    /// As [`Self::scan`].
-    pub fn scan_in(
-        &self,
-        directory: &dyn Directory,
-        name: &str,
-        sink: &mut impl Sink,
-    ) -> Result<()> {
-        let Opened { storage, shown, past, witnesses } = Opened::new(directory, name, Past::whole)?;
-        let (past, watch) = (past?, self.watch.as_ref());
-        let watched = Watched::new(&*storage, watch);
-        let is_whole = |survey: &Survey| check_end(&witnesses, survey, directory, name, &*storage);
-        scan::scan_storage(&watched, (&shown, &past), is_whole, sink)
-            .map_err(|error| watched.explain(error, &shown))
-    }
-
-    /// Looks at a file and builds its state, as [`examine`](crate::examine) does, with the end to which
-    /// [`recovery`](Self::recovery) would bring it.
-    ///
-    /// # Errors
-    /// As [`examine`](crate::examine); `Cancelled`.
-    pub fn examine(&self, path: impl AsRef<Path>) -> Result<Examination> {
-        let (directory, name) = locate(path.as_ref())?;
-        self.examine_in(&*directory, &name)
-    }
-
-    /// As [`Self::examine`], in any directory.
-    ///
-    /// # Errors
-    /// As [`Self::examine`].
-    pub fn examine_in(&self, directory: &dyn Directory, name: &str) -> Result<Examination> {
-        let opened = match Opened::new(directory, name, Past::whole)? {
-            Opened { past: Err(error), .. } if inspect::says_nothing(&error) => return Err(error),
-            opened => opened,
-        };
-        inspect::examine_storage((directory, name), &opened, self)
-    }
-}
 
 /// What there is to be careful with.
 pub(super) struct Careful<'a> {
@@ -182,7 +68,7 @@ impl Careful<'_> {
         if let Some(before) = &options.before {
             journal::refuse(&shown, survey, recovery)?;
             let inspection = inspect::inspection(survey, &shown);
-            if (before.0)(&inspection).is_break() {
+            if before.ask(&inspection).is_break() {
                 let message =
                     format!("{shown}: the program decided not to open it; nothing was changed");
                 return Err(Error::new(ErrorKind::Cancelled, message));

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use super::core::{Core, Working, Writing};
 use super::group::Group;
-use super::history::{Keeping, Sizes};
+use super::history::Keeping;
 use super::image::{
     BackfillMode, BackfillProgress, Backfilled, Background, Imager, Rescuer, Restarting,
 };
 use super::keeper::Keeper;
-use super::options::Options;
+use super::options::{Options, Sizes};
 use super::segment::{Current, JournalFile, Segment};
 use super::shared::Sharing;
 use super::snapshot::Snapshot;

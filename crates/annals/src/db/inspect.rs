@@ -8,8 +8,9 @@ use std::sync::Arc;
 use annals_schema::Timestamp;
 
 use super::erase::Marks;
-use super::history::{self, HistoryInspection};
-use super::image::{self, ImageInspection, Witness};
+use super::history;
+use super::image;
+use super::inspection::{HeadInspection, Inspection, SegmentInspection};
 use super::options::{Options, locate};
 use super::past::{Opened, Past};
 use super::progress::Watched;
@@ -17,7 +18,8 @@ use super::scan::{self, Replay, is_damaged, open_to_read};
 use super::segment::JournalFile;
 use super::snapshot::{Published, Snapshot};
 use super::unapplied::{Counted, Unapplied};
-use crate::journal::format::{Header, Live, Slot};
+use super::witness::{check_end, image_witnesses};
+use crate::image::Witness;
 use crate::journal::segments::Kept;
 use crate::journal::{
     Committed, Copies, Erasure, Frame, Head, Point, Recovery, Rule, SegmentFacts, Survey,
@@ -25,88 +27,7 @@ use crate::journal::{
 use crate::storage::{self, Directory, Storage};
 use crate::{Error, ErrorKind, Result};
 
-/// What the first 16 KiB of a journal file say.
-#[derive(Clone, Copy, Debug)]
-pub struct HeadInspection {
-    /// The length of the file in bytes.
-    pub len: u64,
-    /// Each copy of header, slots and live block.
-    pub copies: Copies,
-}
-
-/// What a journal file says of itself.
-#[derive(Clone, Debug)]
-pub struct Inspection {
-    /// The version of the format.
-    pub version: u32,
-    /// The journal's random id.
-    pub journal_id: [u8; 16],
-    /// The number of the segment.
-    pub segment: u64,
-    /// When it was created.
-    pub created: Timestamp,
-    /// All of the header.
-    pub header: Header,
-    /// The length of the file in bytes.
-    pub len: u64,
-    /// The end of the last commit that counts.
-    pub end: Point,
-    /// The last commit that counts.
-    pub last: Option<Committed>,
-    /// The farthest position that was known to be flushed.
-    pub hard: u64,
-    /// The first position that doesn't verify.
-    pub verified_to: u64,
-    /// The two hard slots, each with its two copies; `None` for each that doesn't verify.
-    pub slots: [[Option<Slot>; 2]; 2],
-    /// The live block.
-    pub live: Option<Live>,
-    /// The process that has it open for writing, as the live block says.
-    pub holder: Option<u32>,
-    /// Whether a process of that number lives on this machine (always, where that can't be told).
-    pub holder_lives: bool,
-    /// How many copies of the header are damaged, of 3.
-    pub damaged_headers: usize,
-    /// Data frames behind the end, of a transaction that didn't commit (or not yet).
-    pub uncommitted_frames: u64,
-    /// How many commits verify that the [`Recovery`] leaves out.
-    pub left_out_commits: u64,
-    /// The last of those.
-    pub last_left_out: Option<Committed>,
-    /// The end of a frame whose stored chain is wrong, though all else tells what it must be. Opening the
-    /// file for writing repairs it.
-    pub wrong_chain: Option<u64>,
-    /// The first byte behind all frames that verify which is not zero.
-    pub tail: Option<u64>,
-    /// How many frames behind that verify by themselves.
-    pub tail_frames: u64,
-    /// Where the segment ends, if it is sealed: the journal goes on in the next.
-    pub sealed: Option<u64>,
-    /// Whether it was closed properly.
-    pub closed: bool,
-    /// The image beside it; none if there is none, or if nobody looked.
-    pub image: Option<ImageInspection>,
-    /// The history index beside it; none if there is none, or if nobody looked.
-    pub history: Option<HistoryInspection>,
-    /// The damage, if there is any: something was durable and doesn't verify any more.
-    pub damage: Option<String>,
-}
-
 impl Inspection {
-    /// Tells whether anything would be cut off if the file were opened for writing.
-    #[must_use]
-    pub const fn has_tail(&self) -> bool {
-        self.may_hold_a_commit() || self.uncommitted_frames > 0
-    }
-
-    /// True if a copy of the header or of a slot doesn't verify, if the copies of a slot differ, or if a
-    /// stored chain is wrong. Nothing is lost by that, and opening the file for writing repairs it.
-    #[must_use]
-    pub fn has_damaged_copy(&self) -> bool {
-        let differs = |[first, second]: &[Option<Slot>; 2]| first.is_none() || first != second;
-        self.damaged_headers > 0 || self.wrong_chain.is_some() || self.slots.iter().any(differs)
-    }
-
     /// Compares the end with what files beside the journal prove: one that stands for more is a witness of damage.
     fn against(
         mut self,
@@ -116,7 +37,7 @@ impl Inspection {
         storage: &dyn Storage,
     ) -> Result<Self> {
         if self.damage.is_none()
-            && let Err(error) = image::check_end(witnesses, survey, directory, name, storage)
+            && let Err(error) = check_end(witnesses, survey, directory, name, storage)
         {
             if says_nothing(&error) {
                 return Err(error);
@@ -134,12 +55,6 @@ impl Inspection {
             history,
             ..self
         }
-    }
-
-    /// Tells whether a commit may lie in what would be cut off, so that it is saved.
-    #[must_use]
-    pub const fn may_hold_a_commit(&self) -> bool {
-        self.tail.is_some() || self.left_out_commits > 0
     }
 }
 
@@ -166,24 +81,6 @@ pub struct Examination {
     pub erasures: Vec<Erasure>,
     /// What is wrong with one of them, if anything is: the chains that it tells aren't those of the journal.
     pub wrong_mark: Option<String>,
-}
-
-/// A segment of a journal, as it is beside the others.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SegmentInspection {
-    /// Its path.
-    pub path: String,
-    /// Its number, length and transactions, and when it was begun. That somebody reads it is known here only
-    /// if `pinned_by` tells who.
-    pub facts: SegmentFacts,
-    /// Where its first frame begins.
-    pub start: Point,
-    /// The end of its last transaction; behind its seal, if the journal goes on in another.
-    pub end: Point,
-    /// When it was sealed, which is when the next one was begun.
-    pub sealed: Option<Timestamp>,
-    /// A process that reads its history, so that it can't be removed, where the system tells.
-    pub pinned_by: Option<u32>,
 }
 
 /// Reads only the first 16 KiB of a journal file. Takes no lock and writes nothing; damage is part of
@@ -239,18 +136,6 @@ pub fn inspect_in(directory: &dyn Directory, name: &str) -> Result<Inspection> {
     Ok(inspection(&survey, &shown)
         .against(&witnesses, &survey, (directory, name), &*storage)?
         .with_image(directory, name, &survey))
-}
-
-/// Looks at a journal file, as [`inspect`], and builds the state that it holds. Writes nothing; damage
-/// is part of the answer.
-///
-/// Cost: reads the file once, and what is behind its end again if something there seems wrong; memory
-/// for the state.
-///
-/// # Errors
-/// As [`inspect`].
-pub fn examine(path: impl AsRef<Path>) -> Result<Examination> {
-    Options::new().examine(path)
 }
 
 /// Examines a file that is open for reading.
@@ -324,7 +209,7 @@ fn witnesses(
     shown: &str,
 ) -> Vec<Witness> {
     let Ok(head) = Head::read(storage, shown) else { return Vec::new() };
-    let mut all = image::image_witnesses(directory, name, &head);
+    let mut all = image_witnesses(directory, name, &head);
     all.extend(history::witness(directory, name, head.header.journal_id));
     all
 }

@@ -1,41 +1,46 @@
-//! How a database is opened.
+//! How a database is opened: what the program wants.
 
+use std::fmt;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use annals_schema::Schema;
+use super::inspection::Inspection;
+use super::progress::{Progress, Watch};
+use crate::image::KeyFrames;
+use crate::journal::{Level, Recovery, Retention};
+use crate::storage::{self, Directory, FileDirectory};
+use crate::{Error, Result};
 
-use super::acquire::Acquired;
-use super::careful::{Before, Careful};
-use super::database::{Database, Setup};
-use super::erase;
-use super::history::Sizes;
-use super::image::{self, Found, Imager, KeyFrames, Looking};
-use super::past::Past;
-use super::progress::{Watch, Watched};
-use super::reader::Reader;
-use super::scan::{self, Replay};
-use super::segment::{JournalFile, Segment};
-use super::shared::Sharing;
-use super::turns::{Turns, Users};
-use super::upgrade::{self, Customs};
-use crate::journal::segments::Maker;
-use crate::journal::{self, Checkpoints, Level, Recovery, Retention, Survey, Verdict, segments};
-use crate::mistakes::{Mistake, is_made};
-use crate::storage::{self, Access, Clock, Directory, FileDirectory, SystemClock};
-use crate::{Error, ErrorKind, Result};
+/// What a program is asked.
+type Ask = dyn Fn(&Inspection) -> ControlFlow<()> + Send + Sync;
+
+/// Whom to ask.
+#[derive(Clone)]
+pub(super) struct Before(Arc<Ask>);
+
+impl Before {
+    pub(super) fn ask(&self, inspection: &Inspection) -> ControlFlow<()> {
+        (self.0)(inspection)
+    }
+}
+
+impl fmt::Debug for Before {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Before")
+    }
+}
 
 /// How to open a database: the commit level, what to do after an unclean end, and whether to create
 /// what is missing.
 #[derive(Clone, Debug)]
 pub struct Options {
-    level: Level,
+    pub(super) level: Level,
     pub(super) recovery: Recovery,
     pub(super) create: bool,
-    background: bool,
-    sector: u64,
+    pub(super) background: bool,
+    pub(super) sector: u64,
     pub(super) watch: Option<Watch>,
     pub(super) before: Option<Before>,
     pub(super) copy_first: bool,
@@ -48,8 +53,33 @@ pub struct Options {
     pub(super) memory: u64,
     /// How many key frames an image keeps.
     pub(super) key_frames: KeyFrames,
-    retention: Retention,
-    history: Option<Sizes>,
+    pub(super) retention: Retention,
+    pub(super) history: Option<Sizes>,
+}
+
+/// How much of a history index is worth how much work.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    /// A journal that is shorter has no index, in bytes.
+    pub(super) first: u64,
+    /// So many bytes behind an index are worth adding to it.
+    pub(super) more: u64,
+    /// How long a zone is, at least.
+    pub(super) zone: u64,
+    /// How much is read for one step.
+    pub(super) step: u64,
+}
+
+impl Sizes {
+    /// What is worth it: a journal that is shorter is read in a millisecond or two.
+    pub(super) const USUAL: Self =
+        Self { first: 1 << 20, more: 256 << 10, zone: 64 << 10, step: 16 << 20 };
+
+    /// Anything is worth it, with zones and steps of such a size: for tests.
+    #[cfg(feature = "testing")]
+    pub(super) const fn small(zone: u64, step: u64) -> Self {
+        Self { first: 0, more: 0, zone, step }
+    }
 }
 
 impl Default for Options {
@@ -62,6 +92,8 @@ impl Default for Options {
 const NO_PADDING: u64 = 8;
 /// How long a process waits for its turn unless told otherwise.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a read or a write waits for what a damaged page held unless told otherwise.
+const REBUILD_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Options {
     /// Gives the defaults: commits at [`Level::Checksummed`], [`Recovery::Checked`], create if
@@ -80,7 +112,7 @@ impl Options {
             unproven: false,
             shared: false,
             lock_timeout: LOCK_TIMEOUT,
-            rebuild_timeout: image::REBUILD_TIMEOUT,
+            rebuild_timeout: REBUILD_TIMEOUT,
             hard_only: false,
             memory: 0,
             key_frames: KeyFrames::new(),
@@ -210,250 +242,82 @@ impl Options {
         self
     }
 
-    /// Opens or creates a database for reading and writing, whatever its schema.
-    ///
-    /// Cost: reads the head of the image and what the journal has behind it; without an image all of the
-    /// journal, once: all segments of it from the last one on that begins with the state.
-    ///
-    /// # Errors
-    /// `Busy`, naming the process that has it open; `NotFound`; `NotAJournal`; `Unsupported`;
-    /// `Corrupt` if something is missing that was durable; `NeedsRecovery` with
-    /// [`Recovery::Refuse`]; `Io`. The file is then as it was.
-    ///
-    /// A commit that doesn't apply is none: the database can be read then, as [`Database::unapplied`] says.
-    pub fn open(&self, path: impl AsRef<Path>) -> Result<Database> {
-        let (directory, name) = locate(path.as_ref())?;
-        self.open_in(directory, &name, Arc::new(SystemClock))
+    /// Lets `watch` be told how much of a file has been read: when reading begins and about every MiB.
+    /// If it answers [`ControlFlow::Break`], what was to be done is an error of kind `Cancelled`, and
+    /// nothing was changed.
+    #[must_use]
+    pub fn on_progress(
+        mut self,
+        watch: impl Fn(Progress) -> ControlFlow<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.watch = Some(Watch(Arc::new(watch)));
+        self
     }
 
-    /// Opens or creates a database that has just this schema, which has no custom functions. An
-    /// older file is upgraded, a new one from nothing; see [`Database::upgrade`].
-    ///
-    /// # Errors
-    /// As [`Self::open`] and [`Database::upgrade`]; `Invalid` if the upgrade comes to a custom
-    /// function.
-    pub fn open_schema(&self, path: impl AsRef<Path>, schema: &Schema) -> Result<Database> {
-        self.open_schema_with(path, schema, &mut upgrade::none)
+    /// Lets `ask` see what is in an existing file, after that was read and judged and before anything
+    /// is changed, with the end to which [`recovery`](Self::recovery) will bring it. Meanwhile the file
+    /// is locked. If it answers [`ControlFlow::Break`], opening for writing is an error of kind
+    /// `Cancelled`, and nothing was changed.
+    #[must_use]
+    pub fn before_recovery(
+        mut self,
+        ask: impl Fn(&Inspection) -> ControlFlow<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.before = Some(Before(Arc::new(ask)));
+        self
     }
 
-    /// Opens or creates a database that has just this schema. An older file is upgraded, a new one
-    /// from nothing, in one transaction, which runs the custom functions of the new commands.
-    ///
-    /// ```
-    /// # fn main() -> annals::Result<()> {
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let path = folder.path().join("tutorial.annals");
-    /// let schema = "create_table city\nadd_field city name string\ncustom add_cities";
-    /// let schema = annals_schema::parse(schema).unwrap().schema;
-    /// let table = schema.tables()[0].number;
-    /// let database = annals::Options::new().open_schema_with(&path, &schema, &mut |custom, tx| {
-    ///     match custom.name {
-    ///         "add_cities" => tx.insert(table, &[annals::ValueRef::String("Lille")]).map(drop),
-    ///         _ => Ok(()),
-    ///     }
-    /// })?;
-    /// assert_eq!(database.read().table(table)?.len(), 1);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Self::open`] and [`Database::upgrade`].
-    pub fn open_schema_with(
-        &self,
-        path: impl AsRef<Path>,
-        schema: &Schema,
-        customs: &mut Customs<'_>,
-    ) -> Result<Database> {
-        let database = self.open(&path)?;
-        let place = path.as_ref().display();
-        database.upgrade(schema, customs).map_err(|error| error.within(place))?;
-        Ok(database.fix_schema())
+    /// Sets whether the whole file is copied beside itself before anything is cut off it, as
+    /// `NAME.before-recovery-TXID-CHAIN`. Without space for that, opening is an error.
+    #[must_use]
+    pub const fn copy_first(mut self, copy: bool) -> Self {
+        self.copy_first = copy;
+        self
     }
 
-    /// Opens an existing database for reading only, as [`Self::open_read_only`] does. Its schema is
-    /// this one or a newer one that still has all tables, fields, indexes and single rows of this.
-    ///
-    /// # Errors
-    /// As [`Self::open_read_only`]; `SchemaMismatch`, which says what is missing, or that the file's
-    /// schema is older.
-    pub fn open_schema_read_only(&self, path: impl AsRef<Path>, schema: &Schema) -> Result<Reader> {
-        let reader = self.open_read_only(&path)?;
-        let place = path.as_ref().display();
-        upgrade::check_readable(reader.read().schema(), schema)
-            .map_err(|error| error.within(place))?;
-        Ok(reader)
+    /// Sets whether [`salvage`](Self::salvage) also takes transactions after damage that nothing proves to be of this
+    /// history: anybody can have stored bytes in a value that look like frames.
+    #[must_use]
+    pub const fn unproven(mut self, unproven: bool) -> Self {
+        self.unproven = unproven;
+        self
     }
 
-    /// Opens a database in any directory, with any clock.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
-    pub fn open_in(
-        &self,
-        directory: Arc<dyn Directory>,
-        name: &str,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Database> {
-        self.check()?;
-        let directory = directory.for_journal(name, None).unwrap_or(directory);
-        let shown = directory.display(name);
-        let Newest { acquired, mut found, survey, replay, imager, recovery } =
-            self.open_newest(&directory, name, &clock)?;
-        let Acquired { storage, is_new, others } = acquired;
-        let joins = others && survey.is_told() && survey.verdict() == Verdict::Whole;
-        let careful = Careful { directory: &*directory, name, survey: &survey, recovery, others };
-        let stopped = found.stopped.take().filter(|_| !is_made(Mistake::UnappliedIgnored));
-        let settled = match &stopped {
-            Some(stopped) => careful.leave(&stopped.unapplied)?,
-            None if joins => journal::join(&survey),
-            None => careful.settle(self, &*storage, is_new, clock.secret())?,
-        };
-        if !is_new && stopped.is_none() {
-            careful.keep_names(&*storage, found.is_in(&survey))?;
-        }
-        let (store, view) = replay.finish();
-        let mut checkpoints = Checkpoints::new(
-            Arc::clone(&storage),
-            &shown,
-            (survey.head.hash, std::process::id()),
-            stopped.as_ref().map_or(survey.end, |stopped| stopped.point),
-            &settled,
-        );
-        let sharing = self.sharing(&directory, name);
-        if sharing.is_some() {
-            let hard = survey.head.newest_slot().filter(|_| joins).map(|slot| slot.point);
-            checkpoints = checkpoints.share(hard.unwrap_or(survey.end));
-        }
-        let mut recovered = settled.recovered;
-        recovered.findings.append(&mut found.notes);
-        match &stopped {
-            None => drop(checkpoints.tell()?),
-            Some(stopped) => checkpoints.refuse(stopped.unapplied.explain(&shown)),
-        }
-        let turns = self.shared.then(|| Turns::new(&storage, &clock, &shown, self.lock_timeout));
-        let file =
-            JournalFile::new(storage, survey.head.header.segment, Arc::clone(&directory), name);
-        let checkpoints = Arc::new(checkpoints);
-        let segment = Segment {
-            checkpoints: Arc::clone(&checkpoints),
-            file: Arc::new(file.behind(found.before)),
-            turns,
-            is_named: AtomicBool::new(true),
-        };
-        segment.end_turn();
-        let database = Database::new(Setup {
-            writer: journal::Writer::new(
-                checkpoints,
-                Arc::clone(&clock),
-                survey.last_clock_time.max(found.last_clock_time()),
-                self.sector,
-            ),
-            clock,
-            segment,
-            store,
-            view,
-            recovered,
-            imager: imager.filter(|_| stopped.is_none()),
-            level: self.level,
-            background: self.background && stopped.is_none(),
-            rebuild_timeout: self.rebuild_timeout,
-            retention: self.retention,
-            history: self.history,
-            sharing,
-        });
-        let _ = stopped.map(|stopped| database.unapplied.set(stopped.unapplied));
-        Ok(database)
+    /// Sets how long a read or a write waits that needs a damaged page of the image, while the state is rebuilt
+    /// without it; then it is an error of kind [`ErrorKind::PageLost`]. 30 s unless set.
+    #[must_use]
+    pub const fn rebuild_timeout(mut self, timeout: Duration) -> Self {
+        self.rebuild_timeout = timeout;
+        self
     }
 
-    /// Returns what a database needs that shares its file, if it does.
-    fn sharing(&self, directory: &Arc<dyn Directory>, name: &str) -> Option<Sharing> {
-        self.shared.then(|| Sharing {
-            directory: Arc::clone(directory),
-            file: name.to_owned(),
-            recovery: self.recovery.among_others(),
-            is_outdated: AtomicBool::new(false),
-            users: Users::default(),
-        })
+    /// Sets how many bytes of the image key frames may take: older states that are kept in it, sharing all that hasn't
+    /// changed since, so that [`Database::at`] replays little. They divide the journal evenly, at least 256 KiB
+    /// of it from one to the next, and are thinned to stay within this; 0: none are kept. Unless set they may
+    /// take as much as the newest state does, and 4 MiB in any case. Without enough of them the past is
+    /// only slower to read.
+    #[must_use]
+    pub const fn key_frames(mut self, bytes: u64) -> Self {
+        self.key_frames.budget = Some(bytes);
+        self
     }
 
-    /// Gets hold of the newest segment and reads all that is needed to know its state; ends a restart
-    /// before that was interrupted.
-    fn open_newest(
-        &self,
-        directory: &Arc<dyn Directory>,
-        name: &str,
-        clock: &Arc<dyn Clock>,
-    ) -> Result<Newest> {
-        const TRIES: usize = 100; // each finds that another segment follows
-        let (shown, damage) = (directory.display(name), Arc::default());
-        for _ in 0..TRIES {
-            let acquired = self.acquire(&**directory, name, clock)?;
-            let Acquired { storage, others, .. } = &acquired;
-            let watched = Watched::new(&**storage, self.watch.as_ref());
-            // Nothing is cut, or called damaged, for one wrong read.
-            let recovery = if *others { self.recovery.among_others() } else { self.recovery };
-            let looking = Looking {
-                directory,
-                name,
-                storage: &**storage,
-                // What others may be writing is left to whoever has the right to.
-                access: if self.shared { Access::Read } else { Access::Write },
-                clock: Arc::clone(clock),
-                budget: self.budget(),
-                // Between the turns of one process others advance the image.
-                spills: !self.shared,
-                key_frames: self.key_frames,
-                damage: Some(&damage),
-                is_whole: false,
-            };
-            let mut found = looking.find()?;
-            if !storage.has_fixed_len() {
-                erase::finish(&**directory, name, &found.head.header)?;
-                Past::check_there(&**directory, name, &found.head.header, &shown)?;
-            }
-            let (survey, replay, imager) =
-                looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
-            let seal = survey.sealed.as_ref().filter(|_| found.stopped.is_none());
-            let Some(seal) = seal else {
-                return Ok(Newest { acquired, found, survey, replay, imager, recovery });
-            };
-            journal::refuse(&shown, &survey, recovery)?;
-            let by = Maker { clock: &**clock, shared: self.shared };
-            segments::finish(&**directory, name, &**storage, &survey, seal, by)?;
-        }
-        let message = format!("{shown}: it is restarted again and again; try later");
-        Err(Error::new(ErrorKind::Busy, message))
+    /// Sets how much of the journal lies between two key frames at least, in bytes: tests have short journals.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn key_frame_spacing(mut self, bytes: u64) -> Self {
+        self.key_frames.spacing = bytes;
+        self
     }
 
-    /// Opens an existing database for reading only: writes nothing, and takes no lock but one on the root of
-    /// the image that it reads, and one on each older segment that it reads. What is being written meanwhile
-    /// is not seen.
-    ///
-    /// Cost: as [`Self::open`].
-    ///
-    /// # Errors
-    /// As [`Self::open`], except that nothing is busy and nothing needs recovery.
-    pub fn open_read_only(&self, path: impl AsRef<Path>) -> Result<Reader> {
-        let (directory, name) = locate(path.as_ref())?;
-        self.open_read_only_in(&*directory, &name)
-    }
-
-    /// Opens an existing database for reading only, in any directory.
-    ///
-    /// # Errors
-    /// As [`Self::open_read_only`].
-    pub fn open_read_only_in(&self, directory: &dyn Directory, name: &str) -> Result<Reader> {
-        Reader::open_with(self, directory, name)
-    }
-
-    /// Gives how much of an image may be kept in memory, in bytes.
+    /// Returns how much of an image may be kept in memory, in bytes.
     pub(super) fn budget(&self) -> u64 {
         if self.memory == 0 { storage::memory() / 2 } else { self.memory }
     }
 
     /// Refuses settings that make no sense.
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         if self.shared && self.retention != Retention::default() {
             return Err(Error::invalid(
                 "retention in shared mode: nothing is done in the background there, so no rule would be kept: \
@@ -470,16 +334,6 @@ impl Options {
             self.sector
         )))
     }
-}
-
-/// The newest segment, read.
-struct Newest {
-    acquired: Acquired,
-    found: Found,
-    survey: Survey,
-    replay: Replay,
-    imager: Option<Arc<Imager>>,
-    recovery: Recovery,
 }
 
 /// Splits a path into a directory and a name in it.

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::image::{Witness, image_witnesses};
 use super::progress::{Watch, Watched};
 use super::scan::{Replay, open_to_read};
+use super::witness::image_witnesses;
+use crate::image::Witness;
 use crate::journal::format::Header;
 use crate::journal::segments::{Chain, Kept, journal_of, number_in};
 use crate::journal::{Frame, FrameReader, Head, Point, SegmentFacts};

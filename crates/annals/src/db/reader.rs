@@ -6,13 +6,14 @@ use arc_swap::ArcSwap;
 
 use super::follow::{self, Found};
 use super::forward::{Caught, replay_between};
-use super::image::{self, Beginning, Reading, Replayed, Rescued, hard_position};
+use super::image::{Beginning, Reading, Replayed, Rescued, hard_position};
 use super::options::Options;
 use super::past::{Since, open_moving};
 use super::progress::Watched;
 use super::segment::JournalFile;
 use super::snapshot::{Published, Snapshot};
 use super::unapplied::Unapplied;
+use super::witness::identity;
 use crate::debug::brief;
 use crate::image::Identity;
 use crate::journal::{Head, Point, Survey, lock};
@@ -264,7 +265,7 @@ impl Pulling {
         };
         let next = old.next(storage, found.head.header.segment, following.point.position);
         following.file = Arc::new(next);
-        following.identity = image::identity(&found.head);
+        following.identity = identity(&found.head);
         self.show(following, view, end);
         Ok((true, Ok(())))
     }

@@ -1,15 +1,12 @@
 //! Replay and scan: the two ways to read a journal from its beginning.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use annals_schema::{Blob, RowId, Schema, TableNumber, ValueRef};
 
-use super::image::Imager;
-use super::options::Options;
 use super::past::Past;
 use super::progress::Watched;
-use super::unapplied::{Stop, is_about_events};
+use super::unapplied::{Before, Counted, MakeRoom, Stop, Unapplied, is_about_events};
 use crate::event::{self, Event};
 use crate::journal::format::Header;
 use crate::journal::segments::Place;
@@ -49,28 +46,6 @@ pub trait Sink {
     fn erasure(&mut self, _schema: &Schema, _erasure: &Erasure) -> Result<()> {
         Ok(())
     }
-}
-
-/// Reads the whole history of a journal into a sink, all segments that are left of it, in memory that
-/// doesn't grow with it. Writes nothing; what it reads of older segments isn't forgotten meanwhile. What
-/// didn't commit is not shown.
-///
-/// Where older history was forgotten, the first transaction is the state as it was then.
-///
-/// Cost: reads the files twice, since a transaction is only shown once it is known to commit.
-///
-/// # Errors
-/// `NotFound`, `NotAJournal`, `Unsupported`, `Corrupt`, `Io`; and what the sink returns.
-pub fn scan(path: impl AsRef<Path>, sink: &mut impl Sink) -> Result<()> {
-    Options::new().scan(path, sink)
-}
-
-/// As [`scan`], in any directory.
-///
-/// # Errors
-/// As [`scan`].
-pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> Result<()> {
-    Options::new().scan_in(directory, name, sink)
 }
 
 /// Scans a file that is open for reading, with the segments before it. `is_whole` may refuse where it ends.
@@ -263,7 +238,7 @@ pub(super) struct Replay {
     /// What was read of a transaction that only repeats the state.
     state: Repeated,
     /// Where to write what is larger than memory; none if it has to be in memory.
-    imager: Option<Arc<Imager>>,
+    room: Option<Arc<dyn MakeRoom>>,
     /// The transaction that it ends before; none: it goes on to the end.
     stop: Option<Stop>,
 }
@@ -271,7 +246,7 @@ pub(super) struct Replay {
 /// Applies the events of a frame.
 struct Applying<'r> {
     store: &'r mut Store,
-    imager: &'r Option<Arc<Imager>>,
+    room: &'r Option<Arc<dyn MakeRoom>>,
     /// The transaction, and whether it is not known yet whether it commits.
     place: (u64, bool),
     events: u64,
@@ -280,8 +255,8 @@ struct Applying<'r> {
 impl Applying<'_> {
     fn applied(&mut self, events: u64) -> Result<()> {
         self.events += events;
-        match self.imager {
-            Some(imager) => imager.make_room(self.store, self.place),
+        match self.room {
+            Some(room) => room.make_room(self.store, self.place.0, self.place.1),
             None => Ok(()),
         }
     }
@@ -333,10 +308,24 @@ impl Replay {
         self.stop.as_ref()
     }
 
+    /// Returns the state that the replay ended before, if it was to end before a transaction that counts.
+    ///
+    /// # Errors
+    /// `Unapplied` if that transaction is in a segment before the newest, or is the state with which that
+    /// begins.
+    pub(super) fn before(&self, counted: &Counted<'_>) -> Result<Option<Before>> {
+        self.stop().map_or(Ok(None), |stop| stop.before(counted))
+    }
+
+    /// Returns the transaction that the replay ended before, if it counts.
+    pub(super) fn unapplied(&self, counted: &Counted<'_>) -> Option<Unapplied> {
+        self.stop()?.unapplied(counted).ok()?
+    }
+
     /// Lets what is larger than memory be written to the image.
-    pub(super) fn spilling(self, imager: &Arc<Imager>) -> Self {
-        imager.forget_spilled();
-        Self { imager: Some(Arc::clone(imager)), ..self }
+    pub(super) fn spilling(self, room: Arc<dyn MakeRoom>) -> Self {
+        room.begin();
+        Self { room: Some(room), ..self }
     }
 
     /// Notes that the frames of this segment come next.
@@ -361,7 +350,7 @@ impl Replay {
         self.stop.iter_mut().for_each(|stop| stop.pass(frame));
         if end >= frame.header.position && self.open {
             self.open = false;
-            self.imager.iter().for_each(|imager| imager.commit_spilled());
+            self.room.iter().for_each(|room| room.commit());
         }
         let counts = end >= frame.end;
         if !counts && !self.open {
@@ -370,12 +359,12 @@ impl Replay {
             self.open = true;
         }
         let place = Place::new(self.segment, frame.payload_at());
-        let Self { store, schema, open, imager, .. } = self;
+        let Self { store, schema, open, room, .. } = self;
         let mut events = 0;
         if !frame.header.has_events() {
             return Ok(events);
         }
-        let mut sink = Applying { store, imager, place: (frame.header.txid, *open), events: 0 };
+        let mut sink = Applying { store, room, place: (frame.header.txid, *open), events: 0 };
         event::decode_to(frame.payload, place.0, schema, &mut sink)
             .map_err(|error| explain_event(error, shown, frame))?;
         events += sink.events;
@@ -388,17 +377,17 @@ impl Replay {
     /// Takes a frame of the transaction that it ends before, or one after it: nothing of it stays.
     fn try_frame(&mut self, frame: &Frame<'_>, end: u64) -> Result<()> {
         let place = Place::new(self.segment, frame.payload_at());
-        let Self { store, schema, open, imager, stop, .. } = self;
+        let Self { store, schema, open, room, stop, .. } = self;
         let Some(stop) = stop else { return Ok(()) };
         if stop.is_ahead() {
             if *open && end >= frame.header.position {
-                imager.iter().for_each(|imager| imager.commit_spilled());
+                room.iter().for_each(|room| room.commit());
             }
             store.make_delayed()?;
             store.commit();
             *open = true;
         }
-        stop.take(frame, place, store, schema, imager.as_deref())
+        stop.take(frame, place, store, schema, room.as_deref())
     }
 
     /// Takes a frame of the transaction with which a segment only repeats the state: the blobs are there from
@@ -431,7 +420,7 @@ impl Replay {
     pub(super) fn finish(mut self) -> (Store, Arc<View>) {
         if self.open && !is_made(Mistake::UncommittedApplied) {
             self.store.rollback();
-            self.imager.iter().for_each(|imager| imager.roll_back_spilled());
+            self.room.iter().for_each(|room| room.roll_back());
         }
         self.store.end_delay();
         let view = self.store.commit();

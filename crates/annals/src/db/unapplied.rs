@@ -10,9 +10,6 @@ use std::fmt;
 
 use annals_schema::{Schema, TableNumber, ValueRef};
 
-use super::database::Database;
-use super::image::Imager;
-use super::scan::Replay;
 use crate::event::{self, Event, compact, opcode};
 use crate::journal::segments::Place;
 use crate::journal::{Committed, Frame, Head, Point, shown_path};
@@ -154,7 +151,7 @@ impl Stop {
         place: Place,
         store: &mut Store,
         schema: &mut Schema,
-        imager: Option<&Imager>,
+        room: Option<&dyn MakeRoom>,
     ) -> Result<()> {
         let header = &frame.header;
         if header.txid != self.txid {
@@ -169,7 +166,7 @@ impl Stop {
         }
         let payload = frame.payload;
         let mut trying =
-            Trying { store, stop: self, imager, payload, item: 0, table: None, what: None };
+            Trying { store, stop: self, room, payload, item: 0, table: None, what: None };
         let Err(error) = event::decode_to(frame.payload, place.0, schema, &mut trying) else {
             return Ok(());
         };
@@ -181,7 +178,7 @@ impl Stop {
         Ok(())
     }
 
-    fn before(&self, counted: &Counted<'_>) -> Result<Option<Before>> {
+    pub(super) fn before(&self, counted: &Counted<'_>) -> Result<Option<Before>> {
         let Some(unapplied) = self.unapplied(counted)? else { return Ok(None) };
         let Counted { head, from, shown, .. } = *counted;
         if self.segment == Some(head.header.segment) && self.txid >= head.header.first_own_txid() {
@@ -197,7 +194,7 @@ impl Stop {
     }
 
     /// Returns what is known of the transaction, where it is among those that count.
-    fn unapplied(&self, counted: &Counted<'_>) -> Result<Option<Unapplied>> {
+    pub(super) fn unapplied(&self, counted: &Counted<'_>) -> Result<Option<Unapplied>> {
         let Counted { head, shown, end, hard, .. } = *counted;
         if self.txid > end.txid {
             return Ok(None); // it never committed
@@ -235,57 +232,27 @@ pub(super) struct Counted<'c> {
     pub(super) hard: u64,
 }
 
-impl Database {
-    /// Returns the commit that doesn't apply, if the journal holds one. Then the database shows the state before
-    /// it, and every write is an error of kind `Unapplied`.
-    #[must_use]
-    pub fn unapplied(&self) -> Option<&Unapplied> {
-        self.unapplied.get()
-    }
-
-    /// Fails where nothing of this database may be written: in a forked child, and where a commit doesn't apply.
-    pub(super) fn check_writable(&self) -> Result<()> {
-        self.check_origin()?;
-        self.refuse_unapplied()
-    }
-
-    /// Fails where a commit doesn't apply.
-    pub(super) fn refuse_unapplied(&self) -> Result<()> {
-        match self.unapplied.get() {
-            None => Ok(()),
-            Some(unapplied) => Err(unapplied.error(&self.file().name)),
-        }
-    }
-
-    /// Writes nothing any more, since a commit doesn't apply that another process made; returns the error that
-    /// says so.
-    pub(super) fn stay_before(&self, unapplied: Unapplied) -> Error {
-        let error = unapplied.error(&self.file().name);
-        self.checkpoints().refuse(error.to_string());
-        let _ = self.unapplied.set(unapplied);
-        error
-    }
-}
-
-impl Replay {
-    /// Returns the state that the replay ended before, if it was to end before a transaction that counts.
-    ///
-    /// # Errors
-    /// `Unapplied` if that transaction is in a segment before the newest, or is the state with which that
-    /// begins.
-    pub(super) fn before(&self, counted: &Counted<'_>) -> Result<Option<Before>> {
-        self.stop().map_or(Ok(None), |stop| stop.before(counted))
-    }
-
-    /// Returns the transaction that the replay ended before, if it counts.
-    pub(super) fn unapplied(&self, counted: &Counted<'_>) -> Option<Unapplied> {
-        self.stop()?.unapplied(counted).ok()?
-    }
-}
-
 /// True if an error says that an event doesn't apply, rather than that it couldn't be tried.
 pub(super) fn is_about_events(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Unsupported)
+}
+
+/// Makes room in memory for what a replay applies.
+pub(super) trait MakeRoom: fmt::Debug + Send + Sync {
+    /// Writes what a store holds to the image, if it is too much; `is_open`: not all of it may count.
+    ///
+    /// # Errors
+    /// Those of writing to the image.
+    fn make_room(&self, store: &mut Store, txid: u64, is_open: bool) -> Result<()>;
+
+    /// Forgets what was written before.
+    fn begin(&self);
+
+    /// Notes that all that was written is committed.
+    fn commit(&self);
+
+    /// Notes that what was written doesn't count.
+    fn roll_back(&self);
 }
 
 /// Applies one event after another, to see which one doesn't apply.
@@ -293,7 +260,7 @@ struct Trying<'t, 'p> {
     store: &'t mut Store,
     stop: &'t mut Stop,
     /// Where to write what is larger than memory; none if it has to be in memory.
-    imager: Option<&'t Imager>,
+    room: Option<&'t dyn MakeRoom>,
     payload: &'p [u8],
     /// Where the event begins in the payload.
     item: usize,
@@ -312,7 +279,7 @@ impl event::Sink for Trying<'_, '_> {
         }
         self.stop.events += 1;
         let place = (self.stop.txid, true);
-        self.imager.map_or(Ok(()), |imager| imager.make_room(self.store, place))
+        self.room.map_or(Ok(()), |room| room.make_room(self.store, place.0, place.1))
     }
 
     fn end(&mut self, left: usize) {

@@ -2,30 +2,13 @@
 
 use super::files::Files;
 use super::find::with_index;
+use crate::db::inspection::HistoryInspection;
 use crate::db::snapshot::Snapshot;
 use crate::history::{self, Bound, Entry, IndexFile, Zone, history_name};
 use crate::image::Witness;
 use crate::journal::Survey;
 use crate::storage::{Access, Directory};
 use crate::{Error, Result};
-
-/// What there is to know of a history index, the file beside a journal that tells in which parts of it a row was
-/// changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HistoryInspection {
-    /// Its path.
-    pub path: String,
-    /// The length of the file in bytes.
-    pub len: u64,
-    /// The last transaction that it has; or why it can't be used.
-    pub txid: std::result::Result<u64, String>,
-    /// How many parts of the journal it tells of.
-    pub zones: u64,
-    /// How many entries it has: rows one behind another, or a comment, in such a part.
-    pub entries: u64,
-    /// How many sorted runs of those there are.
-    pub runs: usize,
-}
 
 /// What verifying a history index found.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@
 //! transaction, a reader or another backfill waits for; who removes older segments waits for one such step. What goes
 //! wrong is noted, and tried again behind the next backfill: nothing depends on it.
 
+use crate::db::options::Sizes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -25,31 +26,6 @@ use crate::history::{Bound, IndexFile, history_name, set_aside};
 use crate::journal::lock;
 use crate::storage::Access;
 use crate::{Error, ErrorKind, Result};
-
-/// What is worth how much work.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::db) struct Sizes {
-    /// A journal that is shorter has no index, in bytes.
-    first: u64,
-    /// So many bytes behind an index are worth adding to it.
-    more: u64,
-    /// How long a zone is, at least.
-    zone: u64,
-    /// How much is read for one step.
-    step: u64,
-}
-
-impl Sizes {
-    /// What is worth it: a journal that is shorter is read in a millisecond or two.
-    pub(in crate::db) const USUAL: Self =
-        Self { first: 1 << 20, more: 256 << 10, zone: 64 << 10, step: 16 << 20 };
-
-    /// Anything is worth it, with zones and steps of such a size: for tests.
-    #[cfg(feature = "testing")]
-    pub(in crate::db) const fn small(zone: u64, step: u64) -> Self {
-        Self { first: 0, more: 0, zone, step }
-    }
-}
 
 /// How much is read when a database is closed.
 const AT_CLOSE: u64 = 1 << 20;

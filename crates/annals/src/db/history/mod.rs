@@ -14,8 +14,8 @@ mod moments;
 mod row;
 mod versions;
 
-pub use inspection::{HistoryCheck, HistoryInspection};
+pub use inspection::HistoryCheck;
 pub(super) use inspection::{inspect, witness};
-pub(super) use keep::{Keeping, Sizes};
+pub(super) use keep::Keeping;
 pub(super) use moments::txid_of;
 pub use versions::History;

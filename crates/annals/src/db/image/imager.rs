@@ -6,6 +6,7 @@
 //! 2. `newest` is the number of the root that was published last by this handle, or that it opened from;
 //!    `pending` has what a store needs to go on from it, until the published view does.
 
+use crate::db::inspection::OldestReader;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,7 +15,6 @@ use std::time::Duration;
 use super::opening::{Begun, Found};
 use super::pins::Pins;
 use super::rebuild::Rebuilding;
-use super::report::OldestReader;
 use super::spill::Spill;
 use crate::db::core::Core;
 use crate::db::database::this_thread;

@@ -1,10 +1,11 @@
 //! Looking at an image from outside, without a lock.
 
+use crate::db::inspection::{ImageInspection, ImageRoot, OldestReader};
+use crate::db::witness::identity;
 use std::time::Duration;
 
 use annals_schema::Timestamp;
 
-use super::report::OldestReader;
 use crate::db::past::{Past, Since};
 use crate::image::{Image, Opened, Usable, image_name};
 use crate::journal::Survey;
@@ -13,40 +14,6 @@ use crate::{Error, ErrorKind, Result};
 
 /// How many roots with readers are told at most.
 const MOST: usize = 100;
-
-/// What there is to know of an image.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ImageInspection {
-    /// Its path.
-    pub path: String,
-    /// The length of the file in bytes.
-    pub len: u64,
-    /// The newest root that can be relied on; or why there is none.
-    pub newest: std::result::Result<ImageRoot, String>,
-    /// The last transactions of the older states that it keeps as key frames, in order.
-    pub key_frames: Vec<u64>,
-    /// Who reads older roots, oldest first, whose space isn't used again meanwhile.
-    pub readers: Vec<OldestReader>,
-}
-
-/// A root of an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ImageRoot {
-    /// Its number: that of the backfill that made it.
-    pub number: u64,
-    /// The last transaction that it has.
-    pub txid: u64,
-    /// The segment of the journal in which that transaction is.
-    pub segment: u64,
-    /// The end of that transaction in the segment, in bytes.
-    pub position: u64,
-    /// When its backfill began.
-    pub time: Timestamp,
-    /// How many bytes its backfill wrote.
-    pub written: u64,
-    /// How many bytes the journal has behind it, which an opening replays.
-    pub tail: u64,
-}
 
 /// Looks at the image of a journal; nothing if there is none.
 pub(in crate::db) fn inspect(
@@ -58,7 +25,7 @@ pub(in crate::db) fn inspect(
     if survey.has_fixed_len {
         return None;
     }
-    let identity = super::opening::identity(&survey.head);
+    let identity = identity(&survey.head);
     let name = image_name(journal);
     let (path, directory) = (directory.display(&name), directory.again());
     let (mut len, mut readers, mut key_frames) = (0, Vec::new(), Vec::new());

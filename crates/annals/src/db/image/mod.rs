@@ -8,8 +8,7 @@
 //! modes the journal is [`restarted`](restarting) behind it. The store goes on from another image if this one
 //! is [`renewed`](renewing). Where the image is damaged a [`rebuild`] in the background makes the state again from
 //! an older root or the journal, and [`rescue`] gives views to those who wait for it. [`verify`] looks at an image
-//! from outside, and [`compare`]s views; the past is replayed from an [`earlier`] root. What its roots prove of the
-//! journal is a [`witness`].
+//! from outside, and [`compare`]s views; the past is replayed from an [`earlier`] root.
 
 mod backfill;
 mod background;
@@ -32,22 +31,15 @@ mod shared;
 mod spill;
 mod survey;
 mod verify;
-mod witness;
 
 pub(super) use background::Background;
 pub(super) use compare::is_same;
 pub(super) use earlier::{Earlier, late_entries};
 pub(super) use imager::Imager;
 pub(super) use inspection::inspect;
-pub use inspection::{ImageInspection, ImageRoot};
-pub(super) use opening::{Found, Looking, identity, load};
+pub(super) use opening::{Found, Looking, load};
 pub(super) use reading::{Beginning, Reading, Replayed, hard_position};
-pub use report::{
-    BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, OldestReader,
-};
-pub(super) use rescue::{REBUILD_TIMEOUT, Rescued, Rescuer};
+pub use report::{BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled};
+pub(super) use rescue::{Rescued, Rescuer};
 pub use restarting::Restarting;
 pub use verify::{ImageCheck, ImageComparison};
-pub(super) use witness::{check_end, image_witnesses};
-
-pub(super) use crate::image::{KeyFrames, Witness};

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use super::imager::Imager;
 use super::pins::Pins;
-use super::witness::{ends_there, image_witnesses};
 use crate::db::past::{Past, Since};
 use crate::db::scan::Replay;
-use crate::db::unapplied::{Before, Counted, replay_before};
+use crate::db::unapplied::{Before, Counted, MakeRoom, replay_before};
+use crate::db::witness::{ends_there, identity, image_witnesses};
 use crate::image::{
     self, Catalog, Damage, Guarded, Identity, Image, Judging, KeyFrames, Opened, Root, RootPin,
     SetAside, Source, Usable, Witness,
@@ -124,15 +124,6 @@ impl Begun {
     pub(super) fn resume(&self) -> Replay {
         let store = Store::resume(self.view.share()).delaying(self.pager.late_entries());
         Replay::resume(store, self.root.segment)
-    }
-}
-
-/// Tells which segment of which journal it is.
-pub(in crate::db) const fn identity(head: &Head) -> Identity {
-    Identity {
-        journal_id: head.header.journal_id,
-        segment: head.header.segment,
-        segment_hash: head.hash,
     }
 }
 
@@ -410,7 +401,7 @@ fn exactly((replay, point): (Replay, Point), end: Point) -> Result<Store> {
 /// Lets what is larger than memory go to the image, if there can be one.
 pub(super) fn over(replay: Replay, imager: Option<&Arc<Imager>>) -> Replay {
     match imager {
-        Some(imager) => replay.spilling(imager),
+        Some(imager) => replay.spilling(Arc::clone(imager) as Arc<dyn MakeRoom>),
         None => replay,
     }
 }

@@ -4,12 +4,12 @@
 //! written over before its last view is gone. Other processes see the pin as a lock on the image; where
 //! there are no such locks, no other process has the image open.
 
+use crate::db::inspection::OldestReader;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use super::report::OldestReader;
 use crate::image::{Image, RootPin};
 use crate::journal::lock;
 

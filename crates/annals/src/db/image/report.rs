@@ -1,5 +1,6 @@
 //! What a backfill does and did.
 
+use crate::db::inspection::OldestReader;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -115,17 +116,6 @@ pub struct Backfilled {
     pub restarted: Option<Restarted>,
     /// How long each phase took; a restart in between isn't among them.
     pub phases: BackfillPhases,
-}
-
-/// Who reads an older root of the image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OldestReader {
-    /// The process; `None` where the system doesn't tell.
-    pub pid: Option<u32>,
-    /// The number of the root that it reads.
-    pub root: u64,
-    /// How long ago, at least, the root was replaced by a newer one; `None` if that isn't known.
-    pub age: Option<Duration>,
 }
 
 /// How long each phase of a backfill took.

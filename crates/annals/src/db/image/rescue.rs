@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, TryLockError, Weak};
 use std::time::Duration;
 
 use crate::db::core::Core;
-use crate::db::options::Options;
 use crate::db::progress::Watch;
 use crate::db::reader::Pulling;
 use crate::db::snapshot::Published;
@@ -22,19 +21,6 @@ use crate::{Error, ErrorKind, Result};
 
 /// How long somebody waits before it looks again.
 const PAUSE: Duration = Duration::from_millis(1);
-
-/// How long a read or a write waits for what a damaged page held unless told otherwise.
-pub(in crate::db) const REBUILD_TIMEOUT: Duration = Duration::from_secs(30);
-
-impl Options {
-    /// Sets how long a read or a write waits that needs a damaged page of the image, while the state is rebuilt
-    /// without it; then it is an error of kind [`ErrorKind::PageLost`]. 30 s unless set.
-    #[must_use]
-    pub const fn rebuild_timeout(mut self, timeout: Duration) -> Self {
-        self.rebuild_timeout = timeout;
-        self
-    }
-}
 
 /// The view that was made last: many snapshots show the same state.
 #[derive(Debug, Default)]

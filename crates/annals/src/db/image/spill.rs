@@ -24,6 +24,7 @@ use super::drafting::{Counts, Drafting};
 use super::imager::{Imager, Working, cannot_look};
 use super::report::BackfillMode;
 use crate::db::core::{Core, Writing};
+use crate::db::unapplied::MakeRoom;
 use crate::image::{Array, Draft, Image, Mark, PutAside, Root, RootPin, read_catalog};
 use crate::journal::lock;
 use crate::mistakes::{Mistake, is_made};
@@ -151,17 +152,8 @@ impl Core {
     }
 }
 
-impl Imager {
-    /// Spills what replay has made of a store, if that is too much; `is_open`: not all of it may count.
-    ///
-    /// # Errors
-    /// Those of writing to the image.
-    #[inline]
-    pub(in crate::db) fn make_room(
-        &self,
-        store: &mut Store,
-        (txid, is_open): (u64, bool),
-    ) -> Result<()> {
+impl MakeRoom for Imager {
+    fn make_room(&self, store: &mut Store, txid: u64, is_open: bool) -> Result<()> {
         if store.unsaved() <= self.spill_limit() || !store.has_unsaved(self.spill_limit()) {
             return Ok(());
         }
@@ -172,6 +164,20 @@ impl Imager {
         })
     }
 
+    fn begin(&self) {
+        lock(&self.working).spill = None;
+    }
+
+    fn commit(&self) {
+        self.commit_spilled();
+    }
+
+    fn roll_back(&self) {
+        self.roll_back_spilled();
+    }
+}
+
+impl Imager {
     /// Notes that all that was spilled is committed.
     pub(in crate::db) fn commit_spilled(&self) {
         lock(&self.working).spill.iter_mut().for_each(Spill::commit);
@@ -196,11 +202,6 @@ impl Imager {
             }
             None => working.spill = None,
         }
-    }
-
-    /// Takes back all that was spilled, where replay begins anew.
-    pub(in crate::db) fn forget_spilled(&self) {
-        lock(&self.working).spill = None;
     }
 
     /// Writes what is in memory alone of a store's working view to free space, and lets the view go on from

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::imager::Imager;
 use super::opening::{Found, Looking, over, stale};
-use super::witness::{check_end, known};
 use crate::db::past::Past;
 use crate::db::progress::Watched;
 use crate::db::scan::{self, Replay};
 use crate::db::unapplied::{Before, Counted, replay_before};
+use crate::db::witness::{check_end, known};
 use crate::journal::{Recovery, Rule, Survey, Verdict};
 use crate::{ErrorKind, Result};
 

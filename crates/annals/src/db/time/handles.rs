@@ -7,7 +7,6 @@ use super::moment::Moment;
 use crate::Result;
 use crate::db::database::Database;
 use crate::db::history::txid_of;
-use crate::db::options::Options;
 use crate::db::reader::Reader;
 use crate::db::snapshot::Snapshot;
 use crate::storage::SystemClock;
@@ -104,26 +103,4 @@ fn rescued(then: Snapshot, rescue: &Weak<dyn Rescue>, through: Through) -> Resul
     let is_adapted = through == Through::Present;
     then.published.view.rescued_by(rescue, Shown { txid: then.txid(), is_adapted });
     Ok(then)
-}
-
-impl Options {
-    /// Sets how many bytes of the image key frames may take: older states that are kept in it, sharing all that hasn't
-    /// changed since, so that [`Database::at`] replays little. They divide the journal evenly, at least 256 KiB
-    /// of it from one to the next, and are thinned to stay within this; 0: none are kept. Unless set they may
-    /// take as much as the newest state does, and 4 MiB in any case. Without enough of them the past is
-    /// only slower to read.
-    #[must_use]
-    pub const fn key_frames(mut self, bytes: u64) -> Self {
-        self.key_frames.budget = Some(bytes);
-        self
-    }
-
-    /// Sets how much of the journal lies between two key frames at least, in bytes: tests have short journals.
-    #[cfg(feature = "testing")]
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn key_frame_spacing(mut self, bytes: u64) -> Self {
-        self.key_frames.spacing = bytes;
-        self
-    }
 }

@@ -4,7 +4,7 @@
 //! So a journal that ends before one of them was cut, or replaced by an older one: it is damaged, and isn't gone on
 //! with as if nothing were missing.
 
-use crate::image::{Witness, image_name, witnesses};
+use crate::image::{Identity, Witness, image_name, witnesses};
 use crate::journal::{Head, Survey, segments};
 use crate::storage::{Directory, Storage};
 use crate::{Error, Result};
@@ -15,7 +15,7 @@ pub(in crate::db) fn image_witnesses(
     journal: &str,
     head: &Head,
 ) -> Vec<Witness> {
-    witnesses(directory, &image_name(journal), &super::opening::identity(head))
+    witnesses(directory, &image_name(journal), &identity(head))
 }
 
 /// Refuses a journal that ends before a point which a file beside it stands for, or before a later segment.
@@ -83,4 +83,13 @@ pub(super) fn ends_there(storage: &dyn Storage, head: &Head, witness: &Witness) 
     let read = storage.read_at(at, &mut chain);
     let read = read.map_err(|error| Error::io("can't read the journal", error))?;
     Ok(read == chain.len() && u64::from_le_bytes(chain) == point.chain)
+}
+
+/// Tells which segment of which journal it is.
+pub(super) const fn identity(head: &Head) -> Identity {
+    Identity {
+        journal_id: head.header.journal_id,
+        segment: head.header.segment,
+        segment_hash: head.hash,
+    }
 }

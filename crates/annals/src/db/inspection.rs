@@ -1,0 +1,178 @@
+//! What is told of the files of a journal to people: plain facts.
+
+use std::time::Duration;
+
+use annals_schema::Timestamp;
+
+use crate::journal::format::{Header, Live, Slot};
+use crate::journal::{Committed, Copies, Point, SegmentFacts};
+
+/// What the first 16 KiB of a journal file say.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadInspection {
+    /// The length of the file in bytes.
+    pub len: u64,
+    /// Each copy of header, slots and live block.
+    pub copies: Copies,
+}
+
+/// What a journal file says of itself.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    /// The version of the format.
+    pub version: u32,
+    /// The journal's random id.
+    pub journal_id: [u8; 16],
+    /// The number of the segment.
+    pub segment: u64,
+    /// When it was created.
+    pub created: Timestamp,
+    /// All of the header.
+    pub header: Header,
+    /// The length of the file in bytes.
+    pub len: u64,
+    /// The end of the last commit that counts.
+    pub end: Point,
+    /// The last commit that counts.
+    pub last: Option<Committed>,
+    /// The farthest position that was known to be flushed.
+    pub hard: u64,
+    /// The first position that doesn't verify.
+    pub verified_to: u64,
+    /// The two hard slots, each with its two copies; `None` for each that doesn't verify.
+    pub slots: [[Option<Slot>; 2]; 2],
+    /// The live block.
+    pub live: Option<Live>,
+    /// The process that has it open for writing, as the live block says.
+    pub holder: Option<u32>,
+    /// Whether a process of that number lives on this machine (always, where that can't be told).
+    pub holder_lives: bool,
+    /// How many copies of the header are damaged, of 3.
+    pub damaged_headers: usize,
+    /// Data frames behind the end, of a transaction that didn't commit (or not yet).
+    pub uncommitted_frames: u64,
+    /// How many commits verify that the [`Recovery`] leaves out.
+    pub left_out_commits: u64,
+    /// The last of those.
+    pub last_left_out: Option<Committed>,
+    /// The end of a frame whose stored chain is wrong, though all else tells what it must be. Opening the
+    /// file for writing repairs it.
+    pub wrong_chain: Option<u64>,
+    /// The first byte behind all frames that verify which is not zero.
+    pub tail: Option<u64>,
+    /// How many frames behind that verify by themselves.
+    pub tail_frames: u64,
+    /// Where the segment ends, if it is sealed: the journal goes on in the next.
+    pub sealed: Option<u64>,
+    /// Whether it was closed properly.
+    pub closed: bool,
+    /// The image beside it; none if there is none, or if nobody looked.
+    pub image: Option<ImageInspection>,
+    /// The history index beside it; none if there is none, or if nobody looked.
+    pub history: Option<HistoryInspection>,
+    /// The damage, if there is any: something was durable and doesn't verify any more.
+    pub damage: Option<String>,
+}
+
+impl Inspection {
+    /// Tells whether anything would be cut off if the file were opened for writing.
+    #[must_use]
+    pub const fn has_tail(&self) -> bool {
+        self.may_hold_a_commit() || self.uncommitted_frames > 0
+    }
+
+    /// True if a copy of the header or of a slot doesn't verify, if the copies of a slot differ, or if a
+    /// stored chain is wrong. Nothing is lost by that, and opening the file for writing repairs it.
+    #[must_use]
+    pub fn has_damaged_copy(&self) -> bool {
+        let differs = |[first, second]: &[Option<Slot>; 2]| first.is_none() || first != second;
+        self.damaged_headers > 0 || self.wrong_chain.is_some() || self.slots.iter().any(differs)
+    }
+
+    /// Tells whether a commit may lie in what would be cut off, so that it is saved.
+    #[must_use]
+    pub const fn may_hold_a_commit(&self) -> bool {
+        self.tail.is_some() || self.left_out_commits > 0
+    }
+}
+
+/// A segment of a journal, as it is beside the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentInspection {
+    /// Its path.
+    pub path: String,
+    /// Its number, length and transactions, and when it was begun. That somebody reads it is known here only
+    /// if `pinned_by` tells who.
+    pub facts: SegmentFacts,
+    /// Where its first frame begins.
+    pub start: Point,
+    /// The end of its last transaction; behind its seal, if the journal goes on in another.
+    pub end: Point,
+    /// When it was sealed, which is when the next one was begun.
+    pub sealed: Option<Timestamp>,
+    /// A process that reads its history, so that it can't be removed, where the system tells.
+    pub pinned_by: Option<u32>,
+}
+
+/// What there is to know of an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageInspection {
+    /// Its path.
+    pub path: String,
+    /// The length of the file in bytes.
+    pub len: u64,
+    /// The newest root that can be relied on; or why there is none.
+    pub newest: std::result::Result<ImageRoot, String>,
+    /// The last transactions of the older states that it keeps as key frames, in order.
+    pub key_frames: Vec<u64>,
+    /// Who reads older roots, oldest first, whose space isn't used again meanwhile.
+    pub readers: Vec<OldestReader>,
+}
+
+/// A root of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageRoot {
+    /// Its number: that of the backfill that made it.
+    pub number: u64,
+    /// The last transaction that it has.
+    pub txid: u64,
+    /// The segment of the journal in which that transaction is.
+    pub segment: u64,
+    /// The end of that transaction in the segment, in bytes.
+    pub position: u64,
+    /// When its backfill began.
+    pub time: Timestamp,
+    /// How many bytes its backfill wrote.
+    pub written: u64,
+    /// How many bytes the journal has behind it, which an opening replays.
+    pub tail: u64,
+}
+
+/// What there is to know of a history index, the file beside a journal that tells in which parts of it a row was
+/// changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryInspection {
+    /// Its path.
+    pub path: String,
+    /// The length of the file in bytes.
+    pub len: u64,
+    /// The last transaction that it has; or why it can't be used.
+    pub txid: std::result::Result<u64, String>,
+    /// How many parts of the journal it tells of.
+    pub zones: u64,
+    /// How many entries it has: rows one behind another, or a comment, in such a part.
+    pub entries: u64,
+    /// How many sorted runs of those there are.
+    pub runs: usize,
+}
+
+/// Who reads an older root of the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OldestReader {
+    /// The process; `None` where the system doesn't tell.
+    pub pid: Option<u32>,
+    /// The number of the root that it reads.
+    pub root: u64,
+    /// How long ago, at least, the root was replaced by a newer one; `None` if that isn't known.
+    pub age: Option<Duration>,
+}

@@ -1,0 +1,276 @@
+//! Opening a database.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use annals_schema::Schema;
+
+use super::acquire::Acquired;
+use super::careful::Careful;
+use super::database::{Database, Setup};
+use super::erase;
+use super::image::{Found, Imager, Looking};
+use super::options::{Options, locate};
+use super::past::Past;
+use super::progress::Watched;
+use super::reader::Reader;
+use super::scan::{self, Replay};
+use super::segment::{JournalFile, Segment};
+use super::shared::Sharing;
+use super::turns::{Turns, Users};
+use super::upgrade::{self, Customs};
+use crate::journal::segments::Maker;
+use crate::journal::{self, Checkpoints, Recovery, Survey, Verdict, segments};
+use crate::mistakes::{Mistake, is_made};
+use crate::storage::{Access, Clock, Directory, SystemClock};
+use crate::{Error, ErrorKind, Result};
+
+impl Options {
+    /// Opens or creates a database for reading and writing, whatever its schema.
+    ///
+    /// Cost: reads the head of the image and what the journal has behind it; without an image all of the
+    /// journal, once: all segments of it from the last one on that begins with the state.
+    ///
+    /// # Errors
+    /// `Busy`, naming the process that has it open; `NotFound`; `NotAJournal`; `Unsupported`;
+    /// `Corrupt` if something is missing that was durable; `NeedsRecovery` with
+    /// [`Recovery::Refuse`]; `Io`. The file is then as it was.
+    ///
+    /// A commit that doesn't apply is none: the database can be read then, as [`Database::unapplied`] says.
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Database> {
+        let (directory, name) = locate(path.as_ref())?;
+        self.open_in(directory, &name, Arc::new(SystemClock))
+    }
+
+    /// Opens or creates a database that has just this schema, which has no custom functions. An
+    /// older file is upgraded, a new one from nothing; see [`Database::upgrade`].
+    ///
+    /// # Errors
+    /// As [`Self::open`] and [`Database::upgrade`]; `Invalid` if the upgrade comes to a custom
+    /// function.
+    pub fn open_schema(&self, path: impl AsRef<Path>, schema: &Schema) -> Result<Database> {
+        self.open_schema_with(path, schema, &mut upgrade::none)
+    }
+
+    /// Opens or creates a database that has just this schema. An older file is upgraded, a new one
+    /// from nothing, in one transaction, which runs the custom functions of the new commands.
+    ///
+    /// ```
+    /// # fn main() -> annals::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("tutorial.annals");
+    /// let schema = "create_table city\nadd_field city name string\ncustom add_cities";
+    /// let schema = annals_schema::parse(schema).unwrap().schema;
+    /// let table = schema.tables()[0].number;
+    /// let database = annals::Options::new().open_schema_with(&path, &schema, &mut |custom, tx| {
+    ///     match custom.name {
+    ///         "add_cities" => tx.insert(table, &[annals::ValueRef::String("Lille")]).map(drop),
+    ///         _ => Ok(()),
+    ///     }
+    /// })?;
+    /// assert_eq!(database.read().table(table)?.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::open`] and [`Database::upgrade`].
+    pub fn open_schema_with(
+        &self,
+        path: impl AsRef<Path>,
+        schema: &Schema,
+        customs: &mut Customs<'_>,
+    ) -> Result<Database> {
+        let database = self.open(&path)?;
+        let place = path.as_ref().display();
+        database.upgrade(schema, customs).map_err(|error| error.within(place))?;
+        Ok(database.fix_schema())
+    }
+
+    /// Opens an existing database for reading only, as [`Self::open_read_only`] does. Its schema is
+    /// this one or a newer one that still has all tables, fields, indexes and single rows of this.
+    ///
+    /// # Errors
+    /// As [`Self::open_read_only`]; `SchemaMismatch`, which says what is missing, or that the file's
+    /// schema is older.
+    pub fn open_schema_read_only(&self, path: impl AsRef<Path>, schema: &Schema) -> Result<Reader> {
+        let reader = self.open_read_only(&path)?;
+        let place = path.as_ref().display();
+        upgrade::check_readable(reader.read().schema(), schema)
+            .map_err(|error| error.within(place))?;
+        Ok(reader)
+    }
+
+    /// Opens a database in any directory, with any clock.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_in(
+        &self,
+        directory: Arc<dyn Directory>,
+        name: &str,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Database> {
+        self.check()?;
+        let directory = directory.for_journal(name, None).unwrap_or(directory);
+        let shown = directory.display(name);
+        let Newest { acquired, mut found, survey, replay, imager, recovery } =
+            self.open_newest(&directory, name, &clock)?;
+        let Acquired { storage, is_new, others } = acquired;
+        let joins = others && survey.is_told() && survey.verdict() == Verdict::Whole;
+        let careful = Careful { directory: &*directory, name, survey: &survey, recovery, others };
+        let stopped = found.stopped.take().filter(|_| !is_made(Mistake::UnappliedIgnored));
+        let settled = match &stopped {
+            Some(stopped) => careful.leave(&stopped.unapplied)?,
+            None if joins => journal::join(&survey),
+            None => careful.settle(self, &*storage, is_new, clock.secret())?,
+        };
+        if !is_new && stopped.is_none() {
+            careful.keep_names(&*storage, found.is_in(&survey))?;
+        }
+        let (store, view) = replay.finish();
+        let mut checkpoints = Checkpoints::new(
+            Arc::clone(&storage),
+            &shown,
+            (survey.head.hash, std::process::id()),
+            stopped.as_ref().map_or(survey.end, |stopped| stopped.point),
+            &settled,
+        );
+        let sharing = self.sharing(&directory, name);
+        if sharing.is_some() {
+            let hard = survey.head.newest_slot().filter(|_| joins).map(|slot| slot.point);
+            checkpoints = checkpoints.share(hard.unwrap_or(survey.end));
+        }
+        let mut recovered = settled.recovered;
+        recovered.findings.append(&mut found.notes);
+        match &stopped {
+            None => drop(checkpoints.tell()?),
+            Some(stopped) => checkpoints.refuse(stopped.unapplied.explain(&shown)),
+        }
+        let turns = self.shared.then(|| Turns::new(&storage, &clock, &shown, self.lock_timeout));
+        let file =
+            JournalFile::new(storage, survey.head.header.segment, Arc::clone(&directory), name);
+        let checkpoints = Arc::new(checkpoints);
+        let segment = Segment {
+            checkpoints: Arc::clone(&checkpoints),
+            file: Arc::new(file.behind(found.before)),
+            turns,
+            is_named: AtomicBool::new(true),
+        };
+        segment.end_turn();
+        let database = Database::new(Setup {
+            writer: journal::Writer::new(
+                checkpoints,
+                Arc::clone(&clock),
+                survey.last_clock_time.max(found.last_clock_time()),
+                self.sector,
+            ),
+            clock,
+            segment,
+            store,
+            view,
+            recovered,
+            imager: imager.filter(|_| stopped.is_none()),
+            level: self.level,
+            background: self.background && stopped.is_none(),
+            rebuild_timeout: self.rebuild_timeout,
+            retention: self.retention,
+            history: self.history,
+            sharing,
+        });
+        let _ = stopped.map(|stopped| database.unapplied.set(stopped.unapplied));
+        Ok(database)
+    }
+
+    /// Returns what a database needs that shares its file, if it does.
+    fn sharing(&self, directory: &Arc<dyn Directory>, name: &str) -> Option<Sharing> {
+        self.shared.then(|| Sharing {
+            directory: Arc::clone(directory),
+            file: name.to_owned(),
+            recovery: self.recovery.among_others(),
+            is_outdated: AtomicBool::new(false),
+            users: Users::default(),
+        })
+    }
+
+    /// Gets hold of the newest segment and reads all that is needed to know its state; ends a restart
+    /// before that was interrupted.
+    fn open_newest(
+        &self,
+        directory: &Arc<dyn Directory>,
+        name: &str,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Newest> {
+        const TRIES: usize = 100; // each finds that another segment follows
+        let (shown, damage) = (directory.display(name), Arc::default());
+        for _ in 0..TRIES {
+            let acquired = self.acquire(&**directory, name, clock)?;
+            let Acquired { storage, others, .. } = &acquired;
+            let watched = Watched::new(&**storage, self.watch.as_ref());
+            // Nothing is cut, or called damaged, for one wrong read.
+            let recovery = if *others { self.recovery.among_others() } else { self.recovery };
+            let looking = Looking {
+                directory,
+                name,
+                storage: &**storage,
+                // What others may be writing is left to whoever has the right to.
+                access: if self.shared { Access::Read } else { Access::Write },
+                clock: Arc::clone(clock),
+                budget: self.budget(),
+                // Between the turns of one process others advance the image.
+                spills: !self.shared,
+                key_frames: self.key_frames,
+                damage: Some(&damage),
+                is_whole: false,
+            };
+            let mut found = looking.find()?;
+            if !storage.has_fixed_len() {
+                erase::finish(&**directory, name, &found.head.header)?;
+                Past::check_there(&**directory, name, &found.head.header, &shown)?;
+            }
+            let (survey, replay, imager) =
+                looking.survey(&mut found, &watched, recovery, scan::looks_wrong)?;
+            let seal = survey.sealed.as_ref().filter(|_| found.stopped.is_none());
+            let Some(seal) = seal else {
+                return Ok(Newest { acquired, found, survey, replay, imager, recovery });
+            };
+            journal::refuse(&shown, &survey, recovery)?;
+            let by = Maker { clock: &**clock, shared: self.shared };
+            segments::finish(&**directory, name, &**storage, &survey, seal, by)?;
+        }
+        let message = format!("{shown}: it is restarted again and again; try later");
+        Err(Error::new(ErrorKind::Busy, message))
+    }
+
+    /// Opens an existing database for reading only: writes nothing, and takes no lock but one on the root of
+    /// the image that it reads, and one on each older segment that it reads. What is being written meanwhile
+    /// is not seen.
+    ///
+    /// Cost: as [`Self::open`].
+    ///
+    /// # Errors
+    /// As [`Self::open`], except that nothing is busy and nothing needs recovery.
+    pub fn open_read_only(&self, path: impl AsRef<Path>) -> Result<Reader> {
+        let (directory, name) = locate(path.as_ref())?;
+        self.open_read_only_in(&*directory, &name)
+    }
+
+    /// Opens an existing database for reading only, in any directory.
+    ///
+    /// # Errors
+    /// As [`Self::open_read_only`].
+    pub fn open_read_only_in(&self, directory: &dyn Directory, name: &str) -> Result<Reader> {
+        Reader::open_with(self, directory, name)
+    }
+}
+
+/// The newest segment, read.
+struct Newest {
+    acquired: Acquired,
+    found: Found,
+    survey: Survey,
+    replay: Replay,
+    imager: Option<Arc<Imager>>,
+    recovery: Recovery,
+}

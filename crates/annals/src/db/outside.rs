@@ -1,0 +1,98 @@
+//! Reading all of a journal from outside: its history, and the state that it leads to.
+
+use std::path::Path;
+
+use super::inspect::{self, Examination};
+use super::options::{Options, locate};
+use super::past::{Opened, Past};
+use super::progress::Watched;
+use super::scan::{self, Sink};
+use super::witness::check_end;
+use crate::Result;
+use crate::journal::Survey;
+use crate::storage::Directory;
+
+/// Reads the whole history of a journal into a sink, all segments that are left of it, in memory that
+/// doesn't grow with it. Writes nothing; what it reads of older segments isn't forgotten meanwhile. What
+/// didn't commit is not shown.
+///
+/// Where older history was forgotten, the first transaction is the state as it was then.
+///
+/// Cost: reads the files twice, since a transaction is only shown once it is known to commit.
+///
+/// # Errors
+/// `NotFound`, `NotAJournal`, `Unsupported`, `Corrupt`, `Io`; and what the sink returns.
+pub fn scan(path: impl AsRef<Path>, sink: &mut impl Sink) -> Result<()> {
+    Options::new().scan(path, sink)
+}
+
+/// As [`scan`], in any directory.
+///
+/// # Errors
+/// As [`scan`].
+pub fn scan_in(directory: &dyn Directory, name: &str, sink: &mut impl Sink) -> Result<()> {
+    Options::new().scan_in(directory, name, sink)
+}
+
+/// Looks at a journal file, as [`inspect`](crate::inspect), and builds the state that it holds. Writes nothing; damage
+/// is part of the answer.
+///
+/// Cost: reads the file once, and what is behind its end again if something there seems wrong; memory
+/// for the state.
+///
+/// # Errors
+/// As [`inspect`](crate::inspect).
+pub fn examine(path: impl AsRef<Path>) -> Result<Examination> {
+    Options::new().examine(path)
+}
+
+impl Options {
+    /// Reads the whole history of a file, as [`scan`](crate::scan) does.
+    ///
+    /// # Errors
+    /// As [`scan`](crate::scan); `Cancelled`.
+    pub fn scan(&self, path: impl AsRef<Path>, sink: &mut impl Sink) -> Result<()> {
+        let (directory, name) = locate(path.as_ref())?;
+        self.scan_in(&*directory, &name, sink)
+    }
+
+    /// As [`Self::scan`], in any directory.
+    ///
+    /// # Errors
+    /// As [`Self::scan`].
+    pub fn scan_in(
+        &self,
+        directory: &dyn Directory,
+        name: &str,
+        sink: &mut impl Sink,
+    ) -> Result<()> {
+        let Opened { storage, shown, past, witnesses } = Opened::new(directory, name, Past::whole)?;
+        let (past, watch) = (past?, self.watch.as_ref());
+        let watched = Watched::new(&*storage, watch);
+        let is_whole = |survey: &Survey| check_end(&witnesses, survey, directory, name, &*storage);
+        scan::scan_storage(&watched, (&shown, &past), is_whole, sink)
+            .map_err(|error| watched.explain(error, &shown))
+    }
+
+    /// Looks at a file and builds its state, as [`examine`](crate::examine) does, with the end to which
+    /// [`recovery`](Self::recovery) would bring it.
+    ///
+    /// # Errors
+    /// As [`examine`](crate::examine); `Cancelled`.
+    pub fn examine(&self, path: impl AsRef<Path>) -> Result<Examination> {
+        let (directory, name) = locate(path.as_ref())?;
+        self.examine_in(&*directory, &name)
+    }
+
+    /// As [`Self::examine`], in any directory.
+    ///
+    /// # Errors
+    /// As [`Self::examine`].
+    pub fn examine_in(&self, directory: &dyn Directory, name: &str) -> Result<Examination> {
+        let opened = match Opened::new(directory, name, Past::whole)? {
+            Opened { past: Err(error), .. } if inspect::says_nothing(&error) => return Err(error),
+            opened => opened,
+        };
+        inspect::examine_storage((directory, name), &opened, self)
+    }
+}
