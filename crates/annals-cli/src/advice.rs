@@ -27,9 +27,19 @@ fn texts(folder: &Path, ending: &str) -> Vec<(PathBuf, String)> {
     found
 }
 
+/// Returns the source of the library, all layers of it.
+fn library() -> Vec<(PathBuf, String)> {
+    let layers = ["annals", "annals-storage"];
+    layers
+        .iter()
+        .flat_map(|name| texts(&root().join("crates").join(name).join("src"), "rs"))
+        .collect()
+}
+
 fn sources() -> Vec<(PathBuf, String)> {
-    let folders = ["crates/annals/src", "crates/annals-cli/src", "crates/annals-schema/src"];
-    folders.iter().flat_map(|folder| texts(&root().join(folder), "rs")).collect()
+    let others = ["crates/annals-cli/src", "crates/annals-schema/src"];
+    let others = others.iter().flat_map(|folder| texts(&root().join(folder), "rs"));
+    library().into_iter().chain(others).collect()
 }
 
 /// Gives what stands between this and the next backtick or end of the line.
@@ -97,8 +107,7 @@ fn options_and_settings_that_messages_name_are_there() {
         );
         commands.extend(command.get_subcommands().cloned());
     }
-    let library = texts(&root().join("crates/annals/src"), "rs");
-    let code: String = library.iter().map(|(_, text)| text.as_str()).collect();
+    let code: String = library().iter().map(|(_, text)| text.as_str()).collect();
     let mut mistakes = Vec::new();
     for (path, text) in sources().iter().filter(|(path, _)| !path.ends_with("advice.rs")) {
         let product = text.split("#[cfg(test)]").next().unwrap_or_default();
@@ -135,7 +144,7 @@ fn messages_speak_of_settings_by_a_name_that_can_be_found() {
         .collect();
     assert!(settings.contains(&"`lock_timeout`".to_owned()), "{settings:?}");
     let mut mistakes = Vec::new();
-    for (path, text) in texts(&root().join("crates/annals/src"), "rs") {
+    for (path, text) in library() {
         let product = text.split("#[cfg(test)]").next().unwrap_or_default();
         let lines = product.lines().filter(|line| !line.trim_start().starts_with("//"));
         for line in lines.filter(|line| settings.iter().any(|name| line.contains(name.as_str()))) {

@@ -43,28 +43,43 @@
 )]
 
 mod arena;
-mod bytes;
 mod db;
-mod debug;
-mod error;
 pub mod event;
 mod history;
 mod image;
 pub mod journal;
-#[doc(hidden)]
-pub mod mistakes;
 mod progress;
 mod replica;
 pub mod storage;
 pub mod store;
-mod sync;
 pub mod typed;
+
+use annals_storage::{bytes, debug, sync};
 
 pub use annals_macros::schema;
 pub use annals_schema::{
     Blob, Command, Field, FieldNumber, Index, IndexNumber, OnDelete, RowId, Schema, Table,
     TableNumber, Timestamp, Type, Value, ValueRef,
 };
+/// ```
+/// annals::schema!("tutorial.schema");
+///
+/// # fn main() -> annals::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// let db = tutorial::Database::open(folder.path().join("tutorial.annals"))?;
+/// let lille = db.write(|tx| tx.city().insert("Lille"))?;
+/// let error = db.write(|tx| tx.city().insert("Lille")).unwrap_err();
+/// let violation = error.violation().unwrap();
+/// assert_eq!(violation.id(), Some(lille)); // the city that has the name already
+/// let annals::Violation::Unique { index, key, .. } = violation else { panic!() };
+/// assert_eq!((index.as_str(), key), ("city_by_name", &vec![annals::Value::String("Lille".to_owned())]));
+/// # Ok(())
+/// # }
+/// ```
+pub use annals_storage::Violation;
+#[doc(hidden)]
+pub use annals_storage::mistakes;
+pub use annals_storage::{Error, ErrorKind, Result};
 pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
     Changed, Changes, Commit, Custom, Customs, Database, Erase, Erased, Events, Examination, Fate,
@@ -75,7 +90,6 @@ pub use db::{
     Subscription, Tail, Transaction, Txid, Unapplied, Version, examine, inspect, inspect_head,
     inspect_head_in, inspect_in, scan, scan_in,
 };
-pub use error::{Error, ErrorKind, Result, Violation};
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use image::testing as image_testing;

@@ -228,7 +228,7 @@ fn own(last: *mut Own, generation: u32) -> &'static Own {
 impl Place {
     /// Makes a chunk; tells whether it was worth while to ask for a huge page, if that was done.
     fn new(generation: u32, is_huge: bool, prepares: bool) -> (Self, Option<bool>) {
-        let chunk = Chunk::new();
+        let chunk = Chunk::allocate();
         let pays = is_huge.then(|| chunk.make_huge());
         let room = Room::new(prepares && !is_huge);
         let head = Head {

@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
 use annals_schema::{FieldNumber, RowId, ValueRef};
+use annals_storage::TypedId;
 
 use super::Record;
 use crate::{Cell, Row};
@@ -31,20 +32,8 @@ impl<R: Record> Id<R> {
     }
 }
 
-impl crate::Violation {
-    /// Returns the row of a table that the violation is about: the one that has the key, or the one with
-    /// the reference, or the one to which it leads.
-    #[must_use]
-    pub fn id<R: Record>(&self) -> Option<Id<R>> {
-        match self {
-            Self::Unique { table, row, .. } => (table == R::NAME).then_some(*row),
-            Self::Reference { table, row: Some(row), .. } if table == R::NAME => Some(*row),
-            Self::Reference { target, target_row, .. } => {
-                (target == R::NAME).then_some(*target_row)
-            }
-        }
-        .map(Id::from)
-    }
+impl<R: Record> TypedId for Id<R> {
+    const TABLE: &'static str = R::NAME;
 }
 
 impl<R: Record> From<RowId> for Id<R> {

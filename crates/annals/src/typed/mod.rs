@@ -25,6 +25,7 @@ mod writer;
 
 use annals_schema::TableNumber;
 
+pub use annals_storage::TypedId;
 pub use change::{
     AnyChange, Change, Changed, Changes, Owned, RowValues, Subscription, Versioned, any_change,
 };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use super::imports::{Names, module_of};
 use super::tokens::{Kind, tokens};
@@ -56,28 +57,35 @@ fn tested(mut module: Names) -> (Names, bool) {
     }
 }
 
+/// Returns what there is of all modules of the library. Those of a crate `annals-part` begin with `part`.
 fn facts() -> BTreeMap<Names, Facts> {
-    let source = super::root().join("crates/annals/src");
-    let mut all: BTreeMap<Names, Facts> = BTreeMap::new();
-    for path in super::files(&source, ".rs") {
-        let (module, is_test) = tested(module_of(path.strip_prefix(&source).unwrap()));
-        let facts = all.entry(module).or_default();
-        let words: Vec<_> = tokens(&fs::read_to_string(&path).unwrap())
-            .into_iter()
-            .filter_map(|token| match token.kind {
-                Kind::Word(word) => Some(word),
-                Kind::Mark(mark) => Some(mark.to_string()),
-                Kind::Text(_) | Kind::Path => None,
-            })
-            .collect();
-        facts.has_unsafe |= !is_test && words.iter().any(|word| word == concat!("unsa", "fe"));
-        let count = |wanted: &[&str]| {
-            words.windows(wanted.len()).filter(|words| **words == *wanted).count()
-        };
-        facts.tests += count(&["#", "[", "test", "]"]);
-        facts.left_out += count(&["#", "[", "cfg_attr", "(", "miri", ",", "ignore"]);
+    let mut all = BTreeMap::new();
+    for name in super::LIBRARY {
+        let source = super::source_of(name);
+        let part = name.strip_prefix("annals-").map(str::to_owned);
+        for path in super::files(&source, ".rs") {
+            let (module, is_test) = tested(module_of(path.strip_prefix(&source).unwrap()));
+            let module = part.clone().into_iter().chain(module).collect();
+            add_file(all.entry(module).or_default(), &path, is_test);
+        }
     }
     all
+}
+
+fn add_file(facts: &mut Facts, path: &Path, is_test: bool) {
+    let words: Vec<_> = tokens(&fs::read_to_string(path).unwrap())
+        .into_iter()
+        .filter_map(|token| match token.kind {
+            Kind::Word(word) => Some(word),
+            Kind::Mark(mark) => Some(mark.to_string()),
+            Kind::Text(_) | Kind::Path => None,
+        })
+        .collect();
+    facts.has_unsafe |= !is_test && words.iter().any(|word| word == concat!("unsa", "fe"));
+    let count =
+        |wanted: &[&str]| words.windows(wanted.len()).filter(|words| **words == *wanted).count();
+    facts.tests += count(&["#", "[", "test", "]"]);
+    facts.left_out += count(&["#", "[", "cfg_attr", "(", "miri", ",", "ignore"]);
 }
 
 /// The modules whose unsafe code Miri can run.

@@ -1,0 +1,45 @@
+//! Compressed files: blocks of a file, each a zstd frame of its own, with a table that tells where they are. So
+//! any byte is read by unpacking one block, in bounded memory, and `zstd -d` unpacks the whole.
+//!
+//! ```text
+//! +------+-------+-------+-- - - --+-------+
+//! | head | block | block |         | table |   head and table are skippable frames
+//! +------+-------+-------+-- - - --+-------+
+//! ```
+
+#[cfg(feature = "zstd")]
+mod layout;
+#[cfg(feature = "zstd")]
+mod reader;
+#[cfg(feature = "zstd")]
+mod writer;
+
+use std::io;
+use std::sync::Arc;
+
+use super::Storage;
+
+#[cfg(feature = "zstd")]
+pub use writer::compress;
+
+/// How a compressed file begins: a skippable frame of zstd of 64 bytes in all, and what it is.
+pub(crate) const MAGIC: [u8; 16] = *b"\x50\x2A\x4D\x18\x38\x00\x00\x00\x89ANZSTD\n";
+/// Tells whether bytes are the beginning of a compressed file.
+pub fn is_compressed(start: &[u8]) -> bool {
+    start.starts_with(&MAGIC)
+}
+
+/// Gives what reads a file as it is unpacked, if it is compressed; else the file itself.
+pub(super) fn unpacked(file: Arc<dyn Storage>) -> io::Result<Arc<dyn Storage>> {
+    let mut start = [0; MAGIC.len()];
+    if file.read_at(0, &mut start)? < MAGIC.len() || !is_compressed(&start) {
+        return Ok(file);
+    }
+    #[cfg(feature = "zstd")]
+    return Ok(Arc::new(reader::Unpacked::open(file)?));
+    #[cfg(not(feature = "zstd"))]
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "it is compressed, and this program was built without the feature `zstd` of Annals",
+    ))
+}

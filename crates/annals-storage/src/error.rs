@@ -1,0 +1,276 @@
+//! The one error of the library: a kind that a caller can act on, what happened, and its cause.
+
+use std::fmt;
+use std::io;
+
+use annals_schema::{RowId, Value};
+
+/// What every fallible function of this library returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, in a way a program can act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Somebody else holds what is needed: try again later, or end the holder.
+    Busy,
+    /// Two rows would have the same key in a unique index.
+    Unique,
+    /// An enforced reference would lead to no row.
+    Reference,
+    /// There is no such row, table, field, index or file.
+    NotFound,
+    /// The id is in use already.
+    InUse,
+    /// An argument, a statement or a text is wrong; nothing was changed.
+    Invalid,
+    /// The file's schema isn't the program's.
+    SchemaMismatch,
+    /// One journal isn't the beginning of another, so that one can't be brought up to the other; nothing
+    /// was changed.
+    Diverged,
+    /// The file isn't an Annals journal at all.
+    NotAJournal,
+    /// The file needs a newer version of Annals.
+    Unsupported,
+    /// The file is damaged: what it holds isn't what was written.
+    Corrupt,
+    /// A page of the image is damaged, and what it held couldn't be rebuilt from an older state or the journal
+    /// before the deadline: try again, from a new snapshot or in a new transaction. Nothing is lost.
+    PageLost,
+    /// The file is sound, but holds a commit whose events don't apply: it can only be read, as of the commit
+    /// before. See `Database::unapplied`.
+    Unapplied,
+    /// Opening would have to recover, and the caller asked to refuse that.
+    NeedsRecovery,
+    /// The program stopped it, by the answer of one of its callbacks; nothing was changed.
+    Cancelled,
+    /// An I/O error; see [`Error::io_error`].
+    Io,
+    /// The commit was written, but whether it is durable is not known: reopen and look.
+    UnknownOutcome,
+    /// An earlier failure, or a fork of the process, made this handle unusable for writing: reopen the
+    /// database.
+    Poisoned,
+}
+
+/// An error: its [kind](Error::kind), what happened, where, what to do, and the cause.
+///
+/// It is one pointer wide, so that a `Result` costs nothing where nothing goes wrong.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    source: Option<io::Error>,
+    violation: Option<Violation>,
+    /// The transaction whose events don't apply, where a replay says so.
+    transaction: Option<u64>,
+}
+
+/// The rule of the schema that a change would break, and the rows that it is about.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Violation {
+    /// Two rows would have the same key in a unique index.
+    Unique {
+        /// The name of the index.
+        index: String,
+        /// The name of its table.
+        table: String,
+        /// The row that has the key.
+        row: RowId,
+        /// The other row, if it has an id already: it has none in a refused `insert`.
+        other: Option<RowId>,
+        /// The values of the key, in the order of the index's fields.
+        key: Vec<Value>,
+    },
+    /// An enforced reference would lead to no row.
+    Reference {
+        /// The name of the table with the reference.
+        table: String,
+        /// The row with the reference; none if the reference is the default of a new field.
+        row: Option<RowId>,
+        /// The name of the reference's field.
+        field: String,
+        /// The name of the table to which it leads.
+        target: String,
+        /// The row to which it leads.
+        target_row: RowId,
+    },
+}
+
+/// The id of a row of one table, as generated code has it.
+pub trait TypedId: From<RowId> {
+    /// The name of the table.
+    const TABLE: &'static str;
+}
+
+impl Violation {
+    /// Returns the row of a table that the violation is about: the one that has the key, or the one with
+    /// the reference, or the one to which it leads.
+    #[must_use]
+    pub fn id<I: TypedId>(&self) -> Option<I> {
+        match self {
+            Self::Unique { table, row, .. } => (table == I::TABLE).then_some(*row),
+            Self::Reference { table, row: Some(row), .. } if table == I::TABLE => Some(*row),
+            Self::Reference { target, target_row, .. } => {
+                (target == I::TABLE).then_some(*target_row)
+            }
+        }
+        .map(I::from)
+    }
+}
+
+impl Error {
+    /// Makes an error from a kind and a message that says what, where and what to do.
+    #[cold]
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self::made(kind, message.into(), None, None)
+    }
+
+    /// Makes an error of a change that would break a rule of the schema.
+    #[cold]
+    pub fn violating(violation: Violation, message: String) -> Self {
+        let kind = match violation {
+            Violation::Unique { .. } => ErrorKind::Unique,
+            Violation::Reference { .. } => ErrorKind::Reference,
+        };
+        Self::made(kind, message, None, Some(violation))
+    }
+
+    /// Makes an error of kind [`ErrorKind::Io`] from what was being done and the cause; of kind
+    /// [`ErrorKind::Corrupt`] if the cause is that what was read isn't what was written (`InvalidData`).
+    #[cold]
+    pub fn io(message: impl Into<String>, source: io::Error) -> Self {
+        let kind = match source.kind() {
+            io::ErrorKind::InvalidData => ErrorKind::Corrupt,
+            _ => ErrorKind::Io,
+        };
+        Self::with_source(kind, message, source)
+    }
+
+    /// Makes an error of any kind that was caused by the operating system.
+    #[cold]
+    pub fn with_source(kind: ErrorKind, message: impl Into<String>, source: io::Error) -> Self {
+        Self::made(kind, message.into(), Some(source), None)
+    }
+
+    fn made(
+        kind: ErrorKind,
+        message: String,
+        source: Option<io::Error>,
+        violation: Option<Violation>,
+    ) -> Self {
+        Self(Box::new(Inner { kind, message, source, violation, transaction: None }))
+    }
+
+    /// Notes whose events don't apply.
+    #[must_use]
+    pub fn of_transaction(mut self, txid: u64) -> Self {
+        self.0.transaction = Some(txid);
+        self
+    }
+
+    /// Returns the transaction whose events don't apply, if that is what the error says.
+    pub fn transaction(&self) -> Option<u64> {
+        self.0.transaction
+    }
+
+    /// Makes an error of kind [`ErrorKind::Invalid`].
+    #[cold]
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
+    }
+
+    /// Makes an error of kind [`ErrorKind::Corrupt`].
+    #[cold]
+    pub fn corrupt(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Corrupt, message)
+    }
+
+    /// Returns the kind of error.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Returns the index or reference and the rows that an error of kind [`ErrorKind::Unique`] or
+    /// [`ErrorKind::Reference`] is about. The error of a merge of files has none: its rows have other
+    /// ids in each file.
+    #[must_use]
+    pub fn violation(&self) -> Option<&Violation> {
+        self.0.violation.as_ref()
+    }
+
+    /// Returns the I/O error that caused this one. The message ends with its text.
+    #[must_use]
+    pub fn io_error(&self) -> Option<&io::Error> {
+        self.0.source.as_ref()
+    }
+
+    /// Puts what to do behind the message.
+    #[must_use]
+    pub fn advising(mut self, advice: impl fmt::Display) -> Self {
+        self.0.message = format!("{}; {advice}", self.0.message);
+        self
+    }
+
+    /// True if it was caused by want of space: on the disk, or of what this user may have of it.
+    #[must_use]
+    pub fn is_want_of_space(&self) -> bool {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        let source = self.0.source.as_ref().map(io::Error::kind);
+        matches!(source, Some(StorageFull | QuotaExceeded | FileTooLarge))
+    }
+
+    /// Puts the name that a person knows in place of another one.
+    #[must_use]
+    pub fn renaming(mut self, from: &str, to: &str) -> Self {
+        self.0.message = self.0.message.replace(from, to);
+        self
+    }
+
+    /// Puts where it happened in front of the message.
+    #[must_use]
+    pub fn within(mut self, place: impl fmt::Display) -> Self {
+        self.0.message = format!("{place}: {}", self.0.message);
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)?;
+        match &self.0.source {
+            Some(source) => write!(f, ": {source}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {self}", self.0.kind)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        // The message has the text of the I/O error, so the chain goes on with that one's own cause.
+        std::error::Error::source(self.0.source.as_ref()?)
+    }
+}
+
+/// So that a transaction may read times: `tx.set_time(text.parse()?)`.
+impl From<annals_schema::TimestampError> for Error {
+    fn from(error: annals_schema::TimestampError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+impl From<annals_schema::SchemaError> for Error {
+    fn from(error: annals_schema::SchemaError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}

@@ -1,0 +1,347 @@
+//! What [Annals](https://docs.rs/annals) stands on: files, devices, locks, the clock, randomness, hashes and fixed
+//! layouts. Programs use the crate `annals`, which hands on what they need.
+//!
+//! It is the only layer that touches the machine.
+//! Everything else is a function of bytes and takes these traits as arguments, so that the same
+//! code runs on a real disk, in memory, and on a simulated disk that crashes.
+#![allow(
+    rustdoc::private_intra_doc_links,
+    reason = "the text above the code is for those who work there, and names its private parts"
+)]
+
+mod batch;
+pub mod bytes;
+mod capacity;
+mod chunk;
+mod clock;
+mod compressed;
+pub mod debug;
+#[cfg(unix)]
+mod device;
+mod engines;
+mod error;
+mod file;
+mod fork;
+mod holders;
+mod holding;
+mod identity;
+mod interrupted;
+mod lock;
+mod memory;
+#[doc(hidden)]
+pub mod mistakes;
+mod names;
+mod permissions;
+mod positioned;
+mod process;
+#[cfg(target_os = "linux")]
+mod rest;
+#[cfg(any(test, feature = "testing"))]
+pub mod simulated;
+pub mod sync;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod uring;
+#[cfg(target_os = "linux")]
+mod vectored;
+
+use std::fmt::Debug;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use batch::{Batched, Engine, LONGEST_RUN, MOST_PARTS, Run, join};
+pub use capacity::memory;
+pub use chunk::{CHUNK, Chunk};
+pub use clock::SystemClock;
+#[cfg(feature = "zstd")]
+pub use compressed::compress;
+pub use compressed::is_compressed;
+pub use error::{Error, ErrorKind, Result, TypedId, Violation};
+pub use file::FileDirectory;
+pub use fork::Origin;
+pub use memory::MemoryDirectory;
+pub use permissions::Permissions;
+pub use process::is_alive;
+pub use process::{Interrupts, ignore_file_size_signal};
+
+/// One open file, or something that behaves like one.
+///
+/// Reads see every completed write at once. Only what a completed [`flush`](Storage::flush) covers
+/// survives a power cut; anything later may survive wholly, partly, or not at all, in any order.
+/// All methods take `&self` and may be called from several threads.
+pub trait Storage: Send + Sync + Debug {
+    /// Gives the length in bytes.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Tells whether the length is 0.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Reads from `offset` into `buffer`; gives how many bytes were read: fewer than asked for only
+    /// at the end of the file (a short read in the middle is gone on with by the implementation).
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Writes all of `data` at `offset`, and makes the file longer if needed. On error any part of
+    /// it may have been written. (A short write of the operating system is gone on with by the
+    /// implementation; one that can't go on is an error.)
+    fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()>;
+
+    /// Writes many runs, which [`join`] makes, in any order and several at a time; and makes the file
+    /// longer if needed. It takes what [`write_at`](Storage::write_at) takes, not more: a run that is
+    /// short or interrupted is gone on with, and nothing is on permanent storage before a flush.
+    ///
+    /// All writes that were begun have ended when it returns, also with an error. That is the first one
+    /// that happened; after it any part of any run may have been written. Other writes and reads may
+    /// go on meanwhile, elsewhere in the file.
+    ///
+    /// Costs a copy of what has more than one part where the system has nothing better.
+    fn write_batch(&self, runs: &[Run<'_>]) -> io::Result<Batched> {
+        batch::write_one_by_one(runs, |offset, data| self.write_at(offset, data))
+    }
+
+    /// Returns once everything written before the call, and the length, is on permanent storage
+    /// (`fdatasync`). After an error nothing is known of the unflushed writes, and trying again
+    /// proves nothing. Only a file opened for writing can be flushed, since not all systems do it
+    /// for another.
+    fn flush(&self) -> io::Result<()>;
+
+    /// Makes the file shorter, or longer with zeros. `Unsupported` if the length
+    /// [can't change](Storage::has_fixed_len), unless it is that already.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// Tells whether the length can't change: a raw block device. It may hold anything where it was
+    /// never written to, and a write behind its end is `StorageFull`.
+    fn has_fixed_len(&self) -> bool {
+        false
+    }
+
+    /// Tries to take a lock of this file; gives whether this handle has it now. It ends with
+    /// [`unlock`](Storage::unlock), with the last handle of this `Storage`, or with the process.
+    /// Two handles exclude each other also within one process, and a handle that has a lock gets it
+    /// again. Only a file opened for writing can be locked exclusively.
+    ///
+    /// # Errors
+    /// `InvalidInput` if this handle holds the lock in the other way, which it must let go of first;
+    /// `Unsupported` for other locks than [`Lock::Head`] where the system knows no locks on parts of a
+    /// file.
+    fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool>;
+
+    /// Lets go of a lock at once, though handles of this `Storage` go on reading. Nothing if it
+    /// isn't held.
+    fn unlock(&self, lock: Lock) -> io::Result<()>;
+
+    /// Gives the least of these numbers whose [`Lock::Pin`] anybody holds, through this handle or any
+    /// other. Takes nothing for longer than the call: who tries to take one of them meanwhile may be
+    /// refused, and tries again.
+    ///
+    /// # Errors
+    /// `Unsupported` where the system knows no locks on parts of a file.
+    fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>>;
+
+    /// Gives the process that holds a lock, where the system tells, for messages. It may look at all
+    /// processes: milliseconds.
+    fn holder(&self, lock: Lock) -> Option<u32>;
+
+    /// Tells whether the file is still the one that its name leads to.
+    fn is_linked(&self) -> io::Result<bool>;
+
+    /// True if the file may have other names than the one that leads to it. What a power cut leaves of a name that
+    /// was to go is found by that.
+    fn may_have_other_names(&self) -> io::Result<bool> {
+        Ok(true)
+    }
+
+    /// Notes that the file was given another name in its directory: the one that
+    /// [`is_linked`](Storage::is_linked) asks for from now on.
+    fn renamed(&self, name: &str);
+}
+
+/// Which lock of a file; none of them keeps anybody from reading or writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lock {
+    /// Says that a database is open: held as long as it is, exclusively by one that is alone, shared
+    /// by those that take turns.
+    Head,
+    /// Gives the right to write frames; whoever takes turns holds it exclusively for each
+    /// transaction.
+    Tail,
+    /// Held while waiting for [`Tail`](Self::Tail), so that who has just let go of that can't take it
+    /// again before the one that waits.
+    Turn,
+    /// Held shared on a sealed segment by who reads its history; whoever removes it holds it exclusively.
+    History,
+    /// Held exclusively on the journal by whoever brings its image forward, makes one, or sets one aside.
+    Backfill,
+    /// Held shared on an image by whoever reads its root of this number: what that root reaches isn't
+    /// written over. From 2^61 on, what a backfill has written that has no root yet.
+    Pin(u64),
+}
+
+/// How a [`Lock`] is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Hold {
+    /// Together with others that hold it so.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
+/// What a file is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Only reading.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
+/// One directory, by whose names files are opened. Names have no path separators.
+///
+/// Changes of names survive a power cut only once [`flush`](Directory::flush) has returned.
+pub trait Directory: Send + Sync + Debug {
+    /// Opens an existing file; `NotFound` if there is none.
+    fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn Storage>>;
+
+    /// Creates a new, empty file for reading and writing; `AlreadyExists` if there is one.
+    fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>>;
+
+    /// Gives the file `from` the further name `to`; `AlreadyExists` if that name is taken.
+    fn link(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Renames, replacing what `to` named.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Removes a name.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Copies a file to a name that isn't taken, and flushes the copy (but not its name); shares the
+    /// bytes where the file system can. A copy that didn't come to its end is removed.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if the name is taken; those of reading and writing.
+    fn copy(&self, from: &str, to: &str) -> io::Result<()> {
+        let (from, copy) = (self.open(from, Access::Read)?, self.create(to)?);
+        let copied = copy_bytes(&*from, &*copy).and_then(|()| copy.flush());
+        if copied.is_err() {
+            // The error of writing it is what matters.
+            let _ = self.remove(to);
+        }
+        copied
+    }
+
+    /// Lists all names of files, sorted.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// Makes all changes of names so far survive a power cut (`fsync` of the directory).
+    fn flush(&self) -> io::Result<()>;
+
+    /// Gives the directory for what is saved of a file; none if that is this one. (A device's directory
+    /// holds no files: it is the working directory then.)
+    fn for_copies(&self, _storage: &dyn Storage) -> Option<Arc<dyn Directory>> {
+        None
+    }
+
+    /// Returns who may use a file; `None` if there is no such file, or where that is unknown.
+    fn permissions(&self, _name: &str) -> io::Result<Option<Permissions>> {
+        Ok(None)
+    }
+
+    /// Returns a handle of this directory for the files of one journal; none if this one does. Each file that it
+    /// creates gets the permissions that the journal has then, before anything can be written to it. As long as
+    /// there is no such journal, it gets those of `origin`, the file that it is made of, or what the system says.
+    fn for_journal(&self, _name: &str, _origin: Option<Permissions>) -> Option<Arc<dyn Directory>> {
+        None
+    }
+
+    /// Gives another handle of the same directory, for whoever opens files in it later.
+    fn again(&self) -> Arc<dyn Directory>;
+
+    /// Describes a name in this directory as a person would write it (a path).
+    fn display(&self, name: &str) -> String;
+}
+
+/// Time and randomness.
+pub trait Clock: Send + Sync + Debug {
+    /// Gives the time in microseconds since 1970-01-01T00:00:00Z.
+    fn now(&self) -> i64;
+
+    /// Gives the time since some fixed moment. Unlike [`now`](Clock::now) it never goes back, whatever
+    /// is done to the machine's clock: for whoever waits.
+    fn elapsed(&self) -> Duration;
+
+    /// Waits. A simulated clock only lets that time pass.
+    fn pause(&self, time: Duration);
+
+    /// Returns 64 random bits, which nobody can know beforehand.
+    fn random(&self) -> u64;
+
+    /// Returns 128 random bits.
+    fn secret(&self) -> [u8; 16] {
+        let mut secret = [0; 16];
+        for chunk in secret.chunks_mut(8) {
+            chunk.copy_from_slice(&self.random().to_le_bytes());
+        }
+        secret
+    }
+}
+
+/// True if two names lead to the same file.
+pub fn is_same_file(directory: &dyn Directory, one: &str, other: &str) -> io::Result<bool> {
+    let file = directory.open(one, Access::Read)?;
+    file.renamed(other);
+    file.is_linked()
+}
+
+/// Copies all bytes of one file into another, which is empty.
+fn copy_bytes(from: &dyn Storage, to: &dyn Storage) -> io::Result<()> {
+    let mut bytes = vec![0; 1 << 20];
+    let mut at = 0;
+    loop {
+        let read = from.read_at(at, &mut bytes)?;
+        if read == 0 {
+            return Ok(());
+        }
+        to.write_at(at, &bytes[..read])?;
+        at += read as u64;
+    }
+}
+
+/// Refuses what can't be the name of a file in one directory on any system.
+fn check_name(name: &str) -> io::Result<()> {
+    if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\', '\0']) {
+        let message = format!("`{name}` isn't a name of a file inside one directory");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    Ok(())
+}
+
+/// Refuses to change a length that is fixed.
+#[cfg(any(unix, test, feature = "testing"))]
+fn check_fixed_len(fixed: u64, len: u64) -> io::Result<()> {
+    if len == fixed {
+        return Ok(());
+    }
+    let message = format!("a device's length is fixed: {fixed} bytes");
+    Err(io::Error::new(io::ErrorKind::Unsupported, message))
+}
+
+/// Refuses to lock a file exclusively that was opened for reading only.
+fn check_lockable(access: Access, hold: Hold) -> io::Result<()> {
+    match hold {
+        Hold::Shared => Ok(()),
+        Hold::Exclusive => check_writable(access),
+    }
+}
+
+/// Refuses to change a file that was opened for reading only.
+fn check_writable(access: Access) -> io::Result<()> {
+    match access {
+        Access::Write => Ok(()),
+        Access::Read => Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "the file was opened for reading only",
+        )),
+    }
+}

@@ -1,0 +1,203 @@
+//! Deliberate mistakes in commit, recovery and backfill, so that tests can show that each would be found.
+//!
+//! Without the feature `testing` none can be made: [`is_made`] is then a constant, and costs
+//! nothing. `docs/crash.md` lists what each breaks and which test finds it.
+
+/// Declares the mistakes, and [`Mistake::ALL`] with them.
+macro_rules! mistakes {
+    ($($(#[$doc:meta])+ $name:ident,)+) => {
+        /// A mistake in commit, recovery or backfill.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Mistake {
+            $($(#[$doc])+ $name,)+
+        }
+
+        impl Mistake {
+            /// All mistakes.
+            pub const ALL: [Self; [$(stringify!($name)),+].len()] = [$(Self::$name),+];
+        }
+    };
+}
+
+mistakes! {
+    /// A `Checksummed` commit is acknowledged without a flush.
+    CommitNotFlushed,
+    /// The slot is written before the flush that covers what it claims.
+    SlotBeforeFlush,
+    /// Frames claim what was written, not what was flushed, to be durable.
+    UnflushedClaimed,
+    /// Recovery writes both slots without a flush between them, so that a crash can tear both.
+    SlotsAtOnce,
+    /// The handle goes on after a flush failed, and tries it again.
+    FailedFlushForgotten,
+    /// A frame is accepted without its chain.
+    TornFrameAccepted,
+    /// A commit can be seen before its level is reached.
+    SeenBeforeFlush,
+    /// Replay keeps the events of a transaction that has no commit frame.
+    UncommittedApplied,
+    /// A commit whose events don't apply is left out, and the file is open for writing.
+    UnappliedIgnored,
+    /// Recovery trusts that what it reads is on the disk.
+    AcceptedNotRewritten,
+    /// Recovery leaves the tail where it is.
+    TailNotZeroed,
+    /// Recovery writes the slots before it has flushed what they claim.
+    RecoveryNotFlushed,
+    /// A rollback leaves the frames that were written already.
+    RollbackNotZeroed,
+    /// A rollback writes the slots before it has flushed what they claim.
+    RollbackNotFlushed,
+    /// A hard checkpoint returns before the slot that tells it is flushed.
+    HardSlotNotFlushed,
+    /// A new journal's name is not flushed.
+    NameNotFlushed,
+    /// A two-phase commit is acknowledged without its second flush.
+    SecondFlushLeftOut,
+    /// A soft commit is acknowledged, with all before it, while a durable one is pending.
+    SoftOvertakes,
+    /// Commits that wait for a flush are acknowledged also if it fails.
+    FailedGroupAcknowledged,
+    /// Opening doesn't look behind the first position that doesn't verify.
+    TailNotLookedAt,
+    /// What is cut is read once before.
+    CutReadOnce,
+    /// Recovery cuts the frames that alone prove how far the rest was flushed before a slot tells it.
+    ProofCutFirst,
+    /// In shared mode a rollback doesn't set the suspect mark before it begins.
+    CutNotMarked,
+    /// In shared mode the suspect mark is ignored.
+    SuspectTrusted,
+    /// In shared mode a process goes on from the end that it knows.
+    OthersNotLookedAt,
+    /// In shared mode a process closes the journal though others have it open.
+    ClosedAmongOthers,
+    /// In shared mode the turn ends before the commit is acknowledged.
+    TurnEndedEarly,
+    /// In shared mode nobody is told of a flush that failed outside of a transaction.
+    FailedFlushNotTold,
+    /// A new segment gets the path before it is flushed.
+    NextNotFlushed,
+    /// The name that a sealed segment is kept by is not flushed before the path leads elsewhere.
+    KeptNameNotFlushed,
+    /// The path leads to the next segment before the seal is flushed.
+    SealNotFlushed,
+    /// An interrupted restart is finished without writing the seal again.
+    SealNotRewritten,
+    /// A restart returns before the directory is flushed.
+    RestartNotFlushed,
+    /// A kept segment is taken for the one before another without its chain.
+    BorderNotVerified,
+    /// Older segments are removed before the state in the new one is flushed.
+    StateNotFlushed,
+    /// A segment is removed that somebody reads.
+    PinsIgnored,
+    /// In shared mode a process goes on writing a segment that was sealed.
+    SealIgnored,
+    /// A backfill writes a view that lies over an older root than the newest.
+    OutdatedBoundTaken,
+    /// A backfill writes what the journal may still lose.
+    ImageBeforeJournal,
+    /// A backfill's root is published without a flush.
+    RootNotFlushed,
+    /// A backfill's root is written into both slots before the flush.
+    RootSlotsAtOnce,
+    /// The second copy of a root is written before the flush.
+    RootCopiesAtOnce,
+    /// A backfill's root gets the number of the one before.
+    RootNumberRepeated,
+    /// A backfill takes pages that may still be appended to as they are.
+    BlanksIgnored,
+    /// After a backfill the store drops pages that have changed since.
+    ChangedPageDropped,
+    /// A backfill doesn't look whether its writes succeeded.
+    ImageErrorDropped,
+    /// A backfill publishes its root before the last of its writes.
+    PublishedBeforeWritten,
+    /// A backfill that fails lets commits fail too.
+    FailedBackfillPoisons,
+    /// A backfill goes on with an image whose flush failed.
+    FailedImageFlushForgotten,
+    /// The store goes on from a root before it is published.
+    InstalledBeforePublished,
+    /// A backfill writes over what only the root before the last one reaches.
+    OlderRootWrittenOver,
+    /// A backfill writes over what only snapshots reach.
+    PinnedRootWrittenOver,
+    /// A backfill writes over what only key frames reach.
+    KeyFrameWrittenOver,
+    /// Space of an image that nobody reaches any more isn't used again.
+    FreedSpaceForgotten,
+    /// A root counts by its first copy, without a look at what its backfill wrote.
+    FirstCopyTrusted,
+    /// A root that was found by its first copy is made whole without writing again what it reaches.
+    FirstCopyNotRewritten,
+    /// What a transaction spilled isn't kept for views of what it committed.
+    SpillNotShown,
+    /// A view over what was spilled pins only the root below.
+    SpillNotPinned,
+    /// A page of the image is used that doesn't have its checksum.
+    DamagedPageUsed,
+    /// A root of the image is published that reaches what is known to be damaged.
+    DamagePublished,
+    /// A journal is written that ends before a point which the image stands for.
+    WitnessIgnored,
+    /// A key frame stays listed that reaches what is known to be damaged.
+    DamagedFrameListed,
+    /// A root that was found by its first copy is made whole without the file's length.
+    LengthNotRewritten,
+    /// An image counts whose point the journal doesn't have.
+    OtherHistoryTrusted,
+    /// A frame proves what it claims without the tag that the secret of the file makes.
+    TagNotChecked,
+    /// Opening for writing keeps the secret that is in the file.
+    SecretKept,
+    /// Frames get no random nonce, so that their hashes have a seed that is known.
+    NonceNotRandom,
+    /// On a device only one slot tells of new space before a frame is written there.
+    SpaceToldOnce,
+    /// A slot counts only if both of its copies agree.
+    CopiesMustAgree,
+    /// What the live block tells to be flushed is no witness.
+    LiveIgnored,
+    /// A frame with a wrong stored chain ends the journal, though a slot has the right one.
+    WrongChainRefused,
+    /// A tail is cut without a second look.
+    TailCutAtOnce,
+    /// The chain of a slot isn't compared with the frame that ends there.
+    SlotChainIgnored,
+    /// What was known to be flushed, and doesn't verify, is cut as a tail is.
+    DamageCut,
+    /// A file of which no slot can be read is opened for writing.
+    SlotlessWritten,
+    /// What frames prove to be flushed is no witness.
+    ClaimsIgnored,
+    /// After a gap, salvage takes whatever verifies by itself.
+    UnprovenTaken,
+    /// In shared mode a process writes zeros ahead from where it had left them, whatever others wrote since.
+    OthersZeroed,
+}
+
+#[cfg(feature = "testing")]
+thread_local!(static MADE: std::cell::Cell<Option<Mistake>> = const { std::cell::Cell::new(None) });
+
+/// Lets this thread make a mistake from now on, or none.
+#[cfg(feature = "testing")]
+pub fn make(mistake: Option<Mistake>) {
+    MADE.set(mistake);
+}
+
+/// Tells whether this mistake is to be made.
+#[cfg(feature = "testing")]
+pub fn is_made(mistake: Mistake) -> bool {
+    MADE.get() == Some(mistake)
+}
+
+/// Tells whether this mistake is to be made: never.
+#[cfg(not(feature = "testing"))]
+#[inline]
+#[must_use]
+pub const fn is_made(_: Mistake) -> bool {
+    false
+}

@@ -1,0 +1,138 @@
+//! Other processes.
+
+#![cfg_attr(unix, allow(unsafe_code, reason = "the system is asked whether a process lives"))]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Tells whether there is a process of this number, for messages: it may be another by now, or one
+/// that lives where this system can't see it. Where the system isn't asked (not on Unix), it tells
+/// that there is one.
+pub fn is_alive(pid: u32) -> bool {
+    system::is_alive(pid)
+}
+
+/// Lets this process survive a write past its limit on the size of files (`ulimit -f`): the write fails with
+/// [`FileTooLarge`](std::io::ErrorKind::FileTooLarge), as on a full disk, and the signal `SIGXFSZ` doesn't end the
+/// process. The limit isn't changed, nor is a handler that the process has set.
+///
+/// The library doesn't call this by itself, for signals belong to the program. A program that may run under
+/// such a limit calls it once, when it starts. Programs that it starts ignore the signal, too. Does nothing where
+/// there is no such signal.
+pub fn ignore_file_size_signal() {
+    system::ignore_file_size_signal();
+}
+
+/// While it is there, Ctrl-C at the terminal (`SIGINT`) doesn't end this process, but is noted. It is for programs in
+/// which a person has begun something that isn't lost lightly. There is one at a time. On Unix only.
+#[derive(Debug)]
+pub struct Interrupts {
+    _handler: system::Handler,
+}
+
+impl Interrupts {
+    /// Notes interrupts from now on, until this is dropped.
+    #[must_use]
+    pub fn catch() -> Self {
+        INTERRUPTED.store(false, Ordering::Relaxed);
+        Self { _handler: system::Handler::set() }
+    }
+
+    /// True if there was an interrupt since the last call.
+    #[must_use]
+    pub fn take(&self) -> bool {
+        INTERRUPTED.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// Whether there was an interrupt that nobody has taken.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+#[cfg(unix)]
+mod system {
+    use std::sync::atomic::Ordering;
+
+    use super::INTERRUPTED;
+
+    /// The handler that was there before.
+    #[derive(Debug)]
+    pub(super) struct Handler(libc::sighandler_t);
+
+    impl Handler {
+        pub(super) fn set() -> Self {
+            let handler: extern "C" fn(libc::c_int) = note;
+            // SAFETY: the handler only stores to an atomic, which POSIX allows in one.
+            Self(unsafe { libc::signal(libc::SIGINT, handler as libc::sighandler_t) })
+        }
+    }
+
+    impl Drop for Handler {
+        fn drop(&mut self) {
+            if self.0 != libc::SIG_ERR {
+                // SAFETY: it was there before, and nobody but this has set another.
+                unsafe { libc::signal(libc::SIGINT, self.0) };
+            }
+        }
+    }
+
+    extern "C" fn note(_signal: libc::c_int) {
+        INTERRUPTED.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn ignore_file_size_signal() {
+        // SAFETY: no memory is touched, and what is set is either no handler or the one that was there.
+        unsafe {
+            let before = libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            if before != libc::SIG_DFL && before != libc::SIG_ERR {
+                libc::signal(libc::SIGXFSZ, before);
+            }
+        }
+    }
+
+    pub(super) fn is_alive(pid: u32) -> bool {
+        // 0 and what would be negative stand for groups of processes.
+        let Some(pid) = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 0) else {
+            return false;
+        };
+        // SAFETY: signal 0 is none: the call only looks whether one could be sent.
+        let result = unsafe { libc::kill(pid, 0) };
+        // One that belongs to somebody else may not be sent signals, but is there.
+        result == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+    }
+}
+
+#[cfg(not(unix))]
+mod system {
+    /// Nothing: an interrupt ends the process.
+    #[derive(Debug)]
+    pub(super) struct Handler;
+
+    impl Handler {
+        pub(super) const fn set() -> Self {
+            Self
+        }
+    }
+
+    pub(super) const fn ignore_file_size_signal() {}
+
+    pub(super) fn is_alive(_pid: u32) -> bool {
+        true
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_lives_until_it_ended() {
+        assert!(is_alive(std::process::id()));
+        assert!(is_alive(1), "somebody else's");
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        child.wait().unwrap();
+        assert!(!is_alive(pid));
+        for absurd in [0, u32::MAX, 1 << 31] {
+            assert!(!is_alive(absurd), "{absurd}");
+        }
+    }
+}

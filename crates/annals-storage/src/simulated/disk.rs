@@ -1,0 +1,333 @@
+//! The simulated disk as a directory, and the controls of the simulation.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::crash::CrashStates;
+use super::fact::Fact;
+use super::file::SimulatedFile;
+use super::inode::Inode;
+use super::machine::Machine;
+use super::plan::{Fault, ReadFault};
+use crate::{Access, Directory, Storage, check_name};
+
+/// What is done before an operation.
+type Interruption = Box<dyn FnOnce() + Send>;
+
+/// A simulated disk with one directory; a clone is another handle of the same disk, in the same
+/// process.
+///
+/// *Operations* are what changes something: writes, changes of length, flushes, and changes of
+/// names. They are counted from 0, and each has one line in the transcript. (A crash at anything
+/// else leaves nothing that a crash at the next operation doesn't leave as well.) Operations that
+/// fail by themselves, because a name is missing or taken, aren't counted. Reads have a count of
+/// their own.
+#[derive(Clone)]
+pub struct SimulatedDisk {
+    machine: Arc<Mutex<Machine>>,
+    interruption: Arc<Mutex<Option<(u64, Interruption)>>>,
+    /// The process whose handle this is.
+    process: u64,
+}
+
+impl SimulatedDisk {
+    /// Makes an empty disk on which nothing goes wrong. The seed determines all that is random.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self::from_machine(Machine::new(seed, BTreeMap::new(), BTreeMap::new()))
+    }
+
+    pub(super) fn from_machine(machine: Machine) -> Self {
+        Self { machine: Arc::new(Mutex::new(machine)), interruption: Arc::default(), process: 0 }
+    }
+
+    pub(super) fn machine(&self) -> MutexGuard<'_, Machine> {
+        let mut machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        machine.acting = self.process;
+        machine
+    }
+
+    /// Does what is to be done before the next operation, if that is now.
+    pub(super) fn interrupt(&self) {
+        let mut interruption = self.interruption.lock().unwrap_or_else(PoisonError::into_inner);
+        let operations = self.machine().operations;
+        let now = interruption.take_if(|(operation, _)| *operation <= operations);
+        drop(interruption);
+        if let Some((_, act)) = now {
+            act();
+        }
+    }
+
+    /// Gives a handle of the same disk in another process, which may be [killed](Self::kill_at) alone.
+    #[must_use]
+    pub fn process(&self) -> Self {
+        let process = self.machine().new_process();
+        Self { process, ..self.clone() }
+    }
+
+    /// Gives the seed.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.machine().seed
+    }
+
+    /// Gives how many operations there have been: the number that the next one has.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.machine().operations
+    }
+
+    /// Gives how many reads there have been: the number that the next one has.
+    #[must_use]
+    pub fn reads(&self) -> u64 {
+        self.machine().reads
+    }
+
+    /// Gives what has happened, one line for each operation, such as `write journal 512..1024`.
+    #[must_use]
+    pub fn transcript(&self) -> String {
+        let mut text = self.machine().transcript.join("\n");
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Forgets the transcript, but not the count of operations: what follows is what is looked at.
+    pub fn clear_transcript(&self) {
+        self.machine().transcript.clear();
+    }
+
+    /// Lets the power go off at an operation: it fails, as everything after it does, with an error
+    /// that [`is_power_off`](super::is_power_off) knows. Unless it is a flush, it was issued, so it
+    /// may have happened, wholly or in part.
+    pub fn crash_at(&self, operation: u64) {
+        self.machine().plan.crash_at = Some(operation);
+    }
+
+    /// Lets the power go off now.
+    pub fn crash(&self) {
+        self.machine().is_off = true;
+    }
+
+    /// Tells whether the power is off.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        self.machine().is_off
+    }
+
+    /// Gives a copy of the machine as it is when all processes have died: what they wrote shows, and
+    /// is on the disk or not, as before; no file is open, and nothing is planned. The counts and the
+    /// transcript go on from these.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self::from_machine(self.machine().fork())
+    }
+
+    /// Lets one operation fail.
+    pub fn fail_at(&self, operation: u64, fault: Fault) {
+        self.machine().plan.add(operation, fault);
+    }
+
+    /// Lets an operation and all after it fail.
+    pub fn fail_from(&self, operation: u64, fault: Fault) {
+        self.machine().plan.add_from(operation, fault);
+    }
+
+    /// Lets the process die whose operation this one is: it fails in this way, and so does all that the
+    /// process does from then on. Its locks go with its handles. Other processes go on.
+    pub fn kill_at(&self, operation: u64, fault: Fault) {
+        self.machine().plan.kill_at = Some((operation, fault));
+    }
+
+    /// Does something right before an operation, as another process might.
+    pub fn interrupt_at(&self, operation: u64, act: impl FnOnce() + Send + 'static) {
+        let interruption = Some((operation, Box::new(act) as Interruption));
+        *self.interruption.lock().unwrap_or_else(PoisonError::into_inner) = interruption;
+    }
+
+    /// Lets one read fail.
+    pub fn fail_read_at(&self, read: u64, fault: ReadFault) {
+        self.machine().plan.add_read(read, fault);
+    }
+
+    /// Gives up all plans: faults, a crash and a limit of space that are still to come.
+    pub fn clear_plan(&self) {
+        self.machine().plan.clear();
+    }
+
+    /// Lets all files together have at most this many bytes, in whole sectors. A write that doesn't
+    /// fit is written as far as it does. Files without name and handle take no space.
+    pub fn limit_space(&self, bytes: u64) {
+        self.machine().plan.space = Some(bytes);
+    }
+
+    /// Lets the disk be full during this many operations: no file can grow.
+    pub fn fill_at(&self, operation: u64, count: u64) {
+        self.machine().plan.fill(operation..operation.saturating_add(count));
+    }
+
+    /// Ends the limit of space.
+    pub fn free_space(&self) {
+        self.machine().plan.space = None;
+    }
+
+    /// Gives all that may be on the disk if the power goes off now, or went off before.
+    #[must_use]
+    pub fn crash_states(&self) -> CrashStates {
+        CrashStates::new(&self.machine(), false)
+    }
+
+    /// As [`crash_states`](Self::crash_states), but a sector that was being written may also hold
+    /// garbage: the disk doesn't write sectors wholly or not at all.
+    #[must_use]
+    pub fn crash_states_with_garbage(&self) -> CrashStates {
+        CrashStates::new(&self.machine(), true)
+    }
+
+    /// Gives the whole content of a file as reads see it, also when the power is off; none if there
+    /// is no file of that name.
+    #[must_use]
+    pub fn content(&self, name: &str) -> Option<Vec<u8>> {
+        let machine = self.machine();
+        let inode = (*machine.names.get(name)?.newest())?;
+        let inode = machine.inodes.get(&inode)?;
+        let mut content = vec![0; usize::try_from(inode.len()).ok()?];
+        inode.read(0, &mut content);
+        Some(content)
+    }
+
+    /// Puts a file on the disk, flushed with its name, in place of any other of that name: for
+    /// tests that start from a file or damage one. It isn't an operation.
+    ///
+    /// # Errors
+    /// If the content is larger than any simulated file may be.
+    pub fn install(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        self.put(name, content, false)
+    }
+
+    /// Puts a raw device among the files: one whose length is fixed, with what an earlier life left on
+    /// it. Limits of space don't concern it.
+    ///
+    /// # Errors
+    /// As [`install`](Self::install).
+    pub fn install_device(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        self.put(name, content, true)
+    }
+
+    fn put(&self, name: &str, content: &[u8], is_device: bool) -> io::Result<()> {
+        check_name(name)?;
+        let mut inode = Inode::new();
+        inode.write(0, 0, content)?;
+        inode.flush();
+        inode.is_device = is_device;
+        let mut machine = self.machine();
+        let number = machine.add_inode(inode);
+        machine.names.insert(name.to_owned(), Fact::flushed(Some(number)));
+        Ok(())
+    }
+
+    fn handle(&self, inode: u64, name: &str, access: Access) -> Arc<dyn Storage> {
+        let handle = self.machine().new_handle(inode);
+        let name = Mutex::new(name.to_owned());
+        Arc::new(SimulatedFile { disk: self.clone(), inode, name, access, handle })
+    }
+}
+
+impl fmt::Debug for SimulatedDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let machine = self.machine();
+        f.debug_struct("SimulatedDisk")
+            .field("seed", &machine.seed)
+            .field("operations", &machine.operations)
+            .field("is_off", &machine.is_off)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Directory for SimulatedDisk {
+    fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn Storage>> {
+        check_name(name)?;
+        let inode = self.machine().lookup(name)?;
+        Ok(self.handle(inode, name, access))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
+        check_name(name)?;
+        self.interrupt();
+        let mut machine = self.machine();
+        machine.check_free(name)?;
+        let inode = machine.change(format!("create {name}"), |machine, at| {
+            let inode = machine.add_inode(Inode::new());
+            machine.bind(at, name, Some(inode));
+            inode
+        })?;
+        drop(machine);
+        Ok(self.handle(inode, name, Access::Write))
+    }
+
+    fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        check_name(from)?;
+        check_name(to)?;
+        self.interrupt();
+        let mut machine = self.machine();
+        let inode = machine.lookup(from)?;
+        machine.check_free(to)?;
+        machine.change(format!("link {from} {to}"), |machine, at| {
+            machine.bind(at, to, Some(inode));
+            inode
+        })?;
+        Ok(())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        check_name(from)?;
+        check_name(to)?;
+        self.interrupt();
+        let mut machine = self.machine();
+        let inode = machine.lookup(from)?;
+        machine.change(format!("rename {from} {to}"), |machine, at| {
+            // As POSIX has it: two names of one file stay what they are.
+            if !machine.leads_to(to, inode) {
+                machine.bind(at, to, Some(inode));
+                machine.bind(at, from, None);
+            }
+            inode
+        })?;
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        check_name(name)?;
+        self.interrupt();
+        let mut machine = self.machine();
+        let inode = machine.lookup(name)?;
+        machine.change(format!("remove {name}"), |machine, at| {
+            machine.bind(at, name, None);
+            inode
+        })?;
+        Ok(())
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let machine = self.machine();
+        machine.check_power()?;
+        let bound = machine.names.iter().filter(|(_, binding)| binding.newest().is_some());
+        Ok(bound.map(|(name, _)| name.clone()).collect())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.interrupt();
+        self.machine().flush_directory()
+    }
+
+    fn again(&self) -> Arc<dyn Directory> {
+        Arc::new(self.clone())
+    }
+
+    fn display(&self, name: &str) -> String {
+        format!("simulated:{name}")
+    }
+}

@@ -1,0 +1,62 @@
+//! The simulated disk: what may be left after a power cut, every bit of it.
+//!
+//! A disk keeps promises only about what was flushed. Of everything else any part may have reached
+//! it, in any order. The simulation keeps for each *fact* on the disk all the values it had since
+//! its last completed flush, and after a crash each fact holds any of them, whatever the others do:
+//!
+//! * **sectors**: each 512 bytes of a file hold any content they had since the file's last flush;
+//!   one that never held anything reads as zeros;
+//! * **lengths**: a file has any length it had since its last flush; what lies beyond is gone;
+//! * **names**: each name leads to any file it led to (or to none) since the directory's last
+//!   flush. Flushing a file doesn't flush its name. A rename is two facts: it may leave both
+//!   names, or neither.
+//!
+//! A flush that [fails](Fault::FlushLoses) leaves its facts open for good: reads go on to give the
+//! newest values, but a later flush that succeeds covers only what was written again.
+//!
+//! Invariants:
+//!
+//! 1. Reads give the newest values, whatever is on the disk, until the power goes off.
+//! 2. A completed flush leaves one value to each fact that it covers, the newest.
+//! 3. Past a file's newest length the newest content of every sector is zeros.
+//! 4. The same seed, plan and calls give the same disk, the same transcript and the same errors.
+//!
+//! ```
+//! # mod annals { pub use annals_storage as storage; }
+//! use annals::storage::{Access, Directory, simulated::{Rng, SimulatedDisk}};
+//!
+//! let disk = SimulatedDisk::new(1);
+//! let file = disk.create("journal")?;
+//! disk.flush()?;
+//! file.write_at(0, b"safe")?;
+//! file.flush()?;
+//! file.write_at(512, b"in the air")?;
+//!
+//! let states = disk.crash_states();
+//! // The new length reached the disk or not; if it did, the new sector did or not.
+//! assert_eq!(states.count(), Some(3));
+//! for disk in states.every() {
+//!     let mut start = [0; 4];
+//!     disk.open("journal", Access::Read)?.read_at(0, &mut start)?;
+//!     assert_eq!(&start, b"safe");
+//! }
+//! let one_of_them = states.random(&mut Rng::new(1));
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+mod clock;
+mod crash;
+mod disk;
+mod fact;
+mod file;
+mod inode;
+mod machine;
+mod plan;
+mod rng;
+
+pub use clock::SimulatedClock;
+pub use crash::{CrashStates, EveryState};
+pub use disk::SimulatedDisk;
+pub use inode::{LARGEST_FILE, SECTOR_SIZE};
+pub use plan::{Fault, PowerOff, ReadFault, is_power_off};
+pub use rng::Rng;

@@ -1,0 +1,16 @@
+//! Files, devices, directories, locks, the clock and randomness, as a database takes them: of a real machine, in
+//! memory, or (with the feature `testing`) simulated.
+
+#[cfg(feature = "testing")]
+pub use annals_storage::simulated;
+pub use annals_storage::{
+    Access, Batched, Clock, Directory, Engine, FileDirectory, Hold, Interrupts, LONGEST_RUN, Lock,
+    MOST_PARTS, MemoryDirectory, Permissions, Run, Storage, SystemClock, ignore_file_size_signal,
+    join,
+};
+
+#[cfg(feature = "zstd")]
+pub(crate) use annals_storage::compress;
+pub(crate) use annals_storage::{
+    CHUNK, Chunk, Origin, is_alive, is_compressed, is_same_file, memory,
+};
