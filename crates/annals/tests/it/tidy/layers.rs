@@ -27,7 +27,7 @@ const ROOMS: [Room; 10] = [
     room("arena", &["annals_storage"], &[]),
     room(
         "event",
-        &["annals_storage::Error", "annals_storage::Result"],
+        &["annals_storage::Error", "annals_storage::ErrorKind", "annals_storage::Result"],
         &["annals_storage::simulated"],
     ),
     room("progress", &["annals_storage"], &[]),
