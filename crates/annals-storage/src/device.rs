@@ -27,8 +27,8 @@ impl DeviceFile {
         let flags = if access == Access::Write { libc::O_EXCL } else { 0 };
         let mut options = OpenOptions::new();
         options.read(true).write(access == Access::Write).custom_flags(flags);
-        let open = |_| options.open(path).map_err(|error| explain(path, error));
-        let file = OpenFile::new(path, access, open)?;
+        let file = options.open(path).map_err(|error| explain(path, error))?;
+        let file = OpenFile::new(file, path, access);
         let len = end_of(file.file()?)?;
         if len == 0 {
             let message = format!("the system doesn't tell the size of {}", path.display());

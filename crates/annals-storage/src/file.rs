@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::engines::Engines;
-use super::fork::{Opening, OwnFile};
+use super::fork::Origin;
 use super::interrupted::retry;
 use super::lock::Locks;
 use super::names::Names;
@@ -55,16 +55,11 @@ impl FileDirectory {
         Self { engine: Some(engine), ..self }
     }
 
-    fn open_file(
-        &self,
-        path: &Path,
-        access: Access,
-        open: impl FnMut(Opening) -> io::Result<File>,
-    ) -> io::Result<Arc<dyn Storage>> {
-        let mut file = OpenFile::new(path, access, open)?;
+    fn opened(&self, file: File, path: &Path, access: Access) -> Arc<dyn Storage> {
+        let mut file = OpenFile::new(file, path, access);
         file.engines = Engines::new(self.engine);
         file.names = self.names.clone();
-        Ok(Arc::new(file))
+        Arc::new(file)
     }
 
     /// Splits the path of a file into its directory and its name there.
@@ -135,7 +130,8 @@ impl Directory for FileDirectory {
                 format!("{} is neither a regular file nor a block device", self.display(name));
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        let file = self.open_file(&path, access, |_| open_existing(&path, access))?;
+        let file = OpenOptions::new().read(true).write(access == Access::Write).open(&path)?;
+        let file = self.opened(file, &path, access);
         match access {
             Access::Read => compressed::unpacked(file),
             Access::Write => Ok(file),
@@ -144,10 +140,8 @@ impl Directory for FileDirectory {
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
         let (path, like) = (self.path_of(name)?, self.permissions_of_new()?);
-        self.open_file(&path, Access::Write, |opening| match opening {
-            Opening::First => permissions::create_new(&path, like),
-            Opening::Again => open_existing(&path, Access::Write),
-        })
+        let file = permissions::create_new(&path, like)?;
+        Ok(self.opened(file, &path, Access::Write))
     }
 
     fn link(&self, from: &str, to: &str) -> io::Result<()> {
@@ -244,14 +238,12 @@ impl Directory for FileDirectory {
     }
 }
 
-fn open_existing(path: &Path, access: Access) -> io::Result<File> {
-    OpenOptions::new().read(true).write(access == Access::Write).open(path)
-}
-
 /// An open file of the file system.
 #[derive(Debug)]
 pub(super) struct OpenFile {
-    file: OwnFile,
+    file: File,
+    /// The process that opened it.
+    origin: Origin,
     path: Mutex<PathBuf>,
     access: Access,
     locks: Locks,
@@ -260,20 +252,15 @@ pub(super) struct OpenFile {
 }
 
 impl OpenFile {
-    pub(super) fn new(
-        path: &Path,
-        access: Access,
-        open: impl FnMut(Opening) -> io::Result<File>,
-    ) -> io::Result<Self> {
-        let file = OwnFile::open(open)?;
+    pub(super) fn new(file: File, path: &Path, access: Access) -> Self {
         let (locks, engines, names) = (Locks::default(), Engines::default(), Names::default());
-        Ok(Self { file, path: Mutex::new(path.to_owned()), access, locks, engines, names })
+        let (origin, path) = (Origin::here(), Mutex::new(path.to_owned()));
+        Self { file, origin, path, access, locks, engines, names }
     }
 
-    /// Gives the file itself; an error in a forked child.
-    #[cfg(unix)]
+    /// Returns the file itself; an error in a forked child.
     pub(super) fn file(&self) -> io::Result<&File> {
-        self.file.get()
+        self.origin.check().map(|()| &self.file)
     }
 
     #[cfg(unix)]
@@ -284,61 +271,61 @@ impl OpenFile {
 
 impl Storage for OpenFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(retry(|| self.file.get()?.metadata())?.len())
+        Ok(retry(|| self.file()?.metadata())?.len())
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        positioned::read(self.file.get()?, offset, buffer)
+        positioned::read(self.file()?, offset, buffer)
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         check_writable(self.access)?;
-        positioned::write(self.file.get()?, offset, data)
+        positioned::write(self.file()?, offset, data)
     }
 
     fn write_batch(&self, runs: &[Run<'_>]) -> io::Result<Batched> {
         check_writable(self.access)?;
-        self.engines.write(self.file.get()?, runs)
+        self.engines.write(self.file()?, runs)
     }
 
     /// `fdatasync`, which covers the length too (on Apple's systems `F_FULLFSYNC`: there `fsync`
     /// stops at the drive's cache).
     fn flush(&self) -> io::Result<()> {
         check_writable(self.access)?;
-        self.file.get()?.sync_data()
+        self.file()?.sync_data()
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         check_writable(self.access)?;
-        self.file.get()?.set_len(len)
+        self.file()?.set_len(len)
     }
 
     fn try_lock(&self, lock: Lock, hold: Hold) -> io::Result<bool> {
         check_lockable(self.access, hold)?;
-        self.locks.try_lock(self.file.get()?, lock, hold)
+        self.locks.try_lock(self.file()?, lock, hold)
     }
 
     fn unlock(&self, lock: Lock) -> io::Result<()> {
-        self.locks.unlock(self.file.get()?, lock)
+        self.locks.unlock(self.file()?, lock)
     }
 
     fn oldest_pin(&self, roots: Range<u64>) -> io::Result<Option<u64>> {
-        self.locks.oldest_pin(self.file.get()?, roots)
+        self.locks.oldest_pin(self.file()?, roots)
     }
 
     fn holder(&self, lock: Lock) -> Option<u32> {
-        holding::holder(self.file.get().ok()?, lock)
+        holding::holder(self.file().ok()?, lock)
     }
 
     fn is_linked(&self) -> io::Result<bool> {
         let path = self.path.lock().unwrap_or_else(PoisonError::into_inner);
-        identity::is_at(self.file.get()?, &path)
+        identity::is_at(self.file()?, &path)
     }
 
     #[cfg(unix)]
     fn may_have_other_names(&self) -> io::Result<bool> {
         use std::os::unix::fs::MetadataExt;
-        Ok(retry(|| self.file.get()?.metadata())?.nlink() != 1)
+        Ok(retry(|| self.file()?.metadata())?.nlink() != 1)
     }
 
     fn renamed(&self, name: &str) {
@@ -348,11 +335,10 @@ impl Storage for OpenFile {
 }
 
 impl Drop for OpenFile {
-    /// Lets go of the locks at once, though closing the file would do so too: a child that this
-    /// process is just starting has the file open until it runs its program, and would hold the
-    /// lock until then.
+    /// Unlocks at once, though closing the file would do so too: a child has the file open until it runs a
+    /// program or ends, and would hold the lock until then. In a child the locks are the parent's.
     fn drop(&mut self) {
-        if let Ok(file) = self.file.get() {
+        if let Ok(file) = self.file() {
             self.locks.end(file);
         }
     }

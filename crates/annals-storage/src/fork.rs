@@ -1,68 +1,48 @@
-//! Forks: an open file belongs to the process that opened it, and a forked child gets none of it.
+//! Forks: an open file belongs to the process that opened it, and a forked child may not use it.
 //!
-//! A child inherits its parent's memory and open files, but not its threads. If it went on with them
-//! it would write into what its parent writes; and since it has the same *open file descriptions* it
-//! would keep its parent's locks alive after the parent's end. So, in the child, before `fork` returns:
+//! A child inherits its parent's memory and open files, but not its threads. If it wrote, it would write into the
+//! file that its parent writes; if it unlocked, it would free its parent's lock, which belongs to the *open file
+//! description* that both have. So each handle remembers the id of the process that made it. A call that would
+//! write, lock or unlock compares it with the id of the present process, and is an error in a child.
 //!
-//! 1. the generation is bumped: every call of a handle of an earlier generation is an error;
-//! 2. each registered descriptor is replaced by the read end of a pipe that nobody writes to (which,
-//!    unlike `/dev/null`, needs no file system, and whose writes fail): the description is the
-//!    parent's alone.
+//! No handler is installed in the host program, so nothing happens in the child before it calls:
 //!
-//! The child's handler does nothing but load and store atomics and call `dup2` and `fcntl`, which POSIX
-//! allows there. Invariants:
+//! - Its copies of the descriptors stay open until it starts a program (all are close-on-exec) or ends. Until then
+//!   the locks of a parent that was killed stay held. A parent that closes its database, or drops it, unlocks
+//!   explicitly, which frees the lock for everybody.
+//! - A descendant that gets the id of the process that opened the file isn't recognised. The system gives out an id
+//!   again only after that process has ended, and after all other ids.
 //!
-//! 1. A descriptor is registered from before its file is used until just before it is closed. So what
-//!    the handler replaces is open, and is ours.
-//! 2. No fork begins between the opening of a file and its registration: if one did, the file is opened
-//!    again. What the child then has is a description that was never locked.
-//!
-//! A fork that goes around the C library (a raw `clone`, `_Fork`) isn't seen; neither is `vfork`,
-//! whose child may do nothing but start a program, and has no memory of its own. Started programs get
-//! nothing: all descriptors are close-on-exec.
+//! `getpid` is a system call, which can take as long as a small commit's work in memory. So on Linux the id is kept in
+//! a page of memory that the kernel clears in a child (`MADV_WIPEONFORK`).
 
 #![cfg_attr(
-    unix,
-    allow(
-        unsafe_code,
-        reason = "the C library is asked to tell of forks, and descriptors replaced"
-    )
+    all(target_os = "linux", not(miri)),
+    allow(unsafe_code, reason = "a page of memory is mapped that a forked child finds cleared")
 )]
 
-use std::fs::File;
 use std::io;
 
-pub(super) use system::OwnFile;
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(super) use system::{Registered, open_own};
-
-/// The process in which something was made, as told from its forked children.
+/// The process in which something was made, distinguished from its forked children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin(u32);
 
 impl Origin {
-    /// Gives this process.
-    pub fn here() -> Self {
-        Self(system::generation())
-    }
-
-    /// Gives this process, and has its children told apart from it from now on, if no file does that yet.
+    /// Returns this process.
     #[inline]
-    pub fn watched() -> Self {
-        // If the system refuses, for want of memory, nobody is told: then children are what they are without this.
-        let _ = system::notice_forks();
-        Self::here()
+    pub fn here() -> Self {
+        Self(system::process())
     }
 
-    /// Tells whether this process is a child, forked since. A few instructions.
+    /// True in a child that was forked later. A few instructions on Linux; elsewhere a call of the C library.
     #[inline]
     pub fn is_elsewhere(self) -> bool {
-        self.0 != system::generation()
+        !system::is(self.0)
     }
 
-    /// Gives a number that no process has that this one was forked from, nor one that is forked from it.
+    /// Returns the id of the process.
     #[inline]
-    pub const fn generation(self) -> u32 {
+    pub const fn process(self) -> u32 {
         self.0
     }
 
@@ -80,288 +60,114 @@ fn forked() -> io::Error {
     )
 }
 
-/// How a file is opened, or opened again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Opening {
-    First,
-    /// A fork came between: the file is there, though the first opening created it.
-    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no forks"))]
-    Again,
-}
-
-#[cfg(unix)]
+#[cfg(all(target_os = "linux", not(miri)))]
 mod system {
-    use std::io::PipeReader;
-    use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
-    use std::ptr;
-    use std::sync::atomic::Ordering::SeqCst;
-    use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
-    use std::sync::{Mutex, PoisonError};
+    use std::ptr::null_mut;
+    use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-    use super::{File, Opening, Origin, io};
+    /// Where the id of the process is kept: in a page that a forked child finds cleared, or in `NONE`.
+    static KEPT: AtomicPtr<AtomicU32> = AtomicPtr::new((&raw const NONE).cast_mut());
+    /// Takes the place of the page before it is mapped, or for good if it can't be. It stays 0.
+    static NONE: AtomicU32 = AtomicU32::new(0);
 
-    /// How often this process, counted on from its parent's number, was forked off.
-    static GENERATION: AtomicU32 = AtomicU32::new(0);
-    /// How many forks this process has begun, and ended.
-    static BEGUN: AtomicU32 = AtomicU32::new(0);
-    static ENDED: AtomicU32 = AtomicU32::new(0);
-    /// What takes the place of a descriptor.
-    static STAND_IN: AtomicI32 = AtomicI32::new(FREE);
-    static REGISTRY: Block = Block::new();
-
-    /// Stands for no descriptor.
-    const FREE: RawFd = -1;
-
-    /// Some places for descriptors, and where there are more. Blocks stay for good.
-    struct Block {
-        places: [AtomicI32; 64],
-        next: AtomicPtr<Self>,
-    }
-
-    impl Block {
-        const fn new() -> Self {
-            let places = [const { AtomicI32::new(FREE) }; 64];
-            Self { places, next: AtomicPtr::new(ptr::null_mut()) }
-        }
-
-        fn next(&self) -> Option<&'static Self> {
-            let next = self.next.load(Ordering::Acquire);
-            // SAFETY: it is null, or was leaked by `next_or_new`, which made it whole before.
-            unsafe { next.as_ref() }
-        }
-
-        fn next_or_new(&self) -> &'static Self {
-            if let Some(next) = self.next() {
-                return next;
-            }
-            let new: *mut Self = Box::leak(Box::new(Self::new()));
-            let was = self.next.compare_exchange(
-                ptr::null_mut(),
-                new,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            );
-            // Another thread may have been faster; then this block, a few hundred bytes, is lost.
-            let next = was.map_or_else(|others| others, |_null| new);
-            // SAFETY: both are blocks that were leaked, so they are whole and stay.
-            unsafe { &*next }
-        }
-    }
-
-    /// An open file of this process; in a forked child nothing.
-    #[derive(Debug)]
-    pub(crate) struct OwnFile {
-        /// Before the file, which is closed after it.
-        _place: Registered,
-        file: File,
-        origin: Origin,
-    }
-
-    impl OwnFile {
-        pub(crate) fn open(open: impl FnMut(Opening) -> io::Result<File>) -> io::Result<Self> {
-            let (place, file) = open_own(open)?;
-            Ok(Self { _place: place, file, origin: Origin::here() })
-        }
-
-        /// Gives the file; an error in a forked child.
-        #[inline]
-        pub(crate) fn get(&self) -> io::Result<&File> {
-            self.origin.check().map(|()| &self.file)
-        }
-    }
-
-    /// Opens something of which a forked child gets nothing. The first of the two must be dropped first.
-    pub(crate) fn open_own<T: AsRawFd>(
-        mut open: impl FnMut(Opening) -> io::Result<T>,
-    ) -> io::Result<(Registered, T)> {
-        watch()?;
-        let mut opening = Opening::First;
-        loop {
-            let begun = forks_when_none_goes_on();
-            let own = open(opening)?;
-            let place = register(own.as_raw_fd());
-            if BEGUN.load(SeqCst) == begun {
-                return Ok((place, own));
-            }
-            drop(place);
-            opening = Opening::Again;
-        }
-    }
-
-    /// The place of a descriptor among those that a forked child doesn't get.
-    #[derive(Debug)]
-    pub(crate) struct Registered {
-        descriptor: RawFd,
-        place: &'static AtomicI32,
-    }
-
-    impl Drop for Registered {
-        /// Before the file is closed: then its number may be that of another file at once.
-        fn drop(&mut self) {
-            // In a child the handler has freed the place, which may be another file's by now.
-            let _ = self.place.compare_exchange(self.descriptor, FREE, SeqCst, SeqCst);
-        }
-    }
-
-    pub(super) fn generation() -> u32 {
-        GENERATION.load(Ordering::Relaxed)
-    }
-
-    fn forks_when_none_goes_on() -> u32 {
-        loop {
-            let begun = BEGUN.load(SeqCst);
-            if ENDED.load(SeqCst) == begun {
-                return begun;
-            }
-            std::thread::yield_now();
-        }
-    }
-
-    fn register(descriptor: RawFd) -> Registered {
-        let mut block = &REGISTRY;
-        loop {
-            let taken = |place: &&AtomicI32| {
-                place.compare_exchange(FREE, descriptor, SeqCst, SeqCst).is_ok()
-            };
-            if let Some(place) = block.places.iter().find(taken) {
-                return Registered { descriptor, place };
-            }
-            block = block.next_or_new();
-        }
-    }
-
-    /// Asks to be told of forks. Without a lock, which a child would find locked if another thread did this: two
-    /// threads may both ask, and being told twice does no harm.
     #[inline]
-    pub(super) fn notice_forks() -> io::Result<()> {
-        static NOTICED: AtomicBool = AtomicBool::new(false);
-        if NOTICED.load(Ordering::Acquire) { Ok(()) } else { ask(&NOTICED) }
+    pub(super) fn process() -> u32 {
+        match kept().load(Ordering::Relaxed) {
+            0 => ask(),
+            process => process,
+        }
+    }
+
+    /// True if this is the process with that id.
+    #[inline]
+    pub(super) fn is(process: u32) -> bool {
+        kept().load(Ordering::Relaxed) == process || ask() == process
+    }
+
+    #[inline]
+    fn kept() -> &'static AtomicU32 {
+        // SAFETY: it points to a static, or to the beginning of a page of zeros that `map` mapped and that stays.
+        unsafe { &*KEPT.load(Ordering::Acquire) }
     }
 
     #[cold]
-    fn ask(noticed: &AtomicBool) -> io::Result<()> {
-        // SAFETY: the functions are there as long as this code is (a library that is unloaded takes its
-        // handlers along), and the child's does only what is allowed in one.
-        let failed =
-            unsafe { libc::pthread_atfork(Some(fork_begins), Some(fork_ended), Some(forked_off)) };
-        if failed != 0 {
-            return Err(io::Error::from_raw_os_error(failed));
+    fn ask() -> u32 {
+        static MAPPED: AtomicBool = AtomicBool::new(false);
+        if let Some(page) = (!MAPPED.swap(true, Ordering::Relaxed)).then(map).flatten() {
+            KEPT.store(page, Ordering::Release);
         }
-        noticed.store(true, Ordering::Release);
-        Ok(())
+        let process = std::process::id();
+        if !std::ptr::eq(kept(), &raw const NONE) {
+            kept().store(process, Ordering::Relaxed);
+        }
+        process
     }
 
-    /// Sees to it, once, that a child gets nothing of what is registered.
-    fn watch() -> io::Result<()> {
-        static WATCHED: AtomicBool = AtomicBool::new(false);
-        static WATCHING: Mutex<()> = Mutex::new(());
-        if WATCHED.load(Ordering::Acquire) {
-            return Ok(());
+    /// Maps the page; `None` where the system refuses, as one older than Linux 4.14 does.
+    fn map() -> Option<*mut AtomicU32> {
+        let len = size_of::<AtomicU32>(); // the system rounds up to a page
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: new memory, at a place that the system chooses.
+        let page = unsafe { libc::mmap(null_mut(), len, access, kind, -1, 0) };
+        if page == libc::MAP_FAILED {
+            return None;
         }
-        let _watching = WATCHING.lock().unwrap_or_else(PoisonError::into_inner);
-        if !WATCHED.load(Ordering::Acquire) {
-            let (stand_in, _writer): (PipeReader, _) = io::pipe()?;
-            notice_forks()?;
-            STAND_IN.store(stand_in.into_raw_fd(), SeqCst);
-            WATCHED.store(true, Ordering::Release);
+        // SAFETY: it advises on the page that was mapped just now.
+        if unsafe { libc::madvise(page, len, libc::MADV_WIPEONFORK) } != 0 {
+            // SAFETY: nothing refers to it.
+            unsafe { libc::munmap(page, len) };
+            return None;
         }
-        Ok(())
-    }
-
-    extern "C" fn fork_begins() {
-        BEGUN.fetch_add(1, SeqCst);
-    }
-
-    extern "C" fn fork_ended() {
-        ENDED.fetch_add(1, SeqCst);
-    }
-
-    /// Runs in the child, whose only thread this is.
-    extern "C" fn forked_off() {
-        GENERATION.fetch_add(1, SeqCst);
-        // Forks that other threads of the parent had begun don't end here.
-        ENDED.store(BEGUN.load(SeqCst), SeqCst);
-        let stand_in = STAND_IN.load(SeqCst);
-        let mut block = Some(&REGISTRY);
-        while let Some(places) = block {
-            for place in &places.places {
-                let descriptor = place.swap(FREE, SeqCst);
-                if descriptor != FREE {
-                    replace(descriptor, stand_in);
-                }
-            }
-            block = places.next();
-        }
-    }
-
-    /// Puts a copy of `stand_in` in the place of `descriptor`.
-    fn replace(descriptor: RawFd, stand_in: RawFd) {
-        // SAFETY: these calls only change what the numbers stand for; the first is one of ours, whose
-        // handles give no access to it any more.
-        unsafe {
-            if libc::dup2(stand_in, descriptor) == descriptor {
-                libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC);
-            } else {
-                // Somebody closed the pipe behind our back. Still the parent must have its file alone.
-                libc::close(descriptor);
-            }
-        }
+        Some(page.cast())
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(not(all(target_os = "linux", not(miri))))]
 mod system {
-    //! There are no forks here.
-    use super::{File, Opening, io};
-
-    #[derive(Debug)]
-    pub(crate) struct OwnFile(File);
-
-    impl OwnFile {
-        pub(crate) fn open(mut open: impl FnMut(Opening) -> io::Result<File>) -> io::Result<Self> {
-            open(Opening::First).map(Self)
-        }
-
-        #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
-        pub(crate) fn get(&self) -> io::Result<&File> {
-            Ok(&self.0)
-        }
+    pub(super) fn process() -> u32 {
+        std::process::id()
     }
 
-    pub(super) const fn generation() -> u32 {
-        0
-    }
-
-    #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
-    pub(super) const fn notice_forks() -> io::Result<()> {
-        Ok(())
+    pub(super) fn is(process: u32) -> bool {
+        std::process::id() == process
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::disallowed_methods, reason = "this room touches the machine")]
 mod tests {
     use super::*;
 
     #[test]
-    fn as_many_files_as_one_likes_are_registered_and_let_go() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        std::fs::write(&path, b"x").unwrap();
-        // More than a block has places for.
-        let count = if cfg!(miri) { 70 } else { 200 };
-        for _ in 0..2 {
-            let open = || OwnFile::open(|_| File::open(&path)).unwrap();
-            let files: Vec<_> = (0..count).map(|_| open()).collect();
-            assert!(files.iter().all(|file| file.get().unwrap().metadata().unwrap().len() == 1));
-        }
+    fn a_handle_made_before_a_fork_says_what_to_do() {
+        let Origin(process) = Origin::here();
+        assert_eq!(process, std::process::id());
         assert!(!Origin::here().is_elsewhere());
+        let error = Origin(process.wrapping_sub(1)).check().unwrap_err();
+        assert!(error.to_string().contains("open the database again in the child"), "{error}");
     }
 
+    /// Each process sees its own id, though it inherits the memory where its parent keeps one.
+    #[cfg(all(unix, not(miri)))]
     #[test]
-    fn what_was_made_before_a_fork_says_what_to_do() {
-        let Origin(generation) = Origin::here();
-        let error = Origin(generation.wrapping_sub(1)).check().unwrap_err();
-        assert!(error.to_string().contains("open the database again in the child"), "{error}");
+    #[allow(unsafe_code, reason = "to fork is unsafe")]
+    fn children_and_their_children_are_elsewhere() {
+        fn fork(depth: u32) -> bool {
+            let origin = Origin::here();
+            // SAFETY: the child compares numbers, forks, and ends.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                let is_elsewhere = origin.is_elsewhere() && origin.check().is_err();
+                let is_right = Origin::here().process() == std::process::id();
+                let went_well = is_elsewhere && is_right && (depth == 0 || fork(depth - 1));
+                // SAFETY: ends the process, and nothing else.
+                unsafe { libc::_exit(i32::from(!went_well)) }
+            }
+            let mut status = 0;
+            // SAFETY: `status` is there for the system to write to.
+            let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+            child > 0 && waited == child && status == 0 && !origin.is_elsewhere()
+        }
+        assert!(fork(3));
     }
 }

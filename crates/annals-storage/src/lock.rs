@@ -36,6 +36,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::fork::Origin;
 use super::{Hold, Lock};
 
 /// The byte of the pin on root number 0, which there is none of.
@@ -166,7 +167,7 @@ impl Locks {
             Hold::Shared => 1,
             Hold::Exclusive => 2,
         };
-        u64::from(std::process::id()) << 2 | how
+        u64::from(Origin::here().process()) << 2 | how
     }
 }
 

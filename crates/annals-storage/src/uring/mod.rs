@@ -4,7 +4,8 @@
 //!
 //! 1. A ring lives as long as one batch. So it belongs to one thread, and nothing of the file is in the
 //!    kernel's hands when the batch has ended.
-//! 2. A forked child gets neither the ring's descriptor ([`fork`](super::fork)) nor its memory.
+//! 2. A forked child doesn't get the ring's memory, and can't use its descriptor. All that it could do with that is
+//!    to close it.
 //! 3. What the kernel reads from isn't freed before it has told that it is done ([`pump`]).
 //! 4. A ring that can't be made, or fails, is no failure of the disk: the batch is written in another way,
 //!    once nothing of it is under way. Where no ring can be made it isn't tried again for the same file.
@@ -26,7 +27,6 @@ use io_uring::{IoUring, opcode, types};
 
 use self::pump::{Done, Pump, Queue, Trouble};
 use super::batch::{Batched, Engine, Run};
-use super::fork::{Registered, open_own};
 use super::interrupted::retry;
 
 /// How many writes are under way at most.
@@ -80,8 +80,6 @@ impl Uring {
 
 /// A ring, and the file that it writes.
 struct Kernel<'f> {
-    /// Before the ring, since its descriptor may be another file's as soon as it is closed.
-    _place: Registered,
     ring: IoUring,
     file: &'f File,
 }
@@ -90,10 +88,8 @@ impl<'f> Kernel<'f> {
     /// Makes a ring. There is none before Linux 5.19, which knew how not to interrupt whoever waits for
     /// many writes once for each; nor where a filter of calls, a limit or the administrator refuses it.
     fn new(file: &'f File) -> io::Result<Self> {
-        let (place, ring) = open_own(|_| {
-            retry(|| IoUring::builder().dontfork().setup_coop_taskrun().build(ENTRIES))
-        })?;
-        Ok(Self { _place: place, ring, file })
+        let ring = retry(|| IoUring::builder().dontfork().setup_coop_taskrun().build(ENTRIES))?;
+        Ok(Self { ring, file })
     }
 
     fn push(&mut self, entry: &io_uring::squeue::Entry) -> io::Result<()> {

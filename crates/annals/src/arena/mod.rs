@@ -11,8 +11,8 @@
 //!    the page back, and nobody has it then.
 //! 2. A head's `room` is only looked at with the pool locked. A chunk is in `open` if it has room, at the
 //!    place that it knows; of those that have no page in use only [`pool::KEPT`] stay.
-//! 3. A forked child leaves the chunks of its parent alone: it has a pool of its own, for another thread may have
-//!    held the lock of the parent's.
+//! 3. A forked child leaves the chunks of its parent alone: it has a pool of its own, since another thread may have
+//!    held the lock of the parent's pool.
 #![allow(unsafe_code, reason = "references are counted, and memory is given out, by hand")]
 
 mod pool;
@@ -44,7 +44,7 @@ const MOST: u32 = u32::MAX / 2;
 
 /// The pool of a process. It is leaked: a forked child makes another, of which it can be sure that nobody had it locked.
 struct Own {
-    generation: u32,
+    process: u32,
     pool: Mutex<Pool>,
 }
 
@@ -57,8 +57,8 @@ struct Head {
     counts: [AtomicU32; PAGES],
     /// A tag is written before the second reference comes to be.
     tags: [AtomicU64; PAGES],
-    /// In which process the chunk came to be.
-    generation: u32,
+    /// The id of the process that made the chunk.
+    process: u32,
     room: UnsafeCell<Room>,
 }
 
@@ -89,16 +89,16 @@ unsafe impl Sync for PageRef {}
 impl PageRef {
     /// Takes a page, and gives it a tag.
     pub(crate) fn take(tag: u64) -> Taken {
-        let generation = Origin::watched().generation();
-        let mut pool = lock(generation);
+        let process = Origin::here().process();
+        let mut pool = lock(process);
         let chunk = match pool.next() {
             Some(chunk) => chunk,
             None => {
                 let is_huge = pool.wants_huge();
                 let prepares = pool.has_many();
                 drop(pool);
-                let (chunk, pays) = Place::new(generation, is_huge, prepares);
-                pool = lock(generation);
+                let (chunk, pays) = Place::new(process, is_huge, prepares);
+                pool = lock(process);
                 pool.add(chunk, pays);
                 chunk
             }
@@ -163,11 +163,11 @@ impl PageRef {
         // All that others did with the page comes before what is done with it next.
         fence(Ordering::Acquire);
         let (chunk, index) = (self.chunk(), self.index());
-        let generation = Origin::here().generation();
-        if chunk.head().generation != generation {
+        let process = Origin::here().process();
+        if chunk.head().process != process {
             return; // the parent's
         }
-        let left = lock(generation).give_back(chunk, index);
+        let left = lock(process).give_back(chunk, index);
         drop(left);
     }
 }
@@ -198,20 +198,20 @@ impl fmt::Debug for PageRef {
     }
 }
 
-fn lock(generation: u32) -> MutexGuard<'static, Pool> {
+fn lock(process: u32) -> MutexGuard<'static, Pool> {
     let last = OWN.load(Ordering::Acquire);
     // SAFETY: it is null, or was leaked by `own`, which made it whole before.
     let own = match unsafe { last.as_ref() } {
-        Some(own) if own.generation == generation => own,
-        _ => own(last, generation),
+        Some(own) if own.process == process => own,
+        _ => own(last, process),
     };
     own.pool.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes the pool of this process, in the place of the one of its parent.
 #[cold]
-fn own(last: *mut Own, generation: u32) -> &'static Own {
-    let new = Box::into_raw(Box::new(Own { generation, pool: Mutex::new(Pool::new()) }));
+fn own(last: *mut Own, process: u32) -> &'static Own {
+    let new = Box::into_raw(Box::new(Own { process, pool: Mutex::new(Pool::new()) }));
     let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
     let own = match OWN.compare_exchange(last, new, success, failure) {
         Ok(_) => new,
@@ -227,14 +227,14 @@ fn own(last: *mut Own, generation: u32) -> &'static Own {
 
 impl Place {
     /// Makes a chunk; tells whether it was worth while to ask for a huge page, if that was done.
-    fn new(generation: u32, is_huge: bool, prepares: bool) -> (Self, Option<bool>) {
+    fn new(process: u32, is_huge: bool, prepares: bool) -> (Self, Option<bool>) {
         let chunk = Chunk::allocate();
         let pays = is_huge.then(|| chunk.make_huge());
         let room = Room::new(prepares && !is_huge);
         let head = Head {
             counts: [const { AtomicU32::new(0) }; PAGES],
             tags: [const { AtomicU64::new(0) }; PAGES],
-            generation,
+            process,
             room: UnsafeCell::new(room),
         };
         let at = chunk.leave().cast();

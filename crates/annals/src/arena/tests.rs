@@ -8,7 +8,7 @@ use crate::storage::simulated::Rng;
 
 /// How many chunks the process has, and how many without a page in use. Other tests have some, too.
 fn chunks() -> (usize, usize) {
-    let pool = lock(Origin::here().generation());
+    let pool = lock(Origin::here().process());
     (pool.chunks, pool.empty)
 }
 
@@ -154,7 +154,7 @@ fn fork_down(depth: u32, inherited: PageRef) -> bool {
         drop(inherited);
         let page = PageRef::take(1).page;
         fill(&page, 7);
-        let is_own = page.chunk().head().generation == Origin::here().generation();
+        let is_own = page.chunk().head().process == Origin::here().process();
         let is_alone = chunks() == (1, 0);
         let went_well = is_own && is_alone && (depth == 0 || fork_down(depth - 1, page));
         // SAFETY: ends the process, and nothing else.
@@ -181,7 +181,7 @@ fn forked_children_have_a_pool_of_their_own() {
     }
     let page = PageRef::take(1).page;
     // As another thread may have it at any time.
-    let locked = lock(Origin::here().generation());
+    let locked = lock(Origin::here().process());
     let went_well = fork_down(10, page.clone());
     drop(locked);
     assert!(went_well);

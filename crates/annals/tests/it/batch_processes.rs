@@ -4,7 +4,6 @@
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #![allow(unsafe_code, reason = "forks, signals and limits are the C library's")]
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -85,11 +84,11 @@ fn wait(child: libc::pid_t) {
     let mut status = 0;
     // SAFETY: `status` is there for the system to write to.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    assert_eq!(status, 0, "the child found a ring");
+    assert_eq!(status, 0);
 }
 
 #[test]
-fn a_forked_child_gets_no_ring_and_disturbs_none() {
+fn a_forked_child_disturbs_no_ring() {
     play("others fork");
 }
 
@@ -105,27 +104,14 @@ fn others_fork(folder: &Path) {
     while !writer.is_finished() {
         let child = fork();
         if child == 0 {
-            let found = fs::read_dir("/proc/self/fd").unwrap().any(|entry| is_busy_ring(&entry));
             // SAFETY: ends the process, and nothing else.
-            unsafe { libc::_exit(i32::from(found)) }
+            unsafe { libc::_exit(0) }
         }
         wait(child);
         forks += 1;
     }
     writer.join().unwrap();
     assert!(forks > 10, "only {forks} forks");
-}
-
-/// Tells whether a descriptor is of a ring that has something to do. A child that is forked just when a
-/// ring is made or closed may have that, but then it is idle for good.
-fn is_busy_ring(entry: &io::Result<fs::DirEntry>) -> bool {
-    let Ok(entry) = entry else { return false };
-    let is_ring =
-        fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().ends_with("[io_uring]"));
-    let about = Path::new("/proc/self/fdinfo").join(entry.file_name());
-    let about = fs::read_to_string(about).unwrap_or_default();
-    let count = |name| about.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    is_ring && count("SqTail:") != count("CqTail:")
 }
 
 #[test]
