@@ -47,6 +47,7 @@ mod db;
 pub mod event;
 mod history;
 mod image;
+pub mod internals;
 pub mod journal;
 mod progress;
 mod replica;
@@ -84,11 +85,11 @@ pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
     Changed, Changes, Commit, Custom, Customs, Database, Erase, Erased, Events, Examination, Fate,
     Forgotten, Gap, HeadInspection, History, HistoryCheck, HistoryInspection, ImageCheck,
-    ImageComparison, ImageInspection, ImageRoot, Inspection, Merged, Moment, MomentError, Older,
-    OldestReader, OnConflict, Options, Packed, Pending, Push, Reader, Restarted, Restarting,
-    Restored, RowChange, Run, Salvaged, SalvagedSegment, SegmentInspection, Sink, Snapshot,
-    Subscription, Tail, Transaction, Txid, Unapplied, Version, examine, inspect, inspect_head,
-    inspect_head_in, inspect_in, scan, scan_in,
+    ImageComparison, ImageInspection, ImageRoot, Inspection, Moment, MomentError, Older,
+    OldestReader, Options, Packed, Pending, Push, Reader, Restarted, Restarting, Restored,
+    RowChange, Run, Salvaged, SalvagedSegment, SegmentInspection, Sink, Snapshot, Subscription,
+    Tail, Transaction, Txid, Unapplied, Version, examine, inspect, inspect_head, inspect_head_in,
+    inspect_in, scan, scan_in,
 };
 #[cfg(feature = "testing")]
 #[doc(hidden)]
@@ -98,8 +99,6 @@ pub use journal::{
     SegmentFacts,
 };
 pub use progress::{Phase, Progress};
-#[doc(hidden)]
-pub use replica::Names;
 pub use replica::{Converted, Copied};
 pub use store::{
     Cell, Dangling, FirstOfEach, IndexCursor, IndexRows, IndexView, Row, Rows, TableView, View,

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use annals::{OnConflict, Result};
+use annals::Result;
+use annals_tools::OnConflict;
 use clap::{Args, ValueEnum};
 
 use crate::output::{Output, count, plain};
@@ -59,7 +60,7 @@ impl From<Choice> for OnConflict {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let Arguments { out, from, on_conflict, .. } = arguments;
-    let merged = progress::options().merge(from, out, (*on_conflict).into())?;
+    let merged = annals_tools::merge(&progress::options(), from, out, (*on_conflict).into())?;
     let out = arguments.out.display().to_string();
     let mut output = Output::new();
     if arguments.json {

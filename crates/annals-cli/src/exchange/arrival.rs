@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use annals::event::{Event, has_erased};
+use annals::internals::Names;
 use annals::storage::{Directory, FileDirectory, SystemClock};
 use annals::{
-    Blob, Command, Commit, Database, Error, ErrorKind, Field, FieldNumber, Names, Result, RowId,
-    Schema, Table, TableNumber, Timestamp, Transaction, Value, ValueRef,
+    Blob, Command, Commit, Database, Error, ErrorKind, Field, FieldNumber, Result, RowId, Schema,
+    Table, TableNumber, Timestamp, Transaction, Value, ValueRef,
 };
 use clap::Args;
 

@@ -15,7 +15,6 @@ mod acquire;
 mod beside;
 mod blobs;
 mod careful;
-mod conflicts;
 mod copies;
 mod core;
 mod database;
@@ -29,7 +28,6 @@ mod image;
 mod inspect;
 mod inspection;
 mod keeper;
-mod merge;
 mod open;
 mod options;
 mod outside;
@@ -60,7 +58,6 @@ mod writable;
 use crate::progress;
 
 pub use blobs::BlobReader;
-pub use conflicts::OnConflict;
 pub use copies::Push;
 pub use database::Database;
 pub use erase::{Erase, Erased};
@@ -74,8 +71,7 @@ pub use inspection::{
     HeadInspection, HistoryInspection, ImageInspection, ImageRoot, Inspection, OldestReader,
     SegmentInspection,
 };
-pub use merge::Merged;
-pub use options::Options;
+pub use options::{Options, locate};
 pub use outside::{examine, scan, scan_in};
 pub use pack::Packed;
 pub use reader::Reader;

@@ -311,8 +311,9 @@ impl Options {
         self
     }
 
-    /// Returns how much of an image may be kept in memory, in bytes.
-    pub(super) fn budget(&self) -> u64 {
+    /// Returns how much of an image is kept in memory at most, in bytes.
+    #[must_use]
+    pub fn budget(&self) -> u64 {
         if self.memory == 0 { storage::memory() / 2 } else { self.memory }
     }
 
@@ -337,7 +338,10 @@ impl Options {
 }
 
 /// Splits a path into a directory and a name in it.
-pub(crate) fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
+///
+/// # Errors
+/// `Invalid`: it is `:memory:`, which is no file; `Io` if the path can't be used.
+pub fn locate(path: &Path) -> Result<(Arc<dyn Directory>, String)> {
     if path == Path::new(":memory:") {
         let message = "`:memory:` is no file: use `Options::open_in` with a `MemoryDirectory`, or write `./:memory:`";
         return Err(Error::invalid(message));

@@ -39,7 +39,7 @@ pub struct Unapplied {
 impl Unapplied {
     /// Returns the error of what can't be done with the file at this path.
     #[must_use]
-    pub(super) fn error(&self, shown: &str) -> Error {
+    pub fn error(&self, shown: &str) -> Error {
         Error::new(ErrorKind::Unapplied, self.explain(shown))
     }
 

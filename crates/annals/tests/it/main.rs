@@ -35,7 +35,6 @@ mod hostile;
 mod image;
 mod indexes;
 mod library;
-mod merge;
 mod pack;
 mod package;
 mod past;

@@ -11,8 +11,8 @@ use annals::journal::format::{
 use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Access, Directory, MemoryDirectory};
 use annals::{
-    BackfillMode, Database, ErrorKind, Level, Moment, Older, OnConflict, Options, Reader, Recovery,
-    Result, Retention, ValueRef, inspect_in,
+    BackfillMode, Database, ErrorKind, Level, Moment, Older, Options, Reader, Recovery, Result,
+    Retention, ValueRef, inspect_in,
 };
 
 use super::crafted::{Draft, Frame, open_all};
@@ -337,7 +337,13 @@ fn a_file_with_a_commit_that_does_not_apply_is_not_merged_and_can_be_copied() {
     let clock = || Arc::new(SimulatedClock::new(1));
     let to = || Arc::clone(&directory) as Arc<dyn Directory>;
     let from: [(&dyn Directory, &str); 1] = [(&*directory, NAME)];
-    let merged = Options::new().merge_in(&from, (to(), "merged"), clock(), OnConflict::Refuse);
+    let merged = annals_tools::merge_in(
+        &Options::new(),
+        &from,
+        (to(), "merged"),
+        clock(),
+        annals_tools::OnConflict::Refuse,
+    );
     let error = merged.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unapplied, "{error}");
     assert!(error.to_string().contains("nothing was written"), "{error}");

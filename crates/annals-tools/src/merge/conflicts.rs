@@ -2,10 +2,9 @@
 
 use annals_schema::{RowId, Schema, Table, TableNumber, Type, ValueRef, write_value};
 
-use super::transaction::Transaction;
-use crate::Result;
+use annals::{Result, Transaction};
 
-/// What [`Options::merge`](crate::Options::merge) does with a row that has the key of a row of an earlier file, and
+/// What [`merge`](super::merge) does with a row that has the key of a row of an earlier file, and
 /// with single rows that differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnConflict {

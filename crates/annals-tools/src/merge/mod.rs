@@ -1,10 +1,12 @@
 //! Merging: the rows of several databases of one schema in a new one.
 //!
-//! The rows of the first file keep their ids. Those of each further one come behind all that were there before:
-//! their ids, and the references that lead to them, become larger by as much as the table's next id was. So no
-//! list of ids is kept, and rows of one file keep their order. Each file is one transaction.
+//! The rows of the first file keep their ids. The ids of each further file, and the references to them, grow by the
+//! table's next id before that file. So no list of ids is kept, and rows of one file keep their order. Each
+//! file is one transaction.
 //!
-//! A row that has the key of another is refused, or both become one: only of those the new ids are noted.
+//! A row that has the key of another is refused, or both become one: only of those the new ids are kept.
+
+mod conflicts;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,16 +17,13 @@ use annals_schema::{
     first_difference,
 };
 
-use super::conflicts::{Clash, OnConflict, clashes, referenced_first, text};
-use super::database::Database;
-use super::options::{Options, locate};
-use super::snapshot::Snapshot;
-use super::transaction::Transaction;
-use crate::event::Event;
-use crate::replica::Names;
-use crate::storage::{Clock, Directory, Permissions, SystemClock};
-use crate::store::Row;
-use crate::{Error, ErrorKind, Result};
+use annals::event::Event;
+use annals::internals::{Names, locate};
+use annals::storage::{Clock, Directory, Permissions, SystemClock};
+use annals::{Database, Error, ErrorKind, Options, Result, Row, Snapshot, Transaction};
+
+pub use self::conflicts::OnConflict;
+use self::conflicts::{Clash, clashes, referenced_first, text};
 
 /// What was merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,70 +39,67 @@ pub struct Merged {
     pub conflicts: u64,
 }
 
-impl Options {
-    /// Writes the rows of several databases of the same schema into the new file `to`; they aren't changed. The
-    /// rows of the first keep their ids, those of the others get new ones, and all references lead to the same
-    /// rows as before. Blobs that a row leads to are copied. `on_conflict` says what happens where two rows have the
-    /// same key in a unique index, or single rows differ.
-    ///
-    /// Cost: as opening each for reading, one after another, and inserting all rows. Memory for each conflict.
-    ///
-    /// # Errors
-    /// `SchemaMismatch` if the schemas differ, showing where; `Unique` if two rows have the same key and that is
-    /// refused, naming both and their files, or if a row has keys of several; `Invalid` if single rows differ and that
-    /// is refused, no file is given, or ids don't fit behind each other; `InUse` if there is a file `to`; those of [`open_read_only`](Self::open_read_only); `Io`.
-    /// Nothing is left of the new file then.
-    pub fn merge<P: AsRef<Path>>(
-        &self,
-        from: &[P],
-        to: impl AsRef<Path>,
-        on_conflict: OnConflict,
-    ) -> Result<Merged> {
-        let located: Result<Vec<_>> = from.iter().map(|path| locate(path.as_ref())).collect();
-        let located = located?;
-        let from: Vec<_> =
-            located.iter().map(|(directory, name)| (&**directory, name.as_str())).collect();
-        let to = locate(to.as_ref())?;
-        self.merge_in(&from, (to.0, &to.1), Arc::new(SystemClock), on_conflict)
-    }
+/// Writes the rows of several databases of the same schema into the new file `to`; they aren't changed. The
+/// rows of the first keep their ids, those of the others get new ones, and all references lead to the same
+/// rows as before. Blobs that a row refers to are copied. `on_conflict` says what happens where two rows have the
+/// same key in a unique index, or single rows differ.
+///
+/// Cost: as opening each for reading, one after another, and inserting all rows. Memory for each conflict.
+///
+/// # Errors
+/// `SchemaMismatch` if the schemas differ, showing where; `Unique` if two rows have the same key and that is
+/// refused, naming both and their files, or if a row has keys of several; `Invalid` if single rows differ and that
+/// is refused, no file is given, or a table would have more ids than there are; `InUse` if there is a file `to`;
+/// those of [`Options::open_read_only`]; `Io`. Nothing is left of the new file then.
+pub fn merge<P: AsRef<Path>>(
+    options: &Options,
+    from: &[P],
+    to: impl AsRef<Path>,
+    on_conflict: OnConflict,
+) -> Result<Merged> {
+    let located: Result<Vec<_>> = from.iter().map(|path| locate(path.as_ref())).collect();
+    let located = located?;
+    let from: Vec<_> =
+        located.iter().map(|(directory, name)| (&**directory, name.as_str())).collect();
+    let to = locate(to.as_ref())?;
+    merge_in(options, &from, (to.0, &to.1), Arc::new(SystemClock), on_conflict)
+}
 
-    /// As [`Self::merge`], in any directories, with any clock.
-    ///
-    /// # Errors
-    /// As [`Self::merge`].
-    pub fn merge_in(
-        &self,
-        from: &[(&dyn Directory, &str)],
-        (to, new_name): (Arc<dyn Directory>, &str),
-        clock: Arc<dyn Clock>,
-        on_conflict: OnConflict,
-    ) -> Result<Merged> {
-        if from.is_empty() {
-            return Err(Error::invalid("there is nothing to merge: name at least one file"));
-        }
-        let to = like_all(from, to, new_name)?;
-        let names = Names::new(&to, new_name, "merge", &*clock)?;
-        let options = Self::new().background(false).memory(self.budget());
-        let database =
-            options.open_in(to, names.temporary(), clock).map_err(|e| names.explain(e))?;
-        let mut merging = Merging { on_conflict, files: Vec::new(), merged: Merged::default() };
-        for &(directory, name) in from {
-            let shown = directory.display(name);
-            let reader = self.open_read_only_in(directory, name)?;
-            if let Some(unapplied) = reader.unapplied() {
-                let error = unapplied.error(&shown).within("nothing was written");
-                return Err(names.explain(error));
-            }
-            let snapshot = reader.read();
-            merging
-                .file(&database, &shown, &snapshot)
-                .map_err(|error| error.within(format_args!("nothing was written: {shown}")))
-                .map_err(|error| names.explain(error))?;
-        }
-        database.close().map_err(|error| names.explain(error))?;
-        names.give()?;
-        Ok(merging.merged)
+/// As [`merge`], in any directories, with any clock.
+///
+/// # Errors
+/// As [`merge`].
+pub fn merge_in(
+    options: &Options,
+    from: &[(&dyn Directory, &str)],
+    (to, new_name): (Arc<dyn Directory>, &str),
+    clock: Arc<dyn Clock>,
+    on_conflict: OnConflict,
+) -> Result<Merged> {
+    if from.is_empty() {
+        return Err(Error::invalid("there is nothing to merge: name at least one file"));
     }
+    let to = like_all(from, to, new_name)?;
+    let names = Names::new(&to, new_name, "merge", &*clock)?;
+    let new = Options::new().background(false).memory(options.budget());
+    let database = new.open_in(to, names.temporary(), clock).map_err(|e| names.explain(e))?;
+    let mut merging = Merging { on_conflict, files: Vec::new(), merged: Merged::default() };
+    for &(directory, name) in from {
+        let shown = directory.display(name);
+        let reader = options.open_read_only_in(directory, name)?;
+        if let Some(unapplied) = reader.unapplied() {
+            let error = unapplied.error(&shown).within("nothing was written");
+            return Err(names.explain(error));
+        }
+        let snapshot = reader.read();
+        merging
+            .file(&database, &shown, &snapshot)
+            .map_err(|error| error.within(format_args!("nothing was written: {shown}")))
+            .map_err(|error| names.explain(error))?;
+    }
+    database.close().map_err(|error| names.explain(error))?;
+    names.give()?;
+    Ok(merging.merged)
 }
 
 /// Returns a handle of the directory of a new file that anybody may use who may use all of these.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use annals::storage::simulated::{Fault, Rng, SimulatedClock, SimulatedDisk};
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{
-    Database, ErrorKind, FieldNumber, Merged, OnConflict, Options, Reader, Result, RowId, Schema,
-    Snapshot, TableNumber, ValueRef,
+    Database, ErrorKind, FieldNumber, Options, Reader, Result, RowId, Schema, Snapshot,
+    TableNumber, ValueRef,
 };
+use annals_tools::{Merged, OnConflict, merge_in};
 
 const OUT: &str = "merged";
 const CITY: TableNumber = TableNumber(1);
@@ -78,7 +79,7 @@ fn merge_so(directory: &MemoryDirectory, names: &[&str], so: OnConflict) -> Resu
     let place: Arc<dyn Directory> = Arc::new(directory.clone());
     let from: Vec<_> = names.iter().map(|&name| (&*place, name)).collect();
     let clock = Arc::new(SimulatedClock::new(77));
-    Options::new().merge_in(&from, (Arc::clone(&place), OUT), clock, so)
+    merge_in(&Options::new(), &from, (Arc::clone(&place), OUT), clock, so)
 }
 
 fn read(directory: &dyn Directory, name: &str) -> Snapshot {
@@ -231,7 +232,8 @@ fn a_failed_operation_leaves_nothing() {
     let merge = |disk: &SimulatedDisk| {
         let from: &dyn Directory = &from;
         let clock = Arc::new(SimulatedClock::new(9));
-        Options::new().merge_in(
+        merge_in(
+            &Options::new(),
             &[(from, "a"), (from, "bb")],
             (Arc::new(disk.clone()), OUT),
             clock,

@@ -1,0 +1,29 @@
+//! Tools for whole Annals databases, as free functions.
+//!
+//! Each takes the [`Options`](annals::Options) with which it opens the files that it reads, and writes new files: a
+//! file that is there already is never replaced. A new file gets its name once it is whole and on permanent storage.
+//!
+//! ```
+//! use annals::{Database, Options};
+//! use annals_tools::{OnConflict, merge};
+//!
+//! # fn main() -> annals::Result<()> {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let [north, south, all] = ["north", "south", "all"].map(|name| folder.path().join(name));
+//! let schema = annals_schema::parse("create_table city\nadd_field city name string").unwrap().schema;
+//! let table = schema.tables()[0].number;
+//! for (path, name) in [(&north, "Lille"), (&south, "Marseille")] {
+//!     let db = Options::new().open_schema(path, &schema)?;
+//!     db.write(|tx| tx.insert(table, &[annals::ValueRef::String(name)]).map(drop))?;
+//!     db.close()?;
+//! }
+//! let merged = merge(&Options::new(), &[&north, &south], &all, OnConflict::Refuse)?;
+//! assert_eq!(merged.rows, 2);
+//! assert_eq!(Database::open(&all)?.read().table(table)?.len(), 2);
+//! # Ok(())
+//! # }
+//! ```
+
+mod merge;
+
+pub use merge::{Merged, OnConflict, merge, merge_in};

@@ -1,0 +1,4 @@
+//! Tests of the tools.
+#![allow(clippy::unwrap_used, reason = "a test that fails should panic")]
+
+mod merge;
