@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::options::Options;
-use super::turns::Turns;
+use crate::db::options::Options;
+use crate::db::present::turns::Turns;
 use crate::journal::{self, segments};
 use crate::storage::{self, Access, Clock, Directory, Hold, Lock, Storage};
 use crate::{Error, ErrorKind, Result};

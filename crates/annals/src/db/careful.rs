@@ -1,9 +1,9 @@
 //! Opening with care: asking before a recovery, keeping a copy.
 
-use super::beside;
-use super::inspect;
-use super::options::Options;
-use super::unapplied::Unapplied;
+use crate::db::beside;
+use crate::db::inspect;
+use crate::db::options::Options;
+use crate::db::replay::unapplied::Unapplied;
 use crate::journal::format::Secret;
 use crate::journal::{self, Recovery, Settled, Survey, Verdict, segments};
 use crate::mistakes::{Mistake, is_made};

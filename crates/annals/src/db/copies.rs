@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use annals_schema::Schema;
 
-use super::database::Database;
-use super::options::{Options, locate};
-use super::scan::Sink;
 use crate::Result;
+use crate::db::handle::database::Database;
+use crate::db::options::{Options, locate};
+use crate::db::replay::scan::Sink;
 use crate::debug::brief;
 use crate::event::Event;
 use crate::journal::Committed;

@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use annals_schema::Timestamp;
 
-use super::erase::Marks;
-use super::history;
-use super::image;
-use super::inspection::{HeadInspection, Inspection, SegmentInspection};
-use super::options::{Options, locate};
-use super::past::{Opened, Past};
-use super::progress::Watched;
-use super::scan::{self, Replay, is_damaged, open_to_read};
-use super::segment::JournalFile;
-use super::snapshot::{Published, Snapshot};
-use super::unapplied::{Counted, Unapplied};
-use super::witness::{check_end, image_witnesses};
+use crate::db::erase::Marks;
+use crate::db::history;
+use crate::db::image;
+use crate::db::inspection::{HeadInspection, Inspection, SegmentInspection};
+use crate::db::options::{Options, locate};
+use crate::db::present::segment::JournalFile;
+use crate::db::present::snapshot::{Published, Snapshot};
+use crate::db::progress::Watched;
+use crate::db::replay::older::{Opened, Past};
+use crate::db::replay::scan::{self, Replay, is_damaged, open_to_read};
+use crate::db::replay::unapplied::{Counted, Unapplied};
+use crate::db::replay::witness::{check_end, image_witnesses};
 use crate::image::Witness;
 use crate::journal::segments::Kept;
 use crate::journal::{

@@ -1,70 +1,57 @@
 //! What users hold: the database, its transactions and snapshots, and the ways to read a journal.
 //!
-//! In reading order: `options` say what a program wants; `open` does it: it gets hold of a file (`acquire`), asks
-//! before a recovery (`careful`), and tells its `progress`; `upgrade` brings the schema up; `database` is the handle; `transaction` writes by each `statement` and `group`
-//! acknowledges, `vectors` are whole runs of rows, and `references` what follows from a change; `snapshot` is
-//! what was committed; `blobs` are written and read; `keeper` works in the background; `shared` and `turns` are
-//! for files that several processes write; `restart` lets the journal go on in a new `segment`, which may begin with
-//! the `state`, and others `follow`; `past` are the segments before, until we `forget` them, which rules of
-//! retention do (`retain`); `scan` replays them, unless a commit is `unapplied`, so that nothing is `writable` any more; `reader`, `inspect` and `outside`
-//! read journals without writing, and tell `inspection`s; the image is a `witness` of the journal's length; `time` reads their
-//! past, `history` that of a row; `salvage` writes another, and `erase` all segments anew; what is `beside` a journal
-//! is proven to be its own.
+//! The rooms, each of which knows only those before it:
+//!
+//! - `options`, `inspection`, `outcome`: what a program wants, and plain facts that it is told;
+//! - `present`: the segment that is written, whose turn it is, and the state that was published last;
+//! - `replay`: from a journal to a state; `changes`: what changed, and who hears of it;
+//! - `image`: what is known of the image, and opening from it; `history`: the same of the history index;
+//! - `past`: the state as it was;
+//! - `engine`: what the threads of an open database share, and what is done with it in the background;
+//! - `handle`: the database and its transactions, which programs hold; `reader` is the one that never writes;
+//! - `time`: reading the past and what comes, through these; `open`, with `acquire` and `careful`: how a database is opened;
+//! - `inspect`, `outside`: looking at files; the rest are tools, which write other files: `salvage`, `erase`, ..
 
 mod acquire;
 mod beside;
-mod blobs;
 mod careful;
+mod changes;
 mod copies;
-mod core;
-mod database;
+mod engine;
 mod erase;
-mod follow;
-mod forget;
-mod forward;
-mod group;
+mod handle;
 mod history;
 mod image;
 mod inspect;
 mod inspection;
-mod keeper;
 mod open;
 mod options;
+mod outcome;
 mod outside;
 mod pack;
 mod past;
+mod present;
 mod reader;
-mod references;
-mod restart;
-mod retain;
+mod replay;
 mod salvage;
-mod scan;
-mod segment;
-mod shared;
-mod snapshot;
-mod state;
-mod statement;
+mod threads;
 mod time;
-mod transaction;
-mod turns;
-mod unapplied;
-#[cfg(test)]
-mod unloadable;
-mod upgrade;
-mod vectors;
-mod witness;
-mod writable;
 
 use crate::progress;
 
-pub use blobs::BlobReader;
+pub use changes::changed::{Changed, RowChange, Version};
+pub use changes::moment::{Moment, MomentError, Txid};
 pub use copies::Push;
-pub use database::Database;
 pub use erase::{Erase, Erased};
-pub use history::{History, HistoryCheck};
+pub use handle::blobs::BlobReader;
+pub use handle::database::Database;
+pub use handle::transaction::{Commit, Pending, Transaction};
+pub use handle::upgrade::{Custom, Customs};
+pub use history::HistoryCheck;
+pub use image::report::Restarting;
 pub use image::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, ImageCheck,
-    ImageComparison, Restarting,
+    ImageComparison,
 };
 pub use inspect::{Examination, inspect, inspect_head, inspect_head_in, inspect_in};
 pub use inspection::{
@@ -72,16 +59,12 @@ pub use inspection::{
     SegmentInspection,
 };
 pub use options::{Options, locate};
+pub use outcome::{Forgotten, Older, Restarted};
 pub use outside::{examine, scan, scan_in};
 pub use pack::Packed;
+pub use present::snapshot::Snapshot;
 pub use reader::Reader;
-pub use restart::{Forgotten, Older, Restarted};
+pub use replay::scan::Sink;
+pub use replay::unapplied::Unapplied;
 pub use salvage::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment};
-pub use scan::Sink;
-pub use snapshot::Snapshot;
-pub use time::{
-    Changed, Changes, Events, Moment, MomentError, RowChange, Subscription, Tail, Txid, Version,
-};
-pub use transaction::{Commit, Pending, Transaction};
-pub use unapplied::Unapplied;
-pub use upgrade::{Custom, Customs};
+pub use time::{Changes, Events, History, Subscription, Tail};

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::inspection::Inspection;
-use super::progress::{Progress, Watch};
+use crate::db::inspection::Inspection;
+use crate::db::progress::{Progress, Watch};
 use crate::image::KeyFrames;
 use crate::journal::{Level, Recovery, Retention};
 use crate::storage::{self, Directory, FileDirectory};

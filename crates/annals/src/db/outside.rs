@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::inspect::{self, Examination};
-use super::options::{Options, locate};
-use super::past::{Opened, Past};
-use super::progress::Watched;
-use super::scan::{self, Sink};
-use super::witness::check_end;
 use crate::Result;
+use crate::db::inspect::{self, Examination};
+use crate::db::options::{Options, locate};
+use crate::db::progress::Watched;
+use crate::db::replay::older::{Opened, Past};
+use crate::db::replay::scan::{self, Sink};
+use crate::db::replay::witness::check_end;
 use crate::journal::Survey;
 use crate::storage::Directory;
 

@@ -8,12 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::database::Database;
-use super::image::BackfillMode;
-use super::options::{Options, locate};
-use super::restart::{Forgotten, Older};
-use super::snapshot::Snapshot;
-use super::state;
+use crate::db::engine::state;
+use crate::db::handle::database::Database;
+use crate::db::image::BackfillMode;
+use crate::db::options::{Options, locate};
+use crate::db::outcome::{Forgotten, Older};
+use crate::db::present::snapshot::Snapshot;
 use crate::journal::format::FRAMES_AT;
 use crate::journal::{
     self, Checkpoints, Head, Level, Settled, Writer, first_slot, head_with, new_header,

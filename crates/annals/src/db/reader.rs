@@ -4,20 +4,21 @@ use std::sync::{Arc, Mutex, Weak};
 
 use arc_swap::ArcSwap;
 
-use super::follow::{self, Found};
-use super::forward::{Caught, replay_between};
-use super::image::{Beginning, Reading, Replayed, Rescued, hard_position};
-use super::options::Options;
-use super::past::{Since, open_moving};
-use super::progress::Watched;
-use super::segment::JournalFile;
-use super::snapshot::{Published, Snapshot};
-use super::unapplied::Unapplied;
-use super::witness::identity;
+use crate::db::engine::rescue::{Making, Rescued};
+use crate::db::image::{Beginning, Reading, Replayed, hard_position};
+use crate::db::options::Options;
+use crate::db::present::segment::JournalFile;
+use crate::db::present::snapshot::{Published, Snapshot};
+use crate::db::progress::Watched;
+use crate::db::replay::catch_up::{self, Found};
+use crate::db::replay::forward::{Caught, replay_between};
+use crate::db::replay::older::{Since, open_moving};
+use crate::db::replay::unapplied::Unapplied;
+use crate::db::replay::witness::identity;
 use crate::debug::brief;
 use crate::image::Identity;
 use crate::journal::{Head, Point, Survey, lock};
-use crate::storage::{Access, Directory, Storage};
+use crate::storage::{Access, Clock as _, Directory, Storage, SystemClock};
 use crate::store::{Rescue, Shown, Store, View};
 use crate::{Error, ErrorKind, Result};
 
@@ -238,7 +239,7 @@ impl Pulling {
             let (is_newest, followed) = self.follow_once(following)?;
             tries += 1;
             // It may have gone on again, and forgotten what was needed.
-            if followed.is_ok() || is_newest || tries == follow::TRIES {
+            if followed.is_ok() || is_newest || tries == catch_up::TRIES {
                 return followed;
             }
         }
@@ -247,7 +248,7 @@ impl Pulling {
     fn follow_once(&self, following: &mut Following) -> Result<(bool, Result<()>)> {
         let old = Arc::clone(&following.file);
         let known = (following.identity.journal_id, following.point.txid);
-        let Some(Found { storage, head }) = follow::find(&old, known, Access::Read)? else {
+        let Some(Found { storage, head }) = catch_up::find(&old, known, Access::Read)? else {
             return Ok((true, Ok(())));
         };
         let since = Since { segment: old.segment, point: following.point };
@@ -257,7 +258,7 @@ impl Pulling {
         let to = if self.hard_only { hard_position(&first) } else { first.end.position };
         let store = std::mem::take(&mut following.store);
         let place = (&*old.directory, old.journal.as_str());
-        let (store, followed) = follow::catch_up(place, &found, since, to, store);
+        let (store, followed) = catch_up::catch_up(place, &found, since, to, store);
         following.store = store;
         let (view, end) = match followed {
             Ok(followed) => followed,
@@ -274,5 +275,17 @@ impl Pulling {
         following.point = point;
         let published = Published { view, point, file: Arc::clone(&following.file) };
         self.published.store(Arc::new(published));
+    }
+}
+
+impl Rescue for Pulling {
+    fn rebuilt(&self, lost: &View, shown: Shown) -> Result<Arc<View>> {
+        let (published, clock) = (self.published(), &SystemClock);
+        let (budget, damage) = (self.reading.budget(), self.reading.damage());
+        let deadline = clock.elapsed().saturating_add(self.reading.rebuild_timeout());
+        let making = Making { published, clock, budget, damage, deadline };
+        let view = self.rescued.get(lost, shown, making)?;
+        view.rescued_by(&self.me(), shown);
+        Ok(view)
     }
 }

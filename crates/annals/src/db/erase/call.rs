@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use annals_schema::Schema;
 
-use super::report::{Erase, Erased};
-use super::search::{Others, Search, Target, Values};
-use super::write::{MakeMark, Mark, Old, Writing};
-use super::{marker, replace};
 use crate::db::beside::{self, Beside, Kind};
 use crate::db::careful::Careful;
+use crate::db::erase::report::{Erase, Erased};
+use crate::db::erase::search::{Others, Search, Target, Values};
+use crate::db::erase::write::{MakeMark, Mark, Old, Writing};
+use crate::db::erase::{marker, replace};
 use crate::db::options::{Options, locate};
-use crate::db::past::{Opened, Past};
 use crate::db::progress::Watched;
-use crate::db::scan;
-use crate::db::witness::{check_end, image_witnesses};
+use crate::db::replay::older::{Opened, Past};
+use crate::db::replay::scan;
+use crate::db::replay::witness::{check_end, image_witnesses};
 use crate::journal::segments::{self, Kept, Maker, erasing_name};
 use crate::journal::{Carried, Erasure, Frame, FrameReader, Head, Recovery, Rule, Survey, refuse};
 use crate::storage::{Clock, Directory, Hold, Lock, Storage, SystemClock};

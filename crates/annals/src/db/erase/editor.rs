@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use annals_schema::{Field, FieldNumber, RowId, Schema, TableNumber, ValueRef};
 
-use super::search::Target;
 use crate::Result;
+use crate::db::erase::search::Target;
 use crate::event::{Edit, Event, Vector};
 
 /// Edits the events of one frame after another.

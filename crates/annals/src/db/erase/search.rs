@@ -14,7 +14,7 @@ use annals_schema::{
     Blob, Command, Field, FieldNumber, RowId, Schema, Table, TableNumber, ValueRef,
 };
 
-use super::report::Erase;
+use crate::db::erase::report::Erase;
 use crate::event::{self, Event};
 use crate::journal::format::Header;
 use crate::journal::{Committed, Erasure, Frame};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use annals_schema::{FieldNumber, Schema};
 
-use super::editor::Editor;
-use super::search::Target;
+use crate::db::erase::editor::Editor;
+use crate::db::erase::search::Target;
 use crate::db::progress::Watched;
 use crate::event::{self, Encoder, Event};
 use crate::journal::format::{

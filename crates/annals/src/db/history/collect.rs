@@ -2,9 +2,9 @@
 
 use annals_schema::{RowId, Schema, TableNumber, ValueRef};
 
-use super::files::{Files, Seen};
-use super::versions::schema_of;
 use crate::Result;
+use crate::db::history::files::{Files, Seen};
+use crate::db::history::schema::schema_of;
 use crate::event::{self, Event};
 use crate::history::{
     COMMENTED, COMMENTS, ENDS_INSIDE, Entry, STATE, Zone, comment_key, table_key,
@@ -22,7 +22,7 @@ const DENSE_LEN: u64 = 4;
 
 /// Collects zones and their entries.
 #[derive(Debug)]
-pub(super) struct Collector {
+pub(in crate::db) struct Collector {
     /// How long a zone is, in bytes, at least.
     zone_len: u64,
     next_zone: u64,
@@ -36,8 +36,8 @@ pub(super) struct Collector {
     rows: Vec<Entry>,
     /// For each table, which of them was the last.
     last: Vec<Option<usize>>,
-    pub(super) zones: Vec<Zone>,
-    pub(super) entries: Vec<Entry>,
+    pub(in crate::db) zones: Vec<Zone>,
+    pub(in crate::db) entries: Vec<Entry>,
 }
 
 /// Takes the events of a frame.
@@ -109,7 +109,7 @@ impl event::Sink for Rows<'_> {
 
 impl Collector {
     /// Begins behind what the commands of this schema are before, with the zone of a number.
-    pub(super) fn new(schema: Schema, next_zone: u64, zone_len: u64) -> Self {
+    pub(in crate::db) fn new(schema: Schema, next_zone: u64, zone_len: u64) -> Self {
         Self {
             zone_len,
             next_zone,
@@ -130,12 +130,12 @@ impl Collector {
     }
 
     /// Gives how many commands of the schema there are before what comes next.
-    pub(super) fn commands(&self) -> u64 {
+    pub(in crate::db) fn commands(&self) -> u64 {
         self.schema.commands().len() as u64
     }
 
     /// Tells whether what was collected may end here: not within a state that is repeated.
-    pub(super) fn may_end(&self) -> bool {
+    pub(in crate::db) fn may_end(&self) -> bool {
         self.zone.is_none_or(|zone| !zone.is(STATE))
             && self.zones.last().is_none_or(|last| !last.is(STATE) || !last.is(ENDS_INSIDE))
     }
@@ -144,7 +144,7 @@ impl Collector {
     ///
     /// # Errors
     /// `Corrupt`, `Unsupported`.
-    pub(super) fn frame(&mut self, seen: &Seen<'_>) -> Result<()> {
+    pub(in crate::db) fn frame(&mut self, seen: &Seen<'_>) -> Result<()> {
         let Seen { frame, segment, is_state } = *seen;
         let header = &frame.header;
         if self.zone.is_some_and(|zone| zone.segment != segment || zone.is(STATE) != is_state) {
@@ -197,7 +197,7 @@ impl Collector {
     }
 
     /// Ends the zone, if one was begun: its entries are sorted, and rows one behind another joined.
-    pub(super) fn end_zone(&mut self) {
+    pub(in crate::db) fn end_zone(&mut self) {
         let Some(zone) = self.zone.take() else { return };
         self.zones.push(zone);
         self.next_zone += 1;
@@ -233,7 +233,7 @@ fn put(entries: &mut Vec<Entry>, joined: Entry) {
 ///
 /// # Errors
 /// `Corrupt`, `Io`.
-pub(super) fn entries_of(
+pub(in crate::db) fn entries_of(
     files: &Files,
     present: &Schema,
     (number, zone): (u64, &Zone),

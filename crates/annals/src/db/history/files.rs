@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::db::past::{Past, Since};
-use crate::db::segment::JournalFile;
-use crate::db::snapshot::Published;
+use crate::db::present::segment::JournalFile;
+use crate::db::present::snapshot::Published;
+use crate::db::replay::older::{Past, Since};
 use crate::history::Zone;
 use crate::journal::format::Header;
 use crate::journal::segments::Kept;
@@ -14,12 +14,12 @@ use crate::{Error, ErrorKind, Result};
 
 /// All files of a journal that are left, up to the end of a commit in the last. None is removed meanwhile.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(in crate::db) struct Files {
     past: Past,
-    pub(super) file: Arc<JournalFile>,
+    pub(in crate::db) file: Arc<JournalFile>,
     head: Head,
     /// How far the last is read.
-    pub(super) end: Point,
+    pub(in crate::db) end: Point,
 }
 
 /// One of them.
@@ -35,10 +35,10 @@ struct Part<'f> {
 }
 
 /// A frame, and whether it only repeats the state with which its segment begins.
-pub(super) struct Seen<'f> {
-    pub(super) frame: &'f Frame<'f>,
-    pub(super) segment: u64,
-    pub(super) is_state: bool,
+pub(in crate::db) struct Seen<'f> {
+    pub(in crate::db) frame: &'f Frame<'f>,
+    pub(in crate::db) segment: u64,
+    pub(in crate::db) is_state: bool,
 }
 
 impl Files {
@@ -46,7 +46,7 @@ impl Files {
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
-    pub(super) fn open(published: &Published) -> Result<Self> {
+    pub(in crate::db) fn open(published: &Published) -> Result<Self> {
         let file = Arc::clone(&published.file);
         let head = Head::read(&*file.storage, &file.name)?;
         let past = Past::whole(&*file.directory, &file.journal, &head.header)?;
@@ -54,24 +54,24 @@ impl Files {
     }
 
     /// Reads only up to a point in a segment; `false` if the last file doesn't reach it.
-    pub(super) fn end_at(&mut self, segment: u64, point: Point) -> bool {
+    pub(in crate::db) fn end_at(&mut self, segment: u64, point: Point) -> bool {
         let start = self.head.start();
         self.end = if segment == self.file.segment { point } else { start };
         segment <= self.file.segment
     }
 
     /// Gives the random id of the journal.
-    pub(super) const fn journal_id(&self) -> [u8; 16] {
+    pub(in crate::db) const fn journal_id(&self) -> [u8; 16] {
         self.head.header.journal_id
     }
 
     /// Gives the segment in which what is read ends.
-    pub(super) const fn segment(&self) -> u64 {
+    pub(in crate::db) const fn segment(&self) -> u64 {
         self.head.header.segment
     }
 
     /// Gives the beginning of the history that is left.
-    pub(super) fn first(&self) -> Since {
+    pub(in crate::db) fn first(&self) -> Since {
         let head = self.past.segments().first().map_or(&self.head, |kept| &kept.head);
         Since { segment: head.header.segment, point: head.start() }
     }
@@ -81,7 +81,7 @@ impl Files {
     }
 
     /// Gives the bytes from a place to the end.
-    pub(super) fn behind(&self, since: Since) -> u64 {
+    pub(in crate::db) fn behind(&self, since: Since) -> u64 {
         let kept = self.past.segments().iter().map(|kept| (kept.head.header.segment, kept.len));
         let all = kept.chain([(self.segment(), self.end.position)]);
         let later =
@@ -123,7 +123,7 @@ impl Files {
     /// # Errors
     /// `Corrupt` if a frame doesn't verify, or the place is none of this history; `Unsupported`; `Io`; and what
     /// `visit` gives.
-    pub(super) fn read(
+    pub(in crate::db) fn read(
         &self,
         since: Since,
         most: u64,
@@ -156,7 +156,7 @@ impl Files {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub(super) fn read_zone(
+    pub(in crate::db) fn read_zone(
         &self,
         zone: &Zone,
         visit: &mut dyn FnMut(&Seen<'_>) -> Result<()>,
@@ -178,7 +178,7 @@ impl Files {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub(super) fn read_all(
+    pub(in crate::db) fn read_all(
         &self,
         since: Since,
         visit: &mut dyn FnMut(&Seen<'_>) -> Result<()>,

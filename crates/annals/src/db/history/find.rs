@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use annals_schema::{RowId, TableNumber};
 
-use super::files::Files;
-use crate::db::past::Since;
+use crate::db::history::files::Files;
+use crate::db::replay::older::Since;
 use crate::event::{self, Event};
 use crate::history::{
     COMMENTED, COMMENTS, ENDS_INSIDE, IndexFile, Lookup, STATE, Zone, comment_key, history_name,
@@ -23,28 +23,28 @@ const TRIES: usize = 5;
 
 /// What has to be read for a row.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(in crate::db) struct Parts {
     /// In their order.
-    pub(super) zones: Vec<Zone>,
+    pub(in crate::db) zones: Vec<Zone>,
     /// From where all has to be read, and how many commands of the schema there are before.
-    pub(super) tail: Since,
-    pub(super) commands: u64,
+    pub(in crate::db) tail: Since,
+    pub(in crate::db) commands: u64,
     /// Why the index can't be used.
-    pub(super) problem: Option<String>,
+    pub(in crate::db) problem: Option<String>,
     /// How many bytes were read to know that.
-    pub(super) bytes: u64,
+    pub(in crate::db) bytes: u64,
 }
 
 /// An index, as far as it stands for the history that is read.
-pub(super) struct Indexed<'i> {
-    pub(super) lookup: Lookup<'i>,
+pub(in crate::db) struct Indexed<'i> {
+    pub(in crate::db) lookup: Lookup<'i>,
     /// The last of its zones that is before the end of what is read.
     last: u64,
     /// The segment with which the history that is left begins.
     first_segment: u64,
     /// Where all has to be read from, and how many commands of the schema there are before.
-    pub(super) tail: Since,
-    pub(super) commands: u64,
+    pub(in crate::db) tail: Since,
+    pub(in crate::db) commands: u64,
     bytes: u64,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Indexed<'i> {
 ///
 /// # Errors
 /// `Io`.
-pub(super) fn parts_of(files: &Files, table: TableNumber, id: RowId) -> Result<Parts> {
+pub(in crate::db) fn parts_of(files: &Files, table: TableNumber, id: RowId) -> Result<Parts> {
     let (found, problem) = with_index(files, |indexed| {
         let zones = indexed.zones_of(table_key(table), id.0)?;
         let (tail, commands) = (indexed.tail, indexed.commands);
@@ -67,7 +67,7 @@ pub(super) fn parts_of(files: &Files, table: TableNumber, id: RowId) -> Result<P
 ///
 /// # Errors
 /// What `look` gives, but that the index is damaged, or can't be read.
-pub(super) fn with_index<T>(
+pub(in crate::db) fn with_index<T>(
     files: &Files,
     mut look: impl FnMut(&mut Indexed<'_>) -> Result<T>,
 ) -> Result<(Option<T>, Option<String>)> {
@@ -204,7 +204,7 @@ impl<'i> Indexed<'i> {
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
-    pub(super) fn last_at(&mut self, files: &Files, time: i64) -> Result<Option<u64>> {
+    pub(in crate::db) fn last_at(&mut self, files: &Files, time: i64) -> Result<Option<u64>> {
         let mut number = self.lookup.zone_of_time(time)?.map(|(number, _)| number);
         // One behind the end of what is read says nothing of those before.
         while let Some(at) = number.filter(|at| *at > self.last) {
@@ -250,7 +250,7 @@ impl<'i> Indexed<'i> {
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
-    pub(super) fn last_with(
+    pub(in crate::db) fn last_with(
         &mut self,
         files: &Files,
         comment: &str,

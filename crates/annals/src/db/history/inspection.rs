@@ -1,9 +1,9 @@
 //! Looking at a history index from outside, and verifying it.
 
-use super::files::Files;
-use super::find::with_index;
+use crate::db::history::files::Files;
+use crate::db::history::find::with_index;
 use crate::db::inspection::HistoryInspection;
-use crate::db::snapshot::Snapshot;
+use crate::db::present::snapshot::Snapshot;
 use crate::history::{self, Bound, Entry, IndexFile, Zone, history_name};
 use crate::image::Witness;
 use crate::journal::Survey;

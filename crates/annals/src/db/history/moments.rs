@@ -2,12 +2,12 @@
 
 use annals_schema::Schema;
 
-use super::files::{Files, Seen};
-use super::find::{Indexed, with_index};
-use super::versions::schema_of;
-use crate::db::past::Since;
-use crate::db::snapshot::Published;
-use crate::db::time::Moment;
+use crate::db::changes::moment::Moment;
+use crate::db::history::files::{Files, Seen};
+use crate::db::history::find::{Indexed, with_index};
+use crate::db::history::schema::schema_of;
+use crate::db::present::snapshot::Published;
+use crate::db::replay::older::Since;
 use crate::event::{self, Event};
 use crate::journal::Committed;
 use crate::store::View;

@@ -9,12 +9,12 @@ use crate::{Error, ErrorKind, Result};
 
 /// The row that is followed, as of some event.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(in crate::db) struct Running {
     present: Arc<Schema>,
-    pub(super) table: TableNumber,
-    pub(super) id: RowId,
+    pub(in crate::db) table: TableNumber,
+    pub(in crate::db) id: RowId,
     /// Its values by the numbers of fields; none if it isn't there.
-    pub(super) values: Option<Vec<Value>>,
+    pub(in crate::db) values: Option<Vec<Value>>,
 }
 
 fn type_of(schema: &Schema, table: TableNumber, field: FieldNumber) -> Option<Type> {
@@ -26,7 +26,7 @@ impl Running {
     ///
     /// # Errors
     /// `NotFound`: the present schema has no such table.
-    pub(super) fn new(present: &Arc<Schema>, table: TableNumber, id: RowId) -> Result<Self> {
+    pub(in crate::db) fn new(present: &Arc<Schema>, table: TableNumber, id: RowId) -> Result<Self> {
         if present.table(table).is_none() {
             return Err(Error::new(
                 ErrorKind::NotFound,
@@ -37,7 +37,7 @@ impl Running {
     }
 
     /// Tells whether an event is one of this row. `schema` is the one before it.
-    pub(super) fn is_changed_by(&self, schema: &Schema, event: &Event<'_>) -> bool {
+    pub(in crate::db) fn is_changed_by(&self, schema: &Schema, event: &Event<'_>) -> bool {
         match *event {
             Event::Insert { table, id, .. }
             | Event::Update { table, id, .. }
@@ -57,7 +57,7 @@ impl Running {
     ///
     /// # Errors
     /// `Corrupt` if it changes the row though that isn't there.
-    pub(super) fn apply(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
+    pub(in crate::db) fn apply(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
         match *event {
             Event::Insert { values, .. } => self.insert(schema, |place, _| {
                 values.get(place).map_or(Value::Null, |value| value.to_value())

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::report::{BackfillProgress, Watching};
+use crate::db::image::report::{BackfillProgress, Watching};
 use crate::image::{
     Array, Draft, Frames, Image, KeyFrames, Root, Step, Stored, Written, walk_array,
 };
@@ -19,7 +19,7 @@ const BATCH: usize = 64 << 20;
 const STEP: usize = 4 << 20;
 
 /// Takes what a view stores: gives it space, and writes it in large batches.
-pub(super) struct Drafting<'d, 'i> {
+pub(in crate::db) struct Drafting<'d, 'i> {
     draft: &'d mut Draft<'i>,
     image: &'d Image,
     /// The last transaction of the backfill, as far as is known.
@@ -35,20 +35,20 @@ pub(super) struct Drafting<'d, 'i> {
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
+pub(in crate::db) struct Counts {
     /// Parts of pages, which were copied.
-    pub(super) pages: u64,
+    pub(in crate::db) pages: u64,
     /// Whole pages and long values.
-    pub(super) from_memory: u64,
-    pub(super) nodes: u64,
-    pub(super) bytes: u64,
-    pub(super) runs: u64,
-    pub(super) took: Duration,
+    pub(in crate::db) from_memory: u64,
+    pub(in crate::db) nodes: u64,
+    pub(in crate::db) bytes: u64,
+    pub(in crate::db) runs: u64,
+    pub(in crate::db) took: Duration,
 }
 
 impl Counts {
     /// Gives the sum of both.
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(in crate::db) fn and(self, other: Self) -> Self {
         Self {
             pages: self.pages + other.pages,
             from_memory: self.from_memory + other.from_memory,
@@ -63,7 +63,7 @@ impl Counts {
 impl<'d, 'i> Drafting<'d, 'i> {
     /// Begins; `txid` is the last transaction of the backfill, as far as is known, and `watch` is told after
     /// each write how far it has come.
-    pub(super) fn new(
+    pub(in crate::db) fn new(
         draft: &'d mut Draft<'i>,
         image: &'d Image,
         txid: u64,
@@ -74,12 +74,12 @@ impl<'d, 'i> Drafting<'d, 'i> {
     }
 
     /// Tells what was written, and gives what wasn't.
-    pub(super) fn end(self) -> (Counts, Vec<(u64, Piece)>) {
+    pub(in crate::db) fn end(self) -> (Counts, Vec<(u64, Piece)>) {
         (self.written, self.queue)
     }
 
     /// Writes what is in the queue.
-    pub(super) fn write(&mut self) -> Result<()> {
+    pub(in crate::db) fn write(&mut self) -> Result<()> {
         let begun = self.clock.elapsed();
         match write_all(self.image, &self.queue) {
             Ok(written) => self.written.runs += written.runs,
@@ -95,7 +95,7 @@ impl<'d, 'i> Drafting<'d, 'i> {
     /// Leaves what those arrays that were saved `before` reach that a view hasn't any more: of tables, fields
     /// and indexes that were dropped. What can't be read of them stays taken until the database is opened
     /// anew: no root reaches it then.
-    pub(super) fn leave_dropped(&mut self, before: &[Array], saved: &Saved) {
+    pub(in crate::db) fn leave_dropped(&mut self, before: &[Array], saved: &Saved) {
         let image = self.image;
         let end = self.draft.end();
         for array in before.iter().filter(|array| !saved.goes_on_from(array)) {
@@ -108,7 +108,7 @@ impl<'d, 'i> Drafting<'d, 'i> {
 
     /// Decides which key frames the new root lists, and stores the list if it is another than before: see
     /// [`Draft::choose_frames`].
-    pub(super) fn frames(
+    pub(in crate::db) fn frames(
         &mut self,
         rule: KeyFrames,
         next: (u64, u64),
@@ -124,7 +124,7 @@ impl<'d, 'i> Drafting<'d, 'i> {
 
     /// Tells how many pages have been written. Where the program wants no more, nothing was changed: what
     /// was written lies in free space, which no root leads to.
-    pub(super) fn tell(&mut self) -> Result<()> {
+    pub(in crate::db) fn tell(&mut self) -> Result<()> {
         let done = self.written.pages + self.written.from_memory;
         let progress = BackfillProgress { done, total: self.pages, bytes: self.written.bytes };
         match (self.watch)(progress) {
@@ -169,7 +169,7 @@ impl Keep for Drafting<'_, '_> {
 }
 
 /// Writes pieces to their places.
-pub(super) fn write_all(image: &Image, queue: &[(u64, Piece)]) -> Result<Written> {
+pub(in crate::db) fn write_all(image: &Image, queue: &[(u64, Piece)]) -> Result<Written> {
     let parts: Vec<_> = queue.iter().map(|(place, piece)| (*place, [piece.as_ref()])).collect();
     let objects: Vec<_> = parts.iter().map(|(place, parts)| (*place, &parts[..])).collect();
     image.write(&objects)

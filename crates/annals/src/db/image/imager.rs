@@ -9,17 +9,15 @@
 use crate::db::inspection::OldestReader;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
-use super::opening::{Begun, Found};
-use super::pins::Pins;
-use super::rebuild::Rebuilding;
-use super::spill::Spill;
-use crate::db::core::Core;
-use crate::db::database::this_thread;
-use crate::db::segment::JournalFile;
-use crate::db::snapshot::Published;
+use crate::db::image::opening::{Begun, Found};
+use crate::db::image::pins::Pins;
+use crate::db::image::rebuilding::Rebuilding;
+use crate::db::image::spill::Spill;
+use crate::db::present::segment::JournalFile;
+use crate::db::present::snapshot::Published;
+use crate::db::threads::this_thread;
 use crate::image::{Damage, Guarded, Identity, Image, KeyFrames, Root, set_aside};
 use crate::journal::{Point, lock};
 use crate::storage::{Clock, Directory};
@@ -40,16 +38,16 @@ pub(in crate::db) struct Imager {
     /// Whether nobody else writes the image meanwhile, so that something may lie in it ahead.
     spills: bool,
     /// How many key frames are kept.
-    pub(super) key_frames: KeyFrames,
+    pub(in crate::db) key_frames: KeyFrames,
     /// Key frames of earlier segments aren't kept: that history is forgotten.
-    pub(super) frames_from: AtomicU64,
-    pub(super) working: Mutex<Working>,
+    pub(in crate::db) frames_from: AtomicU64,
+    pub(in crate::db) working: Mutex<Working>,
     /// What `working` tells those who don't wait for a backfill.
     status: Mutex<Status>,
     pending: Mutex<Option<Arc<Saved>>>,
     newest: AtomicU64,
     /// Whether what others committed fills the memory and can't be written.
-    pub(super) is_stuck: AtomicBool,
+    pub(in crate::db) is_stuck: AtomicBool,
     /// The thread whose program is being told how far its backfill is; 0: none.
     watching: AtomicUsize,
     /// What of images was found damaged.
@@ -61,7 +59,7 @@ pub(in crate::db) struct Imager {
 
 /// Keeps the views that stores go on from, and lets go of them at its end. What only they have is freed
 /// then, by whoever has this, and not under the writer's lock.
-pub(super) struct Retiring<'i>(&'i Imager);
+pub(in crate::db) struct Retiring<'i>(&'i Imager);
 
 impl Drop for Retiring<'_> {
     fn drop(&mut self) {
@@ -90,17 +88,17 @@ impl Status {
 #[derive(Debug, Default)]
 pub(in crate::db) struct Working {
     /// The image; none before the first backfill.
-    pub(super) image: Option<(Arc<Image>, Arc<Pager>)>,
+    pub(in crate::db) image: Option<(Arc<Image>, Arc<Pager>)>,
     /// The root that was published last.
-    pub(super) root: Option<Root>,
+    pub(in crate::db) root: Option<Root>,
     /// How far it stands for the journal, in bytes of it as [`JournalFile::reach`] counts them.
-    pub(super) reached: u64,
+    pub(in crate::db) reached: u64,
     /// How many bytes the last backfill wrote.
-    pub(super) wrote: u64,
+    pub(in crate::db) wrote: u64,
     /// Which roots of the image are read.
-    pub(super) pins: Arc<Pins>,
+    pub(in crate::db) pins: Arc<Pins>,
     /// What was written ahead of the next backfill.
-    pub(super) spill: Option<Spill>,
+    pub(in crate::db) spill: Option<Spill>,
 }
 
 impl Working {
@@ -118,13 +116,13 @@ impl Working {
     }
 
     /// Tells whether the newest root stands for what is published.
-    pub(super) fn stands_for(&self, published: &Published) -> bool {
+    pub(in crate::db) fn stands_for(&self, published: &Published) -> bool {
         let stands = (published.file.segment, published.point);
         self.root.is_some_and(|root| (root.segment, root.point) == stands)
     }
 
     /// Returns true if nothing is known to be damaged of what the newest root reaches, as its directory tells.
-    pub(super) fn is_sound(&self) -> Result<bool> {
+    pub(in crate::db) fn is_sound(&self) -> Result<bool> {
         match (&self.image, &self.root) {
             (Some((image, _)), Some(root)) => {
                 Ok(image.is_nothing_bad() || image.is_sound(root, false)?)
@@ -134,7 +132,7 @@ impl Working {
     }
 
     /// Drops the newest root after an error of damage of which nothing else was noted.
-    pub(super) fn note_damage(&self, error: &Error, is_noted: bool) {
+    pub(in crate::db) fn note_damage(&self, error: &Error, is_noted: bool) {
         let is_damage = matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::PageLost);
         if let (Some((image, _)), Some(root), true) =
             (&self.image, &self.root, is_damage && !is_noted)
@@ -147,14 +145,14 @@ impl Working {
     ///
     /// # Errors
     /// `Io`.
-    pub(super) fn pinned(&self, image: &Image) -> Result<Vec<u64>> {
+    pub(in crate::db) fn pinned(&self, image: &Image) -> Result<Vec<u64>> {
         self.pins.all(image).map_err(|error| cannot_look(image, error))
     }
 }
 
 /// Gives the end of the image's file back to the file system, where nobody reads anything there any more and
 /// nothing was spilled that no root leads to; gives its length.
-pub(super) fn shrink_wholly(working: &Working) -> Result<u64> {
+pub(in crate::db) fn shrink_wholly(working: &Working) -> Result<u64> {
     let Some((image, _)) = &working.image else { return Ok(0) };
     if working.spill.is_none() {
         image.shrink(working.pinned(image)?)?;
@@ -163,14 +161,14 @@ pub(super) fn shrink_wholly(working: &Working) -> Result<u64> {
 }
 
 /// Explains why it can't be told who reads an image.
-pub(super) fn cannot_look(image: &Image, error: io::Error) -> Error {
+pub(in crate::db) fn cannot_look(image: &Image, error: io::Error) -> Error {
     Error::io(format!("{}: can't see who reads it", image.path()), error)
 }
 
 impl Imager {
     /// Begins with what opening found. `budget` is how much of the image may be kept in memory, in bytes;
     /// `spills` says that nobody else writes the image meanwhile.
-    pub(super) fn new(
+    pub(in crate::db) fn new(
         directory: &Arc<dyn Directory>,
         found: &Found,
         clock: Arc<dyn Clock>,
@@ -211,26 +209,17 @@ impl Imager {
     }
 
     /// Returns true if nobody else writes the image meanwhile, so that something may lie in it ahead.
-    pub(super) const fn spills(&self) -> bool {
+    pub(in crate::db) const fn spills(&self) -> bool {
         self.spills
     }
 
-    pub(super) const fn clock(&self) -> &Arc<dyn Clock> {
+    pub(in crate::db) const fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
-    }
-
-    /// Waits so long until no thread runs a backfill; none begins as long as what this gives is held.
-    pub(in crate::db) fn wait<'i>(
-        &'i self,
-        core: &Core,
-        timeout: Duration,
-    ) -> Result<MutexGuard<'i, Working>> {
-        core.wait_for(&self.working, timeout, "was bringing the image forward")
     }
 
     /// Lets a program say whether a backfill goes on. It can't begin another meanwhile, nor do anything else
     /// that waits for this one.
-    pub(super) fn watched<T>(&self, watch: impl FnOnce() -> T) -> T {
+    pub(in crate::db) fn watched<T>(&self, watch: impl FnOnce() -> T) -> T {
         struct Watching<'i>(&'i AtomicUsize);
         impl Drop for Watching<'_> {
             fn drop(&mut self) {
@@ -256,7 +245,7 @@ impl Imager {
     }
 
     /// Gives the number of the newest root.
-    pub(super) fn newest(&self) -> u64 {
+    pub(in crate::db) fn newest(&self) -> u64 {
         self.newest.load(Ordering::Acquire)
     }
 
@@ -281,7 +270,7 @@ impl Imager {
     }
 
     /// Begins to keep the views that stores go on from.
-    pub(super) fn retire(&self) -> Retiring<'_> {
+    pub(in crate::db) fn retire(&self) -> Retiring<'_> {
         *lock(&self.retired) = Some(Vec::new());
         Retiring(self)
     }
@@ -309,7 +298,7 @@ impl Imager {
     }
 
     /// Notes what was published: stores go on from it.
-    pub(super) fn note_saved(&self, saved: Saved, number: u64) {
+    pub(in crate::db) fn note_saved(&self, saved: Saved, number: u64) {
         let mut pending = lock(&self.pending);
         *pending = Some(Arc::new(saved));
         self.newest.store(number, Ordering::Release);
@@ -318,7 +307,12 @@ impl Imager {
 
     /// Goes on with another image, or another root, that was found meanwhile. The caller holds the writer,
     /// whose store lies over that root now.
-    pub(super) fn begin_anew(&self, working: &mut Working, found: &Found, file: &JournalFile) {
+    pub(in crate::db) fn begin_anew(
+        &self,
+        working: &mut Working,
+        found: &Found,
+        file: &JournalFile,
+    ) {
         *working = Working::new(found, |root| file.reach_of(root.segment, root.point.position));
         self.forget_pending();
         let newest = working.root.map_or(0, |root| root.number);
@@ -327,7 +321,7 @@ impl Imager {
     }
 
     /// Notes what became of the image, for those who don't wait for a backfill.
-    pub(super) fn note_status(&self, working: &Working) {
+    pub(in crate::db) fn note_status(&self, working: &Working) {
         *lock(&self.status) = Status::of(working);
     }
 
@@ -336,12 +330,12 @@ impl Imager {
     }
 
     /// Takes the image out of the way. The caller has the right to bring it forward.
-    pub(super) fn set_aside(&self, reason: &str) -> Result<()> {
+    pub(in crate::db) fn set_aside(&self, reason: &str) -> Result<()> {
         set_aside(&*self.directory, &self.name, reason.to_owned()).map(drop)
     }
 
     /// Gives where an image of this journal is looked for.
-    pub(super) fn directory(&self) -> &Arc<dyn Directory> {
+    pub(in crate::db) fn directory(&self) -> &Arc<dyn Directory> {
         &self.directory
     }
 
@@ -368,7 +362,7 @@ impl Imager {
 
     /// Gives the image, or creates it. One that is there, and couldn't be read when the database was opened,
     /// is set aside: with the lock of backfills held, nobody else is making it.
-    pub(super) fn image(&self, working: &mut Working) -> Result<(Arc<Image>, Arc<Pager>)> {
+    pub(in crate::db) fn image(&self, working: &mut Working) -> Result<(Arc<Image>, Arc<Pager>)> {
         if let Some((image, pager)) = &working.image {
             return Ok((Arc::clone(image), Arc::clone(pager)));
         }
@@ -413,7 +407,7 @@ impl Imager {
     }
 
     /// Decides whether what is loaded from the image stays, once it has a view's changes too.
-    pub(super) fn choose_what_stays(
+    pub(in crate::db) fn choose_what_stays(
         &self,
         pager: &Pager,
         (root, spill): (Option<Root>, Option<&Spill>),
@@ -447,7 +441,7 @@ impl Imager {
     }
 
     /// Tells who reads the oldest root but the newest.
-    pub(super) fn oldest_reader(&self, working: &Working) -> Option<OldestReader> {
+    pub(in crate::db) fn oldest_reader(&self, working: &Working) -> Option<OldestReader> {
         let (image, _) = working.image.as_ref()?;
         working.pins.oldest_reader(image, self.clock.elapsed())
     }

@@ -1,12 +1,12 @@
 //! Looking at an image from outside, without a lock.
 
 use crate::db::inspection::{ImageInspection, ImageRoot, OldestReader};
-use crate::db::witness::identity;
+use crate::db::replay::witness::identity;
 use std::time::Duration;
 
 use annals_schema::Timestamp;
 
-use crate::db::past::{Past, Since};
+use crate::db::replay::older::{Past, Since};
 use crate::image::{Image, Opened, Usable, image_name};
 use crate::journal::Survey;
 use crate::storage::{Access, Clock, Directory};

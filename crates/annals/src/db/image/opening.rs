@@ -6,12 +6,12 @@
 use std::io;
 use std::sync::Arc;
 
-use super::imager::Imager;
-use super::pins::Pins;
-use crate::db::past::{Past, Since};
-use crate::db::scan::Replay;
-use crate::db::unapplied::{Before, Counted, MakeRoom, replay_before};
-use crate::db::witness::{ends_there, identity, image_witnesses};
+use crate::db::image::imager::Imager;
+use crate::db::image::pins::Pins;
+use crate::db::replay::older::{Past, Since};
+use crate::db::replay::scan::Replay;
+use crate::db::replay::unapplied::{Before, Counted, MakeRoom, replay_before};
+use crate::db::replay::witness::{ends_there, identity, image_witnesses};
 use crate::image::{
     self, Catalog, Damage, Guarded, Identity, Image, Judging, KeyFrames, Opened, Root, RootPin,
     SetAside, Source, Usable, Witness,
@@ -36,14 +36,14 @@ pub(in crate::db) struct Found {
     /// What the store begins with; nothing: it is replayed.
     pub(in crate::db) begun: Option<Begun>,
     /// The roots that views of this process read.
-    pub(super) pins: Arc<Pins>,
+    pub(in crate::db) pins: Arc<Pins>,
     /// What is found damaged of it later on.
     pub(in crate::db) damage: Arc<Damage>,
     /// What the roots of the image prove of the journal.
     pub(in crate::db) witnesses: Vec<Witness>,
     /// Whether the journal doesn't seem to have the point of the root: a survey of all of it tells whose fault
     /// that is.
-    pub(super) is_doubtful: bool,
+    pub(in crate::db) is_doubtful: bool,
     /// Why the image that is there isn't used.
     pub(in crate::db) reason: Option<String>,
     /// A sentence for each thing worth telling a person.
@@ -121,7 +121,7 @@ impl Found {
 
 impl Begun {
     /// Gives a store that goes on from the root.
-    pub(super) fn resume(&self) -> Replay {
+    pub(in crate::db) fn resume(&self) -> Replay {
         let store = Store::resume(self.view.share()).delaying(self.pager.late_entries());
         Replay::resume(store, self.root.segment)
     }
@@ -236,7 +236,7 @@ impl Looking<'_> {
     }
 
     /// Gives what knows of the image from now on; none if there can be none.
-    pub(super) fn imager(&self, found: &Found) -> Option<Arc<Imager>> {
+    pub(in crate::db) fn imager(&self, found: &Found) -> Option<Arc<Imager>> {
         let how = (self.budget, self.spills, self.key_frames);
         let imager = || Imager::new(self.directory, found, Arc::clone(&self.clock), how);
         (!self.storage.has_fixed_len()).then(|| Arc::new(imager()))
@@ -271,7 +271,7 @@ impl Looking<'_> {
     }
 
     /// Does so, and lets what is larger than memory go to an image.
-    pub(super) fn replay_all_over(
+    pub(in crate::db) fn replay_all_over(
         &self,
         to: u64,
         imager: Option<&Arc<Imager>>,
@@ -283,7 +283,7 @@ impl Looking<'_> {
 
     /// Finds the newest root that can be used, and the store that grew from there to a commit; no store if there
     /// is no such root.
-    pub(super) fn state_at(&self, end: Point) -> Result<(Found, Option<Store>)> {
+    pub(in crate::db) fn state_at(&self, end: Point) -> Result<(Found, Option<Store>)> {
         loop {
             let mut found = self.find()?;
             let Some(begun) = &found.begun else { return Ok((found, None)) };
@@ -399,7 +399,7 @@ fn exactly((replay, point): (Replay, Point), end: Point) -> Result<Store> {
 }
 
 /// Lets what is larger than memory go to the image, if there can be one.
-pub(super) fn over(replay: Replay, imager: Option<&Arc<Imager>>) -> Replay {
+pub(in crate::db) fn over(replay: Replay, imager: Option<&Arc<Imager>>) -> Replay {
     match imager {
         Some(imager) => replay.spilling(Arc::clone(imager) as Arc<dyn MakeRoom>),
         None => replay,
@@ -425,7 +425,7 @@ fn note(found: &mut Found, aside: &SetAside) {
     });
 }
 
-pub(super) fn stale(image: &Image, root: &Root) -> Error {
+pub(in crate::db) fn stale(image: &Image, root: &Root) -> Error {
     Error::new(
         ErrorKind::Corrupt,
         format!(

@@ -18,7 +18,7 @@ const REPLACED: usize = 64;
 
 /// The roots of one image that may still be read.
 #[derive(Debug, Default)]
-pub(super) struct Pins {
+pub(in crate::db) struct Pins {
     known: Mutex<Known>,
 }
 
@@ -45,7 +45,7 @@ impl Known {
 
 impl Pins {
     /// Adds the pin of a new root; `now` is when.
-    pub(super) fn add(&self, pin: RootPin, now: Duration) -> Arc<RootPin> {
+    pub(in crate::db) fn add(&self, pin: RootPin, now: Duration) -> Arc<RootPin> {
         let (number, pin) = (pin.number, Arc::new(pin));
         let mut known = lock(&self.known);
         known.pins.retain(|(_, pin)| pin.strong_count() > 0);
@@ -60,7 +60,7 @@ impl Pins {
     }
 
     /// Adds the pin of a backfill of this handle that has no root yet.
-    pub(super) fn add_early(&self, pin: RootPin) -> Arc<RootPin> {
+    pub(in crate::db) fn add_early(&self, pin: RootPin) -> Arc<RootPin> {
         let pin = Arc::new(pin);
         let mut known = lock(&self.known);
         known.pins.retain(|(_, pin)| pin.strong_count() > 0);
@@ -73,7 +73,7 @@ impl Pins {
     ///
     /// # Errors
     /// Those of looking at locks.
-    pub(super) fn all(&self, image: &Image) -> io::Result<Vec<u64>> {
+    pub(in crate::db) fn all(&self, image: &Image) -> io::Result<Vec<u64>> {
         let mut all = image.pinned(0..u64::MAX, usize::MAX)?;
         let known = lock(&self.known);
         let own: Vec<_> = known.early().collect();
@@ -86,7 +86,11 @@ impl Pins {
     }
 
     /// Tells who reads the oldest root that was replaced.
-    pub(super) fn oldest_reader(&self, image: &Image, now: Duration) -> Option<OldestReader> {
+    pub(in crate::db) fn oldest_reader(
+        &self,
+        image: &Image,
+        now: Duration,
+    ) -> Option<OldestReader> {
         let known = lock(&self.known);
         let newest = known.newest?;
         // What can't be told now isn't worth an error: it is for a report.

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use super::compare;
-use super::imager::Working;
-use super::opening::load;
+use crate::db::image::compare;
+use crate::db::image::imager::Working;
+use crate::db::image::opening::load;
 use crate::image::{Image, Root, read_catalog};
 use crate::store::{Pager, View};
 use crate::{ErrorKind, Result};
@@ -20,7 +20,7 @@ const LARGEST: u64 = 4 << 20;
 ///
 /// # Panics
 /// They differ. (A read that fails says nothing about that.)
-pub(super) fn compare(working: &Working, view: &View) {
+pub(in crate::db) fn compare(working: &Working, view: &View) {
     let (Some((image, _)), Some(root)) = (&working.image, &working.root) else { return };
     if root.end > LARGEST {
         return;

@@ -4,18 +4,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::opening::{Begun, Found, Looking};
-use super::shared::is_worth_it;
+use crate::db::image::opening::{Begun, Found, Looking};
 use crate::db::options::Options;
+use crate::db::present::segment::JournalFile;
 use crate::db::progress::Watched;
-use crate::db::scan::{Replay, is_damaged, survey, survey_moving};
-use crate::db::segment::JournalFile;
-use crate::db::unapplied::{Before, Unapplied};
+use crate::db::replay::scan::{Replay, is_damaged, survey, survey_moving};
+use crate::db::replay::unapplied::{Before, Unapplied};
 use crate::image::{Damage, Identity, Image, Root, image_name};
 use crate::journal::{Point, Recovery, Rule, Survey};
 use crate::storage::Directory;
 use crate::store::{Store, View};
 use crate::{ErrorKind, Result};
+
+/// How far the image has to have come forward, in bytes of the journal, before whoever follows begins anew
+/// from its newest root: about a hundredth of a second of replay.
+pub(in crate::db) const WORTH_IT: u64 = 1 << 20;
 
 /// Where a reader looks for the image.
 #[derive(Debug)]
@@ -229,4 +232,11 @@ fn reached(begun: &Begun) -> u64 {
 fn replayed((replay, point): (Replay, Point), began: u64) -> Replayed {
     let (store, view) = replay.finish();
     Replayed { store, view, point, began }
+}
+
+/// Tells whether it is worth it to begin anew from a root at `newest`, for a store that began at `from`, to
+/// come to `end`: less has to be replayed again than the image has come forward.
+pub(in crate::db) const fn is_worth_it(from: u64, newest: u64, end: u64) -> bool {
+    let forward = newest.saturating_sub(from);
+    newest <= end && forward >= WORTH_IT && forward >= end - newest
 }

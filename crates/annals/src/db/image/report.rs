@@ -4,7 +4,7 @@ use crate::db::inspection::OldestReader;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crate::db::restart::Restarted;
+use crate::db::outcome::Restarted;
 
 /// How far a backfill goes, and what it waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -64,7 +64,7 @@ pub struct BackfillProgress {
 }
 
 /// Who is told, and answers whether to go on.
-pub(super) type Watching<'w> = &'w mut dyn FnMut(BackfillProgress) -> ControlFlow<()>;
+pub(in crate::db) type Watching<'w> = &'w mut dyn FnMut(BackfillProgress) -> ControlFlow<()>;
 
 /// What became of a backfill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -146,5 +146,21 @@ impl BackfillPhases {
     pub fn total(&self) -> Duration {
         let written = self.wait + self.harden + self.collect + self.write + self.publish;
         written + self.install + self.free
+    }
+}
+
+/// What a backfill that restarts the journal waits for, and what it may forget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restarting {
+    /// How long it waits at most for each: the writer, other backfills, readers of older roots.
+    pub timeout: Duration,
+    /// Whether the history before may be removed; only with [`BackfillMode::Truncate`].
+    pub forget_history: bool,
+}
+
+impl Default for Restarting {
+    /// Waits for 10 s, and keeps the history.
+    fn default() -> Self {
+        Self { timeout: Duration::from_secs(10), forget_history: false }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::imager::Imager;
-use super::opening::{Found, Looking, over, stale};
-use crate::db::past::Past;
+use crate::db::image::imager::Imager;
+use crate::db::image::opening::{Found, Looking, over, stale};
 use crate::db::progress::Watched;
-use crate::db::scan::{self, Replay};
-use crate::db::unapplied::{Before, Counted, replay_before};
-use crate::db::witness::{check_end, known};
+use crate::db::replay::older::Past;
+use crate::db::replay::scan::{self, Replay};
+use crate::db::replay::unapplied::{Before, Counted, replay_before};
+use crate::db::replay::witness::{check_end, known};
 use crate::journal::{Recovery, Rule, Survey, Verdict};
 use crate::{ErrorKind, Result};
 
@@ -93,7 +93,7 @@ impl Looking<'_> {
     }
 
     /// Refuses a journal that ends before what the image proves.
-    pub(super) fn check_end(&self, found: &Found, survey: &Survey) -> Result<()> {
+    pub(in crate::db) fn check_end(&self, found: &Found, survey: &Survey) -> Result<()> {
         check_end(&found.witnesses, survey, &**self.directory, self.name, self.storage)
     }
 

@@ -4,14 +4,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::compare;
-use super::opening::{Begun, Looking};
-use crate::db::follow;
+use crate::db::image::compare;
+use crate::db::image::opening::{Begun, Looking};
 use crate::db::options::{Options, locate};
-use crate::db::past::{Past, Since};
+use crate::db::present::snapshot::Snapshot;
 use crate::db::progress::Watched;
-use crate::db::scan::{self, Replay, open_to_read};
-use crate::db::snapshot::Snapshot;
+use crate::db::replay::catch_up;
+use crate::db::replay::older::{Past, Since};
+use crate::db::replay::scan::{self, Replay, open_to_read};
 use crate::image::{self, Report, Slot};
 use crate::journal::{Head, Point, Recovery};
 use crate::storage::{Directory, Storage, SystemClock};
@@ -182,7 +182,7 @@ impl Options {
             return unusable(found.reason.unwrap_or_default());
         }
         let head = Head::read(&**storage, shown)?;
-        let newest = follow::Found { storage: Arc::clone(storage), head };
+        let newest = catch_up::Found { storage: Arc::clone(storage), head };
         let replayed = brought_to((&**directory, name), replayed, &newest, survey.end)?;
         let (_, from_image) = replay.finish();
         let difference = compare::difference(&from_image, &replayed)?;
@@ -221,7 +221,7 @@ impl Options {
 fn brought_to(
     (directory, name): (&dyn Directory, &str),
     replayed: &Snapshot,
-    newest: &follow::Found,
+    newest: &catch_up::Found,
     end: Point,
 ) -> Result<Arc<View>> {
     let published = &replayed.published;

@@ -2,7 +2,7 @@
 
 use annals_schema::{Blob, RowId, Schema, TableNumber, Type, ValueRef};
 
-use crate::db::core::Writing;
+use crate::db::engine::core::Writing;
 use crate::event::{self, Event};
 use crate::journal::Frame;
 use crate::store::Uniqueness;

@@ -4,11 +4,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::parts::Parts;
-use super::proof::Proof;
-use super::report::Salvaged;
-use super::transactions::{From, Salvage};
 use crate::db::options::{Options, locate};
+use crate::db::salvage::parts::Parts;
+use crate::db::salvage::proof::Proof;
+use crate::db::salvage::report::Salvaged;
+use crate::db::salvage::transactions::{From, Salvage};
 use crate::journal::Walk;
 use crate::progress::Watched;
 use crate::replica::{self, Names};

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use annals_schema::{Blob, Command, RowId, Schema, Table, TableNumber, Timestamp, ValueRef};
 
-use super::parts::{Part, Parts};
-use super::report::Restored;
 use crate::db::image::{is_same, load};
-use crate::db::scan::Replay;
-use crate::db::segment::JournalFile;
-use crate::db::snapshot::{Published, Snapshot};
+use crate::db::present::segment::JournalFile;
+use crate::db::present::snapshot::{Published, Snapshot};
+use crate::db::replay::scan::Replay;
+use crate::db::salvage::parts::{Part, Parts};
+use crate::db::salvage::report::Restored;
 use crate::db::{Database, Transaction};
 use crate::event::{Event, MAX_PIECE};
 use crate::image::{Image, Opened, image_name};
@@ -174,7 +174,7 @@ impl Bringing<'_, '_> {
     /// Adds the blobs whose numbers the database doesn't have yet, so that those that follow keep theirs.
     fn blobs(&mut self) -> Result<()> {
         let next = self.transaction.writing.store.next_blob()?;
-        let live = crate::db::state::live_blobs(self.state)?;
+        let live = crate::db::engine::state::live_blobs(self.state)?;
         for blob in (next.0..=self.state.last_blob().0).map(Blob) {
             let is_live = live.binary_search(&blob).is_ok();
             let whole = is_live && self.each_piece(blob, |_, _, _| Ok(())).is_ok();

@@ -7,7 +7,7 @@
 
 use std::io;
 
-use super::parts::Parts;
+use crate::db::salvage::parts::Parts;
 use crate::journal::segments::Seal;
 use crate::journal::{Link, Point, Trailer, Walk};
 use crate::mistakes::{Mistake, is_made};

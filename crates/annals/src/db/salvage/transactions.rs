@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use annals_schema::Schema;
 
-use super::apply::{Apply, PIECE_MIN};
-use super::known;
-use super::parts::Parts;
-use super::proof::Proof;
-use super::report::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment};
 use crate::Result;
-use crate::db::snapshot::Snapshot;
+use crate::db::present::snapshot::Snapshot;
+use crate::db::salvage::apply::{Apply, PIECE_MIN};
+use crate::db::salvage::known;
+use crate::db::salvage::parts::Parts;
+use crate::db::salvage::proof::Proof;
+use crate::db::salvage::report::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment};
 use crate::db::{Database, Pending, Transaction};
 use crate::journal::{Committed, Frame, Level, Link, Skipped, Step};
 use crate::storage::Directory;

@@ -3,22 +3,23 @@
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-use super::cursor::{End, JournalCursor, state_at};
-use super::rows::RowChanges;
-use super::{Changed, RowChange};
 use crate::Result;
 use crate::db::Database;
+use crate::db::changes::changed::Changed;
+use crate::db::changes::changed::RowChange;
+use crate::db::changes::rows::RowChanges;
+use crate::db::present::segment::JournalFile;
+use crate::db::present::snapshot::{Published, Snapshot};
 use crate::db::reader::Reader;
-use crate::db::segment::JournalFile;
-use crate::db::snapshot::{Published, Snapshot};
+use crate::db::time::cursor::{End, JournalCursor, state_at};
 use crate::debug::brief;
 use crate::store::Store;
 
 /// How much of the journal is read at once, in bytes.
-pub(super) const BATCH: u64 = 1 << 20;
+pub(in crate::db) const BATCH: u64 = 1 << 20;
 
 /// How many bytes of rows are kept, about, before the state is looked up anew.
-pub(super) const KEPT: usize = 64 << 20;
+pub(in crate::db) const KEPT: usize = 64 << 20;
 
 /// What the transactions of a range did, in their order: see [`Database::changes`].
 ///
@@ -43,7 +44,10 @@ brief!(Changes, "Changes", "file": |it| it.file.name, "last": |it| it.last);
 
 impl Changes {
     /// Begins with the transactions of a range, as far as there are any.
-    pub(super) fn between(published: &Published, txids: &impl RangeBounds<u64>) -> Result<Self> {
+    pub(in crate::db) fn between(
+        published: &Published,
+        txids: &impl RangeBounds<u64>,
+    ) -> Result<Self> {
         let first = match txids.start_bound() {
             Bound::Included(&txid) => Some(txid),
             Bound::Excluded(&txid) => Some(txid.saturating_add(1)),
@@ -102,9 +106,9 @@ impl Changes {
 }
 
 /// Gives the state that was committed last, and where that is.
-pub(super) fn state_of(published: &Published) -> (Arc<crate::View>, JournalCursor) {
+pub(in crate::db) fn state_of(published: &Published) -> (Arc<crate::View>, JournalCursor) {
     let Published { view, point, file } = published;
-    let since = crate::db::past::Since { segment: file.segment, point: *point };
+    let since = crate::db::replay::older::Since { segment: file.segment, point: *point };
     (Arc::clone(view), JournalCursor::behind(view, since))
 }
 

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use annals_schema::Schema;
 
-use super::at::Present;
-use crate::db::past::{Past, Since};
-use crate::db::scan::{self, Sink};
-use crate::db::segment::JournalFile;
-use crate::db::snapshot::Published;
+use crate::db::past::at::Present;
+use crate::db::present::segment::JournalFile;
+use crate::db::present::snapshot::Published;
+use crate::db::replay::older::{Past, Since};
+use crate::db::replay::scan::{self, Sink};
 use crate::journal::format::{FRAMES_AT, Header};
 use crate::journal::segments::{Kept, Place, Seal, journal_of};
 use crate::journal::{Frame, FrameReader, Head, Point, segment_hash};

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::changes::state_of;
-use super::cursor::{End, JournalCursor, state_at};
 use crate::Result;
-use crate::db::scan::Sink;
-use crate::db::segment::JournalFile;
-use crate::db::snapshot::Snapshot;
+use crate::db::present::segment::JournalFile;
+use crate::db::present::snapshot::Snapshot;
+use crate::db::replay::scan::Sink;
+use crate::db::time::changes::state_of;
+use crate::db::time::cursor::{End, JournalCursor, state_at};
 use crate::store::View;
 
 /// The events of the transactions of a range: see [`Snapshot::events`].

@@ -1,18 +1,27 @@
 //! The past as the handles of a database give it.
 
+use crate::journal::lock;
 use std::sync::{Arc, Weak};
 
-use super::at::{Present, Through};
-use super::moment::Moment;
 use crate::Result;
-use crate::db::database::Database;
+use crate::db::changes::moment::Moment;
+use crate::db::handle::database::Database;
 use crate::db::history::txid_of;
+use crate::db::past::at::{Present, Through};
+use crate::db::present::snapshot::Snapshot;
 use crate::db::reader::Reader;
-use crate::db::snapshot::Snapshot;
 use crate::storage::SystemClock;
 use crate::store::{Rescue, Shown};
 
 impl Database {
+    /// Tells what went wrong last with the history index, the file beside the journal that tells in which parts of it a
+    /// row was changed, since the database was opened: it was made anew, or nothing could be added. Nothing is lost by
+    /// that, and it is tried again behind the next backfill.
+    #[must_use]
+    pub fn history_error(&self) -> Option<String> {
+        lock(&self.core().history.problem).clone()
+    }
+
     /// Gives the state as it was at a moment: after a transaction, at a time, or at a comment. It is read through
     /// the present schema, by the numbers of tables and fields: what wasn't there yet is empty, or has its
     /// default; a unique index that came later, and that the rows of then don't fit, isn't unique there.

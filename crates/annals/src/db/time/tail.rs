@@ -4,12 +4,12 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::cursor::{End, JournalCursor};
 use crate::db::options;
-use crate::db::past::open_moving;
+use crate::db::present::segment::JournalFile;
 use crate::db::reader::acknowledged_in;
-use crate::db::scan::Sink;
-use crate::db::segment::JournalFile;
+use crate::db::replay::older::open_moving;
+use crate::db::replay::scan::Sink;
+use crate::db::time::cursor::{End, JournalCursor};
 use crate::journal::{Head, Point, Survey};
 use crate::storage::{Directory, Storage};
 use crate::{Error, ErrorKind, Result};

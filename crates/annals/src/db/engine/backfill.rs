@@ -1,0 +1,414 @@
+//! The backfill: brings the image forward to a commit.
+//!
+//! ```text
+//! 1. take the lock of backfills                     (rule 1: before the bound is sampled)
+//! 2. full: when no transaction is open
+//! 3. sample the bound: what is published
+//! 4. make the journal hard up to it                 (rule 2: before the first page is written)
+//! 5. write what changed to free space               (rule 5: from the snapshot itself, which can't change)
+//! 6. publish: first copy, flush, second copy        (rules 3 and 7: the writes have completed)
+//! 7. let the store go on from the new root          (only now: what failed before changes nothing)
+//! ```
+//!
+//! A failure is an error of the backfill and of nothing else (rule 8): no commit, no reader and no later
+//! backfill depends on it, but that a failed flush stops the image for this handle.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, TryLockError};
+use std::time::Duration;
+
+use crate::Result;
+use crate::db::engine::core::{Core, Writing};
+use crate::db::image::drafting::{Counts, Drafting, write_all};
+use crate::db::image::imager::{Imager, Working, cannot_look};
+#[cfg(feature = "testing")]
+use crate::db::image::proof;
+use crate::db::image::report::{
+    BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, Watching,
+};
+use crate::db::image::spill::{Spill, saved_before};
+use crate::db::present::segment::JournalFile;
+use crate::db::present::snapshot::Published;
+use crate::image::{Catalog, NewRoot, Root, RootPin, Stored};
+use crate::journal::lock;
+use crate::journal::segments::kept_name;
+use crate::mistakes::{Mistake, is_made};
+use crate::storage::{Access, Clock as _, SystemClock};
+use crate::store::{Keep as _, Piece};
+
+/// A backfill that wrote so many bytes replaced so much memory that freeing it takes a while.
+const FREED_SLOWLY: u64 = 16 << 20;
+
+/// How long, then, a backfill waits for a store to go on from the new root, to free that itself.
+const MOMENT: Duration = Duration::from_millis(20);
+
+/// How often a backfill is tried again that meets damage: there are not more roots than these.
+const MOST_ROOTS: usize = 8;
+
+/// How long it waits between two looks.
+const PAUSE: Duration = Duration::from_micros(500);
+
+/// Takes the time from one step to the next.
+pub(in crate::db) struct Laps<'i>(&'i Imager, Duration);
+
+impl<'i> Laps<'i> {
+    pub(in crate::db) fn begin(imager: &'i Imager) -> Self {
+        Self(imager, imager.clock().elapsed())
+    }
+
+    /// Gives the time since the last step.
+    pub(in crate::db) fn next(&mut self) -> Duration {
+        let now = self.0.clock().elapsed();
+        std::mem::replace(&mut self.1, now).abs_diff(now)
+    }
+}
+
+impl Core {
+    /// Waits until no thread runs a backfill, for `timeout` at most; none begins as long as what this returns is held.
+    pub(in crate::db) fn wait_for_backfill<'i>(
+        &self,
+        imager: &'i Imager,
+        timeout: Duration,
+    ) -> Result<MutexGuard<'i, Working>> {
+        self.wait_for(&imager.working, timeout, "was bringing the image forward")
+    }
+
+    /// Brings the image forward.
+    pub(in crate::db) fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
+        self.backfill_watched(mode, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// Brings the image forward, and tells how far that is after each batch.
+    pub(in crate::db) fn backfill_watched(
+        &self,
+        mode: BackfillMode,
+        watch: Watching<'_>,
+    ) -> Result<Backfilled> {
+        let imager = self.imager()?;
+        let mut laps = Laps::begin(imager);
+        let mut tries = 0;
+        loop {
+            if !self.get_over_damage(mode) {
+                let (working, phases) = (lock(&imager.working), BackfillPhases::default());
+                let outcome = BackfillOutcome::Postponed;
+                return Ok(report(mode, outcome, &working, (imager, phases)));
+            }
+            let mut working = match mode {
+                BackfillMode::Passive => lock(&imager.working),
+                _ => self.wait_for_writer(imager)?,
+            };
+            let before = imager.damage().count();
+            let done = self.backfill_once((imager, mode, &mut *watch), (&mut working, &mut laps));
+            let Err(error) = done else { return done };
+            working.note_damage(&error, imager.damage().count() > before);
+            drop(working);
+            tries += 1;
+            if imager.damage().count() == before || tries > MOST_ROOTS {
+                return Err(error);
+            }
+            self.start_rebuild();
+        }
+    }
+
+    /// Waits for a rebuild that is under way; false if the mode waits for nobody.
+    fn get_over_damage(&self, mode: BackfillMode) -> bool {
+        let Some(imager) = self.image() else { return true };
+        while imager.rebuilding().is_running() {
+            if mode == BackfillMode::Passive {
+                return false;
+            }
+            SystemClock.pause(PAUSE);
+        }
+        true
+    }
+
+    fn backfill_once(
+        &self,
+        (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
+        (working, laps): (&mut Working, &mut Laps<'_>),
+    ) -> Result<Backfilled> {
+        let mut phases = BackfillPhases { wait: laps.next(), ..BackfillPhases::default() };
+        if !self.keep_named_or_postpone(imager, working)? {
+            return Ok(report(mode, BackfillOutcome::Postponed, working, (imager, phases)));
+        }
+        let Some(published) = self.sample(imager, working)? else {
+            return Ok(report(mode, BackfillOutcome::Postponed, working, (imager, phases)));
+        };
+        if working.stands_for(&published) {
+            return Ok(report(mode, BackfillOutcome::UpToDate, working, (imager, phases)));
+        }
+        if !is_made(Mistake::ImageBeforeJournal) {
+            self.checkpoints().harden()?;
+        }
+        phases.harden = laps.next();
+        self.carry_out((imager, mode, watch), working, published, phases)
+    }
+
+    /// Writes what is published, which the journal is hard up to, and which lies over the newest root.
+    pub(in crate::db) fn carry_out(
+        &self,
+        (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
+        working: &mut Working,
+        published: Arc<Published>,
+        mut phases: BackfillPhases,
+    ) -> Result<Backfilled> {
+        let watch: Watching<'_> = &mut |progress| imager.watched(|| watch(progress));
+        let spill = working.spill.take();
+        let of = (&*published, spill.as_ref());
+        let retiring = imager.retire();
+        let written = self.advance(imager, working, of, &mut phases, watch);
+        let (counts, before) = match written {
+            Ok(written) => written,
+            Err(error) => {
+                working.spill = spill;
+                if is_made(Mistake::FailedBackfillPoisons) {
+                    self.checkpoints().poison("a backfill failed");
+                }
+                return Err(error.within("the image wasn't brought forward; nothing is lost"));
+            }
+        };
+        #[cfg(feature = "testing")]
+        proof::compare(working, &published.view);
+        let begun = imager.clock().elapsed();
+        phases.install = self.let_go_on(imager, counts.bytes);
+        drop((published, retiring)); // no reader of the root before
+        phases.free = imager.clock().elapsed().saturating_sub(begun + phases.install);
+        let report = report(mode, BackfillOutcome::Advanced, working, (imager, phases));
+        Ok(Backfilled {
+            journal_bytes: working.reached.saturating_sub(before),
+            pages: counts.pages + counts.from_memory,
+            from_memory: counts.from_memory,
+            copied: counts.pages,
+            nodes: counts.nodes,
+            bytes: counts.bytes,
+            runs: counts.runs,
+            ..report
+        })
+    }
+
+    /// Writes a new root of the image; gives what was written, and how far the root before reached.
+    fn advance(
+        &self,
+        imager: &Imager,
+        working: &mut Working,
+        (published, spill): (&Published, Option<&Spill>),
+        phases: &mut BackfillPhases,
+        watch: Watching<'_>,
+    ) -> Result<(Counts, u64)> {
+        let clock = imager.clock();
+        let begun = clock.elapsed();
+        let time = clock.now();
+        let (image, pager) = imager.image(working)?;
+        imager.choose_what_stays(&pager, (working.root, spill), &published.view);
+        let mut draft = match spill {
+            Some(spill) => spill.draft.take_up(),
+            None => image.space(working.pinned(&image)?)?,
+        };
+        let number = draft.number();
+        let pin = match image.pin(number, &**clock) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => RootPin::here(number),
+            pin => pin.map_err(|error| cannot_look(&image, error))?,
+        };
+        let mut drafting =
+            Drafting::new(&mut draft, &image, published.point.txid, (&**clock, watch));
+        drafting.tell()?;
+        let mut saved = published.view.save(&pager, &mut drafting)?;
+        let metadata = self.metadata(&saved.metadata);
+        let catalog = Catalog { arrays: saved.arrays(), metadata }.encode();
+        drafting.leave_dropped(&saved_before(&image, (working.root, spill)), &saved);
+        if let Some(root) = working.root {
+            drafting.leave(root.catalog);
+        }
+        let frames = self.key_frames(imager, published, &mut drafting)?;
+        let catalog = drafting.store(Piece::Node(catalog))?;
+        let written = match is_made(Mistake::PublishedBeforeWritten) {
+            true => Ok(()),
+            false => drafting.write(),
+        };
+        let (counts, late) = drafting.end();
+        phases.write = counts.took;
+        phases.collect = clock.elapsed().saturating_sub(begun).saturating_sub(counts.took);
+        let begun = clock.elapsed();
+        let (segment, point) = (published.file.segment, published.point);
+        let new = NewRoot { segment, point, time, catalog, frames };
+        let root = written.and_then(|()| draft.publish(&new));
+        if let Ok(root) = &root {
+            let keeps = root.end <= imager.budget();
+            if pager.keeps() && !keeps {
+                saved.unload();
+            }
+            pager.set_keeps(keeps);
+        }
+        if root.is_ok() || is_made(Mistake::InstalledBeforePublished) {
+            saved.pin = Some(working.pins.add(pin, clock.elapsed()));
+            imager.note_saved(saved, number);
+        }
+        let root = root?;
+        if is_made(Mistake::PublishedBeforeWritten) {
+            write_all(&image, &late)?;
+        }
+        let counts = spill.map_or(counts, |spill| spill.written.and(counts));
+        phases.publish = clock.elapsed().saturating_sub(begun);
+        working.root = Some(root);
+        let before = std::mem::replace(&mut working.reached, published.file.reach(point.position));
+        working.wrote = counts.bytes;
+        imager.note_status(working);
+        Ok((counts, before))
+    }
+
+    /// Chooses the key frames that the new root lists, and stores the list. What stands for history that was
+    /// forgotten isn't kept.
+    fn key_frames(
+        &self,
+        imager: &Imager,
+        published: &Published,
+        drafting: &mut Drafting<'_, '_>,
+    ) -> Result<Option<Stored>> {
+        let JournalFile { directory, journal, segment, .. } = &*published.file;
+        let known = RefCell::new(BTreeMap::from([(*segment, true)]));
+        let from = imager.frames_from.load(Ordering::Relaxed);
+        let are_read = |root: &Root| {
+            if root.segment < from {
+                return false;
+            }
+            let is_there =
+                || directory.open(&kept_name(journal, root.segment), Access::Read).is_ok();
+            *known.borrow_mut().entry(root.segment).or_insert_with(is_there)
+        };
+        let next = (*segment, published.point.position);
+        drafting.frames(imager.key_frames, next, &are_read)
+    }
+
+    /// Gives what a catalog says beside what the store does: how late the clock was.
+    fn metadata(&self, of_store: &[u8]) -> Vec<u8> {
+        let last = self.checkpoints().last_clock_time.load(Ordering::Relaxed);
+        [&last.to_le_bytes()[..], of_store].concat()
+    }
+
+    /// Takes the lock of backfills when no transaction is open, and all that was written is acknowledged.
+    ///
+    /// A transaction that spills waits for that lock while it is open: so whoever waits for a transaction
+    /// doesn't hold it.
+    fn wait_for_writer<'i>(&self, imager: &'i Imager) -> Result<MutexGuard<'i, Working>> {
+        loop {
+            let mut writing = lock(&self.writing);
+            let mut working = match imager.working.try_lock() {
+                Ok(working) => working,
+                Err(TryLockError::Poisoned(working)) => working.into_inner(),
+                Err(TryLockError::WouldBlock) => {
+                    drop(writing);
+                    drop(lock(&imager.working));
+                    continue;
+                }
+            };
+            self.group.settle()?;
+            self.keep_named(imager, (&mut working, &mut writing))?;
+            self.install_now(imager, &mut writing);
+            return Ok(working);
+        }
+    }
+
+    /// Gives what is published, if it lies over the newest root, and over what was spilled since: only the
+    /// difference to that is written.
+    fn sample(&self, imager: &Imager, working: &Working) -> Result<Option<Arc<Published>>> {
+        let mut published = self.group.published();
+        if published.view.root() != imager.newest() {
+            self.try_to_install(imager);
+            published = self.group.published();
+        }
+        if let Some(spill) = &working.spill {
+            let Some(txid) = spill.due() else { return Ok(None) };
+            if published.point.txid < txid {
+                // The flush that it waits for comes now, or is under way.
+                self.group.settle()?;
+                published = self.group.published();
+            }
+            if published.point.txid < txid {
+                return Ok(None);
+            }
+        }
+        let is_newest = published.view.root() == imager.newest();
+        Ok((is_newest || is_made(Mistake::OutdatedBoundTaken)).then_some(published))
+    }
+
+    /// Lets the store go on from the newest root, as [`Self::try_to_install`]. Where many bytes were written
+    /// it waits a moment for a transaction that has to do it: for what is replaced is best freed here,
+    /// where nobody waits. Gives how long it held the writer's lock.
+    fn let_go_on(&self, imager: &Imager, bytes: u64) -> Duration {
+        let begun = imager.clock().elapsed();
+        loop {
+            let tried = imager.clock().elapsed();
+            self.try_to_install(imager);
+            let took = imager.clock().elapsed().saturating_sub(tried);
+            let is_over = self.group.published().view.root() == imager.newest();
+            let is_late = imager.clock().elapsed().saturating_sub(begun) >= MOMENT;
+            if is_over || is_late || bytes < FREED_SLOWLY {
+                return took;
+            }
+            imager.clock().pause(PAUSE);
+        }
+    }
+
+    /// Lets the store go on from the newest root, if no transaction is open; else the next one does that
+    /// when it begins or commits.
+    fn try_to_install(&self, imager: &Imager) {
+        match self.writing.try_lock() {
+            Ok(mut writing) => self.install_now(imager, &mut writing),
+            Err(TryLockError::Poisoned(writing)) => {
+                self.install_now(imager, &mut writing.into_inner())
+            }
+            Err(TryLockError::WouldBlock) => {}
+        }
+    }
+
+    /// Lets what is published go on from the newest root, too, if the transaction that ends, or was just
+    /// committed, was in the way when the backfill ended. Else a database that rests would keep the root before
+    /// and what the backfill stored. A load and a comparison, unless one has ended since.
+    #[inline]
+    pub(in crate::db) fn install_late(&self, writing: &mut Writing) {
+        if let Some(imager) = self.image()
+            && writing.store.published().root() != imager.newest()
+        {
+            self.install_now(imager, writing);
+        }
+    }
+
+    /// Lets the store, which no transaction changes, and what is published go on from the newest root.
+    pub(in crate::db) fn install_now(&self, imager: &Imager, writing: &mut Writing) {
+        imager.install(&mut writing.store);
+        self.group.replace(writing.store.republish());
+        imager.note_published(&self.group.published().view);
+    }
+}
+
+pub(in crate::db) fn report(
+    mode: BackfillMode,
+    outcome: BackfillOutcome,
+    working: &Working,
+    (imager, phases): (&Imager, BackfillPhases),
+) -> Backfilled {
+    let point = working.root.map(|root| root.point);
+    let len = working.image.as_ref().and_then(|(image, _)| image.len().ok());
+    Backfilled {
+        mode,
+        outcome,
+        txid: point.map_or(0, |point| point.txid),
+        segment: working.root.map_or(0, |root| root.segment),
+        position: point.map_or(0, |point| point.position),
+        journal_bytes: 0,
+        pages: 0,
+        from_memory: 0,
+        copied: 0,
+        nodes: 0,
+        bytes: 0,
+        runs: 0,
+        image_bytes: len.unwrap_or(0),
+        oldest_reader: imager.oldest_reader(working),
+        restarted: None,
+        phases,
+    }
+}

@@ -1,0 +1,230 @@
+//! The thread that brings the image forward by itself.
+//!
+//! It is asked to look after each commit, and begins when the tail is so long that a backfill is worth its writes
+//! (`tail_due` in `db/engine/core.rs` says when). It also begins when the changes that are in memory alone are a large part
+//! of what may be kept there, or were written ahead by a transaction that is committed now. After a backfill it keeps
+//! the rules of retention, if there are any. An error is reported by `Database::image_error`, and the backfill is tried
+//! again when the tail has doubled: no commit fails by it.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::db::engine::core::Core;
+use crate::db::engine::retain::PATIENCE;
+use crate::db::image::report::{BackfillMode, BackfillOutcome};
+use crate::journal::lock;
+
+/// The handle of the thread, which starts at the first tail that is long enough.
+#[derive(Debug)]
+pub(in crate::db) struct Background {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    core: Arc<Core>,
+    /// The position of the journal at which the next backfill begins.
+    due: AtomicU64,
+    /// How many bytes of changes in memory alone are worth one.
+    unsaved_due: AtomicUsize,
+    state: Mutex<State>,
+    signal: Condvar,
+    /// Until when, by the clock, a backfill may go on after `state` is that it stops: in microseconds.
+    deadline: AtomicU64,
+    /// Whether a backfill was ended then.
+    is_cut: AtomicBool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Idle,
+    Wanted,
+    Stopping,
+}
+
+impl Background {
+    /// Begins; the image stands for the journal up to `position`.
+    pub(in crate::db) fn new(core: Arc<Core>) -> Self {
+        let due = AtomicU64::new(core.image_due());
+        let unsaved_due = AtomicUsize::new(core.unsaved_due());
+        let (state, signal) = (Mutex::default(), Condvar::new());
+        let (deadline, is_cut) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
+        let shared = Arc::new(Shared { core, due, unsaved_due, state, signal, deadline, is_cut });
+        Self { shared, thread: Mutex::default() }
+    }
+
+    /// Notes how long the journal is. A load and a comparison, unless a backfill is due.
+    #[inline]
+    pub(in crate::db) fn note(&self, position: u64) {
+        if position >= self.shared.due.load(Ordering::Relaxed) {
+            self.want();
+        }
+    }
+
+    /// Tells at how many bytes of changes in memory alone a backfill is due.
+    #[inline]
+    pub(in crate::db) fn unsaved_due(&self) -> usize {
+        self.shared.unsaved_due.load(Ordering::Relaxed)
+    }
+
+    /// Asks for a backfill now.
+    #[cold]
+    pub(in crate::db) fn want(&self) {
+        self.shared.due.store(u64::MAX, Ordering::Relaxed);
+        self.shared.unsaved_due.store(usize::MAX, Ordering::Relaxed);
+        let mut state = lock(&self.shared.state);
+        if *state == State::Idle {
+            *state = State::Wanted;
+        }
+        drop(state);
+        self.shared.signal.notify_one();
+        let mut thread = lock(&self.thread);
+        if thread.is_none() {
+            let shared = Arc::clone(&self.shared);
+            let run = move || shared.run();
+            // Without the thread the image stays as it is until the database is closed.
+            *thread = std::thread::Builder::new().name("annals-image".to_owned()).spawn(run).ok();
+        }
+    }
+
+    /// Ends the thread, once the backfill that it runs is over, or between two of its steps after `patience`.
+    /// Returns true if it came to its end.
+    pub(in crate::db) fn stop(self, patience: Duration) -> bool {
+        let deadline = self.shared.core.clock.elapsed().saturating_add(patience);
+        self.shared.deadline.store(micros(deadline), Ordering::Relaxed);
+        *lock(&self.shared.state) = State::Stopping;
+        self.shared.signal.notify_one();
+        let thread = lock(&self.thread).take();
+        if let Some(thread) = thread {
+            // It can't have panicked with anything half done that a reopening would not see.
+            let _ = thread.join();
+        }
+        !self.shared.is_cut.load(Ordering::Relaxed)
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+impl Shared {
+    fn run(&self) {
+        let mut failed_at = self.core.unsaved_due();
+        while self.wait() {
+            let done = self.core.backfill_watched(BackfillMode::Passive, &mut |_| self.go_on());
+            let usual = self.core.unsaved_due();
+            let (due, unsaved_due) = match done {
+                Ok(done) if done.outcome == BackfillOutcome::Postponed => {
+                    (self.core.image_due_later(), usual)
+                }
+                Ok(_) => {
+                    self.core.forget_image_error();
+                    self.core.index_history(usize::MAX, || *lock(&self.state) != State::Stopping);
+                    if let Err(error) = self.core.keep_the_rules(PATIENCE) {
+                        self.core.note_image_error(&error);
+                    }
+                    (self.core.image_due(), usual)
+                }
+                Err(error) => {
+                    self.core.note_image_error(&error);
+                    (self.core.image_due_later(), failed_at.saturating_mul(2))
+                }
+            };
+            failed_at = unsaved_due;
+            self.due.store(due, Ordering::Relaxed);
+            self.unsaved_due.store(unsaved_due, Ordering::Relaxed);
+        }
+    }
+
+    /// Tells a backfill whether it may go on.
+    fn go_on(&self) -> ControlFlow<()> {
+        if micros(self.core.clock.elapsed()) < self.deadline.load(Ordering::Relaxed) {
+            return ControlFlow::Continue(());
+        }
+        self.is_cut.store(true, Ordering::Relaxed);
+        ControlFlow::Break(())
+    }
+
+    /// Waits until a backfill is wanted; `false` if there will be none.
+    fn wait(&self) -> bool {
+        let mut state = lock(&self.state);
+        loop {
+            match *state {
+                State::Stopping => return false,
+                State::Wanted => {
+                    *state = State::Idle;
+                    return true;
+                }
+                State::Idle => {
+                    state = self.signal.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::{Clock as _, MemoryDirectory, SystemClock};
+    use crate::{Command, Database, Options, TableNumber, Type, ValueRef};
+    use std::sync::mpsc::channel;
+
+    fn filled() -> Database {
+        let options = Options::new().background(false);
+        let (directory, clock) = (MemoryDirectory::new(), SystemClock);
+        let db = options.open_in(Arc::new(directory), "journal", Arc::new(clock)).unwrap();
+        db.write(|tx| {
+            let (table, nullable, default) = (TableNumber(0), false, None);
+            tx.apply_command(&Command::CreateTable { name: "t".to_owned() })?;
+            let (name, ty) = ("a".to_owned(), Type::Int64);
+            tx.apply_command(&Command::AddField { table, name, ty, nullable, default })?;
+            (0..1000).try_for_each(|n| tx.insert(table, &[ValueRef::Int64(n)]).map(drop))
+        })
+        .unwrap();
+        db
+    }
+
+    #[test]
+    fn a_backfill_that_runs_is_ended_once_patience_is_over() {
+        let db = filled();
+        let core = db.core().rescuer().upgrade().unwrap().core().unwrap();
+        let background = Background::new(Arc::clone(&core));
+        background.shared.deadline.store(0, Ordering::Relaxed);
+        background.want();
+        while !background.shared.is_cut.load(Ordering::Relaxed) {
+            SystemClock.pause(Duration::from_millis(1));
+        }
+        assert!(!background.stop(Duration::ZERO));
+        assert_eq!(core.image().unwrap().segment(), None, "nothing was published");
+        drop(core);
+        db.close().unwrap();
+    }
+
+    #[test]
+    fn who_asks_about_the_image_does_not_wait_for_a_backfill() {
+        let db = filled();
+        db.backfill(BackfillMode::Full).unwrap();
+        let core = db.core().rescuer().upgrade().unwrap().core().unwrap();
+        let (sender, receiver) = channel();
+        std::thread::scope(|scope| {
+            let imager = core.image().unwrap();
+            let working = lock(&imager.working);
+            let core = &core;
+            scope.spawn(move || {
+                let imager = core.image().unwrap();
+                let due = (core.image_due_later(), core.image_due(), imager.state());
+                let point = (imager.segment(), imager.reached_point(), imager.reached().unwrap());
+                sender.send((due, point)).unwrap();
+            });
+            let asked = receiver.recv_timeout(Duration::from_secs(30));
+            drop(working);
+            assert!(asked.unwrap().1.2.is_some());
+        });
+    }
+}

@@ -1,0 +1,346 @@
+//! What the threads of an open database share: the writer's side, what is published, the image.
+//!
+//! ```text
+//! order of locks:   writing ─► the lock of backfills (`Imager::working`) ─► what is inside of image and group
+//! in shared mode:   the lock of backfills ─► the image's claim among processes ─► writing ─► turn
+//! ```
+//!
+//! A transaction that spills has the writer's side, and waits for the lock of backfills. So nobody who holds
+//! that waits for a transaction: a full backfill and a restart take the writer's side first, a passive backfill
+//! only tries it. In shared mode nothing spills, and no transaction waits for a backfill, but only tries that
+//! lock (closing the last handle has all to itself): there a backfill waits for other processes before it takes
+//! the writer's side, for the threads of this one would wait for them, too.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError, Weak};
+use std::time::Duration;
+
+use crate::db::engine::group::Group;
+use crate::db::engine::rescue::Rescued;
+use crate::db::engine::rescue::Rescuer;
+use crate::db::history::keeping::Keeping;
+use crate::db::image::{BackfillMode, Imager};
+use crate::db::outcome::Forgotten;
+use crate::db::present::segment::{Current, JournalFile, Segment};
+use crate::image::image_name;
+use crate::journal::{Checkpoints, Retention, Writer, lock};
+use crate::storage::{Access, Clock};
+use crate::store::{Rescue, Shown, Store};
+use crate::{Error, ErrorKind, Result};
+
+/// The tail that is worth a backfill while the database is open, in bytes: a few hundredths of a second of
+/// replay.
+const TAIL: u64 = 4 << 20;
+/// The tail that is worth one all the same where the last one wrote little, for the sake of key frames.
+const TAIL_BETWEEN_FRAMES: u64 = 1 << 20;
+/// The tail that is worth one when it is closed: a fraction of a millisecond of replay.
+const TAIL_AT_CLOSE: u64 = 16 << 10;
+/// A journal that is shorter gets no image when it is closed: it would be several times as long.
+const FIRST_AT_CLOSE: u64 = 128 << 10;
+
+/// How long somebody waits before it looks again whether another thread is done.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// What only the writer touches.
+#[derive(Debug)]
+pub(in crate::db) struct Writing {
+    pub(in crate::db) writer: Writer,
+    pub(in crate::db) store: Store,
+    /// The file that `writer` writes, with those before it.
+    pub(in crate::db) file: Arc<JournalFile>,
+}
+
+/// What the threads of an open database share.
+#[derive(Debug)]
+pub(in crate::db) struct Core {
+    pub(in crate::db) group: Group,
+    pub(in crate::db) writing: Mutex<Writing>,
+    /// The segment that is written now.
+    pub(in crate::db) segment: Arc<Current>,
+    /// None where there can be no image.
+    imager: Option<Arc<Imager>>,
+    /// What went wrong with the image in the background.
+    image_error: Mutex<Option<String>>,
+    /// What is known of the history index.
+    pub(in crate::db) history: Keeping,
+    pub(in crate::db) clock: Arc<dyn Clock>,
+    /// The files of earlier segments, as long as snapshots have them.
+    pub(in crate::db) retired: Mutex<Vec<Weak<JournalFile>>>,
+    /// Held while something is done to the segment in the background, and while the journal goes on in
+    /// another one.
+    pub(in crate::db) keeping: Arc<Mutex<()>>,
+    /// What is kept of the history; all of it without a rule.
+    pub(in crate::db) retention: Retention,
+    /// What was forgotten by these rules.
+    pub(in crate::db) forgotten: Mutex<Option<Forgotten>>,
+    /// The view that was rebuilt last for a snapshot over lost pages.
+    pub(in crate::db) rescued: Rescued,
+    /// How long a read or a write waits for what a damaged page held.
+    pub(in crate::db) rebuild_timeout: Duration,
+    /// Whether work is done in the background that nobody asks for.
+    pub(in crate::db) works_in_background: bool,
+    /// Whether no other process may write.
+    pub(in crate::db) works_alone: bool,
+    rescuer: OnceLock<Weak<Rescuer>>,
+}
+
+/// What is known of the image, if there can be one, and what else is kept.
+type Kept = (Option<Arc<Imager>>, (Arc<dyn Clock>, Retention, Keeping));
+
+/// How a database does its work besides transactions.
+pub(in crate::db) struct Working {
+    pub(in crate::db) rebuild_timeout: Duration,
+    pub(in crate::db) in_background: bool,
+    pub(in crate::db) alone: bool,
+}
+
+impl Core {
+    pub(in crate::db) fn new(
+        group: Group,
+        writing: Writing,
+        segment: Arc<Current>,
+        (imager, (clock, retention, history)): Kept,
+        works: &Working,
+    ) -> Arc<Self> {
+        let (writing, image_error) = (Mutex::new(writing), Mutex::default());
+        Arc::new(Self {
+            rescuer: OnceLock::new(),
+            rescued: Rescued::default(),
+            rebuild_timeout: works.rebuild_timeout,
+            works_in_background: works.in_background,
+            works_alone: works.alone,
+            group,
+            writing,
+            segment,
+            imager,
+            image_error,
+            history,
+            clock,
+            retired: Mutex::default(),
+            keeping: Arc::default(),
+            retention,
+            forgotten: Mutex::default(),
+        })
+    }
+
+    /// Lets views that meet a lost page be rebuilt, as long as what this returns is there.
+    pub(in crate::db) fn with_rescuer(self: &Arc<Self>) -> Arc<Rescuer> {
+        let rescuer = Rescuer::new(self);
+        let _ = self.rescuer.set(Arc::downgrade(&rescuer));
+        self.group.be_rescued_by(self.rescue());
+        rescuer
+    }
+
+    /// Returns who leads threads and views here, if the database is open.
+    pub(in crate::db) fn rescuer(&self) -> Weak<Rescuer> {
+        self.rescuer.get().cloned().unwrap_or_default()
+    }
+
+    /// Returns who can rebuild views.
+    pub(in crate::db) fn rescue(&self) -> Weak<dyn Rescue> {
+        self.rescuer() as Weak<dyn Rescue>
+    }
+
+    /// Lets a transaction read on in a rebuilt state where it meets a lost page, as long as it has changed nothing.
+    pub(in crate::db) fn let_rescue(&self, writing: &mut Writing) {
+        let txid = writing.writer.committed().txid;
+        if self.group.published().point.txid == txid {
+            let shown = Shown { txid, is_adapted: false };
+            writing.store.be_rescued_by(&self.rescue(), shown);
+        }
+    }
+
+    /// Gives the file that is written now.
+    pub(in crate::db) fn file(&self) -> Arc<JournalFile> {
+        Arc::clone(&self.segment.load().file)
+    }
+
+    /// Lets everything go on in another segment.
+    pub(in crate::db) fn enter(&self, writing: &mut Writing, segment: Segment, writer: Writer) {
+        let old = std::mem::replace(&mut writing.file, Arc::clone(&segment.file));
+        let mut retired = lock(&self.retired);
+        retired.retain(|file| file.strong_count() > 0);
+        retired.push(Arc::downgrade(&old));
+        drop(retired);
+        writing.writer = writer;
+        self.segment.store(Arc::new(segment));
+    }
+
+    /// Waits so long until no thread has a transaction open.
+    pub(in crate::db) fn writer_within(
+        &self,
+        timeout: Duration,
+    ) -> Result<MutexGuard<'_, Writing>> {
+        self.wait_for(&self.writing, timeout, "had a transaction open")
+    }
+
+    /// Waits so long for something that another thread has; `what` it does.
+    pub(in crate::db) fn wait_for<'m, T>(
+        &self,
+        mutex: &'m Mutex<T>,
+        timeout: Duration,
+        what: &str,
+    ) -> Result<MutexGuard<'m, T>> {
+        let begun = self.clock.elapsed();
+        loop {
+            match mutex.try_lock() {
+                Ok(writing) => return Ok(writing),
+                Err(TryLockError::Poisoned(panicked)) => {
+                    return Ok(panicked.into_inner());
+                }
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if self.clock.elapsed().saturating_sub(begun) >= timeout {
+                let name = &self.segment.load().file.name;
+                let message =
+                    format!("{name}: another thread {what} for all of {timeout:?}: try again");
+                return Err(Error::new(ErrorKind::Busy, message));
+            }
+            self.clock.pause(PAUSE);
+        }
+    }
+
+    /// Gives how far the segment is that is written now.
+    pub(in crate::db) fn checkpoints(&self) -> Arc<Checkpoints> {
+        Arc::clone(&self.segment.load().checkpoints)
+    }
+
+    /// Gives the end of the journal, in bytes as [`JournalFile::reach`] counts them.
+    fn end(&self) -> u64 {
+        let segment = self.segment.load();
+        segment.file.reach(segment.checkpoints.acknowledged().position)
+    }
+
+    /// Adds to an error which says that the disk is full how much of it the image takes, which is a cache.
+    #[cold]
+    pub(in crate::db) fn advise_space(&self, error: Error) -> Error {
+        if !error.is_want_of_space() {
+            return error;
+        }
+        let file = self.file();
+        let name = image_name(&file.journal);
+        let image = file.directory.open(&name, Access::Read);
+        match image.and_then(|image| image.len()).unwrap_or(0) {
+            0 => error,
+            bytes => error.advising(format_args!(
+                "{} takes {bytes} bytes, and is only a cache: close the database and delete it to make room; \
+                 nothing is lost by that",
+                file.directory.display(&name)
+            )),
+        }
+    }
+
+    /// Gives what is known of the image.
+    ///
+    /// # Errors
+    /// `Unsupported`: there can be none.
+    pub(in crate::db) fn imager(&self) -> Result<&Imager> {
+        self.image().ok_or_else(|| {
+            let name = &self.segment.load().file.name;
+            Error::new(
+                ErrorKind::Unsupported,
+                format!("{name}: a journal on a device has no image beside it: opening replays it"),
+            )
+        })
+    }
+
+    /// Gives what is known of the image, if there can be one.
+    #[inline]
+    pub(in crate::db) fn image(&self) -> Option<&Imager> {
+        self.imager.as_deref()
+    }
+
+    /// Notes what went wrong with the image in the background.
+    pub(in crate::db) fn note_image_error(&self, error: &Error) {
+        *lock(&self.image_error) = Some(error.to_string());
+    }
+
+    /// Gives what went wrong with the image in the background, if anything did since the last backfill.
+    pub(in crate::db) fn image_error(&self) -> Option<String> {
+        lock(&self.image_error).clone()
+    }
+
+    /// Forgets it.
+    pub(in crate::db) fn forget_image_error(&self) {
+        *lock(&self.image_error) = None;
+    }
+
+    /// Tells up to where the image stands for the journal, and how many bytes the last backfill wrote.
+    fn image_state(&self) -> Option<(u64, u64)> {
+        self.image().map(Imager::state)
+    }
+
+    /// Returns the end of the journal at which the next backfill is worth its writes.
+    pub(in crate::db) fn image_due(&self) -> u64 {
+        let due = |(reached, wrote): (u64, u64)| reached.saturating_add(tail_due(wrote));
+        self.image_state().map_or(u64::MAX, due)
+    }
+
+    /// Tells how many bytes of changes in memory alone are worth one.
+    pub(in crate::db) fn unsaved_due(&self) -> usize {
+        self.image().map_or(usize::MAX, Imager::unsaved_due)
+    }
+
+    /// Tells at which end of the journal a backfill is tried again that has failed.
+    pub(in crate::db) fn image_due_later(&self) -> u64 {
+        let end = self.end();
+        let tail = end.saturating_sub(self.image_state().map_or(end, |(reached, _)| reached));
+        end.saturating_add(TAIL.max(tail))
+    }
+
+    /// Brings the image forward if replaying the tail would make the next opening noticeably longer.
+    /// Ends that after `patience`.
+    pub(in crate::db) fn backfill_at_close(&self, patience: Duration) -> Result<()> {
+        let deadline = self.clock.elapsed().saturating_add(patience);
+        let go_on = || match self.clock.elapsed() < deadline {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        };
+        let Some((reached, _)) = self.image_state() else { return Ok(()) };
+        match self.is_backfill_worth_it_at_close(reached) {
+            true => self.backfill_watched(BackfillMode::Passive, &mut |_| go_on())?,
+            false => return Ok(()),
+        };
+        self.index_history_at_close();
+        // A transaction that was forgotten has the writer for ever.
+        self.keep_the_rules(Duration::ZERO)?;
+        self.imager()?.shrink()
+    }
+
+    /// Tells whether an image that stands for the journal up to `reached`, 0 if there is none, would make the
+    /// next opening noticeably longer.
+    pub(in crate::db) fn is_backfill_worth_it_at_close(&self, reached: u64) -> bool {
+        let worth = if reached == 0 { FIRST_AT_CLOSE } else { TAIL_AT_CLOSE };
+        self.end().saturating_sub(reached) >= worth
+    }
+}
+
+/// Returns how many bytes of the journal after the image's point are worth a backfill, if the last one wrote `wrote`
+/// bytes: 4 MiB, or a quarter of `wrote` if that is more. After a backfill of less than 4 MiB, which costs little, it is
+/// `wrote`, and 1 MiB at least.
+fn tail_due(wrote: u64) -> u64 {
+    TAIL.max(wrote / 4).min(wrote.max(TAIL_BETWEEN_FRAMES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tail_due;
+
+    #[test]
+    fn a_backfill_is_due_as_the_documents_say() {
+        const MIB: u64 = 1 << 20;
+        for (wrote, due) in [(0, 1), (1, 1), (2, 2), (4, 4), (5, 4), (16, 4), (20, 5), (400, 100)] {
+            assert_eq!(tail_due(wrote * MIB), due * MIB, "after {wrote} MiB");
+        }
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for document in ["README.md", "docs/costs.md", "docs/guide/src/image.md"] {
+            let text = std::fs::read_to_string(root.join(document)).unwrap();
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            for words in
+                ["4 MiB", "a quarter of what the last", "wrote less than 4 MiB", "1 MiB at least"]
+            {
+                assert!(text.contains(words), "{document} doesn't say {words:?}");
+            }
+        }
+    }
+}

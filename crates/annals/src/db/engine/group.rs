@@ -1,0 +1,390 @@
+//! Group commit: commits are written one after another, flushed together, and acknowledged in order.
+//!
+//! A transaction hands its written commit over, and lets the next one begin, which builds on it. Then
+//! it waits. Of those that wait one leads: it does what the levels ask for, once for all commits that
+//! were written by then, and lets them be seen. (Group commit is as old as DeWitt et al., 1984; the
+//! leader among the waiting threads is as in InnoDB and RocksDB.)
+//!
+//! Invariants
+//! 1. `waiting` has all written commits that aren't acknowledged, in the order of their txids, which
+//!    is the order in which they are handed over, by whoever holds the writer's lock.
+//! 2. A commit is published when its level, and that of all before it, is reached.
+//! 3. At most one thread leads. What it reaches was written before it began.
+//! 4. Once a leader failed, nothing more is published.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+
+use crate::db::changes::feed::Feed;
+use crate::db::changes::feed::Slot;
+use crate::db::present::segment::{Current, JournalFile};
+use crate::db::present::snapshot::Published;
+use crate::journal::{Level, Point, lock};
+use crate::mistakes::{Mistake, is_made};
+use crate::storage::Clock;
+use crate::store::{Rescue, Shown, View};
+use crate::{Error, ErrorKind, Result};
+
+/// A leader waits for others at most this part of the time that the last flush took.
+const PATIENCE: u32 = 4;
+
+/// What was committed, and what will be.
+#[derive(Debug)]
+pub(in crate::db) struct Group {
+    segment: Arc<Current>,
+    clock: Arc<dyn Clock>,
+    published: ArcSwap<Published>,
+    /// Tells those who follow; always with the lock of `queue` held.
+    feed: Arc<Feed>,
+    queue: Mutex<Queue>,
+    /// Told whenever a leader has ended.
+    led: Condvar,
+    /// How many transactions are open or about to begin.
+    open: AtomicUsize,
+    /// How many commits wait: as `queue.waiting`, for whoever looks without its lock.
+    written: AtomicUsize,
+    /// Whether a leader may wait for others.
+    is_patient: bool,
+    /// Who rebuilds views of which a page is lost.
+    rescue: OnceLock<Weak<dyn Rescue>>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<Waiting>,
+    /// Whether a thread leads.
+    is_led: bool,
+    /// Why nothing can be acknowledged any more.
+    failure: Option<String>,
+    /// The threads whose commits were in the last group that was led, and in the one before.
+    last: Vec<usize>,
+    before: Vec<usize>,
+    /// How long reaching the level took the last time.
+    took: Duration,
+}
+
+/// A commit that is written, but not acknowledged.
+#[derive(Debug)]
+struct Waiting {
+    point: Point,
+    level: Level,
+    view: Arc<View>,
+    thread: usize,
+}
+
+/// A commit that was written.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::db) struct Written {
+    pub(in crate::db) point: Point,
+    pub(in crate::db) level: Level,
+}
+
+impl Group {
+    pub(in crate::db) fn new(
+        segment: Arc<Current>,
+        clock: Arc<dyn Clock>,
+        view: Arc<View>,
+    ) -> Self {
+        let now = segment.load_full();
+        let point = now.checkpoints.acknowledged();
+        let published = Published { view, point, file: Arc::clone(&now.file) };
+        Self {
+            segment,
+            clock,
+            published: ArcSwap::from_pointee(published),
+            feed: Arc::default(),
+            queue: Mutex::default(),
+            led: Condvar::new(),
+            open: AtomicUsize::new(0),
+            written: AtomicUsize::new(0),
+            is_patient: true,
+            rescue: OnceLock::new(),
+        }
+    }
+
+    /// Lets leaders wait for nobody.
+    pub(in crate::db) fn without_patience(self) -> Self {
+        Self { is_patient: false, ..self }
+    }
+
+    /// Notes who rebuilds views of which a page is lost.
+    pub(in crate::db) fn be_rescued_by(&self, rescue: Weak<dyn Rescue>) {
+        let rescue = self.rescue.get_or_init(|| rescue);
+        let Published { view, point, .. } = &*self.published.load_full();
+        view.rescued_by(rescue, Shown { txid: point.txid, is_adapted: false });
+    }
+
+    /// Lets a view be seen.
+    fn let_see(&self, view: Arc<View>, point: Point, file: Arc<JournalFile>) {
+        if let Some(rescue) = self.rescue.get() {
+            view.rescued_by(rescue, Shown { txid: point.txid, is_adapted: false });
+        }
+        self.published.store(Arc::new(Published { view, point, file }));
+    }
+
+    /// Gives what was committed last.
+    pub(in crate::db) fn published(&self) -> Arc<Published> {
+        self.published.load_full()
+    }
+
+    /// Gives what tells of commits.
+    pub(in crate::db) const fn feed(&self) -> &Arc<Feed> {
+        &self.feed
+    }
+
+    /// Lets somebody follow from the last commit on, who keeps a state there; gives that commit.
+    pub(in crate::db) fn follow(&self, slot: &Arc<Slot>) -> Arc<Published> {
+        let _queue = lock(&self.queue);
+        let latest = self.published();
+        self.feed.follow(Arc::clone(&latest), slot);
+        latest
+    }
+
+    /// Shows what other processes committed. Nothing waits then.
+    pub(in crate::db) fn show(&self, view: Arc<View>, point: Point) {
+        let _queue = lock(&self.queue);
+        let file = Arc::clone(&self.segment.load().file);
+        self.let_see(view, point, file);
+        self.feed.tell(|| self.published());
+    }
+
+    /// Shows the state in a new segment, in which no commit has been written. Nothing waits then.
+    pub(in crate::db) fn begin_segment(&self, view: Arc<View>, point: Point) {
+        self.show(view, point);
+    }
+
+    /// Shows the same state as it lies over another base. The caller holds the writer, and `view` is what
+    /// the store published last.
+    pub(in crate::db) fn replace(&self, view: Arc<View>) {
+        let mut queue = lock(&self.queue);
+        match queue.waiting.back_mut() {
+            Some(last) => last.view = view,
+            None => {
+                let Published { point, file, .. } = &*self.published.load_full();
+                let (point, file) = (*point, Arc::clone(file));
+                self.let_see(view, point, file);
+            }
+        }
+        self.feed.replace(|| self.published());
+    }
+
+    /// Notes that a transaction is about to begin.
+    pub(in crate::db) fn arrive(&self) {
+        self.open.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that a transaction has been written, or has ended otherwise.
+    pub(in crate::db) fn leave(&self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Takes a written commit over; tells whether that acknowledges it already. The caller holds the writer's
+    /// lock.
+    pub(in crate::db) fn add(&self, written: Written, view: Arc<View>, thread: usize) -> bool {
+        let Written { point, level } = written;
+        let mut queue = lock(&self.queue);
+        if is_made(Mistake::FailedFlushForgotten) {
+            queue.failure = None;
+        }
+        // A soft commit waits only for those before it.
+        if level == Level::Soft && queue.waiting.is_empty() {
+            self.acknowledge(view, point, 1, false);
+            return true;
+        }
+        queue.waiting.push_back(Waiting { point, level, view, thread });
+        self.publish(&mut queue, Point { position: 0, ..point });
+        queue.waiting.is_empty()
+    }
+
+    /// Returns when a commit is acknowledged; does what it takes if nobody does.
+    pub(in crate::db) fn wait(&self, point: Point) -> Result<()> {
+        let mut queue = lock(&self.queue);
+        loop {
+            if self.segment.load().checkpoints.acknowledged().txid >= point.txid {
+                return Ok(());
+            }
+            if let Some(failure) = &queue.failure {
+                return Err(unknown_outcome(point, failure));
+            }
+            queue = if queue.is_led {
+                self.led.wait(queue).unwrap_or_else(PoisonError::into_inner)
+            } else {
+                self.lead(queue)
+            };
+        }
+    }
+
+    /// Returns when everything that is written is acknowledged; flushes only if a level asks for it.
+    pub(in crate::db) fn settle(&self) -> Result<()> {
+        let last = lock(&self.queue).waiting.back().map(|waiting| waiting.point);
+        let waited = last.map_or(Ok(()), |point| self.wait(point));
+        // Whoever calls this has no commit of its own whose outcome could be unknown.
+        waited.or_else(|error| self.segment.load().checkpoints.check_usable().and(Err(error)))
+    }
+
+    /// Leads: reaches the levels of all that wait by now, and publishes them.
+    fn lead<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+        queue.is_led = true;
+        let mut queue = self.gather(queue);
+        let levels = queue.waiting.iter().map(|waiting| waiting.level);
+        let level = strongest(levels);
+        let Some(&Waiting { point: target, .. }) = queue.waiting.back() else {
+            queue.is_led = false;
+            return queue;
+        };
+        queue.before = std::mem::take(&mut queue.last);
+        queue.last = queue.waiting.iter().map(|waiting| waiting.thread).collect();
+        if is_made(Mistake::SeenBeforeFlush) {
+            self.publish(&mut queue, target);
+        }
+        drop(queue);
+
+        let leading = Leading(self);
+        let begun = self.clock.elapsed();
+        let reached = self.segment.load().checkpoints.reach(level, target);
+        let took = self.clock.elapsed().saturating_sub(begun);
+        drop(leading);
+
+        let mut queue = lock(&self.queue);
+        queue.took = took;
+        queue.is_led = false;
+        match reached {
+            Ok(()) => self.publish(&mut queue, target),
+            Err(_) if is_made(Mistake::FailedGroupAcknowledged) => self.publish(&mut queue, target),
+            Err(error) => queue.failure = Some(error.to_string()),
+        }
+        self.led.notify_all();
+        queue
+    }
+
+    /// Waits a little for the commits of others, if there are any, so that they share the flush.
+    fn gather<'q>(&'q self, queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+        let mut threads: Vec<usize> = queue.last.iter().chain(&queue.before).copied().collect();
+        threads.extend(queue.waiting.iter().map(|waiting| waiting.thread));
+        threads.sort_unstable();
+        threads.dedup();
+        let (expected, patience) = (threads.len(), queue.took / PATIENCE);
+        let begun = self.clock.elapsed();
+        let are_more = || {
+            self.is_patient
+                && (self.open.load(Ordering::Relaxed) > 0
+                    || self.written.load(Ordering::Relaxed) < expected)
+        };
+        if !are_more() {
+            return queue;
+        }
+        drop(queue);
+        while are_more() && self.clock.elapsed().saturating_sub(begun) < patience {
+            std::thread::yield_now();
+        }
+        lock(&self.queue)
+    }
+
+    /// Publishes, in order, what is reached: all up to `target`, and soft commits right behind.
+    fn publish(&self, queue: &mut Queue, target: Point) {
+        let (mut last, mut count, mut flushed) = (None, 0, false);
+        while let Some(first) = queue.waiting.front() {
+            let is_reached = first.point.position <= target.position;
+            let overtakes = is_made(Mistake::SoftOvertakes)
+                && queue.waiting.back().is_some_and(|last| last.level == Level::Soft);
+            if !is_reached && first.level != Level::Soft && !overtakes {
+                break;
+            }
+            count += 1;
+            flushed |= first.level.flushes();
+            last = queue.waiting.pop_front();
+        }
+        self.written.store(queue.waiting.len(), Ordering::Relaxed);
+        let Some(Waiting { point, view, .. }) = last else { return };
+        self.acknowledge(view, point, count, flushed);
+    }
+
+    /// Lets the state after so many commits be seen, and counts them.
+    fn acknowledge(&self, view: Arc<View>, point: Point, count: u64, flushed: bool) {
+        let segment = self.segment.load();
+        let file = Arc::clone(&segment.file);
+        self.let_see(view, point, file);
+        self.feed.tell(|| self.published());
+        segment.checkpoints.acknowledge(point, count, flushed);
+    }
+}
+
+/// A thread that leads. If it panics (in a storage that isn't ours), nobody waits for it for ever.
+struct Leading<'g>(&'g Group);
+
+impl Drop for Leading<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let cause = "the thread that flushed panicked";
+        self.0.segment.load().checkpoints.poison(cause);
+        let mut queue = lock(&self.0.queue);
+        queue.is_led = false;
+        queue.failure.get_or_insert_with(|| cause.to_owned());
+        self.0.led.notify_all();
+    }
+}
+
+/// Gives a level whose steps reach all of these.
+fn strongest(levels: impl Iterator<Item = Level>) -> Level {
+    let steps = |level: &Level| match level {
+        Level::Soft => 0,
+        Level::Checksummed => 1,
+        Level::Half => 2,
+        Level::TwoPhase => 3,
+    };
+    levels.max_by_key(steps).unwrap_or(Level::Soft)
+}
+
+fn unknown_outcome(point: Point, cause: &str) -> Error {
+    Error::new(
+        ErrorKind::UnknownOutcome,
+        format!(
+            "transaction {} (chain {:016x}) was written, but whether it is durable is not known \
+             ({cause}): reopen the database, and see whether it is there",
+            point.txid, point.chain
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::MemoryDirectory;
+    use crate::storage::simulated::SimulatedClock;
+    use crate::{Database, Options};
+
+    /// Commits from several threads, so few that it can also be run where each access of memory is
+    /// watched. What they see of each other is tested with many (`tests/it/processes/crowd.rs`).
+    #[test]
+    fn threads_share_flushes() {
+        let (directory, clock) = (MemoryDirectory::new(), SimulatedClock::new(1));
+        let options = Options::new().background(false);
+        let opened = options.open_in(Arc::new(directory), "journal", Arc::new(clock));
+        let database = &opened.unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                scope.spawn(move || commit_at_all_levels(database, thread));
+            }
+        });
+        assert_eq!(database.read().txid(), 3 * 4);
+    }
+
+    fn commit_at_all_levels(database: &Database, thread: usize) {
+        let mut before = 0;
+        for number in 0..4 {
+            let mut transaction = database.begin().unwrap();
+            transaction.set_level(Level::ALL[(thread + number) % 4]);
+            transaction.comment("a commit").unwrap();
+            let txid = transaction.commit().unwrap().txid;
+            let seen = database.read().txid();
+            assert!(txid > before && seen >= txid, "{before}, {txid}, {seen}");
+            before = seen;
+        }
+    }
+}

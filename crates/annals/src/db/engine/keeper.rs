@@ -1,0 +1,158 @@
+//! The keeper: a thread that does ahead and afterwards what no commit should wait for.
+//!
+//! Every 10 ms while something is written it fills space with zeros, flushes what a long transaction
+//! has written so far, and tells other processes how far the journal is; after 100 ms without one it advances a slot; after a second it sleeps until the
+//! next commit wakes it. It never fails a commit: its errors that matter are latched.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::db::present::segment::Current;
+use crate::journal::{Point, lock};
+
+const ROUND: Duration = Duration::from_millis(10);
+const ROUNDS_UNTIL_IDLE: u32 = 10;
+const ROUNDS_UNTIL_ASLEEP: u32 = 100;
+
+/// The handle of the thread, which starts at the first transaction.
+#[derive(Debug)]
+pub(in crate::db) struct Keeper {
+    shared: Arc<Shared>,
+    thread: OnceLock<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    segment: Arc<Current>,
+    /// Held while it does something.
+    working: Arc<Mutex<()>>,
+    asleep: AtomicBool,
+    stopping: Mutex<bool>,
+    signal: Condvar,
+}
+
+impl Keeper {
+    /// Begins; whoever holds `working` keeps it from doing anything.
+    pub(in crate::db) fn new(segment: Arc<Current>, working: Arc<Mutex<()>>) -> Self {
+        let shared = Shared {
+            segment,
+            working,
+            asleep: AtomicBool::new(false),
+            stopping: Mutex::new(false),
+            signal: Condvar::new(),
+        };
+        Self { shared: Arc::new(shared), thread: OnceLock::new() }
+    }
+
+    /// Notes that a transaction begins or was committed. A few nanoseconds, unless the thread sleeps.
+    pub(in crate::db) fn wake(&self) {
+        self.thread.get_or_init(|| {
+            let shared = Arc::clone(&self.shared);
+            // Without the thread everything still works; commits only find less space ahead.
+            std::thread::Builder::new().name("annals".to_owned()).spawn(move || shared.run()).ok()
+        });
+        if self.shared.asleep.load(Ordering::Acquire) {
+            let _stopping = lock(&self.shared.stopping);
+            self.shared.signal.notify_one();
+        }
+    }
+
+    /// Ends the thread, once it has finished what it does.
+    pub(in crate::db) fn stop(mut self) {
+        *lock(&self.shared.stopping) = true;
+        self.shared.signal.notify_one();
+        if let Some(Some(thread)) = self.thread.take() {
+            // It can't have panicked with anything half done: every step stands alone.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        let look = || {
+            let checkpoints = &self.segment.load().checkpoints;
+            (checkpoints.acknowledged(), checkpoints.streamed())
+        };
+        let (mut idle_rounds, mut seen) = (0, look());
+        while self.wait(idle_rounds, seen.0) {
+            let now = look();
+            idle_rounds = if now == seen { idle_rounds + 1 } else { 0 };
+            seen = now;
+            // A failed flush is latched and met by the next commit; the rest is tried again.
+            let _working = lock(&self.working);
+            let checkpoints = Arc::clone(&self.segment.load().checkpoints);
+            let _ = checkpoints.prefill();
+            let _ = checkpoints.flush_ahead();
+            let _ = checkpoints.harden_lagging();
+            let _ = checkpoints.tell();
+            if idle_rounds == ROUNDS_UNTIL_IDLE {
+                let _ = checkpoints.advance_slot();
+            }
+        }
+    }
+
+    /// Waits for the next round; `false` if there is none.
+    fn wait(&self, idle_rounds: u32, seen: Point) -> bool {
+        let stopping = lock(&self.stopping);
+        if *stopping {
+            return false;
+        }
+        let stopping = if idle_rounds < ROUNDS_UNTIL_ASLEEP {
+            let waited = self.signal.wait_timeout(stopping, ROUND);
+            waited.unwrap_or_else(PoisonError::into_inner).0
+        } else {
+            self.asleep.store(true, Ordering::Release);
+            // A commit that came before the line above wakes nobody. One that comes after this one
+            // sees that line: both take the lock of what is acknowledged.
+            if self.segment.load().checkpoints.acknowledged() != seen {
+                self.asleep.store(false, Ordering::Release);
+                return true;
+            }
+            let waited = self.signal.wait(stopping);
+            self.asleep.store(false, Ordering::Release);
+            waited.unwrap_or_else(PoisonError::into_inner)
+        };
+        !*stopping
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::present::segment::{JournalFile, Segment};
+    use crate::journal::{Checkpoints, Settled};
+    use crate::storage::{Directory, MemoryDirectory};
+
+    #[test]
+    fn a_commit_just_before_falling_asleep_is_not_slept_over() {
+        let directory = MemoryDirectory::new();
+        let storage = directory.create("journal").unwrap();
+        let file = JournalFile::new(Arc::clone(&storage), 0, Arc::new(directory), "journal");
+        let point = |txid| Point { position: 16384, txid, chain: 0 };
+        let checkpoints = Checkpoints::new(
+            storage,
+            "",
+            (0, 0),
+            point(1),
+            &Settled::new_journal(point(1), [0; 16]),
+        );
+        let shared = Shared {
+            segment: Arc::new(Current::from_pointee(Segment {
+                checkpoints: Arc::new(checkpoints),
+                file: Arc::new(file),
+                turns: None,
+                is_named: AtomicBool::new(true),
+            })),
+            working: Arc::default(),
+            asleep: AtomicBool::new(false),
+            stopping: Mutex::new(false),
+            signal: Condvar::new(),
+        };
+        // It saw transaction 0, and 1 was acknowledged since; nobody will wake it.
+        assert!(shared.wait(ROUNDS_UNTIL_ASLEEP, point(0)));
+        assert!(!shared.asleep.load(Ordering::Acquire));
+    }
+}

@@ -1,0 +1,16 @@
+//! What the threads of an open database share, and what is done with it: each file is one thing that is done.
+
+pub(in crate::db) mod backfill;
+pub(in crate::db) mod background;
+pub(in crate::db) mod core;
+pub(in crate::db) mod forget;
+pub(in crate::db) mod group;
+pub(in crate::db) mod index_history;
+pub(in crate::db) mod keeper;
+pub(in crate::db) mod rebuild;
+pub(in crate::db) mod renewing;
+pub(in crate::db) mod rescue;
+pub(in crate::db) mod restart;
+pub(in crate::db) mod retain;
+pub(in crate::db) mod spill;
+pub(in crate::db) mod state;

@@ -1,0 +1,107 @@
+//! Going on from another image than before: one that other processes brought forward, or that was made anew
+//! because the one before lost its name, or was mostly free space.
+
+use std::sync::{Arc, TryLockError};
+
+use crate::db::engine::core::{Core, Writing};
+use crate::db::image::imager::{Imager, Working};
+use crate::db::image::opening::Looking;
+use crate::storage::Access;
+use crate::{Error, ErrorKind, Result};
+
+impl Core {
+    /// Sees to it, in a journal that no other process writes, that the image is where opening looks for it. One
+    /// that was removed or renamed while the database was open is copied there from the file that is still
+    /// open. Gives `false` if a transaction is open: nobody who holds the lock of backfills waits for one.
+    pub(in crate::db) fn keep_named_or_postpone(
+        &self,
+        imager: &Imager,
+        working: &mut Working,
+    ) -> Result<bool> {
+        if is_named(working)? {
+            return Ok(true);
+        }
+        let mut writing = match self.writing.try_lock() {
+            Ok(writing) => writing,
+            Err(TryLockError::Poisoned(writing)) => writing.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+        };
+        self.group.settle()?;
+        self.keep_named(imager, (working, &mut writing))?;
+        Ok(true)
+    }
+
+    /// As [`Self::keep_named_or_postpone`], for whoever has the writer, in which nothing is pending.
+    pub(in crate::db) fn keep_named(
+        &self,
+        imager: &Imager,
+        (working, writing): (&mut Working, &mut Writing),
+    ) -> Result<()> {
+        if is_named(working)? {
+            return Ok(());
+        }
+        let compacted = match &working.image {
+            Some((image, _)) => image.compact(&**imager.clock()).map(drop),
+            None => Ok(()),
+        };
+        match compacted {
+            Err(error) if error.kind() == ErrorKind::Io => {
+                return Err(
+                    error.within("the image was removed or renamed, and can't be made anew")
+                );
+            }
+            // Something else is there by now, which is looked at; or a part can't be read, and is replayed.
+            Ok(()) | Err(_) => {}
+        }
+        self.begin_anew(imager, (working, writing), Access::Write)
+    }
+
+    /// Lets the store begin anew from the newest root of the image, and replays what follows; without an
+    /// image, or with one that can't be used, it has all in memory afterwards.
+    pub(in crate::db) fn begin_anew(
+        &self,
+        imager: &Imager,
+        (working, writing): (&mut Working, &mut Writing),
+        access: Access,
+    ) -> Result<()> {
+        let file = self.file();
+        let looking = Looking {
+            access,
+            clock: Arc::clone(imager.clock()),
+            damage: Some(imager.damage()),
+            ..Looking::to_read(imager.directory(), &file.journal, &*file.storage, imager.budget())
+        };
+        let end = writing.writer.committed();
+        let (mut found, store) = looking.state_at(end)?;
+        for note in std::mem::take(&mut found.notes) {
+            self.note_image_error(&Error::corrupt(note));
+        }
+        let store = match store {
+            Some(store) => store,
+            None if access == Access::Read => return Ok(()),
+            None if writing.store.view().root() == 0 => {
+                imager.begin_anew(working, &found, &file);
+                return Ok(());
+            }
+            None => {
+                let (replay, point) = looking.replay_all(end.position)?;
+                if point != end {
+                    return Err(Error::corrupt("the journal goes on otherwise from there"));
+                }
+                replay.finish().0
+            }
+        };
+        writing.store = store;
+        imager.begin_anew(working, &found, &file);
+        self.group.replace(writing.store.republish());
+        Ok(())
+    }
+}
+
+/// Tells whether the image, if there is one, is where opening looks for it.
+fn is_named(working: &Working) -> Result<bool> {
+    match working.image.as_ref().filter(|_| working.root.is_some()) {
+        Some((image, _)) => image.is_linked(),
+        None => Ok(true),
+    }
+}

@@ -1,0 +1,194 @@
+//! Restarting the journal: it goes on in a new segment, and the old one is sealed and kept, or forgotten.
+//!
+//! The order of the steps is that of `journal::segments`. Between the sealing of the old segment and the
+//! end of the restart an error makes the handle unusable: opening the database again ends the restart.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use annals_schema::Blob;
+
+use crate::db::engine::core::{Core, Writing};
+use crate::db::engine::state;
+use crate::db::outcome::{Older, Restarted};
+use crate::db::present::segment::Segment;
+use crate::db::present::snapshot::Snapshot;
+use crate::journal::segments::{self, Maker, Next, Sealer, Sealing, kept_name};
+use crate::journal::{Checkpoints, Head, Level, Point, Settled, Writer, lock};
+use crate::mistakes::{Mistake, is_made};
+use crate::storage::{Directory, Lock};
+use crate::store::BlobPiece;
+use crate::{Error, ErrorKind, Result};
+
+/// A segment that is about to be put in its place.
+struct Prepared {
+    next: Next,
+    checkpoints: Arc<Checkpoints>,
+    writer: Writer,
+    /// The end of the state, or the start.
+    point: Point,
+    /// Where the blobs are by then, if the state was written.
+    moved: Option<Vec<(Blob, BlobPiece)>>,
+}
+
+impl Core {
+    /// Lets a journal go on in a new segment that no other process writes, once no thread brings the image
+    /// forward or has a transaction open. Waits at most so long for each.
+    pub(in crate::db) fn restart(&self, older: Older, timeout: Duration) -> Result<Restarted> {
+        let wait =
+            || self.image().map(|imager| self.wait_for_backfill(imager, timeout)).transpose();
+        // First without the writer, which need not wait for a backfill; then in the order of the locks.
+        drop(wait()?);
+        let mut writing = self.writer_within(timeout)?;
+        let _working = wait()?;
+        self.restart_in_turn(&mut writing, older, &mut |_| Ok(()))
+    }
+
+    /// As [`Self::restart`], for whoever has the writer, and in shared mode the right to restart and the turn.
+    /// `fits` may refuse what the new segment begins with, by its length in bytes.
+    pub(in crate::db) fn restart_in_turn(
+        &self,
+        writing: &mut Writing,
+        older: Older,
+        fits: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<Restarted> {
+        let old = self.segment.load_full();
+        let (storage, name) = (&*old.file.storage, &old.file.name);
+        writing.writer.rollback()?;
+        self.group.settle()?;
+        let _paused = lock(&self.keeping);
+        let head = Head::read(storage, name)?;
+        let end = writing.writer.committed();
+        let has_state = head.header.begins_with_state() && end.txid == head.header.first_txid;
+        if has_state || end.txid == 0 || (older == Older::Kept && end == head.start()) {
+            // Nothing was committed since the last restart.
+            return self.end_restart(older, false);
+        }
+        old.checkpoints.draw_secret(|| self.clock.secret())?;
+        old.checkpoints.close()?;
+        let (directory, journal) = (&*old.file.directory, old.file.journal.as_str());
+        let repeats = older != Older::Kept;
+        let by = Maker { clock: &*self.clock, shared: old.turns.is_some() };
+        let header = by.header_after(&head.header, end.txid, repeats);
+        let (segment, secret) = (head.hash, old.checkpoints.secret());
+        let sealer = Sealer { segment, secret, nonce: self.clock.random() };
+        let sealing = Sealing::new(end, header, &kept_name(journal, header.segment), sealer)?;
+        let next = Next::create(directory, journal, &sealing.seal, by)?;
+        let prepared = self.prepare(next, writing, repeats)?;
+        let ready = fits(prepared.point.position)
+            .and_then(|()| segments::keep(directory, journal, storage, &head.header))
+            .and_then(|()| old.checkpoints.seal(&sealing));
+        if let Err(error) = ready {
+            prepared.next.discard(directory);
+            return Err(error);
+        }
+        if let Err(error) = prepared.next.publish(directory, journal) {
+            return Err(interrupted(&old, &error));
+        }
+        self.go_on(writing, &old, prepared)?;
+        self.end_restart(older, true)
+    }
+
+    /// Makes all that the new segment begins with, on permanent storage; takes it away again if that
+    /// fails.
+    fn prepare(&self, next: Next, writing: &mut Writing, repeats: bool) -> Result<Prepared> {
+        let file = Arc::clone(&writing.file);
+        let made = self.prepare_in(&next, writing, repeats);
+        let (checkpoints, writer, point, moved) = made.map_err(|error| {
+            next.discard(&*file.directory);
+            state::explain(error, &file.name)
+        })?;
+        Ok(Prepared { next, checkpoints, writer, point, moved })
+    }
+
+    #[expect(clippy::type_complexity, reason = "it is taken apart at once, in one place")]
+    fn prepare_in(
+        &self,
+        next: &Next,
+        writing: &mut Writing,
+        repeats: bool,
+    ) -> Result<(Arc<Checkpoints>, Writer, Point, Option<Vec<(Blob, BlobPiece)>>)> {
+        let header = &next.header;
+        let start = Head::read(&*next.storage, &writing.file.name)?.start();
+        let settled = Settled::new_journal(start, next.secret);
+        let place = (header.hash(), std::process::id());
+        let storage = Arc::clone(&next.storage);
+        let mut checkpoints = Checkpoints::new(storage, &writing.file.name, place, start, &settled);
+        if self.segment.load().turns.is_some() {
+            checkpoints = checkpoints.share(start);
+        }
+        let checkpoints = Arc::new(checkpoints);
+        let mut writer = writing.writer.in_segment(Arc::clone(&checkpoints));
+        if !repeats {
+            checkpoints.tell()?;
+            return Ok((checkpoints, writer, start, None));
+        }
+        let last_blob = writing.store.next_blob().map_or(Blob::MAX.0, |next| next.0 - 1);
+        let snapshot = Snapshot::new(self.group.published());
+        writer.begin(Level::Checksummed)?;
+        let moved = state::write(&mut writer, &snapshot, last_blob, header.segment)?;
+        let point = writer.commit(Level::Checksummed, None)?;
+        if !is_made(Mistake::StateNotFlushed) {
+            checkpoints.reach(Level::Checksummed, point)?;
+        }
+        checkpoints.acknowledge(point, 1, true);
+        if !is_made(Mistake::StateNotFlushed) {
+            checkpoints.hard()?;
+        }
+        Ok((checkpoints, writer, point, Some(moved)))
+    }
+
+    /// Goes on in the new segment, which has the path by now.
+    fn go_on(&self, writing: &mut Writing, old: &Segment, prepared: Prepared) -> Result<()> {
+        let Prepared { next, checkpoints, writer, point, moved } = prepared;
+        let storage = Arc::clone(&next.storage);
+        let end = old.checkpoints.acknowledged().position;
+        let file = Arc::new(old.file.next(Arc::clone(&storage), next.header.segment, end));
+        let turns = old.turns.as_ref().map(|turns| turns.next(&storage));
+        let is_named = AtomicBool::new(true);
+        self.enter(writing, Segment { checkpoints, file, turns, is_named }, writer);
+        if let Some(moved) = moved {
+            writing.store.move_blobs(moved.into_iter())?;
+        }
+        let view = writing.store.commit();
+        self.group.begin_segment(view, point);
+        // Nobody writes it any more.
+        let _ = old.file.storage.unlock(Lock::Head);
+        old.end_turn();
+        Ok(())
+    }
+
+    fn end_restart(&self, older: Older, is_new: bool) -> Result<Restarted> {
+        let now = self.segment.load_full();
+        let segment = now.file.segment;
+        let bytes = now.checkpoints.acknowledged().position;
+        let mut restarted = Restarted { segment, is_new, bytes, forgotten: None, pinned: None };
+        if older == Older::Forgotten {
+            let forgotten = self.forget_before(segment).map_err(|error| {
+                error.within(format_args!("the journal goes on in segment {segment}"))
+            });
+            (restarted.forgotten, restarted.pinned) = forgotten?;
+        }
+        Ok(restarted)
+    }
+}
+
+/// Says that the old segment is sealed, and the path doesn't lead to the next for certain.
+fn interrupted(old: &Segment, error: &io::Error) -> Error {
+    let name = &old.file.name;
+    old.checkpoints.poison(&format!("a restart was interrupted: {error}"));
+    Error::new(
+        ErrorKind::Poisoned,
+        format!(
+            "{name}: the restart was interrupted ({error}): reopen the database, which ends it; \
+             nothing is lost"
+        ),
+    )
+}
+
+/// Tells how a directory shows a kept segment.
+pub(in crate::db) fn shown(directory: &dyn Directory, journal: &str, segment: u64) -> String {
+    directory.display(&kept_name(journal, segment))
+}

@@ -1,0 +1,73 @@
+//! Making room for a transaction that is larger than memory.
+
+use std::sync::atomic::Ordering;
+
+use crate::Result;
+use crate::db::engine::core::{Core, Writing};
+use crate::db::image::BackfillMode;
+use crate::db::image::imager::Imager;
+use crate::journal::lock;
+use crate::mistakes::{Mistake, is_made};
+
+impl Core {
+    /// Gives how many bytes of changes may be in memory alone before a transaction makes room, where there
+    /// are `found` bytes when it begins.
+    pub(in crate::db) fn room(&self, found: usize) -> usize {
+        let Some(imager) = self.image() else { return usize::MAX };
+        let limit = imager.spill_limit();
+        if imager.is_stuck.load(Ordering::Relaxed) { limit.saturating_add(found) } else { limit }
+    }
+
+    /// Makes room for a transaction that has filled the memory with its changes; tells whether anything of
+    /// it lies in the image now.
+    ///
+    /// # Errors
+    /// Those of writing to the image: the store is as it was.
+    pub(in crate::db) fn spill(&self, writing: &mut Writing) -> Result<bool> {
+        let imager = self.imager()?;
+        // Waits for the backfill that is under way, which may be all that is needed.
+        let mut working = lock(&imager.working);
+        imager.install(&mut writing.store);
+        if !writing.store.has_unsaved(imager.spill_limit()) {
+            return Ok(false);
+        }
+        let txid = writing.writer.committed().txid + 1;
+        imager.spill(&mut working, &mut writing.store, (txid, true)).map(|()| true)
+    }
+
+    /// Tells how much more a transaction may have in memory that found much there, when making room has
+    /// failed; none if most of it is its own. What others committed is no error of it.
+    pub(in crate::db) fn room_without_spill(&self, found: usize, now: usize) -> Option<usize> {
+        let imager = self.image()?;
+        let limit = imager.spill_limit();
+        if now.saturating_sub(found) >= limit / 2 {
+            return None;
+        }
+        imager.is_stuck.store(true, Ordering::Relaxed);
+        Some(now.saturating_add(limit))
+    }
+
+    /// Lets a root lead to what the opening has spilled, which may be seen from now on.
+    pub(in crate::db) fn publish_spilled(&self) {
+        if self.image().is_some_and(Imager::show_spilled)
+            && let Err(error) = self.backfill(BackfillMode::Passive)
+        {
+            self.note_image_error(&error);
+        }
+    }
+
+    /// Notes that a transaction has committed that has spilled: anybody may see that from now on.
+    pub(in crate::db) fn commit_spilled(&self) {
+        if let Some(imager) = self.image() {
+            imager.commit_spilled();
+            if !is_made(Mistake::SpillNotShown) {
+                imager.show_spilled();
+            }
+        }
+    }
+
+    /// Takes back what a transaction has spilled, whose changes are gone from the store.
+    pub(in crate::db) fn roll_back_spilled(&self) {
+        self.image().into_iter().for_each(Imager::roll_back_spilled);
+    }
+}

@@ -1,0 +1,63 @@
+//! Making the image as small as it can be.
+
+use std::time::Duration;
+
+use crate::db::handle::database::Database;
+use crate::db::image::imager::{Imager, Working, shrink_wholly};
+use crate::storage::Access;
+use crate::{ErrorKind, Result};
+
+/// How much of an image has to be free, in bytes, before it is worth the copy. It is half of it, too.
+const WORTH: u64 = 1 << 20;
+
+/// How long a transaction that needs space in the image may have to wait for a copy of it.
+const NOT_NOTICED: Duration = Duration::from_millis(100);
+
+impl Database {
+    /// Makes the image as small as it can be, for whoever has the right to bring it forward: gives back its
+    /// unused end, and if more than half of the rest is free, puts a copy without gaps in its place, while
+    /// commits go on. Gives its length.
+    pub(in crate::db) fn compact_image(
+        &self,
+        imager: &Imager,
+        working: &mut Working,
+        timeout: Duration,
+    ) -> Result<u64> {
+        let len = shrink_wholly(working)?;
+        let (Some((image, _)), Some(root), None) = (&working.image, &working.root, &working.spill)
+        else {
+            return Ok(len);
+        };
+        let free = len.saturating_sub(image.reached(root)?);
+        if free < WORTH || free <= len / 2 {
+            return Ok(len);
+        }
+        let len = image.compact(&**imager.clock())?;
+        match self.go_on_from_the_copy(imager, working, timeout) {
+            // The next backfill finds out.
+            Err(error) if error.kind() != ErrorKind::Busy => Err(error),
+            Ok(()) | Err(_) => Ok(len),
+        }
+    }
+
+    fn go_on_from_the_copy(
+        &self,
+        imager: &Imager,
+        working: &mut Working,
+        timeout: Duration,
+    ) -> Result<()> {
+        // A transaction that spills waits for the lock of backfills, which is held here.
+        let timeout = match self.sharing() {
+            None => timeout.min(NOT_NOTICED),
+            Some(_) => timeout,
+        };
+        let mut writing = self.core().writer_within(timeout)?;
+        self.take_turn_by(&mut writing, |now| now.take_turn_within(timeout))?;
+        let begun = match self.group().settle() {
+            Ok(()) => self.core().begin_anew(imager, (working, &mut writing), Access::Write),
+            Err(error) => Err(error),
+        };
+        self.end_turn();
+        begun
+    }
+}

@@ -1,0 +1,202 @@
+//! Backfills and images in shared mode, where any process may bring the image forward.
+//!
+//! ```text
+//! 1. take the lock of backfills, which all processes share
+//! 2. take the turn; bring in what the others committed; make the journal hard; end the turn
+//! 3. see whether the store grew from the newest root; else begin anew from that root, and replay the rest
+//! 4. as ever: write what changed since that root, publish
+//! ```
+//!
+//! Nothing is spilled in shared mode. So the order of locks may be another one than that in exclusive mode; see
+//! `db::engine::core`.
+//!
+//! Who opens only reads the image, for others may be writing it: what is wrong with it is left to whoever
+//! holds the lock of backfills. Commits of other processes go on from step 3 on, those of this one's other
+//! threads from step 4 on.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, MutexGuard, TryLockError};
+use std::time::Duration;
+
+use crate::Result;
+use crate::db::engine::backfill::{Laps, report};
+use crate::db::engine::core::Writing;
+use crate::db::handle::database::Database;
+use crate::db::image::imager::{Imager, Working};
+use crate::db::image::reading::{WORTH_IT, is_worth_it};
+use crate::db::image::report::{
+    BackfillMode, BackfillOutcome, BackfillPhases, Backfilled, Watching,
+};
+use crate::db::present::turns::{Claim, Turns};
+use crate::image::Root;
+use crate::journal::{Point, lock};
+use crate::storage::Access;
+
+/// How long somebody waits for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::db) enum Patience {
+    /// Not at all.
+    None,
+    /// For a transaction of this handle as long as that takes, for other processes as the options say.
+    AsEver,
+    /// So long for each of them.
+    AtMost(Duration),
+}
+
+/// The right to bring the image forward, if others may have it, and the writer in its turn.
+pub(in crate::db) type Claimed<'db> = (Option<Claim>, MutexGuard<'db, Writing>);
+
+impl Database {
+    /// Brings the image forward that other processes may be bringing forward, too.
+    pub(in crate::db) fn backfill_among_others(
+        &self,
+        mode: BackfillMode,
+        watch: Watching<'_>,
+    ) -> Result<Backfilled> {
+        let imager = self.core().imager()?;
+        let (mut phases, mut laps) = (BackfillPhases::default(), Laps::begin(imager));
+        let mut working = lock(&imager.working);
+        let patience = match mode {
+            BackfillMode::Passive => Patience::None,
+            _ => Patience::AsEver,
+        };
+        let Some((_claim, writing)) = self.claim(patience)? else {
+            return Ok(report(mode, BackfillOutcome::Postponed, &working, (imager, phases)));
+        };
+        self.core().forget_image_error();
+        phases.wait = laps.next();
+        let hardened = self.group().settle().and_then(|()| self.checkpoints().hard());
+        self.end_turn();
+        hardened?;
+        phases.harden = laps.next();
+        let done =
+            self.advance_among_others((imager, mode, watch), &mut working, (writing, phases))?;
+        self.core().index_history(usize::MAX, || true);
+        // The claim goes before `working`: it is this file's, and so another thread's that takes it meanwhile.
+        Ok(done)
+    }
+
+    /// Takes the right to bring the image forward, then the writer and the turn; nothing if it has no patience
+    /// and somebody has one of them. The first belongs to the segment that is written: whoever restarts the
+    /// journal has it, too.
+    pub(in crate::db) fn claim(&self, patience: Patience) -> Result<Option<Claimed<'_>>> {
+        loop {
+            let segment = self.segment().load_full();
+            let timeout = match patience {
+                Patience::None => None,
+                Patience::AsEver => segment.turns.as_ref().map(Turns::timeout),
+                Patience::AtMost(timeout) => Some(timeout),
+            };
+            let Some(claim) = segment.claim_image(timeout)? else { return Ok(None) };
+            let Some(mut writing) = self.writer(patience)? else { return Ok(None) };
+            match patience {
+                Patience::None if !self.try_to_take_turn(&mut writing)? => return Ok(None),
+                Patience::None => {}
+                Patience::AsEver => self.take_turn(&mut writing)?,
+                Patience::AtMost(timeout) => {
+                    self.take_turn_by(&mut writing, |now| now.take_turn_within(timeout))?;
+                }
+            }
+            if Arc::ptr_eq(&segment, &self.segment().load()) {
+                return Ok(Some((claim, writing)));
+            }
+            // The journal went on in another one meanwhile.
+            self.end_turn();
+        }
+    }
+
+    /// As the last one that has the journal open, and in its turn: brings the image forward if replaying the
+    /// tail would make the next opening noticeably longer.
+    pub(in crate::db) fn backfill_as_the_last(
+        &self,
+        writing: MutexGuard<'_, Writing>,
+    ) -> Result<()> {
+        let Some(imager) = self.core().image() else { return Ok(()) };
+        let segment = self.segment().load_full();
+        let mut working = lock(&imager.working);
+        let Some(_claim) = segment.claim_image(None)? else { return Ok(()) };
+        let reach = |root: Root| segment.file.reach_of(root.segment, root.point.position);
+        let newest = imager.peek().map_or(0, reach);
+        if !self.core().is_backfill_worth_it_at_close(newest) {
+            return Ok(());
+        }
+        self.checkpoints().hard()?;
+        let watch: Watching<'_> = &mut |_| ControlFlow::Continue(());
+        let how = (imager, BackfillMode::Passive, watch);
+        let phases = BackfillPhases::default();
+        self.advance_among_others(how, &mut working, (writing, phases))?;
+        self.core().index_history_at_close();
+        Ok(())
+    }
+
+    /// Writes a new root. The journal is hard up to the end of the store, in which nothing is pending.
+    fn advance_among_others(
+        &self,
+        (imager, mode, watch): (&Imager, BackfillMode, Watching<'_>),
+        working: &mut Working,
+        (mut writing, phases): (MutexGuard<'_, Writing>, BackfillPhases),
+    ) -> Result<Backfilled> {
+        self.core().install_now(imager, &mut writing);
+        let image = working.image.as_ref().filter(|_| working.root.is_some());
+        let is_newest = image.map_or(Ok(false), |(image, _)| image.is_writable_newest())?;
+        if !is_newest || !working.is_sound()? {
+            self.core().begin_anew(imager, (working, &mut writing), Access::Write)?;
+        }
+        let published = self.group().published();
+        drop(writing);
+        if working.stands_for(&published) {
+            return Ok(report(mode, BackfillOutcome::UpToDate, working, (imager, phases)));
+        }
+        let before = imager.damage().count();
+        let done = self.core().carry_out((imager, mode, watch), working, published, phases);
+        // The next one begins again, without what is damaged.
+        done.inspect_err(|error| working.note_damage(error, imager.damage().count() > before))
+    }
+
+    /// Begins anew from the newest root, if the image has come forward so much that it is worth it, so that
+    /// the space of older roots isn't kept for this handle. What goes wrong is no reason to fail: the store
+    /// stays as it is.
+    pub(in crate::db) fn follow_the_image(&self, writing: &mut Writing) {
+        let Some(imager) = self.core().image() else { return };
+        let Ok(mut working) = imager.working.try_lock() else { return };
+        let (file, from) = (Arc::clone(&writing.file), working.reached);
+        let end = file.reach(writing.writer.committed().position);
+        if end.saturating_sub(from) < WORTH_IT {
+            return;
+        }
+        let newest = imager.peek().filter(|root| root.segment == file.segment);
+        let newest = newest.map_or(0, |root| file.reach(root.point.position));
+        if is_worth_it(from, newest, end) {
+            let _ = self.core().begin_anew(imager, (&mut working, writing), Access::Read);
+        }
+    }
+
+    /// Sees to it that nobody finds an image that is ahead of the journal, of which commits were taken back.
+    pub(in crate::db) fn see_to_the_image(&self, end: Point) {
+        let Some(imager) = self.core().image() else { return };
+        let segment = self.segment().load_full();
+        let is_ahead =
+            |root: Root| root.segment == segment.file.segment && root.point.position > end.position;
+        // Whoever has the right to it now, or opens it, finds out for itself.
+        let Ok(_working) = imager.working.try_lock() else { return };
+        if !imager.peek().is_some_and(is_ahead) {
+            return;
+        }
+        if let Ok(Some(_claim)) = segment.claim_image(None) {
+            let _ = imager.set_aside("commits that it has were taken back");
+        }
+    }
+
+    /// Gives the writer's side; nothing if a transaction has it and this has no patience.
+    fn writer(&self, patience: Patience) -> Result<Option<MutexGuard<'_, Writing>>> {
+        match patience {
+            Patience::None => match self.writing().try_lock() {
+                Ok(writing) => Ok(Some(writing)),
+                Err(TryLockError::Poisoned(writing)) => Ok(Some(writing.into_inner())),
+                Err(TryLockError::WouldBlock) => Ok(None),
+            },
+            Patience::AsEver => Ok(Some(lock(self.writing()))),
+            Patience::AtMost(timeout) => self.core().writer_within(timeout).map(Some),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The handle of a database and its transactions: what programs call.
+
+pub(in crate::db) mod backfill;
+pub(in crate::db) mod blobs;
+pub(in crate::db) mod compact;
+pub(in crate::db) mod database;
+pub(in crate::db) mod follow;
+pub(in crate::db) mod image_among_others;
+pub(in crate::db) mod references;
+pub(in crate::db) mod segments;
+pub(in crate::db) mod shared;
+pub(in crate::db) mod sharing;
+pub(in crate::db) mod statement;
+pub(in crate::db) mod transaction;
+#[cfg(test)]
+pub(in crate::db) mod unloadable;
+pub(in crate::db) mod upgrade;
+pub(in crate::db) mod vectors;
+pub(in crate::db) mod writable;

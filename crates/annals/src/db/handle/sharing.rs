@@ -1,0 +1,47 @@
+//! What a database needs that shares its file with other processes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::db::present::turns::Users;
+use crate::journal::Recovery;
+use crate::storage::Directory;
+use crate::{Error, ErrorKind, Result};
+
+/// What a database needs that shares its file with other processes.
+#[derive(Debug)]
+pub(in crate::db) struct Sharing {
+    pub(in crate::db) directory: Arc<dyn Directory>,
+    /// The file's name in the directory.
+    pub(in crate::db) file: String,
+    pub(in crate::db) recovery: Recovery,
+    /// Whether another program changed the schema that this one's code relies on.
+    pub(in crate::db) is_outdated: AtomicBool,
+    /// The threads of this process that need its turn.
+    pub(in crate::db) users: Users,
+}
+
+impl Sharing {
+    /// Notes whether the store has gone ahead of the program: nothing can be shown or written with it any
+    /// more then.
+    pub(in crate::db) fn note_schema(&self, is_outdated: bool) -> Result<()> {
+        if is_outdated {
+            self.is_outdated.store(true, Ordering::Relaxed);
+        }
+        self.check_schema()
+    }
+
+    pub(in crate::db) fn check_schema(&self) -> Result<()> {
+        if !self.is_outdated.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::SchemaMismatch,
+            format!(
+                "{}: another program upgraded the schema meanwhile: end this program, and start one \
+                 that was compiled with the new schema",
+                self.directory.display(&self.file)
+            ),
+        ))
+    }
+}

@@ -1,0 +1,470 @@
+//! Transactions: each change is written once, to the store and to the journal.
+
+use std::sync::MutexGuard;
+
+use annals_schema::{Command, FieldNumber, RowId, TableNumber, Timestamp, ValueRef};
+
+use crate::db::engine::core::Writing;
+use crate::db::engine::group::Written;
+use crate::db::handle::database::Database;
+use crate::db::threads::this_thread;
+use crate::debug::brief;
+use crate::event::Event;
+use crate::journal::{Level, Point};
+use crate::mistakes::{Mistake, is_made};
+use crate::store::{Uniqueness, View};
+use crate::{Error, Result};
+
+/// What a commit gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// The transaction's number.
+    pub txid: u64,
+    /// The end of its commit frame in the journal, in bytes.
+    pub position: u64,
+    /// The level that it reached.
+    pub level: Level,
+}
+
+/// A commit that was written, and that may still have to reach its level.
+///
+/// Dropped without [`wait`](Self::wait), it is acknowledged together with a later one, or when the
+/// database closes: nobody is told then whether that went well.
+#[must_use = "nothing is promised before `wait` has returned"]
+pub struct Pending<'db> {
+    database: &'db Database,
+    point: Point,
+    level: Level,
+    is_empty: bool,
+    /// Whether nothing is missing any more.
+    is_acknowledged: bool,
+}
+
+brief!(Pending<'_>, "Pending", "txid": |it| it.point.txid, "level": |it| it.level);
+
+impl Pending<'_> {
+    /// Returns once the commit is acknowledged: it is visible, and its level's promise holds, and so
+    /// are all before it. Does what is missing for that, or waits for whoever does.
+    ///
+    /// # Errors
+    /// `UnknownOutcome` if a flush failed: the database must be reopened to see whether the
+    /// transaction is there. `Poisoned` or `Io` if a transaction without events can't make durable
+    /// what was before it.
+    pub fn wait(self) -> Result<Commit> {
+        let Self { database, level, .. } = self;
+        database.check_origin()?;
+        if self.is_acknowledged {
+            // Done by `submit`.
+        } else if !self.is_empty {
+            database.group().wait(self.point)?;
+            // It may have fallen asleep in the meantime.
+            database.wake_keeper();
+        } else if database.sharing().is_some() {
+            // Done by `submit`, before the turn ended.
+        } else if level.flushes() {
+            database.harden()?;
+        } else {
+            // What the transaction saw must not be taken back.
+            database.group().settle()?;
+        }
+        Ok(Commit { txid: self.point.txid, position: self.point.position, level })
+    }
+}
+
+/// A set of changes that applies wholly or not at all. Dropped without
+/// [`commit`](Transaction::commit), it is rolled back.
+///
+/// It may be larger than memory: what it changes is written to free space of the image when it fills a
+/// half of [`Options::memory`](crate::Options::memory), where nobody sees it before it commits.
+///
+/// A statement that fails has changed nothing, and the transaction can go on; except after an error of
+/// kind `Io`, `Corrupt` or `PageLost`, or when a program's own code that makes the values of a run panics or makes
+/// others the second time: then all that is left is to roll back.
+pub struct Transaction<'db> {
+    pub(in crate::db) database: &'db Database,
+    pub(in crate::db) writing: MutexGuard<'db, Writing>,
+    level: Level,
+    time: Option<Timestamp>,
+    /// Whether a statement stopped in the middle: store and journal may differ until both are rolled
+    /// back.
+    pub(in crate::db) broken: bool,
+    committed: bool,
+    /// How many bytes of changes were in memory alone when it began.
+    found: usize,
+    /// How many may be before room is made for more.
+    room: usize,
+    /// Whether a part of it lies in the image.
+    spilled: bool,
+}
+
+brief!(Transaction<'_>, "Transaction", "file": |it| it.database.file().name, "level": |it| it.level);
+
+impl<'db> Transaction<'db> {
+    pub(in crate::db) fn new(
+        database: &'db Database,
+        writing: MutexGuard<'db, Writing>,
+        level: Level,
+    ) -> Self {
+        let found = writing.store.unsaved();
+        Self {
+            database,
+            writing,
+            level,
+            time: None,
+            broken: false,
+            committed: false,
+            found,
+            room: database.core().room(found),
+            spilled: false,
+        }
+    }
+
+    /// Gives what this transaction sees: the last commit and its own changes.
+    #[must_use]
+    pub fn view(&self) -> &View {
+        self.writing.store.view()
+    }
+
+    /// Applies a command of the schema language.
+    ///
+    /// # Errors
+    /// `Invalid` if it doesn't fit the schema, or if the database was opened with the schema of a
+    /// program, whose code relies on it; `Unique` if rows contradict a new unique index; `Reference`
+    /// if rows would get a default that leads to no row.
+    pub fn apply_command(&mut self, command: &Command) -> Result<()> {
+        self.usable()?;
+        if self.database.has_fixed_schema() {
+            return Err(Error::invalid(
+                "the database was opened with the schema of a program, which relies on it: write the \
+                 change below the program's schema, and the file is upgraded when it is opened",
+            ));
+        }
+        self.prepare(command)?;
+        self.change(|store| store.apply_command(command))?;
+        self.note(&Event::Schema(command))
+    }
+
+    /// Inserts a row with the table's next id, which no row ever had.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table; `Invalid`: values that don't fit the fields; `Unique`: a key that
+    /// another row has (at once, not at commit).
+    #[inline]
+    pub fn insert(&mut self, table: TableNumber, values: &[ValueRef<'_>]) -> Result<RowId> {
+        let id = self.view().table(table)?.next_id();
+        if id > RowId::MAX.0 {
+            return Err(self.no_next_id(table));
+        }
+        self.insert_row(table, RowId(id), values, Uniqueness::AtOnce)?;
+        Ok(RowId(id))
+    }
+
+    /// Inserts a row at an id that no row has now.
+    ///
+    /// # Errors
+    /// As [`Self::insert`]; `InUse`: a row has that id.
+    pub fn insert_at(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        values: &[ValueRef<'_>],
+    ) -> Result<()> {
+        self.insert_row(table, id, values, Uniqueness::AtOnce)
+    }
+
+    /// Inserts a row of zero values (0, false, empty; null where that is allowed) at a free id, as
+    /// joedb's `insert_into` does. Unique keys are checked at commit.
+    ///
+    /// # Errors
+    /// As [`Self::insert_at`].
+    pub fn insert_zero(&mut self, table: TableNumber, id: RowId) -> Result<()> {
+        let schema = std::sync::Arc::clone(self.view().schema());
+        let fields = schema.table(table).map(|table| table.fields.as_slice()).unwrap_or_default();
+        let zeros: Vec<_> = fields.iter().map(annals_schema::Field::zero_value).collect();
+        let values: Vec<_> = zeros.iter().map(annals_schema::Value::as_ref).collect();
+        self.insert_row(table, id, &values, Uniqueness::AtCommit)
+    }
+
+    #[cold]
+    pub(in crate::db) fn no_next_id(&self, table: TableNumber) -> Error {
+        let name = self.view().schema().table(table).map(|table| table.name.as_str());
+        Error::invalid(format!(
+            "table `{}` has given out its last id, {}; insert at an id that is free",
+            name.unwrap_or_default(),
+            RowId::MAX.0
+        ))
+    }
+
+    #[inline]
+    fn insert_row(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        values: &[ValueRef<'_>],
+        uniqueness: Uniqueness,
+    ) -> Result<()> {
+        self.usable()?;
+        self.change(|store| store.insert(table, id, values, uniqueness))?;
+        let Writing { writer, store, .. } = &mut *self.writing;
+        if let Some(description) = store.view().schema().table(table) {
+            let noted = writer.insert(description, id, values);
+            self.broken = noted.is_err();
+            noted?;
+            return self.make_room();
+        }
+        Ok(())
+    }
+
+    /// Sets one field of one row. Unique keys are checked at commit, so that two rows can swap
+    /// values.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table, row or field; `Invalid`: a value that doesn't fit the field.
+    pub fn update(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        field: FieldNumber,
+        value: ValueRef<'_>,
+    ) -> Result<()> {
+        self.usable()?;
+        self.change(|store| store.update(table, id, field, value))?;
+        self.note(&Event::Update { table, id, field, value })
+    }
+
+    /// Applies an insert or an update in which null stands for a value that was erased, also where the field may
+    /// not be null: for who makes a history again, as the shell does of a log. Unique keys are checked at commit.
+    ///
+    /// # Errors
+    /// As [`Self::insert_at`], [`Self::update`] and [`Self::update_vector`]; then all that is left is to roll
+    /// back. `Invalid`: it is another event.
+    pub fn restore(&mut self, event: &Event<'_>) -> Result<()> {
+        self.usable()?;
+        if !matches!(
+            event,
+            Event::Insert { .. } | Event::Update { .. } | Event::UpdateVector { .. }
+        ) {
+            return Err(Error::invalid("only inserts and updates have values that were erased"));
+        }
+        self.wholly(|tx| {
+            tx.writing.store.restore(event, true)?;
+            tx.note(event)
+        })
+    }
+
+    /// Deletes a row; and at once what refers to it by `cascade`, with what refers to that, while
+    /// references by `set_null` become null. `restrict` is looked at by the commit.
+    ///
+    /// Cost: where enforced references lead to the table, a lookup in an index that begins with the
+    /// reference, or a walk over the referring table if there is none.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table or row; `Invalid`: the row, or one that would be deleted with it, is
+    /// the only one of a table of a single row.
+    pub fn delete(&mut self, table: TableNumber, id: RowId) -> Result<()> {
+        self.usable()?;
+        self.delete_referring(table, id, 1)?;
+        self.change(|store| store.delete(table, id))?;
+        self.note(&Event::Delete { table, id })
+    }
+
+    /// Notes a comment in the journal.
+    ///
+    /// # Errors
+    /// `Io` if the journal can't be written.
+    pub fn comment(&mut self, text: &str) -> Result<()> {
+        self.usable()?;
+        self.note(&Event::Comment(text))
+    }
+
+    /// Notes a time in the journal, in seconds since 1970-01-01T00:00:00Z, as joedb's `timestamp`
+    /// does. (Each commit has a time of its own; see [`Self::set_time`].)
+    ///
+    /// # Errors
+    /// `Io` if the journal can't be written.
+    pub fn timestamp(&mut self, seconds: i64) -> Result<()> {
+        self.usable()?;
+        self.note(&Event::Timestamp(seconds))
+    }
+
+    /// Marks the data as coherent here, for whoever looks for a good place in the history.
+    ///
+    /// # Errors
+    /// `Io` if the journal can't be written.
+    pub fn valid_data(&mut self) -> Result<()> {
+        self.usable()?;
+        self.note(&Event::ValidData)
+    }
+
+    /// Sets the level of this transaction's commit.
+    pub fn set_level(&mut self, level: Level) {
+        self.level = level;
+        self.writing.writer.set_level(level);
+    }
+
+    /// Sets the time of the commit, any value, instead of the clock's.
+    pub const fn set_time(&mut self, time: Timestamp) {
+        self.time = Some(time);
+    }
+
+    /// Tells whether nothing was changed or noted yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.writing.writer.is_empty()
+    }
+
+    /// Commits. When this returns `Ok`, the changes are visible, and the level's promise holds. A
+    /// transaction without events writes nothing and is not counted; at a level that flushes it makes
+    /// everything before it durable.
+    ///
+    /// Blocks until the level is reached. Threads that commit at the same time share flushes.
+    ///
+    /// # Errors
+    /// `Unique` if two rows have the same key in a unique index; `Reference` if an enforced reference
+    /// leads to no row; `Io` if the journal can't be
+    /// written: in both cases everything is rolled back. `UnknownOutcome` if the flush failed: the
+    /// database must be reopened to see whether the transaction is there.
+    pub fn commit(self) -> Result<Commit> {
+        self.submit()?.wait()
+    }
+
+    /// Commits without waiting for a flush: the changes are written, and the next transaction builds on
+    /// them, but they are neither visible to [`Database::read`] nor promised until
+    /// [`Pending::wait`] has returned. (A soft commit that needn't wait for an earlier one is both at
+    /// once.) So one thread can share a flush among several transactions, or do something else
+    /// meanwhile.
+    ///
+    /// In shared mode it waits all the same, since the turn ends with it.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn submit(mut self) -> Result<Pending<'db>> {
+        self.usable()?;
+        let (database, level) = (self.database, self.level);
+        if self.is_empty() {
+            if level.flushes() && database.sharing().is_some() {
+                // While it is this process's turn, so that the others are told if it fails.
+                database.harden()?;
+            }
+            let point = self.writing.writer.committed();
+            return Ok(Pending { database, point, level, is_empty: true, is_acknowledged: false });
+        }
+        self.writing.store.check_unique()?;
+        self.writing.store.check_references()?;
+        let time = self.time.map(|time| time.0);
+        let committed = self.writing.writer.commit(level, time);
+        let point = committed.map_err(|error| database.core().advise_space(error))?;
+        let written = Written { point, level };
+        self.committed = true;
+        let imager = database.core().image();
+        if let Some(imager) = imager {
+            imager.install(&mut self.writing.store);
+        }
+        let view = self.writing.store.commit();
+        if let Some(imager) = imager {
+            imager.note_published(&view);
+        }
+        let mut is_acknowledged = database.group().add(written, view, this_thread());
+        database.wake_keeper();
+        if std::mem::take(&mut self.spilled) {
+            database.core().commit_spilled();
+            database.want_backfill();
+        }
+        let Writing { file, store, .. } = &mut *self.writing;
+        database.note_tail(file, point.position, store);
+        if database.sharing().is_some() {
+            // Other processes build on it as soon as the turn ends. Other threads of this one may write
+            // meanwhile, and share the flush.
+            let in_turn = database.stay_in_turn().filter(|_| !is_made(Mistake::TurnEndedEarly));
+            drop(self);
+            database.group().wait(point)?;
+            drop(in_turn);
+            is_acknowledged = true;
+        }
+        Ok(Pending { database, point, level, is_empty: false, is_acknowledged })
+    }
+
+    /// Rolls back: nothing of the transaction remains.
+    ///
+    /// # Errors
+    /// `Io` if frames that were already written can't be cut off; the next transaction tries again
+    /// before it begins. The changes are gone in any case.
+    pub fn rollback(mut self) -> Result<()> {
+        self.undo()
+    }
+
+    fn undo(&mut self) -> Result<()> {
+        self.committed = true;
+        self.database.check_origin()?;
+        self.writing.store.rollback();
+        if std::mem::take(&mut self.spilled) {
+            self.database.core().roll_back_spilled();
+        }
+        self.writing.writer.rollback()
+    }
+
+    /// Writes an event to the journal, after the store took it.
+    #[inline]
+    pub(in crate::db) fn note(&mut self, event: &Event<'_>) -> Result<()> {
+        let Writing { writer, store, .. } = &mut *self.writing;
+        let noted = writer.event(store.view().schema(), event);
+        self.broken |= noted.is_err();
+        noted?;
+        self.make_room()
+    }
+
+    /// Makes room where the changes fill the memory. Store and journal say the same here.
+    #[inline]
+    fn make_room(&mut self) -> Result<()> {
+        if self.writing.store.unsaved() <= self.room { Ok(()) } else { self.spill() }
+    }
+
+    #[cold]
+    fn spill(&mut self) -> Result<()> {
+        if !self.writing.store.has_unsaved(self.room) {
+            return Ok(());
+        }
+        let core = self.database.core();
+        let error = match core.spill(&mut self.writing) {
+            Ok(spilled) => {
+                self.spilled |= spilled;
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        if let Some(room) = core.room_without_spill(self.found, self.writing.store.unsaved()) {
+            self.room = room;
+            core.note_image_error(&error);
+            return Ok(());
+        }
+        self.broken = true;
+        Err(error
+            .within("the transaction is larger than memory, and can't be written to the image")
+            .advising("roll it back; free space, make it smaller, or allow more Options::memory"))
+    }
+
+    pub(in crate::db) fn usable(&self) -> Result<()> {
+        self.database.check_origin()?;
+        if !self.broken {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "a statement of this transaction stopped in the middle (the journal or the image couldn't be \
+             written, a page couldn't be loaded, or making the values of a run failed): roll it back and start \
+             again",
+        ))
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if !self.committed {
+            // If the cut fails, the next transaction tries it again before it begins.
+            let _ = self.undo();
+        }
+        if self.database.check_origin().is_ok() {
+            self.database.core().install_late(&mut self.writing);
+        }
+        self.database.disown();
+    }
+}

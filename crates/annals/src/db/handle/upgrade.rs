@@ -1,0 +1,140 @@
+//! Bringing the schema of a file up to that of a program.
+//!
+//! Invariants
+//! 1. An upgrade is one transaction at [`Level::Checksummed`]: after a crash at any point the file
+//!    has the old schema or the new one, and rows to match.
+//! 2. A step or a custom function that fails, or panics, leaves the file as it was.
+//! 3. A custom function changes rows, never the schema.
+
+use annals_schema::{Command, Difference, Newer, Plan, Relation, Schema, Step, compare};
+
+use crate::db::handle::database::Database;
+use crate::db::handle::transaction::Transaction;
+use crate::journal::Level;
+use crate::{Error, ErrorKind, Result};
+
+/// A `custom NAME` that an upgrade came to: the program's function of that name has to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Custom<'a> {
+    /// Its name, which may be there twice.
+    pub name: &'a str,
+    /// Its place among all custom commands of the program's schema, counted from 0.
+    pub number: usize,
+}
+
+/// What runs the custom functions of an upgrade, with its transaction. The schema is then as it was
+/// at that line, but for indexes and single rows that the upgrade brings: these come at the end.
+pub type Customs<'f> = dyn FnMut(Custom<'_>, &mut Transaction<'_>) -> Result<()> + 'f;
+
+impl Database {
+    /// Brings the schema up to a program's, in one transaction; does nothing if they are the same.
+    ///
+    /// # Errors
+    /// `SchemaMismatch`: the file's schema is newer, or another, with the first line that differs.
+    /// What a step meets (`Unique`: rows contradict a new unique index), with the line of the schema
+    /// and the rows; what a custom function returns, with its name. The file is then as it was.
+    pub fn upgrade(&self, schema: &Schema, customs: &mut Customs<'_>) -> Result<()> {
+        if compare(self.read().schema(), schema) == Relation::Same {
+            return Ok(());
+        }
+        // Compared again, now that no other thread can upgrade.
+        let mut tx = self.begin()?;
+        let plan = match compare(tx.view().schema(), schema) {
+            // Another thread's upgrade may be on its way: the commit waits for that.
+            Relation::Same => return tx.commit().map(drop),
+            Relation::Upgrade(plan) => plan,
+            Relation::Newer(newer) => return Err(too_new(&newer)),
+            Relation::Different(difference) => {
+                return Err(Error::new(ErrorKind::SchemaMismatch, advised(&difference)));
+            }
+        };
+        for step in plan.steps() {
+            take(step, &mut tx, customs)?;
+        }
+        // Not before: a custom function may have set another.
+        tx.set_level(Level::Checksummed);
+        tx.commit().map(drop).map_err(|error| error.within("upgrading the schema"))
+    }
+}
+
+/// Takes one step of an upgrade.
+fn take(step: &Step, tx: &mut Transaction<'_>, customs: &mut Customs<'_>) -> Result<()> {
+    let within = |error: Error| error.within(format_args!("upgrading the schema: `{}`", step.text));
+    tx.apply_command(&step.command).map_err(within)?;
+    if let (Some(number), Command::Custom { name }) = (step.custom, &step.command) {
+        let before = tx.view().schema().commands().len();
+        customs(Custom { name, number }, tx).map_err(within)?;
+        if tx.view().schema().commands().len() != before {
+            return Err(within(Error::invalid(
+                "the function changed the schema; write that as commands of the schema instead",
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses the custom functions that a schema may have.
+pub(in crate::db) fn none(custom: Custom<'_>, _: &mut Transaction<'_>) -> Result<()> {
+    Err(Error::invalid(format!(
+        "the program gave no custom function `{}`; open with `Options::open_schema_with`",
+        custom.name
+    )))
+}
+
+/// Checks that a program can read a file: it has all that the program has.
+pub(in crate::db) fn check_readable(found: &Schema, schema: &Schema) -> Result<()> {
+    let message = match compare(found, schema) {
+        Relation::Same => return Ok(()),
+        Relation::Newer(newer) if newer.missing.is_empty() => return Ok(()),
+        Relation::Upgrade(plan) if plan.adds_nothing() => return Ok(()),
+        Relation::Newer(newer) => format!(
+            "the file has a newer schema than the program, without something that the program \
+             needs: {}; use a newer program",
+            newer.missing.join(", ")
+        ),
+        Relation::Upgrade(plan) => too_old(&plan),
+        Relation::Different(difference) => advised(&difference),
+    };
+    Err(Error::new(ErrorKind::SchemaMismatch, message))
+}
+
+/// Shows where two schemas went different ways, and says what to do.
+fn advised(difference: &Difference) -> String {
+    format!(
+        "{difference}\nleave the lines that the file has as they are, and write changes below them"
+    )
+}
+
+fn too_new(newer: &Newer) -> Error {
+    let next = newer.lines.first().map_or("", String::as_str);
+    let advice = if newer.missing.is_empty() {
+        "open it read-only, or use a newer program"
+    } else {
+        "use a newer program"
+    };
+    Error::new(
+        ErrorKind::SchemaMismatch,
+        format!(
+            "the file has a newer schema than the program, which doesn't know `{next}`{}; {advice}",
+            and_more(newer.lines.len())
+        ),
+    )
+}
+
+fn too_old(plan: &Plan) -> String {
+    let next = plan.steps().first().map_or("", |step| &step.text);
+    format!(
+        "the file has an older schema than the program, without `{next}`{}; open it for writing \
+         once, which upgrades it",
+        and_more(plan.steps().len())
+    )
+}
+
+/// Says how many lines there are besides the one that was shown.
+fn and_more(count: usize) -> String {
+    match count {
+        0 | 1 => String::new(),
+        2 => " and 1 more line".to_owned(),
+        _ => format!(" and {} more lines", count - 1),
+    }
+}

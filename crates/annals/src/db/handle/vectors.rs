@@ -1,0 +1,239 @@
+//! Runs of rows in a transaction: inserted, updated and deleted as wholes.
+//!
+//! A run is written to the journal in pieces of about 1 MiB, so that its length costs no memory. All
+//! of it is checked before anything of it is written: a statement that fails leaves nothing.
+
+use annals_schema::{FieldNumber, RowId, TableNumber};
+
+use crate::db::engine::core::Writing;
+use crate::db::handle::transaction::Transaction;
+use crate::event::{Event, MAX_VECTOR};
+use crate::store::Values;
+use crate::{Error, Result};
+
+/// The most rows that a statement inserts without values.
+const MAX_ROWS: u64 = 1 << 26;
+
+impl Transaction<'_> {
+    /// Inserts rows of zero values (0, false, empty; null where that is allowed) with the table's
+    /// next ids, and gives the first. Unique keys are checked at commit.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table; `Invalid`: it has a single row, or no more ids.
+    pub fn insert_vector(&mut self, table: TableNumber, count: u64) -> Result<RowId> {
+        let id = self.next_id_for(table, count)?;
+        self.insert_vector_at(table, id, count)?;
+        Ok(id)
+    }
+
+    /// Inserts rows of zero values at free ids from `id` on, at most 67,108,864 in a statement. Unique
+    /// keys are checked at commit.
+    ///
+    /// Cost: a byte in the journal for each 16 rows.
+    ///
+    /// # Errors
+    /// As [`Self::insert_vector`]; `Invalid`: too many rows; `InUse`: a row has one of the ids (the message names the first).
+    pub fn insert_vector_at(&mut self, table: TableNumber, id: RowId, count: u64) -> Result<()> {
+        self.usable()?;
+        self.change(|store| store.check_free(table, id, count))?;
+        if count > MAX_ROWS {
+            return Err(Error::invalid(format!(
+                "cannot insert {count} rows without values: a statement inserts at most {MAX_ROWS}; \
+                 insert fewer rows at a time"
+            )));
+        }
+        for (id, count) in pieces(id, count) {
+            self.change(|store| store.insert_vector(table, id, count, true))?;
+            self.note(&Event::InsertVector { table, id, count })?;
+        }
+        Ok(())
+    }
+
+    /// Inserts rows with the table's next ids: the values of each field, in the order of the schema.
+    /// All have the same length. Gives the first row's id. Unique keys and references are checked at
+    /// commit.
+    ///
+    /// Cost: for a field of a type of fixed size a copy for each page.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table; `Invalid`: not one run of values for each field, or of different
+    /// lengths, or a value that doesn't fit its field; or the table has a single row, or no more
+    /// ids.
+    pub fn insert_rows(&mut self, table: TableNumber, fields: &[Values<'_>]) -> Result<RowId> {
+        self.usable()?;
+        let (count, filled) = self.check_fields(table, fields)?;
+        let id = self.next_id_for(table, count)?;
+        self.insert_checked(table, (id, count), &filled, fields)?;
+        Ok(id)
+    }
+
+    /// Inserts rows at free ids from `id` on.
+    ///
+    /// # Errors
+    /// As [`Self::insert_rows`]; `InUse`: a row has one of the ids.
+    pub fn insert_rows_at(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        fields: &[Values<'_>],
+    ) -> Result<()> {
+        self.usable()?;
+        let (count, filled) = self.check_fields(table, fields)?;
+        self.insert_checked(table, (id, count), &filled, fields)
+    }
+
+    /// Inserts rows whose values were checked.
+    fn insert_checked(
+        &mut self,
+        table: TableNumber,
+        (id, count): (RowId, u64),
+        filled: &[Option<FieldNumber>],
+        fields: &[Values<'_>],
+    ) -> Result<()> {
+        self.change(|store| store.check_free(table, id, count))?;
+        self.wholly(|tx| {
+            for (id, count) in pieces(id, count) {
+                tx.writing.store.add_rows(table, id, count)?;
+                tx.note(&Event::InsertVector { table, id, count })?;
+            }
+            for (field, values) in filled.iter().zip(fields) {
+                // A field of zeros is as it was inserted.
+                if let Some(field) = *field {
+                    tx.write_pieces(table, id, field, values, true)?;
+                }
+            }
+            tx.writing.store.index_rows(table, id, count)
+        })
+    }
+
+    /// Runs what must happen wholly or not at all. If it fails, or if the program's values panic when
+    /// they are asked for, all that is left is to roll back.
+    pub(in crate::db) fn wholly(
+        &mut self,
+        change: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        self.broken = true;
+        let changed = change(self);
+        self.broken = changed.is_err();
+        changed
+    }
+
+    /// Sets one field of the rows with ids from `id` on: as many as there are values. Unique keys and
+    /// references are checked at commit.
+    ///
+    /// `values` are a slice of the field's type, of `Option`s of it, or an
+    /// [`event::Vector`](crate::event::Vector).
+    ///
+    /// Cost: for a field of a type of fixed size, which no index is on, a copy for each page.
+    ///
+    /// # Errors
+    /// `NotFound`: no such table or field, or one of the rows isn't there (the message names the
+    /// first); `Invalid`: a value that doesn't fit the field.
+    pub fn update_vector<'v>(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        field: FieldNumber,
+        values: impl Into<Values<'v>>,
+    ) -> Result<()> {
+        self.usable()?;
+        let values = values.into();
+        self.change(|store| store.check_vector(table, id, field, &values))?;
+        self.wholly(|tx| tx.write_pieces(table, id, field, &values, false))
+    }
+
+    /// Deletes rows with ids from `id` on, the last one first, and what enforced references say goes
+    /// with them (see [`Self::delete`]).
+    ///
+    /// # Errors
+    /// `NotFound`: no such table, or one of the rows isn't there (the message names the first);
+    /// `Invalid`: the table has a single row.
+    pub fn delete_vector(&mut self, table: TableNumber, id: RowId, count: u64) -> Result<()> {
+        self.usable()?;
+        self.change(|store| store.check_there(table, id, count))?;
+        self.delete_referring(table, id, count)?;
+        let pieces: Vec<_> = pieces(id, count).collect();
+        for (id, count) in pieces.into_iter().rev() {
+            self.change(|store| store.delete_vector(table, id, count))?;
+            self.note(&Event::DeleteVector { table, id, count })?;
+        }
+        Ok(())
+    }
+
+    /// Gives the table's next id, if there are so many more.
+    fn next_id_for(&self, table: TableNumber, count: u64) -> Result<RowId> {
+        let id = self.view().table(table)?.next_id();
+        if id.saturating_add(count.saturating_sub(1)) > RowId::MAX.0 {
+            return Err(self.no_next_id(table));
+        }
+        Ok(RowId(id))
+    }
+
+    /// Checks the values of rows to be inserted; gives their number, and which of the fields have
+    /// other values than zeros.
+    fn check_fields(
+        &self,
+        table: TableNumber,
+        given: &[Values<'_>],
+    ) -> Result<(u64, Vec<Option<FieldNumber>>)> {
+        let store = &self.writing.store;
+        let schema = store.view().table(table)?.schema();
+        if schema.fields.len() != given.len() {
+            let (name, fields, given) = (&schema.name, schema.fields.len(), given.len());
+            return Err(Error::invalid(format!(
+                "table `{name}` has {fields} fields, but values of {given} were given"
+            )));
+        }
+        let mut count = None;
+        let mut filled = Vec::with_capacity(given.len());
+        for (field, values) in schema.fields.iter().zip(given) {
+            let checked = store.check_values(table, field.number, values)?;
+            if *count.get_or_insert(checked.count) != checked.count {
+                return Err(Error::invalid(format!(
+                    "table `{}`: {} values of field `{}` were given, but {} of those before it",
+                    schema.name,
+                    checked.count,
+                    field.name,
+                    count.unwrap_or_default(),
+                )));
+            }
+            filled.push((!checked.is_zero).then_some(field.number));
+        }
+        Ok((count.unwrap_or_default(), filled))
+    }
+
+    /// Sets a field of rows, piece by piece, in store and journal; all was checked. If this fails, the
+    /// transaction can only be rolled back.
+    fn write_pieces(
+        &mut self,
+        table: TableNumber,
+        first: RowId,
+        field: FieldNumber,
+        values: &Values<'_>,
+        are_new: bool,
+    ) -> Result<()> {
+        let ty = self.view().schema().table(table).and_then(|table| table.field(field));
+        let Some(ty) = ty.map(|field| field.ty) else { return Ok(()) };
+        let Writing { writer, store, .. } = &mut *self.writing;
+        let may_change = values.may_change();
+        values.each_piece(ty, |at, values| {
+            if may_change {
+                store.check_again(table, field, values)?;
+            }
+            let id = RowId(first.0 + at as u64);
+            if are_new {
+                store.fill_rows(table, id, field, values)?;
+            } else {
+                store.set_rows(table, id, field, values, true)?;
+            }
+            writer.event(store.view().schema(), &Event::UpdateVector { table, id, field, values })
+        })
+    }
+}
+
+/// Parts a run of rows into those of events.
+fn pieces(id: RowId, count: u64) -> impl Iterator<Item = (RowId, u64)> {
+    let end = id.0 + count;
+    let step = usize::try_from(MAX_VECTOR).unwrap_or(usize::MAX);
+    (id.0..end).step_by(step).map(move |id| (RowId(id), MAX_VECTOR.min(end - id)))
+}

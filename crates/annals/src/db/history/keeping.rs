@@ -1,0 +1,36 @@
+//! What an open database knows of its history index.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard};
+
+use crate::db::options::Sizes;
+use crate::journal::lock;
+
+/// What an open database knows of its history index.
+#[derive(Debug)]
+pub(in crate::db) struct Keeping {
+    /// None if there is to be none.
+    pub(in crate::db) sizes: Option<Sizes>,
+    /// Held while something is added, and while segments are removed.
+    adding: Mutex<()>,
+    /// Whether one was taken out of the way. If what was made anew can't be used either, it isn't the index that is
+    /// wrong.
+    pub(in crate::db) is_anew: AtomicBool,
+    pub(in crate::db) problem: Mutex<Option<String>>,
+}
+
+impl Keeping {
+    pub(in crate::db) fn new(sizes: Option<Sizes>) -> Self {
+        Self {
+            sizes,
+            adding: Mutex::default(),
+            is_anew: AtomicBool::default(),
+            problem: Mutex::default(),
+        }
+    }
+
+    /// Keeps anything from being added as long as what it gives is there.
+    pub(in crate::db) fn pause(&self) -> MutexGuard<'_, ()> {
+        lock(&self.adding)
+    }
+}

@@ -1,0 +1,23 @@
+//! The schema at an earlier moment.
+
+use annals_schema::Schema;
+
+use crate::{Error, Result};
+
+/// Gives the schema that the first commands of a present one build.
+pub(in crate::db) fn schema_of(present: &Schema, commands: u64) -> Result<Schema> {
+    let count = usize::try_from(commands).unwrap_or(usize::MAX);
+    if count == present.commands().len() {
+        return Ok(present.clone());
+    }
+    if count > present.commands().len() {
+        return Err(Error::corrupt(format!(
+            "the history index tells of {count} commands of the schema: delete it"
+        )));
+    }
+    let mut schema = Schema::default();
+    for command in present.commands().iter().take(count) {
+        schema.apply(command.clone()).map_err(|error| Error::corrupt(error.to_string()))?;
+    }
+    Ok(schema)
+}

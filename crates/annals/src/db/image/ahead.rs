@@ -1,0 +1,130 @@
+//! Writing ahead of a backfill what is larger than memory: see [`spill`](super::spill).
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::db::image::drafting::Drafting;
+use crate::db::image::imager::{Imager, Working, cannot_look};
+use crate::db::image::spill::{Spill, saved_before};
+use crate::db::replay::unapplied::MakeRoom;
+use crate::image::{Draft, Image, RootPin};
+use crate::journal::lock;
+use crate::store::{Store, View};
+use crate::{Error, Result};
+
+impl MakeRoom for Imager {
+    fn make_room(&self, store: &mut Store, txid: u64, is_open: bool) -> Result<()> {
+        if store.unsaved() <= self.spill_limit() || !store.has_unsaved(self.spill_limit()) {
+            return Ok(());
+        }
+        self.spill(&mut lock(&self.working), store, (txid, is_open)).map_err(|error| {
+            error
+                .within("what the journal replays to is larger than memory")
+                .advising("free space on the disk, or open it with more memory (Options::memory)")
+        })
+    }
+
+    fn begin(&self) {
+        lock(&self.working).spill = None;
+    }
+
+    fn commit(&self) {
+        self.commit_spilled();
+    }
+
+    fn roll_back(&self) {
+        self.roll_back_spilled();
+    }
+}
+
+impl Imager {
+    /// Notes that all that was spilled is committed.
+    pub(in crate::db) fn commit_spilled(&self) {
+        lock(&self.working).spill.iter_mut().for_each(Spill::commit);
+    }
+
+    /// Notes that anybody may see what was spilled from now on; tells whether anything was, which no root
+    /// leads to yet.
+    pub(in crate::db) fn show_spilled(&self) -> bool {
+        let working = lock(&self.working);
+        working.spill.iter().for_each(|spill| spill.draft.show());
+        working.spill.is_some()
+    }
+
+    /// Takes back what was spilled of a transaction that is rolled back: no view leads to it any more.
+    pub(in crate::db) fn roll_back_spilled(&self) {
+        let mut working = lock(&self.working);
+        let Some(spill) = working.spill.as_mut().filter(|it| it.open.is_some()) else { return };
+        match spill.before.take() {
+            Some((before, arrays)) => {
+                spill.draft.go_back(before);
+                (spill.open, spill.arrays) = (None, arrays);
+            }
+            None => working.spill = None,
+        }
+    }
+
+    /// Writes what is in memory alone of a store's working view to free space, and lets the view go on from
+    /// that; `of` is the transaction that is open, if it is, or the last one.
+    pub(in crate::db) fn spill(
+        &self,
+        working: &mut Working,
+        store: &mut Store,
+        of: (u64, bool),
+    ) -> Result<()> {
+        let (image, _) = self.image(working)?;
+        let len = image.len()?;
+        self.write_ahead(working, store, of).inspect_err(|_| image.shorten(len))
+    }
+
+    fn write_ahead(&self, working: &mut Working, store: &mut Store, of: (u64, bool)) -> Result<()> {
+        let (image, pager) = self.image(working)?;
+        let pin = self.pin_spilled(working, &image, store.view())?;
+        let before = (working.root, working.spill.as_ref());
+        self.choose_what_stays(&pager, before, store.view());
+        let before = saved_before(&image, before);
+        let save = |draft: &mut Draft<'_>| {
+            let unwatched = &mut |_| ControlFlow::Continue(());
+            let how = (&**self.clock(), unwatched as _);
+            let mut drafting = Drafting::new(draft, &image, of.0, how);
+            let saved = store.view().save(&pager, &mut drafting)?;
+            drafting.leave_dropped(&before, &saved);
+            drafting.write()?;
+            let arrays = saved.arrays();
+            Ok::<_, Error>((saved, (drafting.end().0, arrays)))
+        };
+        let mut saved = if let Some(spill) = working.spill.as_mut() {
+            if of.1 && spill.open.is_none() {
+                // A rollback goes back to what was spilled before.
+                spill.draft.show();
+            }
+            let mut draft = spill.draft.take_up();
+            let (saved, written) = save(&mut draft)?;
+            let before = draft.keep();
+            spill.add(written, before, of);
+            saved
+        } else {
+            let mut draft = image.space(working.pinned(&image)?)?;
+            let (saved, (written, arrays)) = save(&mut draft)?;
+            let draft = draft.put_aside(&image);
+            let (open, committed) = if of.1 { (Some(of.0), None) } else { (None, Some(of.0)) };
+            working.spill = Some(Spill { draft, written, arrays, open, committed, before: None });
+            saved
+        };
+        saved.pin = Some(pin);
+        store.go_on(&saved);
+        self.is_stuck.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+    /// Gives what pins what is spilled: the same as long as it is one draft, over which a view lies from the
+    /// first time on.
+    fn pin_spilled(&self, working: &Working, image: &Image, view: &View) -> Result<Arc<RootPin>> {
+        let below = view.pin().cloned();
+        if let Some(pin) = below.as_ref().filter(|_| working.spill.is_some()) {
+            return Ok(Arc::clone(pin));
+        }
+        let pin = image.pin_early(below, &**self.clock());
+        Ok(working.pins.add_early(pin.map_err(|error| cannot_look(image, error))?))
+    }
+}

@@ -1,0 +1,61 @@
+//! What became of the segments of a journal: plain facts.
+
+use annals_schema::Timestamp;
+
+/// What becomes of the history before a restart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Older {
+    /// It is kept, and needed to know the state.
+    #[default]
+    Kept,
+    /// It is kept, but not needed: the new segment begins with the state itself, so that what is older
+    /// may be forgotten later.
+    NotNeeded,
+    /// It is forgotten: the new segment begins with the state itself, and once that is on permanent
+    /// storage all older segments are removed.
+    Forgotten,
+}
+
+/// What a restart did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restarted {
+    /// The number of the segment that is written now.
+    pub segment: u64,
+    /// Whether that is a new one: a restart that keeps the history does nothing if nothing was committed
+    /// since the last.
+    pub is_new: bool,
+    /// How many bytes it begins with, its head and the state, if it does.
+    pub bytes: u64,
+    /// What was forgotten, if anything was.
+    pub forgotten: Option<Forgotten>,
+    /// The oldest segment that somebody reads, and that therefore wasn't removed, nor any other.
+    pub pinned: Option<u64>,
+}
+
+/// History that was forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forgotten {
+    /// How many segments were removed.
+    pub segments: u64,
+    /// How many bytes those had.
+    pub bytes: u64,
+    /// The first transaction in them, and the last.
+    pub transactions: (u64, u64),
+    /// When the first of them was begun, and the first that is left.
+    pub times: (Timestamp, Timestamp),
+}
+
+impl Forgotten {
+    /// Joins what was forgotten with what was forgotten after it.
+    pub(super) fn joined(first: Option<Self>, second: Option<Self>) -> Option<Self> {
+        match (first, second) {
+            (Some(before), Some(now)) => Some(Self {
+                segments: before.segments + now.segments,
+                bytes: before.bytes + now.bytes,
+                transactions: (before.transactions.0, now.transactions.1),
+                times: (before.times.0, now.times.1),
+            }),
+            (first, second) => first.or(second),
+        }
+    }
+}

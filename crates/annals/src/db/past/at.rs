@@ -1,0 +1,259 @@
+//! The state as it was: from the nearest earlier root of the image, or from the beginning, and a replay from there.
+//!
+//! ```text
+//! 1. which transaction a moment means                     (the history index, or a look at the journal)
+//! 2. which segment of the journal has it
+//! 3. the nearest root of the image before it, pinned      (a key frame, or one of the two on disk)
+//! 4. replay from there up to that transaction
+//! 5. the later commands of the schema, so that the program's types fit
+//! ```
+//!
+//! What was read is a store of its own: the past has no part in what is present, and pins the root that it lies
+//! over, and no segment.
+
+use std::sync::Arc;
+
+use annals_schema::Command;
+
+use crate::db::changes::moment::Moment;
+use crate::db::history::txid_of;
+use crate::db::past::earlier::Earlier;
+use crate::db::past::earlier::late_entries;
+use crate::db::present::segment::JournalFile;
+use crate::db::present::snapshot::{Published, Snapshot};
+use crate::db::progress::{Watch, Watched};
+use crate::db::replay::older::{Past, Since};
+use crate::db::replay::scan::Replay;
+use crate::image::Damage;
+use crate::journal::format::Header;
+use crate::journal::segments::{Kept, kept_name};
+use crate::journal::{FrameReader, Head, Point};
+use crate::storage::{Clock, Storage};
+use crate::store::{Store, View};
+use crate::{Error, ErrorKind, Result};
+
+/// Through which schema the past is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::db) enum Through {
+    /// The present one, by the numbers of fields: what wasn't there yet is empty, or has its default.
+    Present,
+    /// The one that it had then.
+    Then,
+}
+
+/// From where the past is looked at.
+pub(in crate::db) struct Present<'p> {
+    pub(in crate::db) published: Arc<Published>,
+    pub(in crate::db) clock: &'p dyn Clock,
+    /// How much of the image may be kept in memory, in bytes.
+    pub(in crate::db) budget: u64,
+    /// What of images is known to be damaged.
+    pub(in crate::db) damage: Arc<Damage>,
+    /// Who may stop it; nobody if there is none.
+    pub(in crate::db) watch: Option<Watch>,
+}
+
+/// A segment that has a transaction.
+struct Part {
+    storage: Arc<dyn Storage>,
+    head: Head,
+    /// What it is called in the directory, and in messages.
+    name: String,
+    shown: String,
+    /// How far to read at most.
+    end: u64,
+}
+
+impl Present<'_> {
+    /// Gives the state as it was.
+    pub(in crate::db) fn at(&self, moment: &Moment, through: Through) -> Result<Snapshot> {
+        let now = self.published.point.txid;
+        let txid = txid_of(&self.published, moment)?;
+        if txid == now {
+            return Ok(Snapshot::new(Arc::clone(&self.published)));
+        }
+        let (view, point) = self.state_of(txid, through)?;
+        let file = Arc::clone(self.file());
+        Ok(Snapshot::new(Arc::new(Published { view, point, file })))
+    }
+
+    /// Returns a view of the state as of the end of a transaction.
+    pub(in crate::db) fn view_of(&self, txid: u64, through: Through) -> Result<Arc<View>> {
+        self.state_of(txid, through).map(|(view, _)| view)
+    }
+
+    fn state_of(&self, txid: u64, through: Through) -> Result<(Arc<View>, Point)> {
+        let part = self.part_with(txid)?;
+        loop {
+            let (store, point) = self.replayed(&part, txid)?;
+            let view = match through {
+                Through::Then => Ok(Arc::clone(store.published())),
+                Through::Present => self.adapted(store),
+            };
+            match view {
+                // From another root, then.
+                Err(error) if error.kind() == ErrorKind::PageLost => {}
+                view => return Ok((view?, point)),
+            }
+        }
+    }
+
+    /// Gives the state as of the end of a transaction, with the schema of then, and where in the journal that is.
+    pub(in crate::db) fn then(&self, txid: u64) -> Result<(Arc<View>, Since)> {
+        let part = self.part_with(txid)?;
+        let (store, point) = self.replayed(&part, txid)?;
+        let since = Since { segment: part.head.header.segment, point };
+        Ok((Arc::clone(store.published()), since))
+    }
+
+    fn file(&self) -> &Arc<JournalFile> {
+        &self.published.file
+    }
+
+    /// Gives the file that was written when the present was published.
+    fn newest(&self) -> Result<Part> {
+        let file = self.file();
+        Ok(Part {
+            storage: Arc::clone(&file.storage),
+            head: Head::read(&*file.storage, &file.name)?,
+            name: file.journal.clone(),
+            shown: file.name.clone(),
+            end: self.published.point.position,
+        })
+    }
+
+    /// Gives the segment that has a transaction.
+    fn part_with(&self, txid: u64) -> Result<Part> {
+        let file = self.file();
+        let mut part = self.newest()?;
+        loop {
+            let header = part.head.header;
+            if txid >= header.first_txid || header.segment == 0 {
+                return Ok(part);
+            }
+            let Some(kept) = Kept::before(&*file.directory, &file.journal, &header)? else {
+                let missing = Kept::missing(&*file.directory, &file.journal, &header);
+                return Err(self.if_not_forgotten(missing, txid));
+            };
+            part = Part {
+                name: kept_name(&file.journal, kept.head.header.segment),
+                end: kept.len,
+                storage: kept.storage,
+                head: kept.head,
+                shown: kept.shown,
+            };
+        }
+    }
+
+    /// Gives the error of a segment that isn't there, unless the history that is left begins behind the
+    /// transaction: then what is left of older segments tells nothing any more.
+    fn if_not_forgotten(&self, error: Error, txid: u64) -> Error {
+        let file = self.file();
+        let first = self.newest().and_then(|part| {
+            let past = Past::whole(&*file.directory, &file.journal, &part.head.header)?;
+            Ok(past.segments().first().map_or(part.head.header, Kept::header))
+        });
+        match first {
+            Ok(first) if txid < first.first_txid => forgotten(&file.name, txid, &first),
+            _ => error,
+        }
+    }
+
+    /// Replays up to the end of a transaction that a segment has.
+    fn replayed(&self, part: &Part, txid: u64) -> Result<(Store, Point)> {
+        let file = self.file();
+        let header = &part.head.header;
+        let earlier = |since: Since| Past::since(&*file.directory, &part.name, header, since);
+        while let Some(Earlier { since, replay }) = Earlier::find(file, self, (header, txid)) {
+            let Ok(Some(past)) = earlier(since) else { break };
+            match self.replayed_from(replay, &past, part, txid) {
+                Err(error) if error.kind() == ErrorKind::PageLost => {} // from another root, then
+                Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
+                Err(_) => break,
+                replayed => return replayed,
+            }
+        }
+        let past = Past::needed(&*file.directory, &part.name, header)
+            .map_err(|error| self.if_not_forgotten(error, txid))?;
+        let store = Store::new().delaying(late_entries(self.budget));
+        self.replayed_from(Replay::resume(store, header.segment), &past, part, txid)
+    }
+
+    fn replayed_from(
+        &self,
+        mut replay: Replay,
+        past: &Past,
+        part: &Part,
+        txid: u64,
+    ) -> Result<(Store, Point)> {
+        let watched = Watched::new(&*part.storage, self.watch.as_ref());
+        past.replay(&mut replay, watched.watch())?;
+        let from = past.point().unwrap_or_else(|| part.head.start());
+        let io = |error| {
+            let error = Error::io(format!("{}: can't read the journal", part.shown), error);
+            watched.explain(error, &part.shown)
+        };
+        let mut reader =
+            FrameReader::new(&watched, part.head.hash, from, part.end).confirming(&part.head.slots);
+        while reader.point().txid < txid {
+            let Some(frame) = reader.next().map_err(io)? else {
+                return Err(Error::corrupt(format!(
+                    "{}: damaged at position {}: from there on it doesn't verify; restore it from a backup",
+                    part.shown,
+                    reader.position()
+                )));
+            };
+            past.replay_frame(&mut replay, (&frame, u64::MAX), &part.shown)?;
+        }
+        Ok((replay.finish().0, reader.point()))
+    }
+
+    /// Brings the schema of a store of the past up to the present one.
+    fn adapted(&self, mut store: Store) -> Result<Arc<View>> {
+        let present = self.published.view.schema();
+        let since = store.view().schema().commands().len();
+        for command in present.commands().iter().skip(since) {
+            match store.apply_command(command) {
+                Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::PageLost) => {
+                    return Err(error);
+                }
+                // What the rows of then don't fit: they are read without that rule.
+                Err(_) => {
+                    if let Some(command) = without_rule(command) {
+                        store.apply_command(&command)?;
+                    }
+                }
+                Ok(()) => {}
+            }
+        }
+        Ok(store.commit())
+    }
+}
+
+/// Gives a command that does the same to the shape of the rows, and asks nothing of those that there are.
+fn without_rule(command: &Command) -> Option<Command> {
+    match command {
+        Command::CreateIndex { name, table, fields, .. } => Some(Command::CreateIndex {
+            name: name.clone(),
+            table: *table,
+            fields: fields.clone(),
+            unique: false,
+        }),
+        Command::AddField { table, name, ty, nullable, .. } => Some(Command::AddField {
+            table: *table,
+            name: name.clone(),
+            ty: *ty,
+            nullable: *nullable,
+            default: None,
+        }),
+        _ => None,
+    }
+}
+
+fn forgotten(name: &str, txid: u64, first: &Header) -> Error {
+    let first = first.first_txid;
+    Error::new(
+        ErrorKind::NotFound,
+        format!("{name}: transaction {txid} was forgotten: the history begins with {first}"),
+    )
+}

@@ -1,0 +1,56 @@
+//! Where the past is replayed from: the nearest earlier root of the image.
+
+use std::sync::Arc;
+
+use crate::db::image::opening::load;
+use crate::db::past::at::Present;
+use crate::db::present::segment::JournalFile;
+use crate::db::replay::older::Since;
+use crate::db::replay::scan::Replay;
+use crate::image::{Frame, Guarded, Identity, Image, Root, image_name};
+use crate::journal::format::Header;
+use crate::store::{Pager, Store};
+
+/// A root of the image that stands for a moment before, or for just that, ready to be replayed from.
+pub(in crate::db) struct Earlier {
+    /// Where in the journal it is.
+    pub(in crate::db) since: Since,
+    pub(in crate::db) replay: Replay,
+}
+
+/// Tells how many entries of indexes the past leaves to be put in by whoever needs them: whoever looks back
+/// seldom needs all indexes. Each takes some 50 bytes.
+pub(in crate::db) fn late_entries(budget: u64) -> usize {
+    usize::try_from(budget >> 8).unwrap_or(usize::MAX).clamp(1 << 14, 1 << 20)
+}
+
+impl Earlier {
+    /// Finds the nearest root before the end of a transaction, which the segment with this header has. `None`
+    /// if there is none that can be used: what is wrong with an image is no error.
+    pub(in crate::db) fn find(
+        file: &JournalFile,
+        present: &Present<'_>,
+        (header, txid): (&Header, u64),
+    ) -> Option<Self> {
+        let Present { clock, budget, damage, .. } = present;
+        let budget = *budget;
+        if file.storage.has_fixed_len() {
+            return None;
+        }
+        let (directory, name) = (&file.directory, image_name(&file.journal));
+        // Whoever made another image meanwhile, may have made it for a later segment.
+        let (journal_id, segment) = (header.journal_id, u64::MAX);
+        let identity = Identity { journal_id, segment, segment_hash: 0 };
+        let is_before = |root: &Root| root.segment <= header.segment && root.point.txid <= txid;
+        let found =
+            Image::frame(directory, &name, (&identity, *clock, damage), &is_before).ok()??;
+        let Frame { image, root, catalog, pin } = found;
+        let source = Arc::new(Guarded(Arc::new(image)));
+        let pager = Arc::new(Pager::new(source, budget, root.end <= budget));
+        let (_, view) = load(&catalog, &pager).ok()?;
+        let view = view.pinned(Arc::new(pin));
+        let store = Store::resume(view).delaying(late_entries(budget));
+        let since = Since { segment: root.segment, point: root.point };
+        Some(Self { since, replay: Replay::resume(store, root.segment) })
+    }
+}

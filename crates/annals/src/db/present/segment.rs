@@ -1,0 +1,174 @@
+//! The files of a journal: the segment that is written, and those before it, which blobs are read from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+
+use crate::Result;
+use crate::db::present::turns::{Claim, Turns};
+use crate::journal::segments::{Place, kept_name};
+use crate::journal::{Checkpoints, lock, segment_hash};
+use crate::storage::{Access, Directory, Storage};
+
+/// The segment that is written now, which all parts of a database look at.
+pub(in crate::db) type Current = ArcSwap<Segment>;
+
+/// What changes when the journal goes on in another segment.
+#[derive(Debug)]
+pub(in crate::db) struct Segment {
+    pub(in crate::db) checkpoints: Arc<Checkpoints>,
+    pub(in crate::db) file: Arc<JournalFile>,
+    /// How to get the right to write, in shared mode.
+    pub(in crate::db) turns: Option<Turns>,
+    /// Whether it is known that the path leads to it on permanent storage.
+    pub(in crate::db) is_named: AtomicBool,
+}
+
+impl Segment {
+    /// Waits for the right to write the segment. Nothing in exclusive mode.
+    pub(in crate::db) fn take_turn(&self) -> Result<()> {
+        self.turns.as_ref().map_or(Ok(()), Turns::take)
+    }
+
+    /// Waits so long for the right to write the segment. Nothing in exclusive mode.
+    pub(in crate::db) fn take_turn_within(&self, timeout: Duration) -> Result<()> {
+        self.turns.as_ref().map_or(Ok(()), |turns| turns.take_within(timeout))
+    }
+
+    /// Takes the right to write the segment if nobody has it or waits for it. Always in exclusive mode.
+    pub(in crate::db) fn try_to_take_turn(&self) -> Result<bool> {
+        self.turns.as_ref().map_or(Ok(true), Turns::try_take)
+    }
+
+    /// Takes the right to bring the image forward, and to restart the journal: waits at most so long, or not
+    /// at all. Nothing in exclusive mode; else `None` if another process has it and this doesn't wait.
+    pub(in crate::db) fn claim_image(
+        &self,
+        waits: Option<Duration>,
+    ) -> Result<Option<Option<Claim>>> {
+        match &self.turns {
+            None => Ok(Some(None)),
+            Some(turns) => Ok(turns.claim_image(waits)?.map(Some)),
+        }
+    }
+
+    /// Lets the next process write. Nothing in exclusive mode.
+    pub(in crate::db) fn end_turn(&self) {
+        if let Some(turns) = &self.turns {
+            turns.end();
+        }
+    }
+}
+
+/// The file that blobs are read from, with those before it.
+#[derive(Debug)]
+pub(in crate::db) struct JournalFile {
+    pub(in crate::db) storage: Arc<dyn Storage>,
+    /// What it is called in messages.
+    pub(in crate::db) name: String,
+    /// The number of the segment.
+    pub(in crate::db) segment: u64,
+    /// How many bytes of the journal lie in segments before it, as far as this handle knows of them.
+    before: u64,
+    pub(in crate::db) directory: Arc<dyn Directory>,
+    /// The journal's name in the directory.
+    pub(in crate::db) journal: String,
+    /// The hash of the segment's header, once it was asked for.
+    hash: OnceLock<u64>,
+    /// Segments before this one, from which something was read.
+    kept: Mutex<BTreeMap<u64, Arc<dyn Storage>>>,
+    /// Those of them that were removed, and can't be opened again.
+    removed: Mutex<BTreeSet<u64>>,
+}
+
+/// So many segments before it stay open that can be opened again.
+const MOST_OPEN: usize = 16;
+
+impl JournalFile {
+    pub(in crate::db) fn new(
+        storage: Arc<dyn Storage>,
+        segment: u64,
+        directory: Arc<dyn Directory>,
+        journal: &str,
+    ) -> Self {
+        let name = directory.display(journal);
+        let (journal, kept) = (journal.to_owned(), Mutex::default());
+        let (hash, removed) = (OnceLock::new(), Mutex::default());
+        Self { storage, name, segment, before: 0, directory, journal, hash, kept, removed }
+    }
+
+    /// Returns the hash of the segment's header, which its frames are verified with.
+    pub(in crate::db) fn segment_hash(&self) -> Result<u64> {
+        if let Some(hash) = self.hash.get() {
+            return Ok(*hash);
+        }
+        let hash = segment_hash(&*self.storage, &self.name)?;
+        Ok(*self.hash.get_or_init(|| hash))
+    }
+
+    /// Notes how many bytes of the journal lie in segments before it.
+    pub(in crate::db) fn behind(self, before: u64) -> Self {
+        Self { before, ..self }
+    }
+
+    /// Gives a segment behind this one, which ended at a position.
+    pub(in crate::db) fn next(&self, storage: Arc<dyn Storage>, segment: u64, end: u64) -> Self {
+        let next = Self::new(storage, segment, Arc::clone(&self.directory), &self.journal);
+        next.behind(self.reach(end))
+    }
+
+    /// Gives how many bytes of the journal there are up to a position in this segment, with all before it
+    /// that this handle knows of: so the tail behind an image is measured.
+    pub(in crate::db) const fn reach(&self, position: u64) -> u64 {
+        self.before.saturating_add(position)
+    }
+
+    /// As [`Self::reach`], for a position in a segment: one before this counts for nothing.
+    pub(in crate::db) const fn reach_of(&self, segment: u64, position: u64) -> u64 {
+        if segment == self.segment { self.reach(position) } else { 0 }
+    }
+
+    /// Gives what a segment is called in messages.
+    pub(in crate::db) fn name_of(&self, segment: u64) -> String {
+        match segment == self.segment {
+            true => self.name.clone(),
+            false => self.directory.display(&kept_name(&self.journal, segment)),
+        }
+    }
+
+    /// Reads from any segment.
+    pub(in crate::db) fn read_at(&self, place: Place, buffer: &mut [u8]) -> io::Result<usize> {
+        match place.segment() == self.segment {
+            true => self.storage.read_at(place.position(), buffer),
+            false => self.kept(place.segment())?.read_at(place.position(), buffer),
+        }
+    }
+
+    /// Opens segments that are about to be removed, so that whoever has this goes on reading them.
+    pub(in crate::db) fn hold(&self, segments: impl Iterator<Item = u64>) {
+        for segment in segments.filter(|&segment| segment < self.segment) {
+            lock(&self.removed).insert(segment);
+            // What can't be opened now, can't be read later; that is told then.
+            let _ = self.kept(segment);
+        }
+    }
+
+    fn kept(&self, segment: u64) -> io::Result<Arc<dyn Storage>> {
+        let mut kept = lock(&self.kept);
+        if let Some(storage) = kept.get(&segment) {
+            return Ok(Arc::clone(storage));
+        }
+        let storage = self.directory.open(&kept_name(&self.journal, segment), Access::Read)?;
+        let removed = lock(&self.removed);
+        let mut others = kept.keys().filter(|number| !removed.contains(number));
+        if let (Some(&first), true) = (others.next(), others.count() >= MOST_OPEN) {
+            kept.remove(&first);
+        }
+        kept.insert(segment, Arc::clone(&storage));
+        Ok(storage)
+    }
+}

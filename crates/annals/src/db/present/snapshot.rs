@@ -1,0 +1,52 @@
+//! Snapshots: what was committed, for as long as somebody looks at it.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::db::present::segment::JournalFile;
+use crate::debug::brief;
+use crate::journal::Point;
+use crate::store::View;
+
+/// A view and the place in the journal that it stands for.
+#[derive(Debug)]
+pub(in crate::db) struct Published {
+    pub(in crate::db) view: Arc<View>,
+    pub(in crate::db) point: Point,
+    pub(in crate::db) file: Arc<JournalFile>,
+}
+
+/// An immutable, consistent view of the database as of one transaction. Cheap to clone; it keeps the
+/// pages alive that later transactions replace, and the journal open for reading its blobs.
+#[derive(Clone)]
+pub struct Snapshot {
+    pub(in crate::db) published: Arc<Published>,
+}
+
+brief!(Snapshot, "Snapshot", "txid": |it| it.txid());
+
+impl Snapshot {
+    pub(in crate::db) const fn new(published: Arc<Published>) -> Self {
+        Self { published }
+    }
+
+    /// Gives the number of the last transaction that it sees; 0 if there was none.
+    #[must_use]
+    pub fn txid(&self) -> u64 {
+        self.published.point.txid
+    }
+
+    /// Gives where that transaction ends in the journal: position, number and chain.
+    #[must_use]
+    pub fn point(&self) -> Point {
+        self.published.point
+    }
+}
+
+impl Deref for Snapshot {
+    type Target = View;
+
+    fn deref(&self) -> &View {
+        &self.published.view
+    }
+}

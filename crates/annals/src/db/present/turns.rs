@@ -1,0 +1,214 @@
+//! Turns: several processes write one file, one after another.
+//!
+//! Whoever wants to write takes the turn lock, then waits for the tail lock, and lets go of the turn
+//! lock once it has that. So a process that writes again and again waits behind one that waited
+//! already. Locks vanish with their process.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::journal;
+use crate::storage::{Clock, Hold, Lock, Storage};
+use crate::sync::lock;
+use crate::{Error, ErrorKind, Result};
+
+/// The first and the longest pause between two tries.
+const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(1)];
+
+/// What helps who was refused: the program and the library have different words for it.
+const WAIT_LONGER: &str = "wait longer (--timeout of the program, `Options::lock_timeout`)";
+
+/// What it takes to get the right to write.
+#[derive(Debug)]
+pub(in crate::db) struct Turns {
+    storage: Arc<dyn Storage>,
+    clock: Arc<dyn Clock>,
+    name: String,
+    timeout: Duration,
+}
+
+/// The right to bring the image forward, which nobody else has meanwhile.
+#[derive(Debug)]
+pub(in crate::db) struct Claim(Arc<dyn Storage>);
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // It could only fail if the file weren't open; and then the lock is gone too.
+        let _ = self.0.unlock(Lock::Backfill);
+    }
+}
+
+/// How many threads of this process need the turn that it has: the one that writes, and those whose commits
+/// are not acknowledged yet. While there are any, no other process writes.
+///
+/// Whoever changes the number from or to 0 holds the turn's locks; a thread that adds itself has the writer.
+#[derive(Debug, Default)]
+pub(in crate::db) struct Users {
+    count: Mutex<usize>,
+    none: Condvar,
+}
+
+impl Users {
+    /// Adds a thread to the turn that was just taken.
+    pub(in crate::db) fn add(&self) {
+        *lock(&self.count) += 1;
+    }
+
+    /// Adds a thread if there are others, and `may` allows it. Returns whether it did.
+    pub(in crate::db) fn join(&self, may: impl FnOnce() -> bool) -> bool {
+        let mut count = lock(&self.count);
+        let joins = *count > 0 && may();
+        *count += usize::from(joins);
+        joins
+    }
+
+    /// Removes a thread; `end` is called with whether it was the last one, whose part it is to end the turn.
+    pub(in crate::db) fn leave(&self, end: impl FnOnce(bool)) {
+        let mut count = lock(&self.count);
+        *count = count.saturating_sub(1);
+        end(*count == 0);
+        if *count == 0 {
+            self.none.notify_all();
+        }
+    }
+
+    /// True if a thread needs the turn.
+    pub(in crate::db) fn are_any(&self) -> bool {
+        *lock(&self.count) > 0
+    }
+
+    /// Waits until no thread needs the turn any more: at most for the flush of what is written.
+    pub(in crate::db) fn wait_for_none(&self) {
+        let count = lock(&self.count);
+        drop(
+            self.none.wait_while(count, |count| *count > 0).unwrap_or_else(PoisonError::into_inner),
+        );
+    }
+}
+
+impl Turns {
+    pub(in crate::db) fn new(
+        storage: &Arc<dyn Storage>,
+        clock: &Arc<dyn Clock>,
+        name: &str,
+        timeout: Duration,
+    ) -> Self {
+        let (storage, clock) = (Arc::clone(storage), Arc::clone(clock));
+        Self { storage, clock, name: name.to_owned(), timeout }
+    }
+
+    /// Makes what it takes in another segment of the journal.
+    pub(in crate::db) fn next(&self, storage: &Arc<dyn Storage>) -> Self {
+        Self::new(storage, &self.clock, &self.name, self.timeout)
+    }
+
+    /// Waits for the right to write frames, until the deadline.
+    pub(in crate::db) fn take(&self) -> Result<()> {
+        self.take_within(self.timeout)
+    }
+
+    /// Waits for the right to write frames, so long.
+    pub(in crate::db) fn take_within(&self, timeout: Duration) -> Result<()> {
+        let begun = self.clock.elapsed();
+        // Without waiting where nobody waits: the turn lock is free as well then.
+        self.wait_for(Lock::Turn, (begun, timeout))?;
+        let taken = self.wait_for(Lock::Tail, (begun, timeout));
+        let let_go = self.storage.unlock(Lock::Turn).map_err(|error| self.cannot_lock(error));
+        taken?;
+        let_go.inspect_err(|_| self.end())
+    }
+
+    /// Takes the right to write frames if nobody has it or waits for it.
+    pub(in crate::db) fn try_take(&self) -> Result<bool> {
+        if !self.try_lock(Lock::Turn)? {
+            return Ok(false);
+        }
+        let taken = self.try_lock(Lock::Tail);
+        let let_go = self.storage.unlock(Lock::Turn).map_err(|error| self.cannot_lock(error));
+        let taken = taken?;
+        let_go.inspect_err(|_| self.end())?;
+        Ok(taken)
+    }
+
+    /// True if no other process waits for its turn.
+    pub(in crate::db) fn is_unwanted(&self) -> bool {
+        self.try_lock(Lock::Turn).unwrap_or(false) && self.storage.unlock(Lock::Turn).is_ok()
+    }
+
+    /// Gives how long a transaction waits.
+    pub(in crate::db) const fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Takes the right to bring the image forward: at once, or none; or waits for it so long.
+    pub(in crate::db) fn claim_image(&self, waits: Option<Duration>) -> Result<Option<Claim>> {
+        let claim = || Some(Claim(Arc::clone(&self.storage)));
+        if self.try_lock(Lock::Backfill)? {
+            return Ok(claim());
+        }
+        let Some(timeout) = waits else { return Ok(None) };
+        match self.wait_for(Lock::Backfill, (self.clock.elapsed(), timeout)) {
+            Err(error) if error.kind() == ErrorKind::Busy => {
+                let holder = self.storage.holder(Lock::Backfill);
+                let who = holder
+                    .map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+                let name = &self.name;
+                Err(Error::new(
+                    ErrorKind::Busy,
+                    format!(
+                        "{name}: {who} was bringing the image forward for all of {timeout:?}: try again, or \
+                         {WAIT_LONGER}"
+                    ),
+                ))
+            }
+            waited => waited.map(|()| claim()),
+        }
+    }
+
+    /// Lets the next one write.
+    pub(in crate::db) fn end(&self) {
+        // It could only fail if the file weren't open; and then the lock is gone too.
+        let _ = self.storage.unlock(Lock::Tail);
+    }
+
+    fn wait_for(&self, which: Lock, (begun, timeout): (Duration, Duration)) -> Result<()> {
+        let [mut pause, longest] = PAUSES;
+        while !self.try_lock(which)? {
+            if self.clock.elapsed().saturating_sub(begun) >= timeout {
+                return Err(self.busy(timeout));
+            }
+            self.clock.pause(pause);
+            pause = (pause * 2).min(longest);
+        }
+        Ok(())
+    }
+
+    fn try_lock(&self, which: Lock) -> Result<bool> {
+        self.storage.try_lock(which, Hold::Exclusive).map_err(|error| self.cannot_lock(error))
+    }
+
+    fn cannot_lock(&self, error: std::io::Error) -> Error {
+        let message = match error.kind() {
+            std::io::ErrorKind::Unsupported => format!(
+                "{}: can't be shared for writing on this system, which has no locks on parts of a \
+                 file: open it unshared",
+                self.name
+            ),
+            _ => format!("{}: can't lock it", self.name),
+        };
+        Error::io(message, error)
+    }
+
+    fn busy(&self, timeout: Duration) -> Error {
+        let last = journal::holder(&*self.storage).map_or_else(String::new, |pid| {
+            format!(" (process {pid} was the last one that wrote)")
+        });
+        Error::new(
+            ErrorKind::Busy,
+            format!(
+                "{}: other processes were writing for all of {:?}{last}: try again, or {WAIT_LONGER}",
+                self.name, timeout
+            ),
+        )
+    }
+}

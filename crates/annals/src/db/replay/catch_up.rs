@@ -1,0 +1,111 @@
+//! Bringing a state into the segment that a journal went on in.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::db::present::segment::JournalFile;
+use crate::db::replay::older::{Past, Since};
+use crate::db::replay::scan::Replay;
+use crate::journal::{Head, Point};
+use crate::storage::{Access, Directory, Storage};
+use crate::store::{Store, View};
+use crate::{Error, ErrorKind, Result};
+
+/// How often the new segment is looked for when it changes meanwhile.
+pub(in crate::db) const TRIES: usize = 100;
+
+/// The file that the path leads to by now.
+pub(in crate::db) struct Found {
+    pub(in crate::db) storage: Arc<dyn Storage>,
+    pub(in crate::db) head: Head,
+}
+
+/// Opens the file that the path leads to, if it is of the same journal and behind the old one. (Or in the
+/// place of it: of a segment in which nothing was committed yet the path may have been taken away again. As
+/// long as it leads to the one before, there is none, and nothing new.)
+pub(in crate::db) fn find(
+    old: &JournalFile,
+    (id, txid): ([u8; 16], u64),
+    access: Access,
+) -> Result<Option<Found>> {
+    let storage = match old.directory.open(&old.journal, access) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(gone(&old.name)),
+        opened => opened.map_err(|error| crate::journal::cannot_open(&old.name, access, error))?,
+    };
+    let head = Head::read(&*storage, &old.name)?;
+    let header = &head.header;
+    let is_behind = header.segment > old.segment;
+    let is_in_its_place = header.segment == old.segment && header.first_own_txid() == txid + 1;
+    if header.journal_id == id && header.segment + 1 == old.segment {
+        return Ok(None);
+    }
+    if header.journal_id != id || !(is_behind || is_in_its_place) {
+        return Err(gone(&old.name));
+    }
+    Ok(Some(Found { storage, head }))
+}
+
+/// Says that the path leads to nothing that this journal goes on in.
+pub(in crate::db) fn gone(shown: &str) -> Error {
+    let message =
+        format!("{shown}: the file was removed or replaced while it was open: open it again");
+    Error::new(ErrorKind::NotFound, message)
+}
+
+/// Brings a store from a commit in an old segment to the end of one in the new, at position `to`; gives
+/// that. If it fails, the store is as it was.
+pub(in crate::db) fn catch_up(
+    (directory, journal): (&dyn Directory, &str),
+    found: &Found,
+    since: Since,
+    to: u64,
+    store: Store,
+) -> (Store, Result<(Arc<View>, Point)>) {
+    let header = &found.head.header;
+    let (file, shown) = ((&*found.storage, &found.head), directory.display(journal));
+    let past = match since.segment == header.segment {
+        true => Ok(Some(Past::known(header, since.point))),
+        false => Past::since(directory, journal, header, since),
+    };
+    let past = match past {
+        Ok(past) => past,
+        Err(error) => return (store, Err(error)),
+    };
+    let rebuild = || -> Result<_> {
+        let past = Past::needed(directory, journal, header)?;
+        let mut replay = Replay::default();
+        let end = past.replay_to(&mut replay, file, to, &shown)?;
+        Ok((replay.finish(), end))
+    };
+    let Some(past) = past else {
+        return match rebuild() {
+            Ok(((rebuilt, view), end)) => (rebuilt, Ok((view, end))),
+            Err(error) => (store, Err(error)),
+        };
+    };
+    let mut replay = Replay::resume(store, since.segment);
+    match past.replay_to(&mut replay, file, to, &shown) {
+        Ok(end) => {
+            let (store, view) = replay.finish();
+            (store, Ok((view, end)))
+        }
+        // The commit may have been taken back, in a recovery, before the old segment was sealed.
+        Err(error) if since.segment != header.segment && error.kind() == ErrorKind::Corrupt => {
+            match rebuild() {
+                Ok(((rebuilt, view), end)) => (rebuilt, Ok((view, end))),
+                Err(_) => (replay.give_up(), Err(error)),
+            }
+        }
+        Err(error) => (replay.give_up(), Err(unapplied(error, since.point.txid))),
+    }
+}
+
+/// Says what to do where a commit doesn't apply in a segment that the journal went on in.
+fn unapplied(error: Error, txid: u64) -> Error {
+    if error.transaction().is_none() {
+        return error;
+    }
+    let advice = "open the database again to see which event, and what to do";
+    let message = format!("{error}; what is shown stays as of transaction {txid}: {advice}");
+    Error::new(ErrorKind::Unapplied, message)
+}

@@ -1,0 +1,355 @@
+//! The kept segments before a file: what is needed of them to know the state, or the whole history.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::db::progress::{Watch, Watched};
+use crate::db::replay::scan::{Replay, open_to_read};
+use crate::db::replay::witness::image_witnesses;
+use crate::image::Witness;
+use crate::journal::format::Header;
+use crate::journal::segments::{Chain, Kept, journal_of, number_in};
+use crate::journal::{Frame, FrameReader, Head, Point, SegmentFacts};
+use crate::storage::{Directory, Lock, Storage};
+use crate::{Error, Result};
+
+/// How often a file is opened again that was replaced meanwhile.
+const TRIES: usize = 100;
+
+/// A file that is open for reading, and the segments before it.
+pub(in crate::db) struct Opened {
+    pub(in crate::db) storage: Arc<dyn Storage>,
+    /// What it is called in messages.
+    pub(in crate::db) shown: String,
+    /// An error if what is needed is missing or isn't what it should be.
+    pub(in crate::db) past: Result<Past>,
+    /// What the image proves of it, read before it.
+    pub(in crate::db) witnesses: Vec<Witness>,
+}
+
+impl Opened {
+    /// Opens a file, and by `find` what is needed before it.
+    pub(in crate::db) fn new(
+        directory: &dyn Directory,
+        name: &str,
+        find: impl Fn(&dyn Directory, &str, &Header) -> Result<Past>,
+    ) -> Result<Self> {
+        let find = |storage: &Arc<dyn Storage>, shown: &str| {
+            let head = Head::read(&**storage, shown)?;
+            let witnesses = image_witnesses(directory, name, &head);
+            Ok((find(directory, name, &head.header), witnesses))
+        };
+        let (storage, shown, (past, witnesses)) =
+            open_moving((directory, name), find, |(past, _)| past.is_ok())?;
+        Ok(Self { storage, shown, past, witnesses })
+    }
+}
+
+/// Opens a file, and by `find` what belongs to it. Another process may let the journal go on in another
+/// segment meanwhile, and forget some: unless it `is_whole`, it starts over then.
+pub(in crate::db) fn open_moving<T>(
+    (directory, name): (&dyn Directory, &str),
+    find: impl Fn(&Arc<dyn Storage>, &str) -> Result<T>,
+    is_whole: impl Fn(&T) -> bool,
+) -> Result<(Arc<dyn Storage>, String, T)> {
+    let mut tries = 0;
+    loop {
+        let (storage, shown) = open_to_read(directory, name)?;
+        let found = find(&storage, &shown);
+        tries += 1;
+        let is_whole = found.as_ref().is_ok_and(&is_whole);
+        if is_whole || tries == TRIES || storage.is_linked().unwrap_or(true) {
+            return found.map(|found| (storage, shown, found));
+        }
+    }
+}
+
+/// Adds a segment that is older than the last, which needn't stay open if there are many.
+fn add(kept: &mut Vec<Kept>, before: Kept, (chain, directory): (&mut Chain, &dyn Directory)) {
+    if let (Some(resting), Some(last)) = (chain.add(&before, directory), kept.last_mut()) {
+        last.storage = resting;
+    }
+    kept.push(before);
+}
+
+/// Where replay begins: at the end of a commit in a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::db) struct Since {
+    pub(in crate::db) segment: u64,
+    pub(in crate::db) point: Point,
+}
+
+/// Sealed segments, one after another, and then a file.
+#[derive(Debug)]
+pub(in crate::db) struct Past {
+    /// The oldest first.
+    kept: Vec<Kept>,
+    /// The header of the file that follows.
+    header: Header,
+    /// Where the first of them is read from, if not from its beginning.
+    since: Option<Since>,
+    /// Which of them are open.
+    chain: Chain,
+}
+
+impl Past {
+    /// Opens what is needed to know the state: from the last segment on that begins with it.
+    pub(in crate::db) fn needed(
+        directory: &dyn Directory,
+        name: &str,
+        header: &Header,
+    ) -> Result<Self> {
+        let name = journal_of(name, header.segment);
+        let (mut kept, mut chain): (Vec<Kept>, _) = (Vec::new(), Chain::default());
+        loop {
+            let first = kept.last().map_or(header, |kept| &kept.head.header);
+            if first.is_base() {
+                break;
+            }
+            match Kept::before(directory, name, first)? {
+                Some(before) => add(&mut kept, before, (&mut chain, directory)),
+                None => return Err(Kept::missing(directory, name, first)),
+            }
+        }
+        kept.reverse();
+        Ok(Self { kept, header: *header, since: None, chain })
+    }
+
+    /// Sees that the segments are there without which the state can't be known: by their names, and by the seal of
+    /// the last one. Only whoever has no image needs more of them.
+    ///
+    /// # Errors
+    /// `Corrupt`: one is missing, or isn't followed by this one.
+    pub(in crate::db) fn check_there(
+        directory: &dyn Directory,
+        name: &str,
+        header: &Header,
+        shown: &str,
+    ) -> Result<()> {
+        if header.is_base() {
+            return Ok(());
+        }
+        let journal = journal_of(name, header.segment);
+        let Some(last) = Kept::before(directory, journal, header)? else {
+            return Err(Kept::missing(directory, journal, header));
+        };
+        let from = last.head.newest_slot().map_or(last.head.start(), |slot| slot.point);
+        last.follow(&*last.storage, from, header, &mut |_| Ok(()))?;
+        let io = |error| Error::io(format!("{shown}: can't list the files beside it"), error);
+        let names = directory.list().map_err(io)?;
+        let there: BTreeSet<_> = names.iter().filter_map(|it| number_in(it, journal)).collect();
+        let gap = (0..header.segment).rev().find(|number| !there.contains(number));
+        let after = Header { segment: gap.map_or(1, |gap| gap + 2), ..*header };
+        let first = Kept::before(directory, journal, &after);
+        match matches!(first, Ok(Some(first)) if first.head.header.is_base()) {
+            true => Ok(()),
+            // Only their headers tell where the state begins.
+            false => Self::needed(directory, name, header).map(drop),
+        }
+    }
+
+    /// Opens what is needed to go on from a commit; `None` if segments in between are gone.
+    pub(in crate::db) fn since(
+        directory: &dyn Directory,
+        name: &str,
+        header: &Header,
+        since: Since,
+    ) -> Result<Option<Self>> {
+        let name = journal_of(name, header.segment);
+        let (mut kept, mut chain): (Vec<Kept>, _) = (Vec::new(), Chain::default());
+        loop {
+            let first = kept.last().map_or(header, |kept| &kept.head.header);
+            if first.segment <= since.segment {
+                break;
+            }
+            match Kept::before(directory, name, first)? {
+                Some(before) => add(&mut kept, before, (&mut chain, directory)),
+                // The state that it begins with is newer.
+                None if first.is_base() => return Ok(None),
+                None => return Err(Kept::missing(directory, name, first)),
+            }
+        }
+        kept.reverse();
+        Ok(Some(Self { kept, header: *header, since: Some(since), chain }))
+    }
+
+    /// Needs nothing, since all that was before the file is known.
+    pub(in crate::db) fn known(header: &Header, point: Point) -> Self {
+        let since = Since { segment: header.segment.saturating_sub(1), point };
+        let chain = Chain::default();
+        Self { kept: Vec::new(), header: *header, since: Some(since), chain }
+    }
+
+    /// Opens all that is left of the history.
+    pub(in crate::db) fn whole(
+        directory: &dyn Directory,
+        name: &str,
+        header: &Header,
+    ) -> Result<Self> {
+        let name = journal_of(name, header.segment);
+        let mut past = Self::needed(directory, name, header)?;
+        past.kept.reverse();
+        loop {
+            let first = past.kept.last().map_or(header, |kept| &kept.head.header);
+            match Kept::before(directory, name, first)? {
+                Some(before) => add(&mut past.kept, before, (&mut past.chain, directory)),
+                None => break,
+            }
+        }
+        // What doesn't begin with the state can't be understood without what was before.
+        while past.kept.last().is_some_and(|kept| !kept.head.header.is_base()) {
+            past.kept.pop();
+        }
+        // The oldest holds the lock, which it may have lost to another.
+        let newer = past.kept.iter().rev().nth(1).map_or(header, |kept| &kept.head.header);
+        if let Some(held) = Kept::before(directory, name, newer)?
+            && let Some(oldest) = past.kept.last_mut()
+        {
+            *oldest = held;
+        }
+        past.kept.reverse();
+        Ok(past)
+    }
+
+    /// Gives the header of the file that follows.
+    pub(in crate::db) const fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Gives how many bytes the segments before the file have.
+    pub(in crate::db) fn bytes(&self) -> u64 {
+        self.kept.iter().map(|kept| kept.len).sum()
+    }
+
+    /// Gives the segments, the oldest first.
+    pub(in crate::db) fn segments(&self) -> &[Kept] {
+        &self.kept
+    }
+
+    /// Lets others remove the segments, which were read.
+    pub(in crate::db) fn let_go(&self) {
+        for kept in &self.kept {
+            // It could only fail if the file weren't open; and then the lock is gone too.
+            let _ = kept.storage.unlock(Lock::History);
+        }
+    }
+
+    /// Gives what is known of all segments without reading them; `end` is the end of the last one, and the
+    /// last transaction there.
+    pub(in crate::db) fn facts(&self, end: (u64, u64)) -> Vec<SegmentFacts> {
+        let kept = self.kept.iter().map(|kept| (kept.header(), kept.len));
+        let all: Vec<_> = kept.chain(std::iter::once((self.header, end.0))).collect();
+        let next = all.iter().skip(1).map(|(header, _)| header.first_own_txid() - 1);
+        let facts = all.iter().zip(next.chain(std::iter::once(end.1)));
+        facts
+            .map(|((header, bytes), last_txid)| SegmentFacts {
+                number: header.segment,
+                bytes: *bytes,
+                first_txid: header.first_own_txid(),
+                last_txid,
+                begun: header.created,
+                begins_with_state: header.begins_with_state(),
+                is_pinned: false,
+            })
+            .collect()
+    }
+
+    /// Tells whether the file repeats the state in its first transaction, which is known before.
+    pub(in crate::db) fn repeats_state(&self) -> bool {
+        let is_before = |since: Since| {
+            since.segment < self.header.segment || since.point.txid < self.header.first_txid
+        };
+        let is_known = self.since.map_or(!self.kept.is_empty(), is_before);
+        self.header.begins_with_state() && is_known
+    }
+
+    /// Tells whether a frame of the file is of the transaction that only repeats the state.
+    pub(in crate::db) fn is_repeated(&self, frame: &Frame<'_>) -> bool {
+        frame.header.txid == self.header.first_txid && self.repeats_state()
+    }
+
+    /// Gives where the file is to be read from, if not from its beginning.
+    pub(in crate::db) fn point(&self) -> Option<Point> {
+        self.since.filter(|since| since.segment == self.header.segment).map(|since| since.point)
+    }
+
+    /// Reads all segments, verifying each and the borders between them. `begin` is told of each segment,
+    /// and `visit` sees each frame, with what the segment is called, and whether the frame only repeats the
+    /// state.
+    pub(in crate::db) fn read<V>(
+        &self,
+        watch: Option<&Watch>,
+        visitor: &mut V,
+        begin: impl Fn(&mut V, &Kept),
+        visit: impl Fn(&mut V, &Frame<'_>, (&str, bool)) -> Result<()>,
+    ) -> Result<()> {
+        let headers = self.kept.iter().skip(1).map(|kept| &kept.head.header);
+        let successors = headers.chain(std::iter::once(&self.header));
+        for ((place, kept), successor) in self.kept.iter().enumerate().zip(successors) {
+            let own = &kept.head.header;
+            let since = self.since.filter(|since| since.segment == own.segment);
+            let is_first = place == 0 && self.since.is_none();
+            let repeated = (own.begins_with_state() && !is_first).then_some(own.first_txid);
+            let watched = Watched::new(&*kept.storage, watch);
+            begin(visitor, kept);
+            let from = since.map_or(kept.head.start(), |since| since.point);
+            kept.follow(&watched, from, successor, &mut |frame| {
+                visit(visitor, frame, (&kept.shown, Some(frame.header.txid) == repeated))
+            })
+            .map_err(|error| watched.explain(error, &kept.shown))?;
+        }
+        Ok(())
+    }
+
+    /// Replays the segments onto a store; the file is what comes next.
+    pub(in crate::db) fn replay(&self, replay: &mut Replay, watch: Option<&Watch>) -> Result<()> {
+        let begin = |replay: &mut Replay, kept: &Kept| replay.begin(&kept.head.header);
+        self.read(watch, replay, begin, |replay, frame, (shown, is_repeated)| match is_repeated {
+            true => replay.repeated(frame, shown),
+            // Whatever is before a seal counts.
+            false => replay.frame(frame, u64::MAX, shown).map(drop),
+        })?;
+        replay.begin(&self.header);
+        Ok(())
+    }
+
+    /// Replays a frame of the file; `end` is where the commits end that count by now.
+    pub(in crate::db) fn replay_frame(
+        &self,
+        replay: &mut Replay,
+        (frame, end): (&Frame<'_>, u64),
+        shown: &str,
+    ) -> Result<()> {
+        match self.is_repeated(frame) {
+            true => replay.repeated(frame, shown),
+            false => replay.frame(frame, end, shown).map(drop),
+        }
+    }
+
+    /// Replays the segments and then the file, up to the end of a commit at position `to`; gives that.
+    pub(in crate::db) fn replay_to(
+        &self,
+        replay: &mut Replay,
+        (storage, head): (&dyn Storage, &Head),
+        to: u64,
+        shown: &str,
+    ) -> Result<Point> {
+        self.replay(replay, None)?;
+        let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
+        let from = self.point().unwrap_or_else(|| head.start());
+        let mut reader = FrameReader::new(storage, head.hash, from, to).confirming(&head.slots);
+        while let Some(frame) = reader.next().map_err(io)? {
+            self.replay_frame(replay, (&frame, to), shown)?;
+        }
+        let has_state =
+            !self.header.begins_with_state() || reader.point().txid >= self.header.first_txid;
+        match reader.position() == to && has_state {
+            true => Ok(reader.point()),
+            false => Err(Error::corrupt(format!(
+                "{shown}: what verified at position {} a moment ago doesn't any more: try again, and \
+                 check the disk",
+                reader.position()
+            ))),
+        }
+    }
+}

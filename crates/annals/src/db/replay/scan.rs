@@ -1,0 +1,429 @@
+//! Replay and scan: the two ways to read a journal from its beginning.
+
+use std::sync::Arc;
+
+use annals_schema::{Blob, RowId, Schema, TableNumber, ValueRef};
+
+use crate::db::progress::Watched;
+use crate::db::replay::older::Past;
+use crate::db::replay::unapplied::{Before, Counted, MakeRoom, Stop, Unapplied, is_about_events};
+use crate::event::{self, Event};
+use crate::journal::format::Header;
+use crate::journal::segments::Place;
+use crate::journal::{Committed, Erasure, Frame, FrameReader, Recovery, Rule, Survey, Verdict};
+use crate::mistakes::{Mistake, is_made};
+use crate::storage::{Access, Directory, Storage};
+use crate::store::{BlobPiece, Store, View};
+use crate::{Error, ErrorKind, Result};
+
+/// Takes what happened in a journal, in order.
+pub trait Sink {
+    /// Takes the beginning of a transaction: its events follow. Does nothing unless it is written.
+    ///
+    /// # Errors
+    /// Any error ends the scan.
+    fn begin(&mut self, txid: u64) -> Result<()> {
+        let _ = txid;
+        Ok(())
+    }
+
+    /// Takes an event. `schema` is the one before it.
+    ///
+    /// # Errors
+    /// Any error ends the scan.
+    fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()>;
+
+    /// Takes the end of a transaction: the events since the last one are committed.
+    ///
+    /// # Errors
+    /// Any error ends the scan.
+    fn commit(&mut self, schema: &Schema, committed: &Committed) -> Result<()>;
+
+    /// Takes the mark of an erasure, which is in the transaction that comes to its end next.
+    ///
+    /// # Errors
+    /// Any error ends the scan.
+    fn erasure(&mut self, _schema: &Schema, _erasure: &Erasure) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Scans a file that is open for reading, with the segments before it. `is_whole` may refuse where it ends.
+pub(in crate::db) fn scan_storage(
+    storage: &Watched<'_>,
+    (shown, past): (&str, &Past),
+    is_whole: impl Fn(&Survey) -> Result<()>,
+    sink: &mut impl Sink,
+) -> Result<()> {
+    let watch = storage.watch();
+    past.read(watch, &mut (), |(), _| {}, |(), _, _| Ok(()))?;
+    let (survey, ()) = survey_moving(storage, shown, || Ok(()), |(), _, _| Ok(()))?;
+    is_whole(&survey)?;
+    storage.read_again();
+    let mut scan = Scan { schema: Schema::default(), sink, is_open: false };
+    past.read(
+        watch,
+        &mut scan,
+        |_, _| {},
+        |scan, frame, (shown, is_repeated)| match is_repeated {
+            true => Ok(()),
+            false => scan.frame(frame, shown),
+        },
+    )?;
+    let io = |error| Error::io(format!("{shown}: can't read the journal"), error);
+    let end = survey.sealed.map_or(survey.end.position, |seal| seal.end);
+    let mut reader = FrameReader::new(storage, survey.head.hash, survey.head.start(), end)
+        .confirming(&survey.head.slots);
+    while let Some(frame) = reader.next().map_err(io)? {
+        if !past.is_repeated(&frame) {
+            scan.frame(&frame, shown)?;
+        }
+    }
+    // The end of what was verified a moment ago, not of what can be read now.
+    if reader.position() == end {
+        return Ok(());
+    }
+    Err(Error::corrupt(format!(
+        "{shown}: what verified at position {} a moment ago doesn't any more: the rest was not read; \
+         try again, and check the disk",
+        reader.position()
+    )))
+}
+
+/// What a scan has come to.
+struct Scan<'s, S> {
+    schema: Schema,
+    sink: &'s mut S,
+    /// Whether the last frame was of a transaction that goes on.
+    is_open: bool,
+}
+
+impl<S: Sink> Scan<'_, S> {
+    fn frame(&mut self, frame: &Frame<'_>, shown: &str) -> Result<()> {
+        if let Some(erasure) = Erasure::of(frame) {
+            return self.sink.erasure(&self.schema, &erasure);
+        }
+        if frame.header.has_events() {
+            if !self.is_open {
+                self.sink.begin(frame.header.txid)?;
+            }
+            self.is_open = !frame.header.is_commit();
+        }
+        take_frame((frame, frame.payload_at()), &mut self.schema, shown, self.sink)
+    }
+}
+
+/// Hands a frame over: its events, and the commit, if it is one. `position` is where its payload is.
+pub(in crate::db) fn take_frame(
+    (frame, position): (&Frame<'_>, u64),
+    schema: &mut Schema,
+    shown: &str,
+    sink: &mut impl Sink,
+) -> Result<()> {
+    if !frame.header.has_events() {
+        return Ok(());
+    }
+    // What the sink says is no word about the file.
+    let mut refused = false;
+    event::decode(frame.payload, position, schema, &mut |schema, event| {
+        sink.event(schema, event).inspect_err(|_| refused = true)
+    })
+    .map_err(|error| if refused { error } else { explain(error, shown, frame) })?;
+    match Committed::of(frame) {
+        Some(committed) => sink.commit(schema, &committed),
+        None => Ok(()),
+    }
+}
+
+/// Says where an event failed, and what to do if it is none.
+fn explain(error: Error, shown: &str, frame: &Frame<'_>) -> Error {
+    let (position, txid) = (frame.header.position, frame.header.txid);
+    let error = error.within(format!("{shown}: transaction {txid}, frame at position {position}"));
+    match error.kind() {
+        ErrorKind::Corrupt => error.advising(
+            "the frame's checksum is right, so it was written like this: `annals check` says what to do",
+        ),
+        ErrorKind::Unsupported => error.advising("use a newer program"),
+        _ => error,
+    }
+}
+
+/// As [`explain`], and says which transaction doesn't apply, if that is what is wrong.
+fn explain_event(error: Error, shown: &str, frame: &Frame<'_>) -> Error {
+    let is_about_events = is_about_events(&error);
+    let error = explain(error, shown, frame);
+    if is_about_events { error.of_transaction(frame.header.txid) } else { error }
+}
+
+/// Opens a file for reading.
+pub(in crate::db) fn open_to_read(
+    directory: &dyn Directory,
+    name: &str,
+) -> Result<(Arc<dyn Storage>, String)> {
+    let shown = directory.display(name);
+    let storage = directory
+        .open(name, Access::Read)
+        .map_err(|error| crate::journal::cannot_open(&shown, Access::Read, error))?;
+    Ok((storage, shown))
+}
+
+/// How often a file that seems damaged is looked at again.
+const LOOKS: usize = 3;
+
+/// Surveys a file, and lets what `begin` gives see each verified frame, and C as it is with that. What looks
+/// wrong only counts if it is still there, the same, at the next look: another process may have been
+/// writing, or the disk may have read wrongly once.
+pub(in crate::db) fn survey<V>(
+    storage: &Watched<'_>,
+    shown: &str,
+    rule: Rule,
+    begin: impl Fn() -> Result<V>,
+    looks_wrong: impl Fn(&Survey) -> bool,
+    mut visit: impl FnMut(&mut V, &Frame<'_>, u64) -> Result<()>,
+) -> Result<(Survey, V)> {
+    let mut looks = 0;
+    loop {
+        let mut visitor = begin()?;
+        let seen = |frame: &Frame<'_>, end| visit(&mut visitor, frame, end);
+        let explain = |error| storage.explain(error, shown);
+        let survey = Survey::make(storage, shown, rule, seen).map_err(explain)?;
+        looks += 1;
+        if !looks_wrong(&survey) || looks > LOOKS {
+            return Ok((survey, visitor));
+        }
+        storage.read_again();
+        if survey.is_still_so(storage, shown).map_err(explain)? {
+            return Ok((survey, visitor));
+        }
+    }
+}
+
+/// Surveys a file that another process may be writing.
+pub(in crate::db) fn survey_moving<V>(
+    storage: &Watched<'_>,
+    shown: &str,
+    begin: impl Fn() -> Result<V>,
+    visit: impl FnMut(&mut V, &Frame<'_>, u64) -> Result<()>,
+) -> Result<(Survey, V)> {
+    let rule = Rule::new(Recovery::Checked);
+    let (survey, visitor) = self::survey(storage, shown, rule, begin, is_damaged, visit)?;
+    if is_damaged(&survey) {
+        return Err(survey.damage(shown));
+    }
+    Ok((survey, visitor))
+}
+
+/// Tells whether something is missing that was durable.
+pub(in crate::db) fn is_damaged(survey: &Survey) -> bool {
+    survey.verdict() == Verdict::Damaged
+}
+
+/// Tells whether something would have to be cut, or called damaged, for what may be one wrong read.
+pub(in crate::db) fn looks_wrong(survey: &Survey) -> bool {
+    let has_tail = survey.may_hold_a_commit() && !is_made(Mistake::TailCutAtOnce);
+    has_tail || is_damaged(survey)
+}
+
+/// Builds the store from verified frames.
+///
+/// A transaction of one frame that counts as soon as it is seen needs no undoing. Before any other the
+/// store is committed, so that it can be rolled back to there: `open` says that this is so.
+#[derive(Debug, Default)]
+pub(in crate::db) struct Replay {
+    store: Store,
+    schema: Schema,
+    open: bool,
+    /// The number of the segment whose frames come.
+    segment: u64,
+    /// What was read of a transaction that only repeats the state.
+    state: Repeated,
+    /// Where to write what is larger than memory; none if it has to be in memory.
+    room: Option<Arc<dyn MakeRoom>>,
+    /// The transaction that it ends before; none: it goes on to the end.
+    stop: Option<Stop>,
+}
+
+/// Applies the events of a frame.
+struct Applying<'r> {
+    store: &'r mut Store,
+    room: &'r Option<Arc<dyn MakeRoom>>,
+    /// The transaction, and whether it is not known yet whether it commits.
+    place: (u64, bool),
+    events: u64,
+}
+
+impl Applying<'_> {
+    fn applied(&mut self, events: u64) -> Result<()> {
+        self.events += events;
+        match self.room {
+            Some(room) => room.make_room(self.store, self.place.0, self.place.1),
+            None => Ok(()),
+        }
+    }
+}
+
+impl event::Sink for Applying<'_> {
+    /// So many that what is done once for a run costs little, and so few that the values stay in the first
+    /// cache.
+    const RUN: usize = 256;
+
+    #[inline]
+    fn event(&mut self, _: &Schema, event: &Event<'_>) -> Result<()> {
+        self.store.apply(event)?;
+        self.applied(1)
+    }
+
+    fn rows(
+        &mut self,
+        table: TableNumber,
+        run: (RowId, u64),
+        columns: &[Vec<ValueRef<'_>>],
+    ) -> Result<()> {
+        self.store.apply_rows(table, run, columns)?;
+        self.applied(run.1)
+    }
+}
+
+/// The schema that repeats itself, and where the blobs are by then.
+#[derive(Debug, Default)]
+struct Repeated {
+    schema: Schema,
+    pieces: Vec<(Blob, BlobPiece)>,
+}
+
+impl Replay {
+    /// Goes on from a store whose changes are all published, in a segment.
+    pub(in crate::db) fn resume(store: Store, segment: u64) -> Self {
+        let schema = Schema::clone(store.view().schema());
+        Self { store, schema, segment, ..Self::default() }
+    }
+
+    /// Ends before a transaction, if one is given.
+    pub(in crate::db) fn until(self, txid: Option<u64>) -> Self {
+        Self { stop: txid.map(Stop::new), ..self }
+    }
+
+    /// Returns where it ends, if that isn't the end.
+    pub(in crate::db) const fn stop(&self) -> Option<&Stop> {
+        self.stop.as_ref()
+    }
+
+    /// Returns the state that the replay ended before, if it was to end before a transaction that counts.
+    ///
+    /// # Errors
+    /// `Unapplied` if that transaction is in a segment before the newest, or is the state with which that
+    /// begins.
+    pub(in crate::db) fn before(&self, counted: &Counted<'_>) -> Result<Option<Before>> {
+        self.stop().map_or(Ok(None), |stop| stop.before(counted))
+    }
+
+    /// Returns the transaction that the replay ended before, if it counts.
+    pub(in crate::db) fn unapplied(&self, counted: &Counted<'_>) -> Option<Unapplied> {
+        self.stop()?.unapplied(counted).ok()?
+    }
+
+    /// Lets what is larger than memory be written to the image.
+    pub(in crate::db) fn spilling(self, room: Arc<dyn MakeRoom>) -> Self {
+        room.begin();
+        Self { room: Some(room), ..self }
+    }
+
+    /// Notes that the frames of this segment come next.
+    pub(in crate::db) fn begin(&mut self, header: &Header) {
+        self.segment = header.segment;
+        self.stop.iter_mut().for_each(Stop::begin);
+    }
+
+    /// Gives the store back as it was, where applying a frame failed.
+    pub(in crate::db) fn give_up(mut self) -> Store {
+        self.store.rollback();
+        self.store.end_delay();
+        self.store
+    }
+
+    /// Applies the events of one frame; gives how many those are. `end` is where the commits end that
+    /// count by now.
+    pub(in crate::db) fn frame(&mut self, frame: &Frame<'_>, end: u64, shown: &str) -> Result<u64> {
+        if self.stop.as_ref().is_some_and(|stop| stop.is_reached(frame)) {
+            return self.try_frame(frame, end).map(|()| 0);
+        }
+        self.stop.iter_mut().for_each(|stop| stop.pass(frame));
+        if end >= frame.header.position && self.open {
+            self.open = false;
+            self.room.iter().for_each(|room| room.commit());
+        }
+        let counts = end >= frame.end;
+        if !counts && !self.open {
+            self.store.make_delayed()?;
+            self.store.commit();
+            self.open = true;
+        }
+        let place = Place::new(self.segment, frame.payload_at());
+        let Self { store, schema, open, room, .. } = self;
+        let mut events = 0;
+        if !frame.header.has_events() {
+            return Ok(events);
+        }
+        let mut sink = Applying { store, room, place: (frame.header.txid, *open), events: 0 };
+        event::decode_to(frame.payload, place.0, schema, &mut sink)
+            .map_err(|error| explain_event(error, shown, frame))?;
+        events += sink.events;
+        if frame.header.is_commit() {
+            store.end_blob();
+        }
+        Ok(events)
+    }
+
+    /// Takes a frame of the transaction that it ends before, or one after it: nothing of it stays.
+    fn try_frame(&mut self, frame: &Frame<'_>, end: u64) -> Result<()> {
+        let place = Place::new(self.segment, frame.payload_at());
+        let Self { store, schema, open, room, stop, .. } = self;
+        let Some(stop) = stop else { return Ok(()) };
+        if stop.is_ahead() {
+            if *open && end >= frame.header.position {
+                room.iter().for_each(|room| room.commit());
+            }
+            store.make_delayed()?;
+            store.commit();
+            *open = true;
+        }
+        stop.take(frame, place, store, schema, room.as_deref())
+    }
+
+    /// Takes a frame of the transaction with which a segment only repeats the state: the blobs are there from
+    /// then on, for the segments before may be forgotten.
+    pub(in crate::db) fn repeated(&mut self, frame: &Frame<'_>, shown: &str) -> Result<()> {
+        match &mut self.stop {
+            Some(stop) if stop.is_reached(frame) => return Ok(()),
+            stop => stop.iter_mut().for_each(|stop| stop.pass(frame)),
+        }
+        let place = Place::new(self.segment, frame.payload_at());
+        let Repeated { schema, pieces } = &mut self.state;
+        if frame.header.has_events() {
+            event::decode(frame.payload, place.0, schema, &mut |_, event| {
+                if let Event::Blob { blob, offset, bytes, position } = *event {
+                    let len = u32::try_from(bytes.len());
+                    let len = len.map_err(|_| Error::corrupt("a piece of a blob is too long"))?;
+                    pieces.push((blob, BlobPiece { offset, position, len }));
+                }
+                Ok(())
+            })
+            .map_err(|error| explain(error, shown, frame))?;
+        }
+        match frame.header.is_commit() {
+            true => self.store.move_blobs(std::mem::take(&mut self.state).pieces.into_iter()),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives the store as of the last commit that counts.
+    pub(in crate::db) fn finish(mut self) -> (Store, Arc<View>) {
+        if self.open && !is_made(Mistake::UncommittedApplied) {
+            self.store.rollback();
+            self.room.iter().for_each(|room| room.roll_back());
+        }
+        self.store.end_delay();
+        let view = self.store.commit();
+        (self.store, view)
+    }
+}
