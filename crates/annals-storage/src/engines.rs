@@ -22,7 +22,11 @@ pub(super) struct Engines {
 
 impl Engines {
     pub(super) fn new(forced: Option<Engine>) -> Self {
-        Self { forced, ..Self::default() }
+        Self {
+            forced,
+            #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+            uring: Uring::default(),
+        }
     }
 
     /// Writes a batch by the best engine that there is.

@@ -40,6 +40,13 @@ use super::fork::Origin;
 use super::{Hold, Lock};
 
 /// The byte of the pin on root number 0, which there is none of.
+#[cfg(any(
+    windows,
+    all(
+        target_os = "linux",
+        any(target_pointer_width = "64", target_env = "gnu", target_env = "musl")
+    )
+))]
 const PINS: i64 = 1 << 62;
 
 /// Gives the byte that a lock covers. No file grows to 4 EiB, so it never holds data.

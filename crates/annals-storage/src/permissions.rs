@@ -17,9 +17,6 @@ pub struct Permissions {
     group: u32,
 }
 
-/// What the owner may always do, so that a copy of a file that is only read can be brought forward.
-const OWNER: u32 = 0o600;
-
 impl Permissions {
     /// Returns those of a file, by its metadata; `None` where the system has no such thing.
     #[must_use]
@@ -54,7 +51,10 @@ mod system {
     use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
     use std::path::Path;
 
-    use super::{OWNER, Permissions};
+    use super::Permissions;
+
+    /// What the owner may always do, so that a copy of a file that is only read can be brought forward.
+    const OWNER: u32 = 0o600;
 
     #[expect(clippy::unnecessary_wraps, reason = "elsewhere there are none")]
     pub(super) fn of(metadata: &Metadata) -> Option<Permissions> {

@@ -27,7 +27,6 @@ fn forget_peak() {
 }
 
 #[test]
-#[cfg(target_os = "linux")]
 fn a_reader_holds_no_more_than_it_may() {
     let _turn = alone();
     // More of them take minutes to fill.

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails should panic")]
 #![allow(unsafe_code, reason = "an allocator can't be written without")]
 
+#[cfg(target_os = "linux")]
 mod budget;
 mod bytes;
 mod counting;

@@ -13,7 +13,10 @@ pub(in super::super) struct Cursor<'a> {
 
 /// Where the gap is. Nothing is loaded to put it at an end.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "a cursor is moved about seldom, and steps often")]
+#[cfg_attr(
+    target_pointer_width = "64",
+    expect(clippy::large_enum_variant, reason = "a cursor is moved about seldom, and steps often")
+)]
 enum Gap {
     First,
     Last,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use annals::{BackfillMode, BackfillOutcome, Database, FieldNumber, Options, Reader, RowId};
-use annals::{ErrorKind, Level, Result, Snapshot, ValueRef, inspect};
+use annals::{ErrorKind, Level, Snapshot, ValueRef, inspect};
 
 use annals::IndexNumber;
 
@@ -224,7 +224,7 @@ fn a_reader_begins_with_the_image_and_begins_anew_when_it_has_moved_on() {
 
 #[cfg(unix)]
 #[test]
-fn files_that_may_only_be_read_are_enough_for_a_reader() -> Result<()> {
+fn files_that_may_only_be_read_are_enough_for_a_reader() -> annals::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.annals");
