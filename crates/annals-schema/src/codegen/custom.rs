@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use super::database::{Accessors, BLOBS};
+use super::database::Accessors;
 use super::names::{Names, Scope};
 use super::{block, indent, join, table};
 use crate::{Command, Schema, TableNumber, Type};
@@ -68,7 +68,7 @@ impl Customs {
             format!(
                 "            {number} => {{\n                \
                  let mut tables = custom::{name}::new(transaction);\n                \
-                 (self.{name})(&mut tables)\n            }}\n"
+                 (customs.{name})(&mut tables)\n            }}\n"
             )
         });
         let (fields, arms) = (fields.collect::<String>(), arms.collect::<String>());
@@ -80,9 +80,11 @@ impl Customs {
 pub struct Customs<'f> {{
 {fields}}}
 
-impl Customs<'_> {{
+impl ::annals::typed::CustomSchema for Schema {{
+    type Customs<'f> = Customs<'f>;
+
     fn run(
-        &mut self,
+        customs: &mut Customs<'_>,
         custom: ::annals::Custom<'_>,
         transaction: &mut ::annals::Transaction<'_>,
     ) -> ::annals::Result<()> {{
@@ -132,8 +134,8 @@ impl Custom {
                 _ => table::module(&self.schema, &names, table, names_of_table),
             });
         }
-        items.push(TRANSACTION.replace("@blobs", BLOBS));
-        let accessors = Accessors::new(&self.schema, &names, "self.0");
+        items.push(TRANSACTION.to_owned());
+        let accessors = Accessors::new(&self.schema, &names, "self.0.as_dynamic()");
         if !accessors.view.is_empty() {
             items.push(block("impl<'a> View<'a>", &accessors.view));
             items.push(block("impl<'db> Transaction<'_, 'db>", &accessors.transaction));

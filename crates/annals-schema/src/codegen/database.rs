@@ -5,31 +5,27 @@ use super::names::{Names, TableNames};
 use super::{Function, block, indent};
 use crate::{Index, Schema, Table};
 
-/// What doesn't depend on the schema at all, but for the functions that open.
-const DATABASE: &str = include_str!("database.rs.in");
-const OPEN: &str = include_str!("open.rs.in");
-const OPEN_WITH_CUSTOMS: &str = include_str!("open_with_customs.rs.in");
-
-/// What every transaction does with blobs.
-pub(super) const BLOBS: &str = include_str!("blobs.rs.in");
+/// The handles: types of the library over this schema, and those that carry its tables' names.
+const HANDLES: &str = include_str!("handles.rs.in");
+const PLAIN: &str = "impl ::annals::typed::PlainSchema for Schema {}\n";
 
 /// Writes everything that stands beside the tables' modules.
 pub(super) fn outer_items(schema: &Schema, names: &Names, customs: &Customs) -> String {
     let mut code = schema_text(schema);
     code.push('\n');
-    let open = if customs.is_empty() { OPEN } else { OPEN_WITH_CUSTOMS };
-    code += &DATABASE.replace("@open", open).replace("@blobs", BLOBS);
-    if !customs.is_empty() {
-        code.push('\n');
-        code += &customs.parameter();
-    }
+    let (marker, opened) = if customs.is_empty() {
+        ("Schema", PLAIN.to_owned())
+    } else {
+        ("::annals::typed::WithCustoms<Schema>", customs.parameter())
+    };
+    code += &HANDLES.replace("@customs", &opened).replace("@schema", marker);
     code.push('\n');
     code += &change(schema, names);
     let accessors = Accessors::new(schema, names, "&mut self.0");
     for (head, items) in [
         ("impl<'a> View<'a>", accessors.view),
-        ("impl Snapshot", accessors.snapshot),
-        ("impl<'db> Transaction<'db>", accessors.transaction),
+        ("impl Tables", accessors.snapshot),
+        ("impl<'db> Writers<'db>", accessors.transaction),
     ] {
         if !items.is_empty() {
             code.push('\n');
@@ -122,7 +118,7 @@ impl Accessors {
             let parameters = vec![parameter.to_owned()];
             Function { doc, name, parameters, gives, body }.write()
         };
-        let of_snapshot = format!("self.view().{name}()");
+        let of_snapshot = format!("View(&self.0).{name}()");
         let doc = if table.single_row {
             let doc = format!("Gives the only row of the table `{}`.", table.name);
             let can_fail: [&str; 4] = [&doc, "", "# Errors", "It can't be loaded."];
@@ -153,8 +149,9 @@ impl Accessors {
             must_use(&Function { doc: &[&doc], name, parameters, gives: &gives, body }.write())
         };
         self.view.push(function("self", "'a", &format!("{ty}::new(self.0)")));
-        let body = format!("self.view().{name}()");
+        let body = format!("View(&self.0).{name}()");
         self.snapshot.push(function("&self", "'_", &body));
+        let body = format!("View(self.0.view()).{name}()");
         self.transaction.push(function("&self", "'_", &body));
     }
 }

@@ -1,25 +1,30 @@
 //! The generic part of the typed API: what the code that [`schema!`](crate::schema) generates is
 //! made of.
 //!
-//! Generated code says what differs from table to table: names, types and numbers. All that is the
-//! same for every table is here, once, so that a program with many tables compiles quickly. In
-//! reading order: a [`Record`] stands for a table at compile time, [`Id`] is the id of a row of it,
-//! [`Table`] reads it, [`Index`] looks it up and a [`Cursor`] moves through it, [`Writer`] writes
-//! it; [`Nullable`] is what its parameters take for null; a [`Vector`] is a whole column of a run of
-//! its rows, and a [`Column`] says which; a [`Change`] is what became of a row, whose values are
-//! [`Versioned`], and a [`History`] all that became of it; [`Single`] and [`SingleWriter`] are for a
-//! table of one row; [`CompiledSchema`] is the schema that generated code was made from.
+//! Generated code says what differs from schema to schema and from table to table: names, types and
+//! numbers. All that is the same is here, once, so that a program with many tables compiles quickly.
+//!
+//! In reading order: a [`TypedSchema`] stands for a schema at compile time; [`Database`], [`Reader`],
+//! [`Snapshot`] and [`Transaction`] are generic over it, and [`CompiledSchema`] parses its text. A
+//! [`Record`] stands for a table, and [`Id`] is the id of a row of it. [`Table`] reads it, [`Index`]
+//! looks it up and a [`Cursor`] moves through it, [`Writer`] writes it; [`Nullable`] is what its
+//! parameters take for null. A [`Vector`] is a whole column of a run of its rows, and a [`Column`]
+//! says which. A [`Change`] is what became of a row, whose values are [`Versioned`], and a
+//! [`History`] all that became of it. [`Single`] and [`SingleWriter`] are for a table of one row.
 
 mod change;
 mod column;
 mod cursor;
+mod database;
 mod history;
 mod id;
 mod index;
 mod nullable;
 mod schema;
 mod single;
+mod snapshot;
 mod table;
+mod transaction;
 mod vector;
 mod writer;
 
@@ -31,13 +36,18 @@ pub use change::{
 };
 pub use column::{Column, ColumnType, Slice};
 pub use cursor::Cursor;
+pub use database::{Database, Reader};
 pub use history::{History, Version};
 pub use id::Id;
 pub use index::{Index, IndexRows};
 pub use nullable::{Nullable, nullable};
-pub use schema::{CompiledSchema, unknown_custom};
+pub use schema::{
+    CompiledSchema, CustomSchema, PlainSchema, TypedSchema, WithCustoms, unknown_custom,
+};
 pub use single::{Single, SingleWriter};
+pub use snapshot::Snapshot;
 pub use table::{Rows, Table};
+pub use transaction::{CustomTransaction, Transaction};
 pub use vector::{Element, Vector};
 pub use writer::Writer;
 

@@ -1,10 +1,114 @@
-//! The schema that generated code was made from.
+//! The schema that generated code was made from, as a type and as text.
 
+use std::marker::PhantomData;
 use std::sync::OnceLock;
 
 use annals_schema::Schema;
 
-use crate::{Custom, Error, Result};
+use super::AnyChange;
+use crate::{Custom, Error, Result, Snapshot, Transaction, View};
+
+/// A schema as a type. A [`Database`](super::Database), and each handle that comes from it, is
+/// generic over one. Generated code implements it for its type `Schema`.
+pub trait TypedSchema: Sized + 'static {
+    /// The change of a row of any table.
+    type Change: AnyChange;
+    /// All tables and indexes of a view, for reading: a method for each.
+    type View<'a>;
+    /// A snapshot with the same methods.
+    type Tables: Clone + Send + Sync;
+    /// A transaction with a method for each table, for reading and writing, and for each index.
+    type Writers<'db>;
+
+    /// Returns the schema; parses it the first time.
+    ///
+    /// # Errors
+    /// The text in the program is no schema, which the generator rules out.
+    fn schema() -> Result<&'static Schema>;
+
+    /// Adds the methods of the schema to a view.
+    fn view(view: &View) -> Self::View<'_>;
+
+    /// Adds the methods of the schema to a snapshot.
+    fn tables(snapshot: Snapshot) -> Self::Tables;
+
+    /// Returns the snapshot without the methods of the schema.
+    fn snapshot(tables: &Self::Tables) -> &Snapshot;
+
+    /// Adds the methods of the schema to a transaction.
+    fn writers(transaction: Transaction<'_>) -> Self::Writers<'_>;
+
+    /// Returns the transaction without the methods of the schema.
+    fn transaction<'t, 'db>(writers: &'t Self::Writers<'db>) -> &'t Transaction<'db>;
+
+    /// Returns the transaction, for writing, without the methods of the schema.
+    fn transaction_mut<'t, 'db>(writers: &'t mut Self::Writers<'db>) -> &'t mut Transaction<'db>;
+
+    /// Takes the methods of the schema from a transaction.
+    fn into_transaction(writers: Self::Writers<'_>) -> Transaction<'_>;
+}
+
+/// A schema without `custom` commands: its database is opened with a path only.
+pub trait PlainSchema: TypedSchema {}
+
+/// A schema with `custom` commands: its database is opened with the program's functions.
+pub trait CustomSchema: TypedSchema {
+    /// The functions that the program passes when it opens a database, one for each `custom`.
+    type Customs<'f>;
+
+    /// Runs the function of one `custom` in the transaction of the upgrade.
+    ///
+    /// # Errors
+    /// The function failed, or there is none with this number.
+    fn run(
+        customs: &mut Self::Customs<'_>,
+        custom: Custom<'_>,
+        transaction: &mut Transaction<'_>,
+    ) -> Result<()>;
+}
+
+/// Marks a schema with `custom` commands, whose `open` takes one more parameter.
+#[derive(Debug)]
+pub struct WithCustoms<S>(PhantomData<fn() -> S>);
+
+impl<S: CustomSchema> TypedSchema for WithCustoms<S> {
+    type Change = S::Change;
+    type View<'a> = S::View<'a>;
+    type Tables = S::Tables;
+    type Writers<'db> = S::Writers<'db>;
+
+    fn schema() -> Result<&'static Schema> {
+        S::schema()
+    }
+
+    fn view(view: &View) -> S::View<'_> {
+        S::view(view)
+    }
+
+    fn tables(snapshot: Snapshot) -> S::Tables {
+        S::tables(snapshot)
+    }
+
+    fn snapshot(tables: &S::Tables) -> &Snapshot {
+        S::snapshot(tables)
+    }
+
+    fn writers(transaction: Transaction<'_>) -> S::Writers<'_> {
+        S::writers(transaction)
+    }
+
+    fn transaction<'t, 'db>(writers: &'t S::Writers<'db>) -> &'t Transaction<'db> {
+        S::transaction(writers)
+    }
+
+    fn transaction_mut<'t, 'db>(writers: &'t mut S::Writers<'db>) -> &'t mut Transaction<'db> {
+        S::transaction_mut(writers)
+    }
+
+    fn into_transaction(writers: S::Writers<'_>) -> Transaction<'_> {
+        S::into_transaction(writers)
+    }
+}
 
 /// A schema as text in the program, parsed when it is first needed.
 #[derive(Debug)]
@@ -20,7 +124,7 @@ impl CompiledSchema {
         Self { text, parsed: OnceLock::new() }
     }
 
-    /// Gives the schema; parses it the first time.
+    /// Returns the schema; parses it the first time.
     ///
     /// # Errors
     /// The text is no schema, which the generator rules out.

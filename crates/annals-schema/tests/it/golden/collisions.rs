@@ -71,6 +71,8 @@ pub const SCHEMA: &str = "\
     add_field yield yield int32\n\
     create_index type_ type type\n\
     create_index comment__ comment text\n\
+    create_index to_owned comment find\n\
+    create_index Writers comment row\n\
     create_index Kind annals gen\n\
     create_index row annals bounds,prefix\n\
     create_unique_index id_by_id id id,clone,new\n\
@@ -93,452 +95,57 @@ pub const SCHEMA: &str = "\
     custom Transaction\n\
 ";
 
-static COMPILED: ::annals::typed::CompiledSchema = ::annals::typed::CompiledSchema::new(SCHEMA);
-
-/// A database with this schema, open for reading and writing: one writer at a time, any number of
-/// readers. It is `Send` and `Sync`: share it by reference or in an `Arc`.
-#[derive(Debug)]
-#[must_use = "a database that isn't kept is closed at once"]
-pub struct Database(::annals::Database);
-
-impl Database {
-    /// Opens or creates a database with the default options. A file with an older schema is
-    /// upgraded, with the help of `customs`.
-    ///
-    /// # Errors
-    /// Those of [`open_with`](Self::open_with).
-    pub fn open(
-        path: impl AsRef<::std::path::Path>,
-        customs: Customs<'_>,
-    ) -> ::annals::Result<Self> {
-        Self::open_with(path, &::annals::Options::new(), customs)
-    }
-
-    /// Opens or creates a database. A file with an older schema is upgraded, with the help of
-    /// `customs`, in one transaction.
-    ///
-    /// # Errors
-    /// The file is no database, is damaged, is in use, or has another schema, or a newer one; a
-    /// function failed, and the file is as it was; or the operating system said no.
-    pub fn open_with(
-        path: impl AsRef<::std::path::Path>,
-        options: &::annals::Options,
-        mut customs: Customs<'_>,
-    ) -> ::annals::Result<Self> {
-        let schema = COMPILED.get()?;
-        let run: &mut ::annals::Customs<'_> = &mut |custom, tx| customs.run(custom, tx);
-        options.open_schema_with(path, schema, run).map(Self)
-    }
-
-    /// Opens a file for reading only, as it is now: takes no lock, waits for nobody, and writes
-    /// nothing. The schema of the file may be newer than this one.
-    ///
-    /// # Errors
-    /// The file is no database, is damaged, or has another schema, or an older one; or the operating
-    /// system said no.
-    pub fn open_read_only(path: impl AsRef<::std::path::Path>) -> ::annals::Result<Reader> {
-        Self::open_read_only_with(path, &::annals::Options::new())
-    }
-
-    /// Does what [`open_read_only`](Self::open_read_only) does, with options such as
-    /// [`hard_only`](::annals::Options::hard_only).
-    ///
-    /// # Errors
-    /// Those of [`open_read_only`](Self::open_read_only).
-    pub fn open_read_only_with(
-        path: impl AsRef<::std::path::Path>,
-        options: &::annals::Options,
-    ) -> ::annals::Result<Reader> {
-        let schema = COMPILED.get()?;
-        options.open_schema_read_only(path, schema).map(Reader)
-    }
-
-    /// Gives a snapshot of the last commit. Never waits.
-    #[must_use]
-    pub fn read(&self) -> Snapshot {
-        Snapshot(self.0.read())
-    }
-
-    /// Gives the state as it was at a moment: `Txid(17)` is the end of that transaction.
-    ///
-    /// # Errors
-    /// There is no such moment, or its history was forgotten; the file is damaged; or the operating
-    /// system said no.
-    pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
-        self.0.at(moment).map(Snapshot)
-    }
-
-    /// Gives the history of a row of any table: each version that a transaction made of it, the
-    /// oldest first.
-    ///
-    /// # Errors
-    /// The file is damaged; or the operating system said no.
-    pub fn history_of<R: ::annals::typed::Versioned>(
-        &self,
-        id: ::annals::typed::Id<R>,
-    ) -> ::annals::Result<::annals::typed::History<R>>
-    where
-        Change: From<::annals::typed::Change<R>>,
-    {
-        let history = self.0.history_of(R::TABLE, id.into())?;
-        Ok(::annals::typed::History::new(history))
-    }
-
-    /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
-    ///
-    /// # Errors
-    /// The history there was forgotten, or the file is damaged; or the operating system said no.
-    pub fn changes(
-        &self,
-        txids: impl ::std::ops::RangeBounds<u64>,
-    ) -> ::annals::Result<::annals::typed::Changes<Change>> {
-        self.0.changes(txids).map(::annals::typed::Changes::new)
-    }
-
-    /// Follows what is committed from now on, each transaction once and in order: an iterator that
-    /// waits, or its `try_next`.
-    #[must_use]
-    pub fn subscribe(&self) -> ::annals::typed::Subscription<Change> {
-        ::annals::typed::Subscription::new(self.0.subscribe())
-    }
-
-    /// Follows what was and is committed, beginning with the transaction `first`.
-    ///
-    /// # Errors
-    /// The history there was forgotten, or hasn't come yet; or the operating system said no.
-    pub fn subscribe_from(
-        &self,
-        first: u64,
-    ) -> ::annals::Result<::annals::typed::Subscription<Change>> {
-        let begun = self.0.subscribe_from(first)?;
-        Ok(::annals::typed::Subscription::new(begun))
-    }
-
-    /// Begins a transaction; waits for the one before.
-    ///
-    /// # Errors
-    /// This thread has a transaction already, or an earlier failure made the handle unusable.
-    pub fn begin(&self) -> ::annals::Result<Transaction<'_>> {
-        self.0.begin().map(Transaction)
-    }
-
-    /// Runs `change` in a transaction and commits it; an `Err` rolls everything back. A transaction
-    /// whose errors are the program's own is run by [`transact`](Self::transact).
-    ///
-    /// # Errors
-    /// That of `change`, or of beginning or committing.
-    pub fn write<T>(
-        &self,
-        change: impl FnOnce(&mut Transaction<'_>) -> ::annals::Result<T>,
-    ) -> ::annals::Result<T> {
-        self.transact(change)
-    }
-
-    /// Does what [`write`](Self::write) does, with errors of any type that the program likes.
-    ///
-    /// # Errors
-    /// That of `change`, or of beginning or committing.
-    pub fn transact<T, E: From<::annals::Error>>(
-        &self,
-        change: impl FnOnce(&mut Transaction<'_>) -> ::annals::Result<T, E>,
-    ) -> ::annals::Result<T, E> {
-        let mut transaction = self.begin()?;
-        let value = change(&mut transaction)?;
-        Ok(transaction.commit().map(|_| value)?)
-    }
-
-    /// Makes everything acknowledged visible to other processes, and able to survive this one.
-    ///
-    /// # Errors
-    /// The operating system said no, or an earlier failure made the handle unusable.
-    pub fn soft_checkpoint(&self) -> ::annals::Result<::annals::Point> {
-        self.0.soft_checkpoint()
-    }
-
-    /// Makes everything acknowledged durable.
-    ///
-    /// # Errors
-    /// The operating system said no, or an earlier failure made the handle unusable.
-    pub fn hard_checkpoint(&self) -> ::annals::Result<::annals::Point> {
-        self.0.hard_checkpoint()
-    }
-
-    /// Brings the image forward to the newest commit now, rather than in the background; what it waits for
-    /// depends on the [mode](::annals::BackfillMode).
-    ///
-    /// # Errors
-    /// A mode that waits has waited long enough; the image or the journal can't be written; or an earlier
-    /// failure made the handle unusable.
-    pub fn backfill(&self, mode: ::annals::BackfillMode) -> ::annals::Result<::annals::Backfilled> {
-        self.0.backfill(mode)
-    }
-
-    /// Returns why the last backfill in the background failed, if it did.
-    #[must_use]
-    pub fn image_error(&self) -> Option<String> {
-        self.0.image_error()
-    }
-
-    /// Returns what was found damaged in the image since it was opened, and what was done about it.
-    #[must_use]
-    pub fn image_damage(&self) -> Vec<String> {
-        self.0.image_damage()
-    }
-
-    /// Brings in what other processes have committed since, in shared mode, and gives a snapshot of it.
-    ///
-    /// # Errors
-    /// The file was removed or replaced, or another program upgraded its schema; it is damaged; or the
-    /// operating system said no.
-    pub fn pull(&self) -> ::annals::Result<Snapshot> {
-        self.0.pull().map(Snapshot)
-    }
-
-    /// Tells what opening found and did.
-    #[must_use]
-    pub fn recovered(&self) -> &::annals::Recovered {
-        self.0.recovered()
-    }
-
-    /// Makes everything durable and closes.
-    ///
-    /// # Errors
-    /// The operating system said no.
-    pub fn close(self) -> ::annals::Result<()> {
-        self.0.close()
-    }
-
-    /// Gives the same database without the types of its schema.
-    #[must_use]
-    pub fn as_dynamic(&self) -> &::annals::Database {
-        &self.0
-    }
-}
-
-/// A database open for reading only: as of its last commit when it was opened, or at the last
-/// [`pull`](Reader::pull).
-#[derive(Debug)]
-pub struct Reader(::annals::Reader);
-
-impl Reader {
-    /// Gives the state as of that commit. Never waits.
-    #[must_use]
-    pub fn read(&self) -> Snapshot {
-        Snapshot(self.0.read())
-    }
-
-    /// Gives the state as it was at a moment: `Txid(17)` is the end of that transaction.
-    ///
-    /// # Errors
-    /// There is no such moment, or its history was forgotten; the file is damaged; or the operating
-    /// system said no.
-    pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
-        self.0.at(moment).map(Snapshot)
-    }
-
-    /// Gives the history of a row of any table: each version that a transaction made of it, the
-    /// oldest first.
-    ///
-    /// # Errors
-    /// A newer program dropped the table, or the file is damaged; or the operating system said no.
-    pub fn history_of<R: ::annals::typed::Versioned>(
-        &self,
-        id: ::annals::typed::Id<R>,
-    ) -> ::annals::Result<::annals::typed::History<R>>
-    where
-        Change: From<::annals::typed::Change<R>>,
-    {
-        let history = self.0.history_of(R::TABLE, id.into())?;
-        Ok(::annals::typed::History::new(history))
-    }
-
-    /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
-    ///
-    /// # Errors
-    /// The history there was forgotten, or the file is damaged; or the operating system said no.
-    pub fn changes(
-        &self,
-        txids: impl ::std::ops::RangeBounds<u64>,
-    ) -> ::annals::Result<::annals::typed::Changes<Change>> {
-        self.0.changes(txids).map(::annals::typed::Changes::new)
-    }
-
-    /// Follows what is committed from now on, each transaction once and in order: an iterator that
-    /// waits, or its `try_next`.
-    #[must_use]
-    pub fn subscribe(&self) -> ::annals::typed::Subscription<Change> {
-        ::annals::typed::Subscription::new(self.0.subscribe())
-    }
-
-    /// Follows what was and is committed, beginning with the transaction `first`.
-    ///
-    /// # Errors
-    /// The history there was forgotten, or hasn't come yet; or the operating system said no.
-    pub fn subscribe_from(
-        &self,
-        first: u64,
-    ) -> ::annals::Result<::annals::typed::Subscription<Change>> {
-        let begun = self.0.subscribe_from(first)?;
-        Ok(::annals::typed::Subscription::new(begun))
-    }
-
-    /// Brings in what was committed since, and gives the state after it. Waits for nobody.
-    ///
-    /// # Errors
-    /// The file was removed or replaced, or is damaged; or the operating system said no.
-    pub fn pull(&self) -> ::annals::Result<Snapshot> {
-        self.0.pull().map(Snapshot)
-    }
-
-    /// Gives the same reader without the types of its schema.
-    #[must_use]
-    pub fn as_dynamic(&self) -> &::annals::Reader {
-        &self.0
-    }
-}
-
-/// An immutable, consistent view of the database as of one transaction. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Snapshot(::annals::Snapshot);
-
-impl Snapshot {
-    /// Gives the number of the last transaction that it sees.
-    #[must_use]
-    pub fn txid(&self) -> u64 {
-        self.0.txid()
-    }
-
-    /// Opens a blob, to be read piece by piece. What it gives may outlive the snapshot.
-    ///
-    /// # Errors
-    /// There is no such blob.
-    pub fn read_blob(
-        &self,
-        blob: ::annals::Blob,
-    ) -> ::annals::Result<::annals::BlobReader<'static>> {
-        self.0.blob(blob)
-    }
-
-    /// Gives what it sees as a view, as a transaction has one too.
-    #[must_use]
-    pub fn view(&self) -> View<'_> {
-        View(&self.0)
-    }
-
-    /// Gives the same snapshot without the types of its schema.
-    #[must_use]
-    pub fn as_dynamic(&self) -> &::annals::Snapshot {
-        &self.0
-    }
-}
-
-/// What a snapshot or a transaction sees: all tables and indexes, for reading.
+/// This schema as a type. The handles of [`annals::typed`](::annals::typed) are generic over it.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a>(&'a ::annals::View);
+pub enum Schema {}
 
-/// A transaction: a set of changes that applies wholly or not at all. Dropped without
-/// [`commit`](Self::commit), it is rolled back.
-#[derive(Debug)]
-#[must_use = "a transaction that isn't committed is rolled back"]
-pub struct Transaction<'db>(::annals::Transaction<'db>);
+impl ::annals::typed::TypedSchema for Schema {
+    type Change = Change;
+    type View<'a> = View<'a>;
+    type Tables = Tables;
+    type Writers<'db> = Writers<'db>;
 
-impl<'db> Transaction<'db> {
-    /// Gives what this transaction sees: the last commit and its own changes.
-    #[must_use]
-    pub fn view(&self) -> View<'_> {
-        View(self.0.view())
+    fn schema() -> ::annals::Result<&'static ::annals::Schema> {
+        static PARSED: ::annals::typed::CompiledSchema =
+            ::annals::typed::CompiledSchema::new(SCHEMA);
+        PARSED.get()
     }
 
-    /// Notes a comment in the journal.
-    ///
-    /// # Errors
-    /// The journal can't be written.
-    pub fn comment(&mut self, text: &str) -> ::annals::Result<()> {
-        self.0.comment(text)
+    #[inline]
+    fn view(view: &::annals::View) -> View<'_> {
+        View(view)
     }
 
-    /// Notes a time in the journal, in seconds since 1970-01-01T00:00:00Z.
-    ///
-    /// # Errors
-    /// The journal can't be written.
-    pub fn timestamp(&mut self, seconds: i64) -> ::annals::Result<()> {
-        self.0.timestamp(seconds)
+    #[inline]
+    fn tables(snapshot: ::annals::Snapshot) -> Tables {
+        Tables(snapshot)
     }
 
-    /// Notes in the journal that the data is coherent here.
-    ///
-    /// # Errors
-    /// The journal can't be written.
-    pub fn valid_data(&mut self) -> ::annals::Result<()> {
-        self.0.valid_data()
+    #[inline]
+    fn snapshot(tables: &Tables) -> &::annals::Snapshot {
+        &tables.0
     }
 
-    /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
-    /// field of type `blob`.
-    ///
-    /// # Errors
-    /// `content` can't be read, or the journal can't be written.
-    pub fn write_blob(
-        &mut self,
-        content: impl ::std::io::Read,
-    ) -> ::annals::Result<::annals::Blob> {
-        self.0.write_blob(content)
+    #[inline]
+    fn writers(transaction: ::annals::Transaction<'_>) -> Writers<'_> {
+        Writers(transaction)
     }
 
-    /// Appends bytes to the blob that this transaction wrote last.
-    ///
-    /// # Errors
-    /// There is no such blob or no byte, or the journal can't be written.
-    pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
-        self.0.append_blob(bytes)
+    #[inline]
+    fn transaction<'t, 'db>(writers: &'t Self::Writers<'db>) -> &'t ::annals::Transaction<'db> {
+        &writers.0
     }
 
-    /// Opens a blob that was committed, or that this transaction wrote.
-    ///
-    /// # Errors
-    /// There is no such blob.
-    pub fn read_blob(&self, blob: ::annals::Blob) -> ::annals::Result<::annals::BlobReader<'_>> {
-        self.0.blob(blob)
+    #[inline]
+    fn transaction_mut<'t, 'db>(
+        writers: &'t mut Self::Writers<'db>,
+    ) -> &'t mut ::annals::Transaction<'db> {
+        &mut writers.0
     }
 
-    /// Sets the commit time, instead of the clock's.
-    pub fn set_time(&mut self, time: ::annals::Timestamp) {
-        self.0.set_time(time);
-    }
-
-    /// Sets the level of this transaction's commit.
-    pub fn set_level(&mut self, level: ::annals::Level) {
-        self.0.set_level(level);
-    }
-
-    /// Commits.
-    ///
-    /// # Errors
-    /// Two rows have the same key in a unique index, or the journal can't be written.
-    pub fn commit(self) -> ::annals::Result<::annals::Commit> {
-        self.0.commit()
-    }
-
-    /// Commits without waiting for a flush: see [`Transaction::submit`](::annals::Transaction::submit).
-    ///
-    /// # Errors
-    /// Those of [`commit`](Self::commit).
-    pub fn submit(self) -> ::annals::Result<::annals::Pending<'db>> {
-        self.0.submit()
-    }
-
-    /// Rolls back.
-    ///
-    /// # Errors
-    /// The journal can't be cut back to what it was.
-    pub fn rollback(self) -> ::annals::Result<()> {
-        self.0.rollback()
-    }
-
-    /// Gives the same transaction without the types of its schema.
-    #[must_use]
-    pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
-        &mut self.0
+    #[inline]
+    fn into_transaction(writers: Self::Writers<'_>) -> ::annals::Transaction<'_> {
+        writers.0
     }
 }
 
@@ -556,28 +163,30 @@ pub struct Customs<'f> {
     pub Transaction: custom::Transaction::Function<'f>,
 }
 
-impl Customs<'_> {
+impl ::annals::typed::CustomSchema for Schema {
+    type Customs<'f> = Customs<'f>;
+
     fn run(
-        &mut self,
+        customs: &mut Customs<'_>,
         custom: ::annals::Custom<'_>,
         transaction: &mut ::annals::Transaction<'_>,
     ) -> ::annals::Result<()> {
         match custom.number {
             0 => {
                 let mut tables = custom::self_::new(transaction);
-                (self.self_)(&mut tables)
+                (customs.self_)(&mut tables)
             }
             1 => {
                 let mut tables = custom::r#type::new(transaction);
-                (self.r#type)(&mut tables)
+                (customs.r#type)(&mut tables)
             }
             2 => {
                 let mut tables = custom::Customs::new(transaction);
-                (self.Customs)(&mut tables)
+                (customs.Customs)(&mut tables)
             }
             3 => {
                 let mut tables = custom::Transaction::new(transaction);
-                (self.Transaction)(&mut tables)
+                (customs.Transaction)(&mut tables)
             }
             _ => ::annals::typed::unknown_custom(custom),
         }
@@ -589,6 +198,34 @@ impl ::std::fmt::Debug for Customs<'_> {
         f.debug_struct("Customs").finish_non_exhaustive()
     }
 }
+
+/// A database with this schema, open for reading and writing: one writer at a time, any number of
+/// readers. It is `Send` and `Sync`: share it by reference or in an `Arc`.
+pub type Database = ::annals::typed::Database<::annals::typed::WithCustoms<Schema>>;
+
+/// A database with this schema, open for reading only: as of its last commit when it was opened, or
+/// at the last `pull`.
+pub type Reader = ::annals::typed::Reader<::annals::typed::WithCustoms<Schema>>;
+
+/// An immutable, consistent view of the database as of one transaction. It has the methods of
+/// [`Tables`]. Cheap to clone.
+pub type Snapshot = ::annals::typed::Snapshot<::annals::typed::WithCustoms<Schema>>;
+
+/// A transaction: a set of changes that applies wholly or not at all. It has the methods of
+/// [`Writers`]. Dropped without `commit`, it is rolled back.
+pub type Transaction<'db> = ::annals::typed::Transaction<'db, ::annals::typed::WithCustoms<Schema>>;
+
+/// All tables and indexes that a snapshot or a transaction sees, for reading.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a>(&'a ::annals::View);
+
+/// All tables and indexes of a [`Snapshot`], for reading.
+#[derive(Clone, Debug)]
+pub struct Tables(::annals::Snapshot);
+
+/// All tables of a [`Transaction`], for reading and writing, and its indexes.
+#[derive(Debug)]
+pub struct Writers<'db>(::annals::Transaction<'db>);
 
 /// What became of a row, of whichever table.
 #[derive(Clone, Debug, PartialEq)]
@@ -954,6 +591,20 @@ impl<'a> View<'a> {
         comment___::Comment::new(self.0)
     }
 
+    /// Gives the index `to_owned`.
+    #[inline]
+    #[must_use]
+    pub fn to_owned_(self) -> comment___::ToOwned<'a> {
+        comment___::ToOwned::new(self.0)
+    }
+
+    /// Gives the index `Writers`.
+    #[inline]
+    #[must_use]
+    pub fn Writers_(self) -> comment___::Writers<'a> {
+        comment___::Writers::new(self.0)
+    }
+
     /// Gives the index `Kind`.
     #[inline]
     #[must_use]
@@ -976,191 +627,205 @@ impl<'a> View<'a> {
     }
 }
 
-impl Snapshot {
+impl Tables {
     /// Gives the table `type`.
     #[inline]
     #[must_use]
     pub fn r#type(&self) -> r#type::Table<'_> {
-        self.view().r#type()
+        View(&self.0).r#type()
     }
 
     /// Gives the table `self`.
     #[inline]
     #[must_use]
     pub fn self_(&self) -> self_::Table<'_> {
-        self.view().self_()
+        View(&self.0).self_()
     }
 
     /// Gives the table `crate`.
     #[inline]
     #[must_use]
     pub fn crate_(&self) -> crate_::Table<'_> {
-        self.view().crate_()
+        View(&self.0).crate_()
     }
 
     /// Gives the table `super`.
     #[inline]
     #[must_use]
     pub fn super_(&self) -> super_::Table<'_> {
-        self.view().super_()
+        View(&self.0).super_()
     }
 
     /// Gives the table `_`.
     #[inline]
     #[must_use]
     pub fn __(&self) -> __::Table<'_> {
-        self.view().__()
+        View(&self.0).__()
     }
 
     /// Gives the table `Database`.
     #[inline]
     #[must_use]
     pub fn Database_(&self) -> Database_::Table<'_> {
-        self.view().Database_()
+        View(&self.0).Database_()
     }
 
     /// Gives the table `id`.
     #[inline]
     #[must_use]
     pub fn id(&self) -> id::Table<'_> {
-        self.view().id()
+        View(&self.0).id()
     }
 
     /// Gives the table `comment`.
     #[inline]
     #[must_use]
     pub fn comment___(&self) -> comment___::Table<'_> {
-        self.view().comment___()
+        View(&self.0).comment___()
     }
 
     /// Gives the table `comment_`.
     #[inline]
     #[must_use]
     pub fn comment_(&self) -> comment_::Table<'_> {
-        self.view().comment_()
+        View(&self.0).comment_()
     }
 
     /// Gives the table `view`.
     #[inline]
     #[must_use]
     pub fn view_(&self) -> view_::Table<'_> {
-        self.view().view_()
+        View(&self.0).view_()
     }
 
     /// Gives the table `str`.
     #[inline]
     #[must_use]
     pub fn str_(&self) -> str_::Table<'_> {
-        self.view().str_()
+        View(&self.0).str_()
     }
 
     /// Gives the table `Option`.
     #[inline]
     #[must_use]
     pub fn Option_(&self) -> Option_::Table<'_> {
-        self.view().Option_()
+        View(&self.0).Option_()
     }
 
     /// Gives the table `std`.
     #[inline]
     #[must_use]
     pub fn std(&self) -> std::Table<'_> {
-        self.view().std()
+        View(&self.0).std()
     }
 
     /// Gives the table `annals`.
     #[inline]
     #[must_use]
     pub fn annals(&self) -> annals::Table<'_> {
-        self.view().annals()
+        View(&self.0).annals()
     }
 
     /// Gives the table `yield`.
     #[inline]
     #[must_use]
     pub fn r#yield(&self) -> r#yield::Table<'_> {
-        self.view().r#yield()
+        View(&self.0).r#yield()
     }
 
     /// Gives the table `Customs`.
     #[inline]
     #[must_use]
     pub fn Customs_(&self) -> Customs_::Table<'_> {
-        self.view().Customs_()
+        View(&self.0).Customs_()
     }
 
     /// Gives the table `custom`.
     #[inline]
     #[must_use]
     pub fn custom_(&self) -> custom_::Table<'_> {
-        self.view().custom_()
+        View(&self.0).custom_()
     }
 
     /// Gives the table `Reader`.
     #[inline]
     #[must_use]
     pub fn Reader_(&self) -> Reader_::Table<'_> {
-        self.view().Reader_()
+        View(&self.0).Reader_()
     }
 
     /// Gives the table `write_blob`.
     #[inline]
     #[must_use]
     pub fn write_blob_(&self) -> write_blob_::Table<'_> {
-        self.view().write_blob_()
+        View(&self.0).write_blob_()
     }
 
     /// Gives the table `New`.
     #[inline]
     #[must_use]
     pub fn New(&self) -> New::Table<'_> {
-        self.view().New()
+        View(&self.0).New()
     }
 
     /// Gives the table `new`.
     #[inline]
     #[must_use]
     pub fn new(&self) -> new::Table<'_> {
-        self.view().new()
+        View(&self.0).new()
     }
 
     /// Gives the index `type_`.
     #[inline]
     #[must_use]
     pub fn type_(&self) -> r#type::Type<'_> {
-        self.view().type_()
+        View(&self.0).type_()
     }
 
     /// Gives the index `comment__`.
     #[inline]
     #[must_use]
     pub fn comment__(&self) -> comment___::Comment<'_> {
-        self.view().comment__()
+        View(&self.0).comment__()
+    }
+
+    /// Gives the index `to_owned`.
+    #[inline]
+    #[must_use]
+    pub fn to_owned_(&self) -> comment___::ToOwned<'_> {
+        View(&self.0).to_owned_()
+    }
+
+    /// Gives the index `Writers`.
+    #[inline]
+    #[must_use]
+    pub fn Writers_(&self) -> comment___::Writers<'_> {
+        View(&self.0).Writers_()
     }
 
     /// Gives the index `Kind`.
     #[inline]
     #[must_use]
     pub fn Kind(&self) -> annals::Kind_<'_> {
-        self.view().Kind()
+        View(&self.0).Kind()
     }
 
     /// Gives the index `row`.
     #[inline]
     #[must_use]
     pub fn row(&self) -> annals::Row_<'_> {
-        self.view().row()
+        View(&self.0).row()
     }
 
     /// Gives the index `id_by_id`.
     #[inline]
     #[must_use]
     pub fn id_by_id(&self) -> id::IdById<'_> {
-        self.view().id_by_id()
+        View(&self.0).id_by_id()
     }
 }
 
-impl<'db> Transaction<'db> {
+impl<'db> Writers<'db> {
     /// Gives the table `type`.
     #[inline]
     pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
@@ -1291,35 +956,49 @@ impl<'db> Transaction<'db> {
     #[inline]
     #[must_use]
     pub fn type_(&self) -> r#type::Type<'_> {
-        self.view().type_()
+        View(self.0.view()).type_()
     }
 
     /// Gives the index `comment__`.
     #[inline]
     #[must_use]
     pub fn comment__(&self) -> comment___::Comment<'_> {
-        self.view().comment__()
+        View(self.0.view()).comment__()
+    }
+
+    /// Gives the index `to_owned`.
+    #[inline]
+    #[must_use]
+    pub fn to_owned_(&self) -> comment___::ToOwned<'_> {
+        View(self.0.view()).to_owned_()
+    }
+
+    /// Gives the index `Writers`.
+    #[inline]
+    #[must_use]
+    pub fn Writers_(&self) -> comment___::Writers<'_> {
+        View(self.0.view()).Writers_()
     }
 
     /// Gives the index `Kind`.
     #[inline]
     #[must_use]
     pub fn Kind(&self) -> annals::Kind_<'_> {
-        self.view().Kind()
+        View(self.0.view()).Kind()
     }
 
     /// Gives the index `row`.
     #[inline]
     #[must_use]
     pub fn row(&self) -> annals::Row_<'_> {
-        self.view().row()
+        View(self.0.view()).row()
     }
 
     /// Gives the index `id_by_id`.
     #[inline]
     #[must_use]
     pub fn id_by_id(&self) -> id::IdById<'_> {
-        self.view().id_by_id()
+        View(self.0.view()).id_by_id()
     }
 }
 
@@ -3353,7 +3032,7 @@ pub mod id {
     impl<'a> IdById<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
-            let number = ::annals::IndexNumber(4);
+            let number = ::annals::IndexNumber(6);
             let index = ::annals::typed::Index::new(view, number, "id_by_id");
             Self { index }
         }
@@ -3888,6 +3567,118 @@ pub mod comment___ {
     }
 
     impl<'a> IntoIterator for Comment<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
+        fn into_iter(self) -> Self::IntoIter {
+            self.index.iter()
+        }
+    }
+
+    /// The index `to_owned`: rows in order of `find`.
+    #[derive(Clone, Copy, Debug)]
+    pub struct ToOwned<'a> {
+        index: ::annals::typed::Index<'a, Kind>,
+    }
+
+    impl<'a> ToOwned<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            let number = ::annals::IndexNumber(2);
+            let index = ::annals::typed::Index::new(view, number, "to_owned");
+            Self { index }
+        }
+
+        /// Gives the rows with this key, in the order of the index.
+        #[inline]
+        pub fn find(&self, find: i32) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[find.into()])
+        }
+
+        /// Gives the rows whose `find` is in the bounds.
+        #[inline]
+        pub fn range(
+            &self,
+            bounds: impl ::std::ops::RangeBounds<i32>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        #[inline]
+        pub fn cursor_at(&self, find: i32) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[find.into()])
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for ToOwned<'a> {
+        type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
+        fn deref(&self) -> &Self::Target {
+            &self.index
+        }
+    }
+
+    impl<'a> IntoIterator for ToOwned<'a> {
+        type Item = ::annals::Result<Row<'a>>;
+        type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
+        #[inline]
+        fn into_iter(self) -> Self::IntoIter {
+            self.index.iter()
+        }
+    }
+
+    /// The index `Writers`: rows in order of `row`.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Writers<'a> {
+        index: ::annals::typed::Index<'a, Kind>,
+    }
+
+    impl<'a> Writers<'a> {
+        #[inline]
+        pub(super) fn new(view: &'a ::annals::View) -> Self {
+            let number = ::annals::IndexNumber(3);
+            let index = ::annals::typed::Index::new(view, number, "Writers");
+            Self { index }
+        }
+
+        /// Gives the rows with this key, in the order of the index.
+        #[inline]
+        pub fn find(&self, row: i32) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.equal(&[row.into()])
+        }
+
+        /// Gives the rows whose `row` is in the bounds.
+        #[inline]
+        pub fn range(
+            &self,
+            bounds: impl ::std::ops::RangeBounds<i32>,
+        ) -> ::annals::typed::IndexRows<'a, Kind> {
+            self.index.range(&[], bounds)
+        }
+
+        /// Gives a cursor before the first row whose key isn't less than what is given.
+        ///
+        /// # Errors
+        /// The rows can't be loaded.
+        #[inline]
+        pub fn cursor_at(&self, row: i32) -> ::annals::Result<::annals::typed::Cursor<'a, Kind>> {
+            self.index.cursor_at(&[row.into()])
+        }
+    }
+
+    impl<'a> ::std::ops::Deref for Writers<'a> {
+        type Target = ::annals::typed::Index<'a, Kind>;
+        #[inline]
+        fn deref(&self) -> &Self::Target {
+            &self.index
+        }
+    }
+
+    impl<'a> IntoIterator for Writers<'a> {
         type Item = ::annals::Result<Row<'a>>;
         type IntoIter = ::annals::typed::IndexRows<'a, Kind>;
         #[inline]
@@ -5185,7 +4976,7 @@ pub mod annals {
     impl<'a> Kind_<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
-            let number = ::annals::IndexNumber(2);
+            let number = ::annals::IndexNumber(4);
             let index = ::annals::typed::Index::new(view, number, "Kind");
             Self { index }
         }
@@ -5254,7 +5045,7 @@ pub mod annals {
     impl<'a> Row_<'a> {
         #[inline]
         pub(super) fn new(view: &'a ::annals::View) -> Self {
-            let number = ::annals::IndexNumber(3);
+            let number = ::annals::IndexNumber(5);
             let index = ::annals::typed::Index::new(view, number, "row");
             Self { index }
         }
@@ -6872,69 +6663,39 @@ pub mod custom {
 
         /// The transaction of an upgrade, which commits it as a whole.
         #[derive(Debug)]
-        pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
+        pub struct Transaction<'t, 'db>(::annals::typed::CustomTransaction<'t, 'db>);
 
         // A function of its own, since a table may be called `new`.
         pub(in super::super) fn new<'t, 'db>(
             transaction: &'t mut ::annals::Transaction<'db>,
         ) -> Transaction<'t, 'db> {
-            Transaction(transaction)
+            Transaction(::annals::typed::CustomTransaction::new(transaction))
         }
 
-        impl<'db> Transaction<'_, 'db> {
-            /// Gives what the transaction sees.
+        impl<'t, 'db> Transaction<'t, 'db> {
+            /// Returns what the transaction sees.
             #[must_use]
             pub fn view(&self) -> View<'_> {
-                View(self.0.view())
-            }
-
-            /// Notes a comment in the journal.
-            ///
-            /// # Errors
-            /// The journal can't be written.
-            pub fn comment(&mut self, text: &str) -> ::annals::Result<()> {
-                self.0.comment(text)
-            }
-
-            /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
-            /// field of type `blob`.
-            ///
-            /// # Errors
-            /// `content` can't be read, or the journal can't be written.
-            pub fn write_blob(
-                &mut self,
-                content: impl ::std::io::Read,
-            ) -> ::annals::Result<::annals::Blob> {
-                self.0.write_blob(content)
-            }
-
-            /// Appends bytes to the blob that this transaction wrote last.
-            ///
-            /// # Errors
-            /// There is no such blob or no byte, or the journal can't be written.
-            pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
-                self.0.append_blob(bytes)
-            }
-
-            /// Opens a blob that was committed, or that this transaction wrote.
-            ///
-            /// # Errors
-            /// There is no such blob.
-            pub fn read_blob(
-                &self,
-                blob: ::annals::Blob,
-            ) -> ::annals::Result<::annals::BlobReader<'_>> {
-                self.0.blob(blob)
-            }
-
-            /// Gives the same transaction without the types of its schema.
-            #[must_use]
-            pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
-                self.0
+                View(self.0.dynamic_view())
             }
         }
 
-        /// What the transaction sees: all tables at this place of the schema, for reading.
+        impl<'t, 'db> ::std::ops::Deref for Transaction<'t, 'db> {
+            type Target = ::annals::typed::CustomTransaction<'t, 'db>;
+            #[inline]
+            fn deref(&self) -> &Self::Target {
+                &self.0
+            }
+        }
+
+        impl<'t, 'db> ::std::ops::DerefMut for Transaction<'t, 'db> {
+            #[inline]
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                &mut self.0
+            }
+        }
+
+        /// All tables at this place of the schema, for reading.
         #[derive(Clone, Copy, Debug)]
         pub struct View<'a>(&'a ::annals::View);
 
@@ -7091,127 +6852,127 @@ pub mod custom {
             /// Gives the table `type`.
             #[inline]
             pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
-                r#type::Writer::new(self.0)
+                r#type::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `self`.
             #[inline]
             pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
-                self_::Writer::new(self.0)
+                self_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `crate`.
             #[inline]
             pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
-                crate_::Writer::new(self.0)
+                crate_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `super`.
             #[inline]
             pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
-                super_::Writer::new(self.0)
+                super_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `_`.
             #[inline]
             pub fn __(&mut self) -> __::Writer<'_, 'db> {
-                __::Writer::new(self.0)
+                __::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `Database`.
             #[inline]
             pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
-                Database_::Writer::new(self.0)
+                Database_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `id`.
             #[inline]
             pub fn id(&mut self) -> id::Writer<'_, 'db> {
-                id::Writer::new(self.0)
+                id::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `comment`.
             #[inline]
             pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
-                comment__::Writer::new(self.0)
+                comment__::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `comment_`.
             #[inline]
             pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
-                comment_::Writer::new(self.0)
+                comment_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `view`.
             #[inline]
             pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
-                view_::Writer::new(self.0)
+                view_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `str`.
             #[inline]
             pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
-                str_::Writer::new(self.0)
+                str_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `Option`.
             #[inline]
             pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
-                Option_::Writer::new(self.0)
+                Option_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `std`.
             #[inline]
             pub fn std(&mut self) -> std::Writer<'_, 'db> {
-                std::Writer::new(self.0)
+                std::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `annals`.
             #[inline]
             pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
-                annals::Writer::new(self.0)
+                annals::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `yield`.
             #[inline]
             pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
-                r#yield::Writer::new(self.0)
+                r#yield::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `Customs`.
             #[inline]
             pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
-                Customs_::Writer::new(self.0)
+                Customs_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `custom`.
             #[inline]
             pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
-                custom_::Writer::new(self.0)
+                custom_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `Reader`.
             #[inline]
             pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
-                Reader_::Writer::new(self.0)
+                Reader_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `write_blob`.
             #[inline]
             pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
-                write_blob_::Writer::new(self.0)
+                write_blob_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `New`.
             #[inline]
             pub fn New(&mut self) -> New::Writer<'_, 'db> {
-                New::Writer::new(self.0)
+                New::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `new`.
             #[inline]
             pub fn new(&mut self) -> new::Writer<'_, 'db> {
-                new::Writer::new(self.0)
+                new::Writer::new(self.0.as_dynamic())
             }
         }
     }
@@ -7266,69 +7027,39 @@ pub mod custom {
 
         /// The transaction of an upgrade, which commits it as a whole.
         #[derive(Debug)]
-        pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
+        pub struct Transaction<'t, 'db>(::annals::typed::CustomTransaction<'t, 'db>);
 
         // A function of its own, since a table may be called `new`.
         pub(in super::super) fn new<'t, 'db>(
             transaction: &'t mut ::annals::Transaction<'db>,
         ) -> Transaction<'t, 'db> {
-            Transaction(transaction)
+            Transaction(::annals::typed::CustomTransaction::new(transaction))
         }
 
-        impl<'db> Transaction<'_, 'db> {
-            /// Gives what the transaction sees.
+        impl<'t, 'db> Transaction<'t, 'db> {
+            /// Returns what the transaction sees.
             #[must_use]
             pub fn view(&self) -> View<'_> {
-                View(self.0.view())
-            }
-
-            /// Notes a comment in the journal.
-            ///
-            /// # Errors
-            /// The journal can't be written.
-            pub fn comment(&mut self, text: &str) -> ::annals::Result<()> {
-                self.0.comment(text)
-            }
-
-            /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
-            /// field of type `blob`.
-            ///
-            /// # Errors
-            /// `content` can't be read, or the journal can't be written.
-            pub fn write_blob(
-                &mut self,
-                content: impl ::std::io::Read,
-            ) -> ::annals::Result<::annals::Blob> {
-                self.0.write_blob(content)
-            }
-
-            /// Appends bytes to the blob that this transaction wrote last.
-            ///
-            /// # Errors
-            /// There is no such blob or no byte, or the journal can't be written.
-            pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
-                self.0.append_blob(bytes)
-            }
-
-            /// Opens a blob that was committed, or that this transaction wrote.
-            ///
-            /// # Errors
-            /// There is no such blob.
-            pub fn read_blob(
-                &self,
-                blob: ::annals::Blob,
-            ) -> ::annals::Result<::annals::BlobReader<'_>> {
-                self.0.blob(blob)
-            }
-
-            /// Gives the same transaction without the types of its schema.
-            #[must_use]
-            pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
-                self.0
+                View(self.0.dynamic_view())
             }
         }
 
-        /// What the transaction sees: all tables at this place of the schema, for reading.
+        impl<'t, 'db> ::std::ops::Deref for Transaction<'t, 'db> {
+            type Target = ::annals::typed::CustomTransaction<'t, 'db>;
+            #[inline]
+            fn deref(&self) -> &Self::Target {
+                &self.0
+            }
+        }
+
+        impl<'t, 'db> ::std::ops::DerefMut for Transaction<'t, 'db> {
+            #[inline]
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                &mut self.0
+            }
+        }
+
+        /// All tables at this place of the schema, for reading.
         #[derive(Clone, Copy, Debug)]
         pub struct View<'a>(&'a ::annals::View);
 
@@ -7485,127 +7216,127 @@ pub mod custom {
             /// Gives the table `type`.
             #[inline]
             pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
-                r#type::Writer::new(self.0)
+                r#type::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `self`.
             #[inline]
             pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
-                self_::Writer::new(self.0)
+                self_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `crate`.
             #[inline]
             pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
-                crate_::Writer::new(self.0)
+                crate_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `super`.
             #[inline]
             pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
-                super_::Writer::new(self.0)
+                super_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `_`.
             #[inline]
             pub fn __(&mut self) -> __::Writer<'_, 'db> {
-                __::Writer::new(self.0)
+                __::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `Database`.
             #[inline]
             pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
-                Database_::Writer::new(self.0)
+                Database_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `id`.
             #[inline]
             pub fn id(&mut self) -> id::Writer<'_, 'db> {
-                id::Writer::new(self.0)
+                id::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `comment`.
             #[inline]
             pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
-                comment__::Writer::new(self.0)
+                comment__::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `comment_`.
             #[inline]
             pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
-                comment_::Writer::new(self.0)
+                comment_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `view`.
             #[inline]
             pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
-                view_::Writer::new(self.0)
+                view_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `str`.
             #[inline]
             pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
-                str_::Writer::new(self.0)
+                str_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `Option`.
             #[inline]
             pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
-                Option_::Writer::new(self.0)
+                Option_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `std`.
             #[inline]
             pub fn std(&mut self) -> std::Writer<'_, 'db> {
-                std::Writer::new(self.0)
+                std::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `annals`.
             #[inline]
             pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
-                annals::Writer::new(self.0)
+                annals::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `yield`.
             #[inline]
             pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
-                r#yield::Writer::new(self.0)
+                r#yield::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `Customs`.
             #[inline]
             pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
-                Customs_::Writer::new(self.0)
+                Customs_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `custom`.
             #[inline]
             pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
-                custom_::Writer::new(self.0)
+                custom_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `Reader`.
             #[inline]
             pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
-                Reader_::Writer::new(self.0)
+                Reader_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `write_blob`.
             #[inline]
             pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
-                write_blob_::Writer::new(self.0)
+                write_blob_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `New`.
             #[inline]
             pub fn New(&mut self) -> New::Writer<'_, 'db> {
-                New::Writer::new(self.0)
+                New::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `new`.
             #[inline]
             pub fn new(&mut self) -> new::Writer<'_, 'db> {
-                new::Writer::new(self.0)
+                new::Writer::new(self.0.as_dynamic())
             }
         }
     }
@@ -7660,69 +7391,39 @@ pub mod custom {
 
         /// The transaction of an upgrade, which commits it as a whole.
         #[derive(Debug)]
-        pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
+        pub struct Transaction<'t, 'db>(::annals::typed::CustomTransaction<'t, 'db>);
 
         // A function of its own, since a table may be called `new`.
         pub(in super::super) fn new<'t, 'db>(
             transaction: &'t mut ::annals::Transaction<'db>,
         ) -> Transaction<'t, 'db> {
-            Transaction(transaction)
+            Transaction(::annals::typed::CustomTransaction::new(transaction))
         }
 
-        impl<'db> Transaction<'_, 'db> {
-            /// Gives what the transaction sees.
+        impl<'t, 'db> Transaction<'t, 'db> {
+            /// Returns what the transaction sees.
             #[must_use]
             pub fn view(&self) -> View<'_> {
-                View(self.0.view())
-            }
-
-            /// Notes a comment in the journal.
-            ///
-            /// # Errors
-            /// The journal can't be written.
-            pub fn comment(&mut self, text: &str) -> ::annals::Result<()> {
-                self.0.comment(text)
-            }
-
-            /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
-            /// field of type `blob`.
-            ///
-            /// # Errors
-            /// `content` can't be read, or the journal can't be written.
-            pub fn write_blob(
-                &mut self,
-                content: impl ::std::io::Read,
-            ) -> ::annals::Result<::annals::Blob> {
-                self.0.write_blob(content)
-            }
-
-            /// Appends bytes to the blob that this transaction wrote last.
-            ///
-            /// # Errors
-            /// There is no such blob or no byte, or the journal can't be written.
-            pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
-                self.0.append_blob(bytes)
-            }
-
-            /// Opens a blob that was committed, or that this transaction wrote.
-            ///
-            /// # Errors
-            /// There is no such blob.
-            pub fn read_blob(
-                &self,
-                blob: ::annals::Blob,
-            ) -> ::annals::Result<::annals::BlobReader<'_>> {
-                self.0.blob(blob)
-            }
-
-            /// Gives the same transaction without the types of its schema.
-            #[must_use]
-            pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
-                self.0
+                View(self.0.dynamic_view())
             }
         }
 
-        /// What the transaction sees: all tables at this place of the schema, for reading.
+        impl<'t, 'db> ::std::ops::Deref for Transaction<'t, 'db> {
+            type Target = ::annals::typed::CustomTransaction<'t, 'db>;
+            #[inline]
+            fn deref(&self) -> &Self::Target {
+                &self.0
+            }
+        }
+
+        impl<'t, 'db> ::std::ops::DerefMut for Transaction<'t, 'db> {
+            #[inline]
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                &mut self.0
+            }
+        }
+
+        /// All tables at this place of the schema, for reading.
         #[derive(Clone, Copy, Debug)]
         pub struct View<'a>(&'a ::annals::View);
 
@@ -7879,127 +7580,127 @@ pub mod custom {
             /// Gives the table `type`.
             #[inline]
             pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
-                r#type::Writer::new(self.0)
+                r#type::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `self`.
             #[inline]
             pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
-                self_::Writer::new(self.0)
+                self_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `crate`.
             #[inline]
             pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
-                crate_::Writer::new(self.0)
+                crate_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `super`.
             #[inline]
             pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
-                super_::Writer::new(self.0)
+                super_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `_`.
             #[inline]
             pub fn __(&mut self) -> __::Writer<'_, 'db> {
-                __::Writer::new(self.0)
+                __::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `Database`.
             #[inline]
             pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
-                Database_::Writer::new(self.0)
+                Database_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `id`.
             #[inline]
             pub fn id(&mut self) -> id::Writer<'_, 'db> {
-                id::Writer::new(self.0)
+                id::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `comment`.
             #[inline]
             pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
-                comment__::Writer::new(self.0)
+                comment__::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `comment_`.
             #[inline]
             pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
-                comment_::Writer::new(self.0)
+                comment_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `view`.
             #[inline]
             pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
-                view_::Writer::new(self.0)
+                view_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `str`.
             #[inline]
             pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
-                str_::Writer::new(self.0)
+                str_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `Option`.
             #[inline]
             pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
-                Option_::Writer::new(self.0)
+                Option_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `std`.
             #[inline]
             pub fn std(&mut self) -> std::Writer<'_, 'db> {
-                std::Writer::new(self.0)
+                std::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `annals`.
             #[inline]
             pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
-                annals::Writer::new(self.0)
+                annals::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `yield`.
             #[inline]
             pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
-                r#yield::Writer::new(self.0)
+                r#yield::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `Customs`.
             #[inline]
             pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
-                Customs_::Writer::new(self.0)
+                Customs_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `custom`.
             #[inline]
             pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
-                custom_::Writer::new(self.0)
+                custom_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `Reader`.
             #[inline]
             pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
-                Reader_::Writer::new(self.0)
+                Reader_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `write_blob`.
             #[inline]
             pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
-                write_blob_::Writer::new(self.0)
+                write_blob_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `New`.
             #[inline]
             pub fn New(&mut self) -> New::Writer<'_, 'db> {
-                New::Writer::new(self.0)
+                New::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `new`.
             #[inline]
             pub fn new(&mut self) -> new::Writer<'_, 'db> {
-                new::Writer::new(self.0)
+                new::Writer::new(self.0.as_dynamic())
             }
         }
     }
@@ -8054,69 +7755,39 @@ pub mod custom {
 
         /// The transaction of an upgrade, which commits it as a whole.
         #[derive(Debug)]
-        pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
+        pub struct Transaction<'t, 'db>(::annals::typed::CustomTransaction<'t, 'db>);
 
         // A function of its own, since a table may be called `new`.
         pub(in super::super) fn new<'t, 'db>(
             transaction: &'t mut ::annals::Transaction<'db>,
         ) -> Transaction<'t, 'db> {
-            Transaction(transaction)
+            Transaction(::annals::typed::CustomTransaction::new(transaction))
         }
 
-        impl<'db> Transaction<'_, 'db> {
-            /// Gives what the transaction sees.
+        impl<'t, 'db> Transaction<'t, 'db> {
+            /// Returns what the transaction sees.
             #[must_use]
             pub fn view(&self) -> View<'_> {
-                View(self.0.view())
-            }
-
-            /// Notes a comment in the journal.
-            ///
-            /// # Errors
-            /// The journal can't be written.
-            pub fn comment(&mut self, text: &str) -> ::annals::Result<()> {
-                self.0.comment(text)
-            }
-
-            /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
-            /// field of type `blob`.
-            ///
-            /// # Errors
-            /// `content` can't be read, or the journal can't be written.
-            pub fn write_blob(
-                &mut self,
-                content: impl ::std::io::Read,
-            ) -> ::annals::Result<::annals::Blob> {
-                self.0.write_blob(content)
-            }
-
-            /// Appends bytes to the blob that this transaction wrote last.
-            ///
-            /// # Errors
-            /// There is no such blob or no byte, or the journal can't be written.
-            pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
-                self.0.append_blob(bytes)
-            }
-
-            /// Opens a blob that was committed, or that this transaction wrote.
-            ///
-            /// # Errors
-            /// There is no such blob.
-            pub fn read_blob(
-                &self,
-                blob: ::annals::Blob,
-            ) -> ::annals::Result<::annals::BlobReader<'_>> {
-                self.0.blob(blob)
-            }
-
-            /// Gives the same transaction without the types of its schema.
-            #[must_use]
-            pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
-                self.0
+                View(self.0.dynamic_view())
             }
         }
 
-        /// What the transaction sees: all tables at this place of the schema, for reading.
+        impl<'t, 'db> ::std::ops::Deref for Transaction<'t, 'db> {
+            type Target = ::annals::typed::CustomTransaction<'t, 'db>;
+            #[inline]
+            fn deref(&self) -> &Self::Target {
+                &self.0
+            }
+        }
+
+        impl<'t, 'db> ::std::ops::DerefMut for Transaction<'t, 'db> {
+            #[inline]
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                &mut self.0
+            }
+        }
+
+        /// All tables at this place of the schema, for reading.
         #[derive(Clone, Copy, Debug)]
         pub struct View<'a>(&'a ::annals::View);
 
@@ -8273,127 +7944,127 @@ pub mod custom {
             /// Gives the table `type`.
             #[inline]
             pub fn r#type(&mut self) -> r#type::Writer<'_, 'db> {
-                r#type::Writer::new(self.0)
+                r#type::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `self`.
             #[inline]
             pub fn self_(&mut self) -> self_::Writer<'_, 'db> {
-                self_::Writer::new(self.0)
+                self_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `crate`.
             #[inline]
             pub fn crate_(&mut self) -> crate_::Writer<'_, 'db> {
-                crate_::Writer::new(self.0)
+                crate_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `super`.
             #[inline]
             pub fn super_(&mut self) -> super_::Writer<'_, 'db> {
-                super_::Writer::new(self.0)
+                super_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `_`.
             #[inline]
             pub fn __(&mut self) -> __::Writer<'_, 'db> {
-                __::Writer::new(self.0)
+                __::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `Database`.
             #[inline]
             pub fn Database_(&mut self) -> Database_::Writer<'_, 'db> {
-                Database_::Writer::new(self.0)
+                Database_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `id`.
             #[inline]
             pub fn id(&mut self) -> id::Writer<'_, 'db> {
-                id::Writer::new(self.0)
+                id::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `comment`.
             #[inline]
             pub fn comment__(&mut self) -> comment__::Writer<'_, 'db> {
-                comment__::Writer::new(self.0)
+                comment__::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `comment_`.
             #[inline]
             pub fn comment_(&mut self) -> comment_::Writer<'_, 'db> {
-                comment_::Writer::new(self.0)
+                comment_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `view`.
             #[inline]
             pub fn view_(&mut self) -> view_::Writer<'_, 'db> {
-                view_::Writer::new(self.0)
+                view_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `str`.
             #[inline]
             pub fn str_(&mut self) -> str_::Writer<'_, 'db> {
-                str_::Writer::new(self.0)
+                str_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `Option`.
             #[inline]
             pub fn Option_(&mut self) -> Option_::Writer<'_, 'db> {
-                Option_::Writer::new(self.0)
+                Option_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `std`.
             #[inline]
             pub fn std(&mut self) -> std::Writer<'_, 'db> {
-                std::Writer::new(self.0)
+                std::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `annals`.
             #[inline]
             pub fn annals(&mut self) -> annals::Writer<'_, 'db> {
-                annals::Writer::new(self.0)
+                annals::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `yield`.
             #[inline]
             pub fn r#yield(&mut self) -> r#yield::Writer<'_, 'db> {
-                r#yield::Writer::new(self.0)
+                r#yield::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `Customs`.
             #[inline]
             pub fn Customs_(&mut self) -> Customs_::Writer<'_, 'db> {
-                Customs_::Writer::new(self.0)
+                Customs_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `custom`.
             #[inline]
             pub fn custom_(&mut self) -> custom_::Writer<'_, 'db> {
-                custom_::Writer::new(self.0)
+                custom_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `Reader`.
             #[inline]
             pub fn Reader_(&mut self) -> Reader_::Writer<'_, 'db> {
-                Reader_::Writer::new(self.0)
+                Reader_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `write_blob`.
             #[inline]
             pub fn write_blob_(&mut self) -> write_blob_::Writer<'_, 'db> {
-                write_blob_::Writer::new(self.0)
+                write_blob_::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `New`.
             #[inline]
             pub fn New(&mut self) -> New::Writer<'_, 'db> {
-                New::Writer::new(self.0)
+                New::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `new`.
             #[inline]
             pub fn new(&mut self) -> new::Writer<'_, 'db> {
-                new::Writer::new(self.0)
+                new::Writer::new(self.0.as_dynamic())
             }
         }
     }

@@ -45,452 +45,57 @@ pub const SCHEMA: &str = "\
     create_index person_by_full_name person full_name\n\
 ";
 
-static COMPILED: ::annals::typed::CompiledSchema = ::annals::typed::CompiledSchema::new(SCHEMA);
-
-/// A database with this schema, open for reading and writing: one writer at a time, any number of
-/// readers. It is `Send` and `Sync`: share it by reference or in an `Arc`.
-#[derive(Debug)]
-#[must_use = "a database that isn't kept is closed at once"]
-pub struct Database(::annals::Database);
-
-impl Database {
-    /// Opens or creates a database with the default options. A file with an older schema is
-    /// upgraded, with the help of `customs`.
-    ///
-    /// # Errors
-    /// Those of [`open_with`](Self::open_with).
-    pub fn open(
-        path: impl AsRef<::std::path::Path>,
-        customs: Customs<'_>,
-    ) -> ::annals::Result<Self> {
-        Self::open_with(path, &::annals::Options::new(), customs)
-    }
-
-    /// Opens or creates a database. A file with an older schema is upgraded, with the help of
-    /// `customs`, in one transaction.
-    ///
-    /// # Errors
-    /// The file is no database, is damaged, is in use, or has another schema, or a newer one; a
-    /// function failed, and the file is as it was; or the operating system said no.
-    pub fn open_with(
-        path: impl AsRef<::std::path::Path>,
-        options: &::annals::Options,
-        mut customs: Customs<'_>,
-    ) -> ::annals::Result<Self> {
-        let schema = COMPILED.get()?;
-        let run: &mut ::annals::Customs<'_> = &mut |custom, tx| customs.run(custom, tx);
-        options.open_schema_with(path, schema, run).map(Self)
-    }
-
-    /// Opens a file for reading only, as it is now: takes no lock, waits for nobody, and writes
-    /// nothing. The schema of the file may be newer than this one.
-    ///
-    /// # Errors
-    /// The file is no database, is damaged, or has another schema, or an older one; or the operating
-    /// system said no.
-    pub fn open_read_only(path: impl AsRef<::std::path::Path>) -> ::annals::Result<Reader> {
-        Self::open_read_only_with(path, &::annals::Options::new())
-    }
-
-    /// Does what [`open_read_only`](Self::open_read_only) does, with options such as
-    /// [`hard_only`](::annals::Options::hard_only).
-    ///
-    /// # Errors
-    /// Those of [`open_read_only`](Self::open_read_only).
-    pub fn open_read_only_with(
-        path: impl AsRef<::std::path::Path>,
-        options: &::annals::Options,
-    ) -> ::annals::Result<Reader> {
-        let schema = COMPILED.get()?;
-        options.open_schema_read_only(path, schema).map(Reader)
-    }
-
-    /// Gives a snapshot of the last commit. Never waits.
-    #[must_use]
-    pub fn read(&self) -> Snapshot {
-        Snapshot(self.0.read())
-    }
-
-    /// Gives the state as it was at a moment: `Txid(17)` is the end of that transaction.
-    ///
-    /// # Errors
-    /// There is no such moment, or its history was forgotten; the file is damaged; or the operating
-    /// system said no.
-    pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
-        self.0.at(moment).map(Snapshot)
-    }
-
-    /// Gives the history of a row of any table: each version that a transaction made of it, the
-    /// oldest first.
-    ///
-    /// # Errors
-    /// The file is damaged; or the operating system said no.
-    pub fn history_of<R: ::annals::typed::Versioned>(
-        &self,
-        id: ::annals::typed::Id<R>,
-    ) -> ::annals::Result<::annals::typed::History<R>>
-    where
-        Change: From<::annals::typed::Change<R>>,
-    {
-        let history = self.0.history_of(R::TABLE, id.into())?;
-        Ok(::annals::typed::History::new(history))
-    }
-
-    /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
-    ///
-    /// # Errors
-    /// The history there was forgotten, or the file is damaged; or the operating system said no.
-    pub fn changes(
-        &self,
-        txids: impl ::std::ops::RangeBounds<u64>,
-    ) -> ::annals::Result<::annals::typed::Changes<Change>> {
-        self.0.changes(txids).map(::annals::typed::Changes::new)
-    }
-
-    /// Follows what is committed from now on, each transaction once and in order: an iterator that
-    /// waits, or its `try_next`.
-    #[must_use]
-    pub fn subscribe(&self) -> ::annals::typed::Subscription<Change> {
-        ::annals::typed::Subscription::new(self.0.subscribe())
-    }
-
-    /// Follows what was and is committed, beginning with the transaction `first`.
-    ///
-    /// # Errors
-    /// The history there was forgotten, or hasn't come yet; or the operating system said no.
-    pub fn subscribe_from(
-        &self,
-        first: u64,
-    ) -> ::annals::Result<::annals::typed::Subscription<Change>> {
-        let begun = self.0.subscribe_from(first)?;
-        Ok(::annals::typed::Subscription::new(begun))
-    }
-
-    /// Begins a transaction; waits for the one before.
-    ///
-    /// # Errors
-    /// This thread has a transaction already, or an earlier failure made the handle unusable.
-    pub fn begin(&self) -> ::annals::Result<Transaction<'_>> {
-        self.0.begin().map(Transaction)
-    }
-
-    /// Runs `change` in a transaction and commits it; an `Err` rolls everything back. A transaction
-    /// whose errors are the program's own is run by [`transact`](Self::transact).
-    ///
-    /// # Errors
-    /// That of `change`, or of beginning or committing.
-    pub fn write<T>(
-        &self,
-        change: impl FnOnce(&mut Transaction<'_>) -> ::annals::Result<T>,
-    ) -> ::annals::Result<T> {
-        self.transact(change)
-    }
-
-    /// Does what [`write`](Self::write) does, with errors of any type that the program likes.
-    ///
-    /// # Errors
-    /// That of `change`, or of beginning or committing.
-    pub fn transact<T, E: From<::annals::Error>>(
-        &self,
-        change: impl FnOnce(&mut Transaction<'_>) -> ::annals::Result<T, E>,
-    ) -> ::annals::Result<T, E> {
-        let mut transaction = self.begin()?;
-        let value = change(&mut transaction)?;
-        Ok(transaction.commit().map(|_| value)?)
-    }
-
-    /// Makes everything acknowledged visible to other processes, and able to survive this one.
-    ///
-    /// # Errors
-    /// The operating system said no, or an earlier failure made the handle unusable.
-    pub fn soft_checkpoint(&self) -> ::annals::Result<::annals::Point> {
-        self.0.soft_checkpoint()
-    }
-
-    /// Makes everything acknowledged durable.
-    ///
-    /// # Errors
-    /// The operating system said no, or an earlier failure made the handle unusable.
-    pub fn hard_checkpoint(&self) -> ::annals::Result<::annals::Point> {
-        self.0.hard_checkpoint()
-    }
-
-    /// Brings the image forward to the newest commit now, rather than in the background; what it waits for
-    /// depends on the [mode](::annals::BackfillMode).
-    ///
-    /// # Errors
-    /// A mode that waits has waited long enough; the image or the journal can't be written; or an earlier
-    /// failure made the handle unusable.
-    pub fn backfill(&self, mode: ::annals::BackfillMode) -> ::annals::Result<::annals::Backfilled> {
-        self.0.backfill(mode)
-    }
-
-    /// Returns why the last backfill in the background failed, if it did.
-    #[must_use]
-    pub fn image_error(&self) -> Option<String> {
-        self.0.image_error()
-    }
-
-    /// Returns what was found damaged in the image since it was opened, and what was done about it.
-    #[must_use]
-    pub fn image_damage(&self) -> Vec<String> {
-        self.0.image_damage()
-    }
-
-    /// Brings in what other processes have committed since, in shared mode, and gives a snapshot of it.
-    ///
-    /// # Errors
-    /// The file was removed or replaced, or another program upgraded its schema; it is damaged; or the
-    /// operating system said no.
-    pub fn pull(&self) -> ::annals::Result<Snapshot> {
-        self.0.pull().map(Snapshot)
-    }
-
-    /// Tells what opening found and did.
-    #[must_use]
-    pub fn recovered(&self) -> &::annals::Recovered {
-        self.0.recovered()
-    }
-
-    /// Makes everything durable and closes.
-    ///
-    /// # Errors
-    /// The operating system said no.
-    pub fn close(self) -> ::annals::Result<()> {
-        self.0.close()
-    }
-
-    /// Gives the same database without the types of its schema.
-    #[must_use]
-    pub fn as_dynamic(&self) -> &::annals::Database {
-        &self.0
-    }
-}
-
-/// A database open for reading only: as of its last commit when it was opened, or at the last
-/// [`pull`](Reader::pull).
-#[derive(Debug)]
-pub struct Reader(::annals::Reader);
-
-impl Reader {
-    /// Gives the state as of that commit. Never waits.
-    #[must_use]
-    pub fn read(&self) -> Snapshot {
-        Snapshot(self.0.read())
-    }
-
-    /// Gives the state as it was at a moment: `Txid(17)` is the end of that transaction.
-    ///
-    /// # Errors
-    /// There is no such moment, or its history was forgotten; the file is damaged; or the operating
-    /// system said no.
-    pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
-        self.0.at(moment).map(Snapshot)
-    }
-
-    /// Gives the history of a row of any table: each version that a transaction made of it, the
-    /// oldest first.
-    ///
-    /// # Errors
-    /// A newer program dropped the table, or the file is damaged; or the operating system said no.
-    pub fn history_of<R: ::annals::typed::Versioned>(
-        &self,
-        id: ::annals::typed::Id<R>,
-    ) -> ::annals::Result<::annals::typed::History<R>>
-    where
-        Change: From<::annals::typed::Change<R>>,
-    {
-        let history = self.0.history_of(R::TABLE, id.into())?;
-        Ok(::annals::typed::History::new(history))
-    }
-
-    /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
-    ///
-    /// # Errors
-    /// The history there was forgotten, or the file is damaged; or the operating system said no.
-    pub fn changes(
-        &self,
-        txids: impl ::std::ops::RangeBounds<u64>,
-    ) -> ::annals::Result<::annals::typed::Changes<Change>> {
-        self.0.changes(txids).map(::annals::typed::Changes::new)
-    }
-
-    /// Follows what is committed from now on, each transaction once and in order: an iterator that
-    /// waits, or its `try_next`.
-    #[must_use]
-    pub fn subscribe(&self) -> ::annals::typed::Subscription<Change> {
-        ::annals::typed::Subscription::new(self.0.subscribe())
-    }
-
-    /// Follows what was and is committed, beginning with the transaction `first`.
-    ///
-    /// # Errors
-    /// The history there was forgotten, or hasn't come yet; or the operating system said no.
-    pub fn subscribe_from(
-        &self,
-        first: u64,
-    ) -> ::annals::Result<::annals::typed::Subscription<Change>> {
-        let begun = self.0.subscribe_from(first)?;
-        Ok(::annals::typed::Subscription::new(begun))
-    }
-
-    /// Brings in what was committed since, and gives the state after it. Waits for nobody.
-    ///
-    /// # Errors
-    /// The file was removed or replaced, or is damaged; or the operating system said no.
-    pub fn pull(&self) -> ::annals::Result<Snapshot> {
-        self.0.pull().map(Snapshot)
-    }
-
-    /// Gives the same reader without the types of its schema.
-    #[must_use]
-    pub fn as_dynamic(&self) -> &::annals::Reader {
-        &self.0
-    }
-}
-
-/// An immutable, consistent view of the database as of one transaction. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Snapshot(::annals::Snapshot);
-
-impl Snapshot {
-    /// Gives the number of the last transaction that it sees.
-    #[must_use]
-    pub fn txid(&self) -> u64 {
-        self.0.txid()
-    }
-
-    /// Opens a blob, to be read piece by piece. What it gives may outlive the snapshot.
-    ///
-    /// # Errors
-    /// There is no such blob.
-    pub fn read_blob(
-        &self,
-        blob: ::annals::Blob,
-    ) -> ::annals::Result<::annals::BlobReader<'static>> {
-        self.0.blob(blob)
-    }
-
-    /// Gives what it sees as a view, as a transaction has one too.
-    #[must_use]
-    pub fn view(&self) -> View<'_> {
-        View(&self.0)
-    }
-
-    /// Gives the same snapshot without the types of its schema.
-    #[must_use]
-    pub fn as_dynamic(&self) -> &::annals::Snapshot {
-        &self.0
-    }
-}
-
-/// What a snapshot or a transaction sees: all tables and indexes, for reading.
+/// This schema as a type. The handles of [`annals::typed`](::annals::typed) are generic over it.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a>(&'a ::annals::View);
+pub enum Schema {}
 
-/// A transaction: a set of changes that applies wholly or not at all. Dropped without
-/// [`commit`](Self::commit), it is rolled back.
-#[derive(Debug)]
-#[must_use = "a transaction that isn't committed is rolled back"]
-pub struct Transaction<'db>(::annals::Transaction<'db>);
+impl ::annals::typed::TypedSchema for Schema {
+    type Change = Change;
+    type View<'a> = View<'a>;
+    type Tables = Tables;
+    type Writers<'db> = Writers<'db>;
 
-impl<'db> Transaction<'db> {
-    /// Gives what this transaction sees: the last commit and its own changes.
-    #[must_use]
-    pub fn view(&self) -> View<'_> {
-        View(self.0.view())
+    fn schema() -> ::annals::Result<&'static ::annals::Schema> {
+        static PARSED: ::annals::typed::CompiledSchema =
+            ::annals::typed::CompiledSchema::new(SCHEMA);
+        PARSED.get()
     }
 
-    /// Notes a comment in the journal.
-    ///
-    /// # Errors
-    /// The journal can't be written.
-    pub fn comment(&mut self, text: &str) -> ::annals::Result<()> {
-        self.0.comment(text)
+    #[inline]
+    fn view(view: &::annals::View) -> View<'_> {
+        View(view)
     }
 
-    /// Notes a time in the journal, in seconds since 1970-01-01T00:00:00Z.
-    ///
-    /// # Errors
-    /// The journal can't be written.
-    pub fn timestamp(&mut self, seconds: i64) -> ::annals::Result<()> {
-        self.0.timestamp(seconds)
+    #[inline]
+    fn tables(snapshot: ::annals::Snapshot) -> Tables {
+        Tables(snapshot)
     }
 
-    /// Notes in the journal that the data is coherent here.
-    ///
-    /// # Errors
-    /// The journal can't be written.
-    pub fn valid_data(&mut self) -> ::annals::Result<()> {
-        self.0.valid_data()
+    #[inline]
+    fn snapshot(tables: &Tables) -> &::annals::Snapshot {
+        &tables.0
     }
 
-    /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
-    /// field of type `blob`.
-    ///
-    /// # Errors
-    /// `content` can't be read, or the journal can't be written.
-    pub fn write_blob(
-        &mut self,
-        content: impl ::std::io::Read,
-    ) -> ::annals::Result<::annals::Blob> {
-        self.0.write_blob(content)
+    #[inline]
+    fn writers(transaction: ::annals::Transaction<'_>) -> Writers<'_> {
+        Writers(transaction)
     }
 
-    /// Appends bytes to the blob that this transaction wrote last.
-    ///
-    /// # Errors
-    /// There is no such blob or no byte, or the journal can't be written.
-    pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
-        self.0.append_blob(bytes)
+    #[inline]
+    fn transaction<'t, 'db>(writers: &'t Self::Writers<'db>) -> &'t ::annals::Transaction<'db> {
+        &writers.0
     }
 
-    /// Opens a blob that was committed, or that this transaction wrote.
-    ///
-    /// # Errors
-    /// There is no such blob.
-    pub fn read_blob(&self, blob: ::annals::Blob) -> ::annals::Result<::annals::BlobReader<'_>> {
-        self.0.blob(blob)
+    #[inline]
+    fn transaction_mut<'t, 'db>(
+        writers: &'t mut Self::Writers<'db>,
+    ) -> &'t mut ::annals::Transaction<'db> {
+        &mut writers.0
     }
 
-    /// Sets the commit time, instead of the clock's.
-    pub fn set_time(&mut self, time: ::annals::Timestamp) {
-        self.0.set_time(time);
-    }
-
-    /// Sets the level of this transaction's commit.
-    pub fn set_level(&mut self, level: ::annals::Level) {
-        self.0.set_level(level);
-    }
-
-    /// Commits.
-    ///
-    /// # Errors
-    /// Two rows have the same key in a unique index, or the journal can't be written.
-    pub fn commit(self) -> ::annals::Result<::annals::Commit> {
-        self.0.commit()
-    }
-
-    /// Commits without waiting for a flush: see [`Transaction::submit`](::annals::Transaction::submit).
-    ///
-    /// # Errors
-    /// Those of [`commit`](Self::commit).
-    pub fn submit(self) -> ::annals::Result<::annals::Pending<'db>> {
-        self.0.submit()
-    }
-
-    /// Rolls back.
-    ///
-    /// # Errors
-    /// The journal can't be cut back to what it was.
-    pub fn rollback(self) -> ::annals::Result<()> {
-        self.0.rollback()
-    }
-
-    /// Gives the same transaction without the types of its schema.
-    #[must_use]
-    pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
-        &mut self.0
+    #[inline]
+    fn into_transaction(writers: Self::Writers<'_>) -> ::annals::Transaction<'_> {
+        writers.0
     }
 }
 
@@ -506,24 +111,26 @@ pub struct Customs<'f> {
     pub set_default_language_2: custom::set_default_language_2::Function<'f>,
 }
 
-impl Customs<'_> {
+impl ::annals::typed::CustomSchema for Schema {
+    type Customs<'f> = Customs<'f>;
+
     fn run(
-        &mut self,
+        customs: &mut Customs<'_>,
         custom: ::annals::Custom<'_>,
         transaction: &mut ::annals::Transaction<'_>,
     ) -> ::annals::Result<()> {
         match custom.number {
             0 => {
                 let mut tables = custom::set_default_language::new(transaction);
-                (self.set_default_language)(&mut tables)
+                (customs.set_default_language)(&mut tables)
             }
             1 => {
                 let mut tables = custom::r#type::new(transaction);
-                (self.r#type)(&mut tables)
+                (customs.r#type)(&mut tables)
             }
             2 => {
                 let mut tables = custom::set_default_language_2::new(transaction);
-                (self.set_default_language_2)(&mut tables)
+                (customs.set_default_language_2)(&mut tables)
             }
             _ => ::annals::typed::unknown_custom(custom),
         }
@@ -535,6 +142,34 @@ impl ::std::fmt::Debug for Customs<'_> {
         f.debug_struct("Customs").finish_non_exhaustive()
     }
 }
+
+/// A database with this schema, open for reading and writing: one writer at a time, any number of
+/// readers. It is `Send` and `Sync`: share it by reference or in an `Arc`.
+pub type Database = ::annals::typed::Database<::annals::typed::WithCustoms<Schema>>;
+
+/// A database with this schema, open for reading only: as of its last commit when it was opened, or
+/// at the last `pull`.
+pub type Reader = ::annals::typed::Reader<::annals::typed::WithCustoms<Schema>>;
+
+/// An immutable, consistent view of the database as of one transaction. It has the methods of
+/// [`Tables`]. Cheap to clone.
+pub type Snapshot = ::annals::typed::Snapshot<::annals::typed::WithCustoms<Schema>>;
+
+/// A transaction: a set of changes that applies wholly or not at all. It has the methods of
+/// [`Writers`]. Dropped without `commit`, it is rolled back.
+pub type Transaction<'db> = ::annals::typed::Transaction<'db, ::annals::typed::WithCustoms<Schema>>;
+
+/// All tables and indexes that a snapshot or a transaction sees, for reading.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a>(&'a ::annals::View);
+
+/// All tables and indexes of a [`Snapshot`], for reading.
+#[derive(Clone, Debug)]
+pub struct Tables(::annals::Snapshot);
+
+/// All tables of a [`Transaction`], for reading and writing, and its indexes.
+#[derive(Debug)]
+pub struct Writers<'db>(::annals::Transaction<'db>);
 
 /// What became of a row, of whichever table.
 #[derive(Clone, Debug, PartialEq)]
@@ -624,26 +259,26 @@ impl<'a> View<'a> {
     }
 }
 
-impl Snapshot {
+impl Tables {
     /// Gives the table `tongue`.
     #[inline]
     #[must_use]
     pub fn tongue(&self) -> tongue::Table<'_> {
-        self.view().tongue()
+        View(&self.0).tongue()
     }
 
     /// Gives the table `person`.
     #[inline]
     #[must_use]
     pub fn person(&self) -> person::Table<'_> {
-        self.view().person()
+        View(&self.0).person()
     }
 
     /// Gives the table `file`.
     #[inline]
     #[must_use]
     pub fn file(&self) -> file::Table<'_> {
-        self.view().file()
+        View(&self.0).file()
     }
 
     /// Gives the only row of the table `settings`.
@@ -652,18 +287,18 @@ impl Snapshot {
     /// It can't be loaded.
     #[inline]
     pub fn settings(&self) -> ::annals::Result<settings::Row<'_>> {
-        self.view().settings()
+        View(&self.0).settings()
     }
 
     /// Gives the index `person_by_full_name`.
     #[inline]
     #[must_use]
     pub fn person_by_full_name(&self) -> person::PersonByFullName<'_> {
-        self.view().person_by_full_name()
+        View(&self.0).person_by_full_name()
     }
 }
 
-impl<'db> Transaction<'db> {
+impl<'db> Writers<'db> {
     /// Gives the table `tongue`.
     #[inline]
     pub fn tongue(&mut self) -> tongue::Writer<'_, 'db> {
@@ -692,7 +327,7 @@ impl<'db> Transaction<'db> {
     #[inline]
     #[must_use]
     pub fn person_by_full_name(&self) -> person::PersonByFullName<'_> {
-        self.view().person_by_full_name()
+        View(self.0.view()).person_by_full_name()
     }
 }
 
@@ -2278,69 +1913,39 @@ pub mod custom {
 
         /// The transaction of an upgrade, which commits it as a whole.
         #[derive(Debug)]
-        pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
+        pub struct Transaction<'t, 'db>(::annals::typed::CustomTransaction<'t, 'db>);
 
         // A function of its own, since a table may be called `new`.
         pub(in super::super) fn new<'t, 'db>(
             transaction: &'t mut ::annals::Transaction<'db>,
         ) -> Transaction<'t, 'db> {
-            Transaction(transaction)
+            Transaction(::annals::typed::CustomTransaction::new(transaction))
         }
 
-        impl<'db> Transaction<'_, 'db> {
-            /// Gives what the transaction sees.
+        impl<'t, 'db> Transaction<'t, 'db> {
+            /// Returns what the transaction sees.
             #[must_use]
             pub fn view(&self) -> View<'_> {
-                View(self.0.view())
-            }
-
-            /// Notes a comment in the journal.
-            ///
-            /// # Errors
-            /// The journal can't be written.
-            pub fn comment(&mut self, text: &str) -> ::annals::Result<()> {
-                self.0.comment(text)
-            }
-
-            /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
-            /// field of type `blob`.
-            ///
-            /// # Errors
-            /// `content` can't be read, or the journal can't be written.
-            pub fn write_blob(
-                &mut self,
-                content: impl ::std::io::Read,
-            ) -> ::annals::Result<::annals::Blob> {
-                self.0.write_blob(content)
-            }
-
-            /// Appends bytes to the blob that this transaction wrote last.
-            ///
-            /// # Errors
-            /// There is no such blob or no byte, or the journal can't be written.
-            pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
-                self.0.append_blob(bytes)
-            }
-
-            /// Opens a blob that was committed, or that this transaction wrote.
-            ///
-            /// # Errors
-            /// There is no such blob.
-            pub fn read_blob(
-                &self,
-                blob: ::annals::Blob,
-            ) -> ::annals::Result<::annals::BlobReader<'_>> {
-                self.0.blob(blob)
-            }
-
-            /// Gives the same transaction without the types of its schema.
-            #[must_use]
-            pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
-                self.0
+                View(self.0.dynamic_view())
             }
         }
 
-        /// What the transaction sees: all tables at this place of the schema, for reading.
+        impl<'t, 'db> ::std::ops::Deref for Transaction<'t, 'db> {
+            type Target = ::annals::typed::CustomTransaction<'t, 'db>;
+            #[inline]
+            fn deref(&self) -> &Self::Target {
+                &self.0
+            }
+        }
+
+        impl<'t, 'db> ::std::ops::DerefMut for Transaction<'t, 'db> {
+            #[inline]
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                &mut self.0
+            }
+        }
+
+        /// All tables at this place of the schema, for reading.
         #[derive(Clone, Copy, Debug)]
         pub struct View<'a>(&'a ::annals::View);
 
@@ -2371,19 +1976,19 @@ pub mod custom {
             /// Gives the table `language`.
             #[inline]
             pub fn language(&mut self) -> language::Writer<'_, 'db> {
-                language::Writer::new(self.0)
+                language::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `gone`.
             #[inline]
             pub fn gone(&mut self) -> gone::Writer<'_, 'db> {
-                gone::Writer::new(self.0)
+                gone::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `person`.
             #[inline]
             pub fn person(&mut self) -> person::Writer<'_, 'db> {
-                person::Writer::new(self.0)
+                person::Writer::new(self.0.as_dynamic())
             }
         }
     }
@@ -2402,69 +2007,39 @@ pub mod custom {
 
         /// The transaction of an upgrade, which commits it as a whole.
         #[derive(Debug)]
-        pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
+        pub struct Transaction<'t, 'db>(::annals::typed::CustomTransaction<'t, 'db>);
 
         // A function of its own, since a table may be called `new`.
         pub(in super::super) fn new<'t, 'db>(
             transaction: &'t mut ::annals::Transaction<'db>,
         ) -> Transaction<'t, 'db> {
-            Transaction(transaction)
+            Transaction(::annals::typed::CustomTransaction::new(transaction))
         }
 
-        impl<'db> Transaction<'_, 'db> {
-            /// Gives what the transaction sees.
+        impl<'t, 'db> Transaction<'t, 'db> {
+            /// Returns what the transaction sees.
             #[must_use]
             pub fn view(&self) -> View<'_> {
-                View(self.0.view())
-            }
-
-            /// Notes a comment in the journal.
-            ///
-            /// # Errors
-            /// The journal can't be written.
-            pub fn comment(&mut self, text: &str) -> ::annals::Result<()> {
-                self.0.comment(text)
-            }
-
-            /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
-            /// field of type `blob`.
-            ///
-            /// # Errors
-            /// `content` can't be read, or the journal can't be written.
-            pub fn write_blob(
-                &mut self,
-                content: impl ::std::io::Read,
-            ) -> ::annals::Result<::annals::Blob> {
-                self.0.write_blob(content)
-            }
-
-            /// Appends bytes to the blob that this transaction wrote last.
-            ///
-            /// # Errors
-            /// There is no such blob or no byte, or the journal can't be written.
-            pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
-                self.0.append_blob(bytes)
-            }
-
-            /// Opens a blob that was committed, or that this transaction wrote.
-            ///
-            /// # Errors
-            /// There is no such blob.
-            pub fn read_blob(
-                &self,
-                blob: ::annals::Blob,
-            ) -> ::annals::Result<::annals::BlobReader<'_>> {
-                self.0.blob(blob)
-            }
-
-            /// Gives the same transaction without the types of its schema.
-            #[must_use]
-            pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
-                self.0
+                View(self.0.dynamic_view())
             }
         }
 
-        /// What the transaction sees: all tables at this place of the schema, for reading.
+        impl<'t, 'db> ::std::ops::Deref for Transaction<'t, 'db> {
+            type Target = ::annals::typed::CustomTransaction<'t, 'db>;
+            #[inline]
+            fn deref(&self) -> &Self::Target {
+                &self.0
+            }
+        }
+
+        impl<'t, 'db> ::std::ops::DerefMut for Transaction<'t, 'db> {
+            #[inline]
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                &mut self.0
+            }
+        }
+
+        /// All tables at this place of the schema, for reading.
         #[derive(Clone, Copy, Debug)]
         pub struct View<'a>(&'a ::annals::View);
 
@@ -2495,19 +2070,19 @@ pub mod custom {
             /// Gives the table `tongue`.
             #[inline]
             pub fn tongue(&mut self) -> tongue::Writer<'_, 'db> {
-                tongue::Writer::new(self.0)
+                tongue::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `person`.
             #[inline]
             pub fn person(&mut self) -> person::Writer<'_, 'db> {
-                person::Writer::new(self.0)
+                person::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `file`.
             #[inline]
             pub fn file(&mut self) -> file::Writer<'_, 'db> {
-                file::Writer::new(self.0)
+                file::Writer::new(self.0.as_dynamic())
             }
         }
     }
@@ -2526,69 +2101,39 @@ pub mod custom {
 
         /// The transaction of an upgrade, which commits it as a whole.
         #[derive(Debug)]
-        pub struct Transaction<'t, 'db>(&'t mut ::annals::Transaction<'db>);
+        pub struct Transaction<'t, 'db>(::annals::typed::CustomTransaction<'t, 'db>);
 
         // A function of its own, since a table may be called `new`.
         pub(in super::super) fn new<'t, 'db>(
             transaction: &'t mut ::annals::Transaction<'db>,
         ) -> Transaction<'t, 'db> {
-            Transaction(transaction)
+            Transaction(::annals::typed::CustomTransaction::new(transaction))
         }
 
-        impl<'db> Transaction<'_, 'db> {
-            /// Gives what the transaction sees.
+        impl<'t, 'db> Transaction<'t, 'db> {
+            /// Returns what the transaction sees.
             #[must_use]
             pub fn view(&self) -> View<'_> {
-                View(self.0.view())
-            }
-
-            /// Notes a comment in the journal.
-            ///
-            /// # Errors
-            /// The journal can't be written.
-            pub fn comment(&mut self, text: &str) -> ::annals::Result<()> {
-                self.0.comment(text)
-            }
-
-            /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
-            /// field of type `blob`.
-            ///
-            /// # Errors
-            /// `content` can't be read, or the journal can't be written.
-            pub fn write_blob(
-                &mut self,
-                content: impl ::std::io::Read,
-            ) -> ::annals::Result<::annals::Blob> {
-                self.0.write_blob(content)
-            }
-
-            /// Appends bytes to the blob that this transaction wrote last.
-            ///
-            /// # Errors
-            /// There is no such blob or no byte, or the journal can't be written.
-            pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
-                self.0.append_blob(bytes)
-            }
-
-            /// Opens a blob that was committed, or that this transaction wrote.
-            ///
-            /// # Errors
-            /// There is no such blob.
-            pub fn read_blob(
-                &self,
-                blob: ::annals::Blob,
-            ) -> ::annals::Result<::annals::BlobReader<'_>> {
-                self.0.blob(blob)
-            }
-
-            /// Gives the same transaction without the types of its schema.
-            #[must_use]
-            pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
-                self.0
+                View(self.0.dynamic_view())
             }
         }
 
-        /// What the transaction sees: all tables at this place of the schema, for reading.
+        impl<'t, 'db> ::std::ops::Deref for Transaction<'t, 'db> {
+            type Target = ::annals::typed::CustomTransaction<'t, 'db>;
+            #[inline]
+            fn deref(&self) -> &Self::Target {
+                &self.0
+            }
+        }
+
+        impl<'t, 'db> ::std::ops::DerefMut for Transaction<'t, 'db> {
+            #[inline]
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                &mut self.0
+            }
+        }
+
+        /// All tables at this place of the schema, for reading.
         #[derive(Clone, Copy, Debug)]
         pub struct View<'a>(&'a ::annals::View);
 
@@ -2619,19 +2164,19 @@ pub mod custom {
             /// Gives the table `tongue`.
             #[inline]
             pub fn tongue(&mut self) -> tongue::Writer<'_, 'db> {
-                tongue::Writer::new(self.0)
+                tongue::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `person`.
             #[inline]
             pub fn person(&mut self) -> person::Writer<'_, 'db> {
-                person::Writer::new(self.0)
+                person::Writer::new(self.0.as_dynamic())
             }
 
             /// Gives the table `file`.
             #[inline]
             pub fn file(&mut self) -> file::Writer<'_, 'db> {
-                file::Writer::new(self.0)
+                file::Writer::new(self.0.as_dynamic())
             }
         }
     }

@@ -75,447 +75,89 @@ pub const SCHEMA: &str = "\
     create_index nullable_by_raw nullable raw\n\
 ";
 
-static COMPILED: ::annals::typed::CompiledSchema = ::annals::typed::CompiledSchema::new(SCHEMA);
+/// This schema as a type. The handles of [`annals::typed`](::annals::typed) are generic over it.
+#[derive(Clone, Copy, Debug)]
+pub enum Schema {}
+
+impl ::annals::typed::TypedSchema for Schema {
+    type Change = Change;
+    type View<'a> = View<'a>;
+    type Tables = Tables;
+    type Writers<'db> = Writers<'db>;
+
+    fn schema() -> ::annals::Result<&'static ::annals::Schema> {
+        static PARSED: ::annals::typed::CompiledSchema =
+            ::annals::typed::CompiledSchema::new(SCHEMA);
+        PARSED.get()
+    }
+
+    #[inline]
+    fn view(view: &::annals::View) -> View<'_> {
+        View(view)
+    }
+
+    #[inline]
+    fn tables(snapshot: ::annals::Snapshot) -> Tables {
+        Tables(snapshot)
+    }
+
+    #[inline]
+    fn snapshot(tables: &Tables) -> &::annals::Snapshot {
+        &tables.0
+    }
+
+    #[inline]
+    fn writers(transaction: ::annals::Transaction<'_>) -> Writers<'_> {
+        Writers(transaction)
+    }
+
+    #[inline]
+    fn transaction<'t, 'db>(writers: &'t Self::Writers<'db>) -> &'t ::annals::Transaction<'db> {
+        &writers.0
+    }
+
+    #[inline]
+    fn transaction_mut<'t, 'db>(
+        writers: &'t mut Self::Writers<'db>,
+    ) -> &'t mut ::annals::Transaction<'db> {
+        &mut writers.0
+    }
+
+    #[inline]
+    fn into_transaction(writers: Self::Writers<'_>) -> ::annals::Transaction<'_> {
+        writers.0
+    }
+}
+
+impl ::annals::typed::PlainSchema for Schema {}
 
 /// A database with this schema, open for reading and writing: one writer at a time, any number of
 /// readers. It is `Send` and `Sync`: share it by reference or in an `Arc`.
-#[derive(Debug)]
-#[must_use = "a database that isn't kept is closed at once"]
-pub struct Database(::annals::Database);
+pub type Database = ::annals::typed::Database<Schema>;
 
-impl Database {
-    /// Opens or creates a database with the default options. A file with an older schema is
-    /// upgraded.
-    ///
-    /// # Errors
-    /// Those of [`open_with`](Self::open_with).
-    pub fn open(path: impl AsRef<::std::path::Path>) -> ::annals::Result<Self> {
-        Self::open_with(path, &::annals::Options::new())
-    }
+/// A database with this schema, open for reading only: as of its last commit when it was opened, or
+/// at the last `pull`.
+pub type Reader = ::annals::typed::Reader<Schema>;
 
-    /// Opens or creates a database. A file with an older schema is upgraded.
-    ///
-    /// # Errors
-    /// The file is no database, is damaged, is in use, or has another schema, or a newer one; or the
-    /// operating system said no.
-    pub fn open_with(
-        path: impl AsRef<::std::path::Path>,
-        options: &::annals::Options,
-    ) -> ::annals::Result<Self> {
-        options.open_schema(path, COMPILED.get()?).map(Self)
-    }
+/// An immutable, consistent view of the database as of one transaction. It has the methods of
+/// [`Tables`]. Cheap to clone.
+pub type Snapshot = ::annals::typed::Snapshot<Schema>;
 
-    /// Opens a file for reading only, as it is now: takes no lock, waits for nobody, and writes
-    /// nothing. The schema of the file may be newer than this one.
-    ///
-    /// # Errors
-    /// The file is no database, is damaged, or has another schema, or an older one; or the operating
-    /// system said no.
-    pub fn open_read_only(path: impl AsRef<::std::path::Path>) -> ::annals::Result<Reader> {
-        Self::open_read_only_with(path, &::annals::Options::new())
-    }
+/// A transaction: a set of changes that applies wholly or not at all. It has the methods of
+/// [`Writers`]. Dropped without `commit`, it is rolled back.
+pub type Transaction<'db> = ::annals::typed::Transaction<'db, Schema>;
 
-    /// Does what [`open_read_only`](Self::open_read_only) does, with options such as
-    /// [`hard_only`](::annals::Options::hard_only).
-    ///
-    /// # Errors
-    /// Those of [`open_read_only`](Self::open_read_only).
-    pub fn open_read_only_with(
-        path: impl AsRef<::std::path::Path>,
-        options: &::annals::Options,
-    ) -> ::annals::Result<Reader> {
-        let schema = COMPILED.get()?;
-        options.open_schema_read_only(path, schema).map(Reader)
-    }
-
-    /// Gives a snapshot of the last commit. Never waits.
-    #[must_use]
-    pub fn read(&self) -> Snapshot {
-        Snapshot(self.0.read())
-    }
-
-    /// Gives the state as it was at a moment: `Txid(17)` is the end of that transaction.
-    ///
-    /// # Errors
-    /// There is no such moment, or its history was forgotten; the file is damaged; or the operating
-    /// system said no.
-    pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
-        self.0.at(moment).map(Snapshot)
-    }
-
-    /// Gives the history of a row of any table: each version that a transaction made of it, the
-    /// oldest first.
-    ///
-    /// # Errors
-    /// The file is damaged; or the operating system said no.
-    pub fn history_of<R: ::annals::typed::Versioned>(
-        &self,
-        id: ::annals::typed::Id<R>,
-    ) -> ::annals::Result<::annals::typed::History<R>>
-    where
-        Change: From<::annals::typed::Change<R>>,
-    {
-        let history = self.0.history_of(R::TABLE, id.into())?;
-        Ok(::annals::typed::History::new(history))
-    }
-
-    /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
-    ///
-    /// # Errors
-    /// The history there was forgotten, or the file is damaged; or the operating system said no.
-    pub fn changes(
-        &self,
-        txids: impl ::std::ops::RangeBounds<u64>,
-    ) -> ::annals::Result<::annals::typed::Changes<Change>> {
-        self.0.changes(txids).map(::annals::typed::Changes::new)
-    }
-
-    /// Follows what is committed from now on, each transaction once and in order: an iterator that
-    /// waits, or its `try_next`.
-    #[must_use]
-    pub fn subscribe(&self) -> ::annals::typed::Subscription<Change> {
-        ::annals::typed::Subscription::new(self.0.subscribe())
-    }
-
-    /// Follows what was and is committed, beginning with the transaction `first`.
-    ///
-    /// # Errors
-    /// The history there was forgotten, or hasn't come yet; or the operating system said no.
-    pub fn subscribe_from(
-        &self,
-        first: u64,
-    ) -> ::annals::Result<::annals::typed::Subscription<Change>> {
-        let begun = self.0.subscribe_from(first)?;
-        Ok(::annals::typed::Subscription::new(begun))
-    }
-
-    /// Begins a transaction; waits for the one before.
-    ///
-    /// # Errors
-    /// This thread has a transaction already, or an earlier failure made the handle unusable.
-    pub fn begin(&self) -> ::annals::Result<Transaction<'_>> {
-        self.0.begin().map(Transaction)
-    }
-
-    /// Runs `change` in a transaction and commits it; an `Err` rolls everything back. A transaction
-    /// whose errors are the program's own is run by [`transact`](Self::transact).
-    ///
-    /// # Errors
-    /// That of `change`, or of beginning or committing.
-    pub fn write<T>(
-        &self,
-        change: impl FnOnce(&mut Transaction<'_>) -> ::annals::Result<T>,
-    ) -> ::annals::Result<T> {
-        self.transact(change)
-    }
-
-    /// Does what [`write`](Self::write) does, with errors of any type that the program likes.
-    ///
-    /// # Errors
-    /// That of `change`, or of beginning or committing.
-    pub fn transact<T, E: From<::annals::Error>>(
-        &self,
-        change: impl FnOnce(&mut Transaction<'_>) -> ::annals::Result<T, E>,
-    ) -> ::annals::Result<T, E> {
-        let mut transaction = self.begin()?;
-        let value = change(&mut transaction)?;
-        Ok(transaction.commit().map(|_| value)?)
-    }
-
-    /// Makes everything acknowledged visible to other processes, and able to survive this one.
-    ///
-    /// # Errors
-    /// The operating system said no, or an earlier failure made the handle unusable.
-    pub fn soft_checkpoint(&self) -> ::annals::Result<::annals::Point> {
-        self.0.soft_checkpoint()
-    }
-
-    /// Makes everything acknowledged durable.
-    ///
-    /// # Errors
-    /// The operating system said no, or an earlier failure made the handle unusable.
-    pub fn hard_checkpoint(&self) -> ::annals::Result<::annals::Point> {
-        self.0.hard_checkpoint()
-    }
-
-    /// Brings the image forward to the newest commit now, rather than in the background; what it waits for
-    /// depends on the [mode](::annals::BackfillMode).
-    ///
-    /// # Errors
-    /// A mode that waits has waited long enough; the image or the journal can't be written; or an earlier
-    /// failure made the handle unusable.
-    pub fn backfill(&self, mode: ::annals::BackfillMode) -> ::annals::Result<::annals::Backfilled> {
-        self.0.backfill(mode)
-    }
-
-    /// Returns why the last backfill in the background failed, if it did.
-    #[must_use]
-    pub fn image_error(&self) -> Option<String> {
-        self.0.image_error()
-    }
-
-    /// Returns what was found damaged in the image since it was opened, and what was done about it.
-    #[must_use]
-    pub fn image_damage(&self) -> Vec<String> {
-        self.0.image_damage()
-    }
-
-    /// Brings in what other processes have committed since, in shared mode, and gives a snapshot of it.
-    ///
-    /// # Errors
-    /// The file was removed or replaced, or another program upgraded its schema; it is damaged; or the
-    /// operating system said no.
-    pub fn pull(&self) -> ::annals::Result<Snapshot> {
-        self.0.pull().map(Snapshot)
-    }
-
-    /// Tells what opening found and did.
-    #[must_use]
-    pub fn recovered(&self) -> &::annals::Recovered {
-        self.0.recovered()
-    }
-
-    /// Makes everything durable and closes.
-    ///
-    /// # Errors
-    /// The operating system said no.
-    pub fn close(self) -> ::annals::Result<()> {
-        self.0.close()
-    }
-
-    /// Gives the same database without the types of its schema.
-    #[must_use]
-    pub fn as_dynamic(&self) -> &::annals::Database {
-        &self.0
-    }
-}
-
-/// A database open for reading only: as of its last commit when it was opened, or at the last
-/// [`pull`](Reader::pull).
-#[derive(Debug)]
-pub struct Reader(::annals::Reader);
-
-impl Reader {
-    /// Gives the state as of that commit. Never waits.
-    #[must_use]
-    pub fn read(&self) -> Snapshot {
-        Snapshot(self.0.read())
-    }
-
-    /// Gives the state as it was at a moment: `Txid(17)` is the end of that transaction.
-    ///
-    /// # Errors
-    /// There is no such moment, or its history was forgotten; the file is damaged; or the operating
-    /// system said no.
-    pub fn at(&self, moment: impl Into<::annals::Moment>) -> ::annals::Result<Snapshot> {
-        self.0.at(moment).map(Snapshot)
-    }
-
-    /// Gives the history of a row of any table: each version that a transaction made of it, the
-    /// oldest first.
-    ///
-    /// # Errors
-    /// A newer program dropped the table, or the file is damaged; or the operating system said no.
-    pub fn history_of<R: ::annals::typed::Versioned>(
-        &self,
-        id: ::annals::typed::Id<R>,
-    ) -> ::annals::Result<::annals::typed::History<R>>
-    where
-        Change: From<::annals::typed::Change<R>>,
-    {
-        let history = self.0.history_of(R::TABLE, id.into())?;
-        Ok(::annals::typed::History::new(history))
-    }
-
-    /// Gives what the transactions of a range of numbers did, in order, up to the last commit as of now.
-    ///
-    /// # Errors
-    /// The history there was forgotten, or the file is damaged; or the operating system said no.
-    pub fn changes(
-        &self,
-        txids: impl ::std::ops::RangeBounds<u64>,
-    ) -> ::annals::Result<::annals::typed::Changes<Change>> {
-        self.0.changes(txids).map(::annals::typed::Changes::new)
-    }
-
-    /// Follows what is committed from now on, each transaction once and in order: an iterator that
-    /// waits, or its `try_next`.
-    #[must_use]
-    pub fn subscribe(&self) -> ::annals::typed::Subscription<Change> {
-        ::annals::typed::Subscription::new(self.0.subscribe())
-    }
-
-    /// Follows what was and is committed, beginning with the transaction `first`.
-    ///
-    /// # Errors
-    /// The history there was forgotten, or hasn't come yet; or the operating system said no.
-    pub fn subscribe_from(
-        &self,
-        first: u64,
-    ) -> ::annals::Result<::annals::typed::Subscription<Change>> {
-        let begun = self.0.subscribe_from(first)?;
-        Ok(::annals::typed::Subscription::new(begun))
-    }
-
-    /// Brings in what was committed since, and gives the state after it. Waits for nobody.
-    ///
-    /// # Errors
-    /// The file was removed or replaced, or is damaged; or the operating system said no.
-    pub fn pull(&self) -> ::annals::Result<Snapshot> {
-        self.0.pull().map(Snapshot)
-    }
-
-    /// Gives the same reader without the types of its schema.
-    #[must_use]
-    pub fn as_dynamic(&self) -> &::annals::Reader {
-        &self.0
-    }
-}
-
-/// An immutable, consistent view of the database as of one transaction. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Snapshot(::annals::Snapshot);
-
-impl Snapshot {
-    /// Gives the number of the last transaction that it sees.
-    #[must_use]
-    pub fn txid(&self) -> u64 {
-        self.0.txid()
-    }
-
-    /// Opens a blob, to be read piece by piece. What it gives may outlive the snapshot.
-    ///
-    /// # Errors
-    /// There is no such blob.
-    pub fn read_blob(
-        &self,
-        blob: ::annals::Blob,
-    ) -> ::annals::Result<::annals::BlobReader<'static>> {
-        self.0.blob(blob)
-    }
-
-    /// Gives what it sees as a view, as a transaction has one too.
-    #[must_use]
-    pub fn view(&self) -> View<'_> {
-        View(&self.0)
-    }
-
-    /// Gives the same snapshot without the types of its schema.
-    #[must_use]
-    pub fn as_dynamic(&self) -> &::annals::Snapshot {
-        &self.0
-    }
-}
-
-/// What a snapshot or a transaction sees: all tables and indexes, for reading.
+/// All tables and indexes that a snapshot or a transaction sees, for reading.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a>(&'a ::annals::View);
 
-/// A transaction: a set of changes that applies wholly or not at all. Dropped without
-/// [`commit`](Self::commit), it is rolled back.
+/// All tables and indexes of a [`Snapshot`], for reading.
+#[derive(Clone, Debug)]
+pub struct Tables(::annals::Snapshot);
+
+/// All tables of a [`Transaction`], for reading and writing, and its indexes.
 #[derive(Debug)]
-#[must_use = "a transaction that isn't committed is rolled back"]
-pub struct Transaction<'db>(::annals::Transaction<'db>);
-
-impl<'db> Transaction<'db> {
-    /// Gives what this transaction sees: the last commit and its own changes.
-    #[must_use]
-    pub fn view(&self) -> View<'_> {
-        View(self.0.view())
-    }
-
-    /// Notes a comment in the journal.
-    ///
-    /// # Errors
-    /// The journal can't be written.
-    pub fn comment(&mut self, text: &str) -> ::annals::Result<()> {
-        self.0.comment(text)
-    }
-
-    /// Notes a time in the journal, in seconds since 1970-01-01T00:00:00Z.
-    ///
-    /// # Errors
-    /// The journal can't be written.
-    pub fn timestamp(&mut self, seconds: i64) -> ::annals::Result<()> {
-        self.0.timestamp(seconds)
-    }
-
-    /// Notes in the journal that the data is coherent here.
-    ///
-    /// # Errors
-    /// The journal can't be written.
-    pub fn valid_data(&mut self) -> ::annals::Result<()> {
-        self.0.valid_data()
-    }
-
-    /// Writes a blob: all that `content` gives, into the journal. What it returns is the value of a
-    /// field of type `blob`.
-    ///
-    /// # Errors
-    /// `content` can't be read, or the journal can't be written.
-    pub fn write_blob(
-        &mut self,
-        content: impl ::std::io::Read,
-    ) -> ::annals::Result<::annals::Blob> {
-        self.0.write_blob(content)
-    }
-
-    /// Appends bytes to the blob that this transaction wrote last.
-    ///
-    /// # Errors
-    /// There is no such blob or no byte, or the journal can't be written.
-    pub fn append_blob(&mut self, bytes: &[u8]) -> ::annals::Result<::annals::Blob> {
-        self.0.append_blob(bytes)
-    }
-
-    /// Opens a blob that was committed, or that this transaction wrote.
-    ///
-    /// # Errors
-    /// There is no such blob.
-    pub fn read_blob(&self, blob: ::annals::Blob) -> ::annals::Result<::annals::BlobReader<'_>> {
-        self.0.blob(blob)
-    }
-
-    /// Sets the commit time, instead of the clock's.
-    pub fn set_time(&mut self, time: ::annals::Timestamp) {
-        self.0.set_time(time);
-    }
-
-    /// Sets the level of this transaction's commit.
-    pub fn set_level(&mut self, level: ::annals::Level) {
-        self.0.set_level(level);
-    }
-
-    /// Commits.
-    ///
-    /// # Errors
-    /// Two rows have the same key in a unique index, or the journal can't be written.
-    pub fn commit(self) -> ::annals::Result<::annals::Commit> {
-        self.0.commit()
-    }
-
-    /// Commits without waiting for a flush: see [`Transaction::submit`](::annals::Transaction::submit).
-    ///
-    /// # Errors
-    /// Those of [`commit`](Self::commit).
-    pub fn submit(self) -> ::annals::Result<::annals::Pending<'db>> {
-        self.0.submit()
-    }
-
-    /// Rolls back.
-    ///
-    /// # Errors
-    /// The journal can't be cut back to what it was.
-    pub fn rollback(self) -> ::annals::Result<()> {
-        self.0.rollback()
-    }
-
-    /// Gives the same transaction without the types of its schema.
-    #[must_use]
-    pub fn as_dynamic(&mut self) -> &mut ::annals::Transaction<'db> {
-        &mut self.0
-    }
-}
+pub struct Writers<'db>(::annals::Transaction<'db>);
 
 /// What became of a row, of whichever table.
 #[derive(Clone, Debug, PartialEq)]
@@ -668,100 +310,100 @@ impl<'a> View<'a> {
     }
 }
 
-impl Snapshot {
+impl Tables {
     /// Gives the table `target`.
     #[inline]
     #[must_use]
     pub fn target(&self) -> target::Table<'_> {
-        self.view().target()
+        View(&self.0).target()
     }
 
     /// Gives the table `plain`.
     #[inline]
     #[must_use]
     pub fn plain(&self) -> plain::Table<'_> {
-        self.view().plain()
+        View(&self.0).plain()
     }
 
     /// Gives the table `nullable`.
     #[inline]
     #[must_use]
     pub fn nullable(&self) -> nullable::Table<'_> {
-        self.view().nullable()
+        View(&self.0).nullable()
     }
 
     /// Gives the table `defaults`.
     #[inline]
     #[must_use]
     pub fn defaults(&self) -> defaults::Table<'_> {
-        self.view().defaults()
+        View(&self.0).defaults()
     }
 
     /// Gives the table `numbers`.
     #[inline]
     #[must_use]
     pub fn numbers(&self) -> numbers::Table<'_> {
-        self.view().numbers()
+        View(&self.0).numbers()
     }
 
     /// Gives the index `plain_by_truth`.
     #[inline]
     #[must_use]
     pub fn plain_by_truth(&self) -> plain::PlainByTruth<'_> {
-        self.view().plain_by_truth()
+        View(&self.0).plain_by_truth()
     }
 
     /// Gives the index `plain_by_double`.
     #[inline]
     #[must_use]
     pub fn plain_by_double(&self) -> plain::PlainByDouble<'_> {
-        self.view().plain_by_double()
+        View(&self.0).plain_by_double()
     }
 
     /// Gives the index `plain_by_raw`.
     #[inline]
     #[must_use]
     pub fn plain_by_raw(&self) -> plain::PlainByRaw<'_> {
-        self.view().plain_by_raw()
+        View(&self.0).plain_by_raw()
     }
 
     /// Gives the index `plain_by_moment`.
     #[inline]
     #[must_use]
     pub fn plain_by_moment(&self) -> plain::PlainByMoment<'_> {
-        self.view().plain_by_moment()
+        View(&self.0).plain_by_moment()
     }
 
     /// Gives the index `plain_by_pointer`.
     #[inline]
     #[must_use]
     pub fn plain_by_pointer(&self) -> plain::PlainByPointer<'_> {
-        self.view().plain_by_pointer()
+        View(&self.0).plain_by_pointer()
     }
 
     /// Gives the index `nullable_by_text`.
     #[inline]
     #[must_use]
     pub fn nullable_by_text(&self) -> nullable::NullableByText<'_> {
-        self.view().nullable_by_text()
+        View(&self.0).nullable_by_text()
     }
 
     /// Gives the index `nullable_by_double`.
     #[inline]
     #[must_use]
     pub fn nullable_by_double(&self) -> nullable::NullableByDouble<'_> {
-        self.view().nullable_by_double()
+        View(&self.0).nullable_by_double()
     }
 
     /// Gives the index `nullable_by_raw`.
     #[inline]
     #[must_use]
     pub fn nullable_by_raw(&self) -> nullable::NullableByRaw<'_> {
-        self.view().nullable_by_raw()
+        View(&self.0).nullable_by_raw()
     }
 }
 
-impl<'db> Transaction<'db> {
+impl<'db> Writers<'db> {
     /// Gives the table `target`.
     #[inline]
     pub fn target(&mut self) -> target::Writer<'_, 'db> {
@@ -796,56 +438,56 @@ impl<'db> Transaction<'db> {
     #[inline]
     #[must_use]
     pub fn plain_by_truth(&self) -> plain::PlainByTruth<'_> {
-        self.view().plain_by_truth()
+        View(self.0.view()).plain_by_truth()
     }
 
     /// Gives the index `plain_by_double`.
     #[inline]
     #[must_use]
     pub fn plain_by_double(&self) -> plain::PlainByDouble<'_> {
-        self.view().plain_by_double()
+        View(self.0.view()).plain_by_double()
     }
 
     /// Gives the index `plain_by_raw`.
     #[inline]
     #[must_use]
     pub fn plain_by_raw(&self) -> plain::PlainByRaw<'_> {
-        self.view().plain_by_raw()
+        View(self.0.view()).plain_by_raw()
     }
 
     /// Gives the index `plain_by_moment`.
     #[inline]
     #[must_use]
     pub fn plain_by_moment(&self) -> plain::PlainByMoment<'_> {
-        self.view().plain_by_moment()
+        View(self.0.view()).plain_by_moment()
     }
 
     /// Gives the index `plain_by_pointer`.
     #[inline]
     #[must_use]
     pub fn plain_by_pointer(&self) -> plain::PlainByPointer<'_> {
-        self.view().plain_by_pointer()
+        View(self.0.view()).plain_by_pointer()
     }
 
     /// Gives the index `nullable_by_text`.
     #[inline]
     #[must_use]
     pub fn nullable_by_text(&self) -> nullable::NullableByText<'_> {
-        self.view().nullable_by_text()
+        View(self.0.view()).nullable_by_text()
     }
 
     /// Gives the index `nullable_by_double`.
     #[inline]
     #[must_use]
     pub fn nullable_by_double(&self) -> nullable::NullableByDouble<'_> {
-        self.view().nullable_by_double()
+        View(self.0.view()).nullable_by_double()
     }
 
     /// Gives the index `nullable_by_raw`.
     #[inline]
     #[must_use]
     pub fn nullable_by_raw(&self) -> nullable::NullableByRaw<'_> {
-        self.view().nullable_by_raw()
+        View(self.0.view()).nullable_by_raw()
     }
 }
 

@@ -1,0 +1,344 @@
+//! A database of a schema that is known when compiling, and one that is open for reading only.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::RangeBounds;
+use std::path::Path;
+
+use super::{
+    Change, Changes, CustomSchema, History, Id, PlainSchema, Snapshot, Subscription, Transaction,
+    TypedSchema, Versioned, WithCustoms,
+};
+use crate::{BackfillMode, Backfilled, Error, Moment, Options, Point, Recovered, Result};
+
+/// A database of the schema `S`, open for reading and writing: one writer at a time, any number of
+/// readers. It is `Send` and `Sync`: share it by reference or in an `Arc`.
+///
+/// Generated code names it `Database`. A function for the databases of any schema is generic:
+///
+/// ```
+/// annals::schema!("tutorial.schema");
+/// use annals::typed::{Database, TypedSchema};
+///
+/// fn commits<S: TypedSchema>(db: &Database<S>) -> u64 {
+///     db.read().txid()
+/// }
+///
+/// # fn main() -> annals::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("tutorial.annals");
+/// let db = tutorial::Database::open(path)?;
+/// let before = commits(&db);
+/// db.write(|tx| tx.city().insert("Lille"))?;
+/// assert_eq!(commits(&db), before + 1);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a database that isn't kept is closed at once"]
+pub struct Database<S> {
+    database: crate::Database,
+    schema: PhantomData<fn() -> S>,
+}
+
+impl<S: PlainSchema> Database<S> {
+    /// Opens or creates a database with the default options. A file with an older schema is
+    /// upgraded.
+    ///
+    /// # Errors
+    /// Those of [`open_with`](Self::open_with).
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, &Options::new())
+    }
+
+    /// Opens or creates a database. A file with an older schema is upgraded.
+    ///
+    /// # Errors
+    /// The file is no database, is damaged, is in use, or has another schema, or a newer one; I/O
+    /// error.
+    pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
+        options.open_schema(path, S::schema()?).map(Self::new)
+    }
+}
+
+impl<S: CustomSchema> Database<WithCustoms<S>> {
+    /// Opens or creates a database with the default options. A file with an older schema is
+    /// upgraded, with the help of `customs`.
+    ///
+    /// # Errors
+    /// Those of [`open_with`](Self::open_with).
+    pub fn open(path: impl AsRef<Path>, customs: S::Customs<'_>) -> Result<Self> {
+        Self::open_with(path, &Options::new(), customs)
+    }
+
+    /// Opens or creates a database. A file with an older schema is upgraded, with the help of
+    /// `customs`, in one transaction.
+    ///
+    /// # Errors
+    /// The file is no database, is damaged, is in use, or has another schema, or a newer one; a
+    /// function failed, and the file is as it was; I/O error.
+    pub fn open_with(
+        path: impl AsRef<Path>,
+        options: &Options,
+        mut customs: S::Customs<'_>,
+    ) -> Result<Self> {
+        let run: &mut crate::Customs<'_> = &mut |custom, tx| S::run(&mut customs, custom, tx);
+        options.open_schema_with(path, S::schema()?, run).map(Self::new)
+    }
+}
+
+impl<S: TypedSchema> Database<S> {
+    const fn new(database: crate::Database) -> Self {
+        Self { database, schema: PhantomData }
+    }
+
+    /// Opens a file for reading only, as it is now: takes no lock, waits for no writer, and writes
+    /// nothing. The schema of the file may be newer than this one.
+    ///
+    /// # Errors
+    /// The file is no database, is damaged, or has another schema, or an older one; I/O error.
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Reader<S>> {
+        Self::open_read_only_with(path, &Options::new())
+    }
+
+    /// Opens a file as [`open_read_only`](Self::open_read_only) does, with options such as
+    /// [`hard_only`](Options::hard_only).
+    ///
+    /// # Errors
+    /// Those of [`open_read_only`](Self::open_read_only).
+    pub fn open_read_only_with(path: impl AsRef<Path>, options: &Options) -> Result<Reader<S>> {
+        let reader = options.open_schema_read_only(path, S::schema()?)?;
+        Ok(Reader { reader, schema: PhantomData })
+    }
+
+    /// Returns a snapshot of the last commit. Never waits for a writer.
+    #[must_use]
+    pub fn read(&self) -> Snapshot<S> {
+        Snapshot::new(self.database.read())
+    }
+
+    /// Returns the state as it was at a moment: `Txid(17)` is the end of that transaction.
+    ///
+    /// # Errors
+    /// There is no such moment, or its history was forgotten; the file is damaged; I/O error.
+    pub fn at(&self, moment: impl Into<Moment>) -> Result<Snapshot<S>> {
+        self.database.at(moment).map(Snapshot::new)
+    }
+
+    /// Returns the history of a row of any table: each version that a transaction made of it, the
+    /// oldest first.
+    ///
+    /// # Errors
+    /// The file is damaged; I/O error.
+    pub fn history_of<R: Versioned>(&self, id: Id<R>) -> Result<History<R>>
+    where
+        S::Change: From<Change<R>>,
+    {
+        self.database.history_of(R::TABLE, id.into()).map(History::new)
+    }
+
+    /// Returns what the transactions in a range of numbers changed, in order, up to the last commit
+    /// as of now.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or the file is damaged; I/O error.
+    pub fn changes(&self, txids: impl RangeBounds<u64>) -> Result<Changes<S::Change>> {
+        self.database.changes(txids).map(Changes::new)
+    }
+
+    /// Follows what is committed from now on, each transaction once and in order: an iterator that
+    /// waits, or its `try_next`.
+    #[must_use]
+    pub fn subscribe(&self) -> Subscription<S::Change> {
+        Subscription::new(self.database.subscribe())
+    }
+
+    /// Follows what was and is committed, beginning with the transaction `first`.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or hasn't come yet; I/O error.
+    pub fn subscribe_from(&self, first: u64) -> Result<Subscription<S::Change>> {
+        self.database.subscribe_from(first).map(Subscription::new)
+    }
+
+    /// Begins a transaction; waits for the one before.
+    ///
+    /// # Errors
+    /// This thread has a transaction already, or an earlier failure made the handle unusable.
+    pub fn begin(&self) -> Result<Transaction<'_, S>> {
+        self.database.begin().map(Transaction::new)
+    }
+
+    /// Runs `change` in a transaction and commits it; an `Err` rolls everything back. A transaction
+    /// whose errors are the program's own is run by [`transact`](Self::transact).
+    ///
+    /// # Errors
+    /// That of `change`, or of beginning or committing.
+    pub fn write<T>(&self, change: impl FnOnce(&mut Transaction<'_, S>) -> Result<T>) -> Result<T> {
+        self.transact(change)
+    }
+
+    /// Runs `change` as [`write`](Self::write) does; its errors may be of any type of the program.
+    ///
+    /// # Errors
+    /// That of `change`, or of beginning or committing.
+    pub fn transact<T, E: From<Error>>(
+        &self,
+        change: impl FnOnce(&mut Transaction<'_, S>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut transaction = self.begin()?;
+        let value = change(&mut transaction)?;
+        Ok(transaction.commit().map(|_| value)?)
+    }
+
+    /// Makes everything acknowledged visible to other processes, and able to survive this one.
+    ///
+    /// # Errors
+    /// I/O error, or an earlier failure made the handle unusable.
+    pub fn soft_checkpoint(&self) -> Result<Point> {
+        self.database.soft_checkpoint()
+    }
+
+    /// Makes everything acknowledged durable.
+    ///
+    /// # Errors
+    /// I/O error, or an earlier failure made the handle unusable.
+    pub fn hard_checkpoint(&self) -> Result<Point> {
+        self.database.hard_checkpoint()
+    }
+
+    /// Brings the image forward to the newest commit now, rather than in the background; what it
+    /// waits for depends on the [mode](BackfillMode).
+    ///
+    /// # Errors
+    /// A mode that waits has waited long enough; the image or the journal can't be written; or an
+    /// earlier failure made the handle unusable.
+    pub fn backfill(&self, mode: BackfillMode) -> Result<Backfilled> {
+        self.database.backfill(mode)
+    }
+
+    /// Returns why the last backfill in the background failed, if it did.
+    #[must_use]
+    pub fn image_error(&self) -> Option<String> {
+        self.database.image_error()
+    }
+
+    /// Returns what was found damaged in the image since it was opened, and what was done about it.
+    #[must_use]
+    pub fn image_damage(&self) -> Vec<String> {
+        self.database.image_damage()
+    }
+
+    /// Loads what other processes have committed since, in shared mode, and returns a snapshot of it.
+    ///
+    /// # Errors
+    /// The file was removed or replaced, or another program upgraded its schema; it is damaged; I/O
+    /// error.
+    pub fn pull(&self) -> Result<Snapshot<S>> {
+        self.database.pull().map(Snapshot::new)
+    }
+
+    /// Returns what opening found and did.
+    #[must_use]
+    pub const fn recovered(&self) -> &Recovered {
+        self.database.recovered()
+    }
+
+    /// Makes everything durable and closes.
+    ///
+    /// # Errors
+    /// I/O error.
+    pub fn close(self) -> Result<()> {
+        self.database.close()
+    }
+
+    /// Returns the same database without the types of its schema.
+    #[must_use]
+    pub const fn as_dynamic(&self) -> &crate::Database {
+        &self.database
+    }
+}
+
+impl<S> fmt::Debug for Database<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.database.fmt(f)
+    }
+}
+
+/// A database open for reading only: as of its last commit when it was opened, or at the last
+/// [`pull`](Reader::pull).
+pub struct Reader<S> {
+    reader: crate::Reader,
+    schema: PhantomData<fn() -> S>,
+}
+
+impl<S: TypedSchema> Reader<S> {
+    /// Returns the state as of that commit. Never waits for a writer.
+    #[must_use]
+    pub fn read(&self) -> Snapshot<S> {
+        Snapshot::new(self.reader.read())
+    }
+
+    /// Returns the state as it was at a moment: `Txid(17)` is the end of that transaction.
+    ///
+    /// # Errors
+    /// There is no such moment, or its history was forgotten; the file is damaged; I/O error.
+    pub fn at(&self, moment: impl Into<Moment>) -> Result<Snapshot<S>> {
+        self.reader.at(moment).map(Snapshot::new)
+    }
+
+    /// Returns the history of a row of any table: each version that a transaction made of it, the
+    /// oldest first.
+    ///
+    /// # Errors
+    /// A newer program dropped the table, or the file is damaged; I/O error.
+    pub fn history_of<R: Versioned>(&self, id: Id<R>) -> Result<History<R>>
+    where
+        S::Change: From<Change<R>>,
+    {
+        self.reader.history_of(R::TABLE, id.into()).map(History::new)
+    }
+
+    /// Returns what the transactions in a range of numbers changed, in order, up to the last commit
+    /// as of now.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or the file is damaged; I/O error.
+    pub fn changes(&self, txids: impl RangeBounds<u64>) -> Result<Changes<S::Change>> {
+        self.reader.changes(txids).map(Changes::new)
+    }
+
+    /// Follows what is committed from now on, each transaction once and in order: an iterator that
+    /// waits, or its `try_next`.
+    #[must_use]
+    pub fn subscribe(&self) -> Subscription<S::Change> {
+        Subscription::new(self.reader.subscribe())
+    }
+
+    /// Follows what was and is committed, beginning with the transaction `first`.
+    ///
+    /// # Errors
+    /// The history there was forgotten, or hasn't come yet; I/O error.
+    pub fn subscribe_from(&self, first: u64) -> Result<Subscription<S::Change>> {
+        self.reader.subscribe_from(first).map(Subscription::new)
+    }
+
+    /// Loads what was committed since, and returns the state after it. Waits for no writer.
+    ///
+    /// # Errors
+    /// The file was removed or replaced, or is damaged; I/O error.
+    pub fn pull(&self) -> Result<Snapshot<S>> {
+        self.reader.pull().map(Snapshot::new)
+    }
+
+    /// Returns the same reader without the types of its schema.
+    #[must_use]
+    pub const fn as_dynamic(&self) -> &crate::Reader {
+        &self.reader
+    }
+}
+
+impl<S> fmt::Debug for Reader<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reader.fmt(f)
+    }
+}

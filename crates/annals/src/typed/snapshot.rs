@@ -1,0 +1,68 @@
+//! A snapshot of a database whose schema is known when compiling.
+
+use std::fmt;
+use std::ops::Deref;
+
+use super::TypedSchema;
+use crate::{Blob, BlobReader, Result};
+
+/// An immutable, consistent view of the database as of one transaction. Cheap to clone.
+///
+/// Its tables and indexes are methods of the generated [`Tables`](TypedSchema::Tables), to which it
+/// dereferences: `db.read().city()`.
+pub struct Snapshot<S: TypedSchema> {
+    tables: S::Tables,
+}
+
+impl<S: TypedSchema> Snapshot<S> {
+    pub(super) fn new(snapshot: crate::Snapshot) -> Self {
+        Self { tables: S::tables(snapshot) }
+    }
+
+    /// Returns the number of the last transaction that it sees.
+    #[must_use]
+    pub fn txid(&self) -> u64 {
+        self.as_dynamic().txid()
+    }
+
+    /// Opens a blob, to be read piece by piece. The reader may outlive the snapshot.
+    ///
+    /// # Errors
+    /// There is no such blob.
+    pub fn read_blob(&self, blob: Blob) -> Result<BlobReader<'static>> {
+        self.as_dynamic().blob(blob)
+    }
+
+    /// Returns what it sees as a view; a transaction has one, too.
+    #[must_use]
+    pub fn view(&self) -> S::View<'_> {
+        S::view(self.as_dynamic())
+    }
+
+    /// Returns the same snapshot without the types of its schema.
+    #[must_use]
+    pub fn as_dynamic(&self) -> &crate::Snapshot {
+        S::snapshot(&self.tables)
+    }
+}
+
+impl<S: TypedSchema> Deref for Snapshot<S> {
+    type Target = S::Tables;
+
+    #[inline]
+    fn deref(&self) -> &S::Tables {
+        &self.tables
+    }
+}
+
+impl<S: TypedSchema> Clone for Snapshot<S> {
+    fn clone(&self) -> Self {
+        Self { tables: self.tables.clone() }
+    }
+}
+
+impl<S: TypedSchema> fmt::Debug for Snapshot<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_dynamic().fmt(f)
+    }
+}

@@ -1,0 +1,204 @@
+//! A transaction on a database whose schema is known when compiling, and that of an upgrade.
+
+use std::fmt;
+use std::io::Read;
+use std::ops::{Deref, DerefMut};
+
+use super::TypedSchema;
+use crate::{Blob, BlobReader, Commit, Level, Pending, Result, Timestamp};
+
+/// A transaction: a set of changes that applies wholly or not at all. Dropped without
+/// [`commit`](Self::commit), it is rolled back.
+///
+/// Its tables and indexes are methods of the generated [`Writers`](TypedSchema::Writers), to which it
+/// dereferences: `tx.city().insert("Lille")`.
+#[must_use = "a transaction that isn't committed is rolled back"]
+pub struct Transaction<'db, S: TypedSchema> {
+    writers: S::Writers<'db>,
+}
+
+impl<'db, S: TypedSchema> Transaction<'db, S> {
+    pub(super) fn new(transaction: crate::Transaction<'db>) -> Self {
+        Self { writers: S::writers(transaction) }
+    }
+
+    fn dynamic(&self) -> &crate::Transaction<'db> {
+        S::transaction(&self.writers)
+    }
+
+    /// Returns what this transaction sees: the last commit and its own changes.
+    #[must_use]
+    pub fn view(&self) -> S::View<'_> {
+        S::view(self.dynamic().view())
+    }
+
+    /// Writes a comment to the journal.
+    ///
+    /// # Errors
+    /// The journal can't be written.
+    pub fn comment(&mut self, text: &str) -> Result<()> {
+        self.as_dynamic().comment(text)
+    }
+
+    /// Writes a time to the journal, in seconds since 1970-01-01T00:00:00Z.
+    ///
+    /// # Errors
+    /// The journal can't be written.
+    pub fn timestamp(&mut self, seconds: i64) -> Result<()> {
+        self.as_dynamic().timestamp(seconds)
+    }
+
+    /// Writes to the journal that the data is coherent here.
+    ///
+    /// # Errors
+    /// The journal can't be written.
+    pub fn valid_data(&mut self) -> Result<()> {
+        self.as_dynamic().valid_data()
+    }
+
+    /// Writes a blob, all bytes of `content`, into the journal. The result is the value of a field of
+    /// type `blob`.
+    ///
+    /// # Errors
+    /// `content` can't be read, or the journal can't be written.
+    pub fn write_blob(&mut self, content: impl Read) -> Result<Blob> {
+        self.as_dynamic().write_blob(content)
+    }
+
+    /// Appends bytes to the blob that this transaction wrote last.
+    ///
+    /// # Errors
+    /// There is no such blob or no byte, or the journal can't be written.
+    pub fn append_blob(&mut self, bytes: &[u8]) -> Result<Blob> {
+        self.as_dynamic().append_blob(bytes)
+    }
+
+    /// Opens a blob that was committed, or that this transaction wrote.
+    ///
+    /// # Errors
+    /// There is no such blob.
+    pub fn read_blob(&self, blob: Blob) -> Result<BlobReader<'_>> {
+        self.dynamic().blob(blob)
+    }
+
+    /// Sets the commit time, instead of the clock's.
+    pub fn set_time(&mut self, time: Timestamp) {
+        self.as_dynamic().set_time(time);
+    }
+
+    /// Sets the level of this transaction's commit.
+    pub fn set_level(&mut self, level: Level) {
+        self.as_dynamic().set_level(level);
+    }
+
+    /// Commits.
+    ///
+    /// # Errors
+    /// Two rows have the same key in a unique index, or the journal can't be written.
+    pub fn commit(self) -> Result<Commit> {
+        S::into_transaction(self.writers).commit()
+    }
+
+    /// Commits without waiting for a flush: see [`submit`](crate::Transaction::submit).
+    ///
+    /// # Errors
+    /// Those of [`commit`](Self::commit).
+    pub fn submit(self) -> Result<Pending<'db>> {
+        S::into_transaction(self.writers).submit()
+    }
+
+    /// Rolls back.
+    ///
+    /// # Errors
+    /// The journal can't be cut back to what it was.
+    pub fn rollback(self) -> Result<()> {
+        S::into_transaction(self.writers).rollback()
+    }
+
+    /// Returns the same transaction without the types of its schema.
+    #[must_use]
+    pub fn as_dynamic(&mut self) -> &mut crate::Transaction<'db> {
+        S::transaction_mut(&mut self.writers)
+    }
+}
+
+impl<'db, S: TypedSchema> Deref for Transaction<'db, S> {
+    type Target = S::Writers<'db>;
+
+    #[inline]
+    fn deref(&self) -> &S::Writers<'db> {
+        &self.writers
+    }
+}
+
+impl<'db, S: TypedSchema> DerefMut for Transaction<'db, S> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut S::Writers<'db> {
+        &mut self.writers
+    }
+}
+
+impl<S: TypedSchema> fmt::Debug for Transaction<'_, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.dynamic().fmt(f)
+    }
+}
+
+/// The transaction of an upgrade in a `custom` function. The upgrade commits it as a whole.
+///
+/// Generated code adds the tables as they are at that place of the schema.
+#[derive(Debug)]
+pub struct CustomTransaction<'t, 'db>(&'t mut crate::Transaction<'db>);
+
+impl<'t, 'db> CustomTransaction<'t, 'db> {
+    /// Takes the transaction of an upgrade.
+    #[must_use]
+    pub const fn new(transaction: &'t mut crate::Transaction<'db>) -> Self {
+        Self(transaction)
+    }
+
+    /// Writes a comment to the journal.
+    ///
+    /// # Errors
+    /// The journal can't be written.
+    pub fn comment(&mut self, text: &str) -> Result<()> {
+        self.0.comment(text)
+    }
+
+    /// Writes a blob, all bytes of `content`, into the journal. The result is the value of a field of
+    /// type `blob`.
+    ///
+    /// # Errors
+    /// `content` can't be read, or the journal can't be written.
+    pub fn write_blob(&mut self, content: impl Read) -> Result<Blob> {
+        self.0.write_blob(content)
+    }
+
+    /// Appends bytes to the blob that this transaction wrote last.
+    ///
+    /// # Errors
+    /// There is no such blob or no byte, or the journal can't be written.
+    pub fn append_blob(&mut self, bytes: &[u8]) -> Result<Blob> {
+        self.0.append_blob(bytes)
+    }
+
+    /// Opens a blob that was committed, or that this transaction wrote.
+    ///
+    /// # Errors
+    /// There is no such blob.
+    pub fn read_blob(&self, blob: Blob) -> Result<BlobReader<'_>> {
+        self.0.blob(blob)
+    }
+
+    /// Returns what the transaction sees, without the types of the schema.
+    #[must_use]
+    pub fn dynamic_view(&self) -> &crate::View {
+        self.0.view()
+    }
+
+    /// Returns the same transaction without the types of its schema.
+    #[must_use]
+    pub const fn as_dynamic(&mut self) -> &mut crate::Transaction<'db> {
+        self.0
+    }
+}
