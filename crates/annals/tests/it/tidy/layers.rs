@@ -82,7 +82,19 @@ const ROOMS: [Room; 11] = [
         &[],
     ),
     room("internals", &["db", "replica"], &[]),
-    room("typed", &["annals_storage", "db", "store"], &[]),
+    // Its handles pass on public types of the journal, as those of `db` do.
+    room(
+        "typed",
+        &[
+            "annals_storage",
+            "db",
+            "journal::format::Point",
+            "journal::level::Level",
+            "journal::recover::Recovered",
+            "store",
+        ],
+        &[],
+    ),
 ];
 
 /// What only `annals-storage` may name: the operating system, its clock, its threads.
