@@ -18,10 +18,14 @@ mod compressed;
 pub mod debug;
 #[cfg(unix)]
 mod device;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod document;
 mod engines;
 mod error;
 mod file;
 mod fork;
+pub mod header;
 mod holders;
 mod holding;
 mod identity;
@@ -32,6 +36,7 @@ mod memory;
 pub mod mistakes;
 mod names;
 mod permissions;
+mod point;
 mod positioned;
 mod process;
 #[cfg(target_os = "linux")]
@@ -62,6 +67,7 @@ pub use file::FileDirectory;
 pub use fork::Origin;
 pub use memory::MemoryDirectory;
 pub use permissions::Permissions;
+pub use point::Point;
 pub use process::is_alive;
 pub use process::{Interrupts, ignore_file_size_signal};
 

@@ -1,4 +1,4 @@
-//! Compares what `docs/format.md` says of history indexes with the code; see `journal/document.rs`.
+//! Compares what `docs/format.md` says of history indexes, and all constants that it names, with the code.
 #![allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
 
 use std::collections::BTreeMap;
@@ -7,8 +7,8 @@ use super::extent::Extent;
 use super::format::{self, Bound, Head};
 use super::node::{Child, Key};
 use super::zone::Zone;
-use crate::journal::Point;
-use crate::journal::document::{compare_fields, variants};
+use annals_storage::Point;
+use annals_storage::document::{compare_fields, documented_constants, variants};
 
 /// Gives the constants of the layout of history indexes.
 pub(crate) fn constants() -> BTreeMap<String, Vec<u64>> {
@@ -28,6 +28,43 @@ pub(crate) fn constants() -> BTreeMap<String, Vec<u64>> {
         ("ZONES", vec![format::ZONES]),
     ];
     constants.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+#[test]
+fn the_constants_are_those_of_the_document() {
+    let mut code = crate::journal::testing::constants();
+    code.extend(annals_event::testing::constants());
+    code.extend(crate::image::document::constants());
+    code.extend(constants());
+    let document = documented_constants();
+    for (name, value) in &code {
+        assert_eq!(document.get(name), Some(value), "docs/format.md on {name}");
+    }
+    for name in document.keys() {
+        assert!(code.contains_key(name), "docs/format.md has {name}, the code hasn't");
+    }
+    // The list above is complete: every constant that the code shows is in it.
+    // A type's code is compared with the other types, the place of the checksum with the header.
+    let exempt = ["REFERENCE", "STATED_LEN", "SUM_AT"];
+    let sources = [
+        include_str!("../../../annals-journal/src/format.rs"),
+        include_str!("../../../annals-storage/src/header.rs"),
+        include_str!("../../../annals-event/src/opcode.rs"),
+        include_str!("../../../annals-event/src/lib.rs"),
+        include_str!("../image/format.rs"),
+        include_str!("format.rs"),
+    ];
+    for source in sources {
+        for line in source.lines() {
+            let shown = line.strip_prefix("pub const ");
+            let shown = shown.or_else(|| line.strip_prefix("pub(crate) const "));
+            let Some((name, _)) = shown.and_then(|rest| rest.split_once(':')) else { continue };
+            assert!(
+                code.contains_key(name) || exempt.contains(&name),
+                "{name} isn't compared with docs/format.md"
+            );
+        }
+    }
 }
 
 const NOWHERE: Point = Point { position: 0, txid: 0, chain: 0 };

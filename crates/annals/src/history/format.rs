@@ -6,7 +6,7 @@
 
 use super::extent::Extent;
 use crate::bytes::{Fields, Layout};
-use crate::journal::Point;
+use annals_storage::Point;
 
 /// The version of the format that this library writes.
 pub(crate) const HISTORY_VERSION: u32 = 1;

@@ -9,9 +9,9 @@ use super::file::IndexFile;
 use super::format::Bound;
 use super::read::Lookup;
 use super::zone::Zone;
-use crate::journal::Point;
 use crate::storage::simulated::{Rng, SimulatedClock, SimulatedDisk};
 use crate::storage::{Access, Directory, MemoryDirectory};
+use annals_storage::Point;
 
 const NAME: &str = "db-history";
 const ID: [u8; 16] = [7; 16];

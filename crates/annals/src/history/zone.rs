@@ -2,7 +2,7 @@
 
 use super::format::ZONE_LEN;
 use crate::bytes::{Fields, Layout};
-use crate::journal::Point;
+use annals_storage::Point;
 
 /// It has comments.
 pub(crate) const COMMENTED: u32 = 1;

@@ -18,10 +18,10 @@ use std::sync::Arc;
 use super::file::{Image, Temporary};
 use super::format::{IMAGE_VERSION, Identity, ImageHeader, OBJECTS_AT, journal_id_of};
 use super::space::Space;
-use crate::journal::Copies;
 use crate::storage::{Access, Clock, Directory, Storage};
 use crate::sync::lock;
 use crate::{Error, ErrorKind, Result};
+use annals_storage::header::holds_journal;
 
 /// How images and history indexes begin.
 const CACHE_MAGIC: &[u8] = b"\x89AN";
@@ -107,13 +107,6 @@ fn beginning(directory: &dyn Directory, name: &str) -> io::Result<Vec<u8>> {
 fn is_journal(directory: &dyn Directory, name: &str) -> String {
     let shown = directory.display(name);
     format!("{shown}: is a database, but has a name that another one needs: move it elsewhere")
-}
-
-/// True if a file is a journal, or a segment of one: never a cache, whatever its name says.
-fn holds_journal(directory: &dyn Directory, name: &str) -> bool {
-    let storage = directory.open(name, Access::Read);
-    let copies = storage.and_then(|storage| Copies::read(&*storage));
-    copies.is_ok_and(|copies| copies.headers.iter().flatten().next().is_some())
 }
 
 /// Removes an image that is of no use any more.

@@ -1,4 +1,4 @@
-//! Compares what `docs/format.md` says of images with the code; see `journal/document.rs`.
+//! Compares what `docs/format.md` says of images with the code.
 #![allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
 
 use std::collections::BTreeMap;
@@ -7,8 +7,8 @@ use super::catalog::{Array, Catalog, Kind};
 use super::format::{self, FANOUT, Identity, ImageHeader, Root};
 use super::node;
 use super::stored::Stored;
-use crate::journal::Point;
-use crate::journal::document::{compare_fields, compare_layout, variants};
+use annals_storage::Point;
+use annals_storage::document::{compare_fields, compare_layout, variants};
 
 /// Gives the constants of the layout of images.
 pub(crate) fn constants() -> BTreeMap<String, Vec<u64>> {

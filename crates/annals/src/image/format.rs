@@ -6,7 +6,7 @@
 
 use super::stored::Stored;
 use crate::bytes::{Fields, Layout};
-use crate::journal::Point;
+use annals_storage::Point;
 
 /// The version of the image's format that this library writes.
 pub(crate) const IMAGE_VERSION: u32 = 1;

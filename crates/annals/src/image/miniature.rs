@@ -11,7 +11,7 @@ use super::node;
 use super::publish::{Draft, NewRoot};
 use super::stored::{Source, Stored};
 use crate::Result;
-use crate::journal::Point;
+use annals_storage::Point;
 
 /// What an array holds.
 pub(super) type Content = BTreeMap<u64, Vec<u8>>;

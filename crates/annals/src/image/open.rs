@@ -11,11 +11,11 @@ use super::file::{Held, Image};
 use super::format::{IMAGE_HEADER_LEN, IMAGE_VERSION, Identity, ImageHeader, Root};
 use super::roots::{Chosen, Roots, Slot};
 use super::walk::{Object, Step, read_catalog, walk};
-use crate::journal::Point;
 use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Access, Directory, Storage};
 use crate::sync::lock;
 use crate::{Error, ErrorKind, Result};
+use annals_storage::Point;
 
 /// What was found where an image may be.
 #[derive(Debug)]

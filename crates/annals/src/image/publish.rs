@@ -22,11 +22,11 @@ use super::roots::{Chosen, Roots, write_copy};
 use super::space::Space;
 use super::stored::{Source, Stored};
 use super::walk::{Step, walk};
-use crate::journal::Point;
 use crate::mistakes::{Mistake, is_made};
 use crate::storage::Storage;
 use crate::sync::lock;
 use crate::{Error, ErrorKind, Result};
+use annals_storage::Point;
 
 /// What the caller says of a root; the rest is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

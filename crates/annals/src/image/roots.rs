@@ -184,7 +184,7 @@ pub(crate) fn write_copy(
 mod tests {
     use super::*;
     use crate::image::Stored;
-    use crate::journal::Point;
+    use annals_storage::Point;
 
     /// Makes a root that wrote little, or much; 1000 bytes are reached.
     fn root(number: u64, much: bool) -> Root {

@@ -10,9 +10,9 @@ use super::open::{Opened, Usable};
 use super::stored::Stored;
 use super::{Identity, Image, check};
 use crate::bytes::hash;
-use crate::journal::Point;
 use crate::storage::{Access, Clock, Directory, SystemClock};
 use crate::{Error, Result};
+use annals_storage::Point;
 
 /// What an image holds: its arrays, and what it says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

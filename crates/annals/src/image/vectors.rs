@@ -8,10 +8,10 @@ use super::miniature::{Changes, advance, arrays, content};
 use super::roots::Slot;
 use super::walk::{Step, walk};
 use super::{Identity, Image, Opened, check};
-use crate::journal::Point;
-use crate::journal::vectors::{block, dump, parse_dump};
 use crate::storage::simulated::SimulatedClock;
 use crate::storage::{Access, Directory, MemoryDirectory};
+use annals_storage::Point;
+use annals_storage::document::{block, dump, parse_dump};
 
 const NAME: &str = "vector-image";
 const IDENTITY: Identity =

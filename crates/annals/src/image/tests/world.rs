@@ -10,9 +10,9 @@ use super::super::format::{Identity, Root};
 use super::super::miniature::{Changes, Content, advance, arrays, content};
 use super::super::open::{Opened, Usable};
 use crate::Result;
-use crate::journal::Point;
 use crate::storage::simulated::{Rng, SimulatedClock};
 use crate::storage::{Access, Directory, SystemClock};
+use annals_storage::Point;
 
 pub(super) const NAME: &str = "some.annals-image";
 

@@ -1,0 +1,177 @@
+//! Editing: a frame's events with others in the place of some. What stays is copied byte for byte, so that
+//! nothing changes that wasn't to.
+
+use annals_schema::{RowId, Schema, TableNumber, ValueRef};
+
+use super::decode::{Sink, decode_to};
+use super::{Encoder, Event, opcode};
+use crate::Result;
+
+/// Gives another event in the place of one.
+pub trait Edit {
+    /// Calls `put` at most once, with an event on the same rows. `schema` is the one before it.
+    fn edit(
+        &mut self,
+        schema: &Schema,
+        event: &Event<'_>,
+        put: &mut dyn FnMut(&Event<'_>),
+    ) -> Result<()>;
+}
+
+/// Edits the events of one frame; gives its new payload, or `None` if all of them stay. `schema` is the one
+/// before the frame, and is brought up.
+pub fn edit(payload: &[u8], schema: &mut Schema, edit: &mut impl Edit) -> Result<Option<Vec<u8>>> {
+    let mut editing = Editing { payload, at: 0, copied: 0, new: None, out: Vec::new(), edit };
+    decode_to(payload, 0, schema, &mut editing)?;
+    let Editing { copied, mut out, .. } = editing;
+    if copied == 0 {
+        return Ok(None);
+    }
+    out.extend_from_slice(payload.get(copied..).unwrap_or_default());
+    Ok(Some(out))
+}
+
+struct Editing<'e, E> {
+    payload: &'e [u8],
+    /// Where the next event begins.
+    at: usize,
+    /// Up to where the payload is in `out`, or was left out.
+    copied: usize,
+    /// What comes in the place of the event.
+    new: Option<Vec<u8>>,
+    out: Vec<u8>,
+    edit: &'e mut E,
+}
+
+impl<E: Edit> Sink for Editing<'_, E> {
+    const RUN: usize = 1;
+
+    fn event(&mut self, schema: &Schema, event: &Event<'_>) -> Result<()> {
+        let code = self.payload.get(self.at).copied().unwrap_or_default();
+        let new = &mut self.new;
+        self.edit.edit(schema, event, &mut |event| {
+            let mut out = Vec::new();
+            encoder(code, event).encode(schema, event, &mut out);
+            *new = Some(out);
+        })
+    }
+
+    fn rows(&mut self, _: TableNumber, _: (RowId, u64), _: &[Vec<ValueRef<'_>>]) -> Result<()> {
+        debug_assert!(false, "nobody asked for runs");
+        Ok(())
+    }
+
+    fn end(&mut self, left: usize) {
+        let end = self.payload.len() - left;
+        if let Some(new) = self.new.take() {
+            self.out.extend_from_slice(self.payload.get(self.copied..self.at).unwrap_or_default());
+            self.out.extend_from_slice(&new);
+            self.copied = end;
+        }
+        self.at = end;
+    }
+}
+
+/// Makes an encoder in the context in which an event has its code.
+fn encoder(code: u8, event: &Event<'_>) -> Encoder {
+    let (table, id) = match *event {
+        Event::Insert { table, id, .. }
+        | Event::Update { table, id, .. }
+        | Event::UpdateVector { table, id, .. } => (table, id),
+        _ => return Encoder::default(),
+    };
+    let last = match code {
+        opcode::APPEND => id.0.checked_sub(1).map(RowId),
+        opcode::UPDATE_SAME | opcode::UPDATE_SAME_NULL => Some(id),
+        _ => None,
+    };
+    Encoder::within(table, last)
+}
+
+#[cfg(test)]
+mod tests {
+    use annals_schema::Value;
+
+    use super::*;
+    use crate::Vector;
+    use crate::round_trip::random_frame;
+    use crate::testing::{Owned, decoded};
+    use annals_storage::simulated::Rng;
+
+    /// Erases the values of rows whose ids are a multiple of a number.
+    struct Every(u64);
+
+    impl Every {
+        fn edited(&self, event: &Owned) -> Option<Owned> {
+            match event.clone() {
+                Owned::Insert(table, id, values) if id.0.is_multiple_of(self.0) => {
+                    Some(Owned::Insert(table, id, vec![Value::Null; values.len()]))
+                }
+                Owned::Update(table, id, field, _) if id.0.is_multiple_of(self.0) => {
+                    Some(Owned::Update(table, id, field, Value::Null))
+                }
+                Owned::UpdateVector(table, id, field, mut values) => {
+                    let ids = id.0..;
+                    for (_, value) in
+                        ids.zip(&mut values).filter(|(id, _)| id.is_multiple_of(self.0))
+                    {
+                        *value = Value::Null;
+                    }
+                    Some(Owned::UpdateVector(table, id, field, values))
+                }
+                _ => None,
+            }
+        }
+    }
+
+    impl Edit for Every {
+        fn edit(
+            &mut self,
+            schema: &Schema,
+            event: &Event<'_>,
+            put: &mut dyn FnMut(&Event<'_>),
+        ) -> Result<()> {
+            let lend = |values: &[Value]| values.len();
+            match self.edited(&Owned::of(schema, event)) {
+                Some(Owned::Insert(table, id, values)) => {
+                    let values = vec![ValueRef::Null; lend(&values)];
+                    put(&Event::Insert { table, id, values: &values });
+                }
+                Some(Owned::Update(table, id, field, _)) => {
+                    put(&Event::Update { table, id, field, value: ValueRef::Null });
+                }
+                Some(Owned::UpdateVector(table, id, field, values)) => {
+                    let values: Vec<_> = values.iter().map(Value::as_ref).collect();
+                    let values = Vector::Values(&values);
+                    put(&Event::UpdateVector { table, id, field, values });
+                }
+                _ => {}
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_is_edited_is_read_again_and_all_else_stays() {
+        let text = |events: &[Owned]| events.iter().map(Owned::text).collect::<Vec<_>>();
+        let mut edited = 0;
+        for seed in 0..200 {
+            let (mut rng, mut schema) = (Rng::new(seed), Schema::default());
+            for frame in 0..10 {
+                let before = schema.clone();
+                let (payload, events) = random_frame(&mut rng, &mut schema);
+                let mut every = Every(1 + seed % 3);
+                let expected = events.iter().map(|e| every.edited(e).unwrap_or_else(|| e.clone()));
+                let expected: Vec<_> = expected.collect();
+                let mut read = before.clone();
+                let new = edit(&payload, &mut read, &mut every).unwrap();
+                assert_eq!(read.commands(), schema.commands());
+                edited += u32::from(new.is_some());
+                let new = new.unwrap_or(payload);
+                let found = decoded(&new, 0, &mut before.clone()).unwrap();
+                assert_eq!(text(&found), text(&expected), "seed {seed}, frame {frame}");
+            }
+        }
+        assert!(edited > 500, "{edited}");
+    }
+}

@@ -1,0 +1,105 @@
+//! The codes of events and types in the journal; `docs/format.md` tells of each.
+
+use annals_schema::{OnDelete, TableNumber, Type};
+
+pub const CREATE_TABLE: u8 = 0x01;
+pub(crate) const ADD_FIELD: u8 = 0x02;
+pub(crate) const CREATE_INDEX: u8 = 0x03;
+pub(crate) const DROP_TABLE: u8 = 0x04;
+pub(crate) const RENAME_TABLE: u8 = 0x05;
+pub(crate) const DROP_FIELD: u8 = 0x06;
+pub(crate) const RENAME_FIELD: u8 = 0x07;
+pub(crate) const DROP_INDEX: u8 = 0x08;
+pub const SET_SINGLE_ROW: u8 = 0x09;
+pub const TABLE: u8 = 0x10;
+pub const INSERT: u8 = 0x11;
+pub const APPEND: u8 = 0x12;
+pub const UPDATE: u8 = 0x13;
+pub(crate) const UPDATE_SAME: u8 = 0x14;
+pub(crate) const UPDATE_NULL: u8 = 0x15;
+pub const UPDATE_SAME_NULL: u8 = 0x16;
+pub const DELETE: u8 = 0x17;
+pub const INSERT_VECTOR: u8 = 0x18;
+pub const UPDATE_VECTOR: u8 = 0x19;
+pub const DELETE_VECTOR: u8 = 0x1A;
+pub const COMMENT: u8 = 0x20;
+pub const TIMESTAMP: u8 = 0x21;
+pub(crate) const VALID_DATA: u8 = 0x22;
+pub const CUSTOM: u8 = 0x23;
+pub const BLOB: u8 = 0x24;
+
+/// The values of a vector are cells of one width, none of them null.
+pub(crate) const VECTOR_CELLS: u8 = 0;
+/// The values of a vector are written one by one, behind a null bitmap if the field has one.
+pub(crate) const VECTOR_VALUES: u8 = 1;
+
+/// Codes from here on carry a compact length: a reader that doesn't know one skips it.
+pub(crate) const FIRST_IGNORABLE: u8 = 0x80;
+/// An event that says nothing, of any length: a frame that is to end at a certain place is filled with it.
+pub(crate) const PAD: u8 = FIRST_IGNORABLE;
+/// Codes from here on carry a compact length too, but mean something that can't be ignored.
+pub(crate) const FIRST_ESSENTIAL: u8 = 0xC0;
+
+/// As `INSERT`, with an erased value; these carry a length.
+pub const ERASED_INSERT: u8 = 0xE0;
+pub const ERASED_UPDATE: u8 = 0xE1;
+pub const ERASED_VECTOR: u8 = 0xE2;
+
+pub(crate) const FIELD_NULLABLE: u8 = 1;
+pub(crate) const FIELD_DEFAULT: u8 = 2;
+pub(crate) const FIELD_DEFAULT_NULL: u8 = 4;
+/// Two bits that say what becomes of a reference when its row is deleted.
+pub(crate) const FIELD_ON_DELETE: u8 = 0x18;
+const ON_DELETE_SHIFT: u32 = 3;
+const RULES: [OnDelete; 4] =
+    [OnDelete::Dangle, OnDelete::Restrict, OnDelete::Cascade, OnDelete::SetNull];
+
+const TYPES: [(u8, Type); 15] = [
+    (1, Type::Bool),
+    (2, Type::Int8),
+    (3, Type::Int16),
+    (4, Type::Int32),
+    (5, Type::Int64),
+    (6, Type::UInt8),
+    (7, Type::UInt16),
+    (8, Type::UInt32),
+    (9, Type::UInt64),
+    (10, Type::Float32),
+    (11, Type::Float64),
+    (12, Type::String),
+    (13, Type::Bytes),
+    (14, Type::Timestamp),
+    (16, Type::Blob),
+];
+
+/// Codes 17 and 18 are reserved for decimals.
+pub(crate) const REFERENCE: u8 = 15;
+
+/// Gives the code of a type.
+pub(crate) fn of_type(ty: Type) -> u8 {
+    TYPES.iter().find(|(_, known)| *known == ty).map_or(REFERENCE, |(code, _)| *code)
+}
+
+/// Gives the type of a code; `target` is the table of a reference.
+pub(crate) fn to_type(code: u8, target: Option<TableNumber>) -> Option<Type> {
+    match target {
+        Some(table) => Some(Type::Reference(table, OnDelete::Dangle)),
+        None => TYPES.iter().find(|(known, _)| *known == code).map(|(_, ty)| *ty),
+    }
+}
+
+/// Gives the flags of what becomes of a reference.
+pub(crate) fn of_rule(ty: Type) -> u8 {
+    let Type::Reference(_, rule) = ty else { return 0 };
+    let code = RULES.iter().zip(0_u8..).find(|(known, _)| **known == rule);
+    code.map_or(0, |(_, code)| code << ON_DELETE_SHIFT)
+}
+
+/// Gives a type with what flags say becomes of a reference; `None` if it is none, and they say so.
+pub(crate) fn with_rule(ty: Type, flags: u8) -> Option<Type> {
+    let code = (flags & FIELD_ON_DELETE) >> ON_DELETE_SHIFT;
+    match ty {
+        Type::Reference(table, _) => Some(Type::Reference(table, *RULES.get(usize::from(code))?)),
+        _ => (code == 0).then_some(ty),
+    }
+}

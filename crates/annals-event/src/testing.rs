@@ -1,0 +1,193 @@
+//! The codec of events by itself, and events that own what they speak of: for fuzzing and tests.
+#![allow(
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "it is for tests, which fail where it is wrong, as they should"
+)]
+
+use std::collections::BTreeMap;
+
+use annals_schema::{Blob, Command, FieldNumber, RowId, Schema, TableNumber, Value, ValueRef};
+use annals_storage::document::constants;
+
+use super::{Event, Vector, decode, opcode, piece};
+use crate::Result;
+
+/// Decodes the events of one frame's payload, as replay does.
+///
+/// # Errors
+/// `Corrupt`, `Unsupported`; and what the sink returns.
+pub fn decode_payload(
+    payload: &[u8],
+    position: u64,
+    schema: &mut Schema,
+    sink: &mut dyn FnMut(&Schema, &Event<'_>) -> Result<()>,
+) -> Result<()> {
+    decode(payload, position, schema, &mut |schema, event| sink(schema, event))
+}
+
+/// Encodes the events of one frame, one after the other.
+#[derive(Debug, Default)]
+pub struct Encoder(super::Encoder);
+
+impl Encoder {
+    /// Appends an event. `schema` is the one before it.
+    pub fn encode(&mut self, schema: &Schema, event: &Event<'_>, out: &mut Vec<u8>) {
+        self.0.encode(schema, event, out);
+    }
+}
+
+/// Appends a piece of a blob, whose checksum is right whatever its numbers are.
+pub fn put_piece(out: &mut Vec<u8>, blob: Blob, offset: u64, bytes: &[u8]) {
+    piece::put(out, blob, offset, bytes);
+}
+
+/// An event that owns what it speaks of. Floats are compared by their bits.
+#[derive(Clone, Debug)]
+pub enum Owned {
+    Schema(Command),
+    Insert(TableNumber, RowId, Vec<Value>),
+    Update(TableNumber, RowId, FieldNumber, Value),
+    Delete(TableNumber, RowId),
+    Comment(String),
+    Timestamp(i64),
+    ValidData,
+    InsertVector(TableNumber, RowId, u64),
+    UpdateVector(TableNumber, RowId, FieldNumber, Vec<Value>),
+    DeleteVector(TableNumber, RowId, u64),
+    /// The last number is where the bytes are; the encoder doesn't look at it.
+    Blob(Blob, u64, Vec<u8>, u64),
+}
+
+impl Owned {
+    pub fn of(schema: &Schema, event: &Event<'_>) -> Self {
+        match *event {
+            Event::Schema(command) => Self::Schema(command.clone()),
+            Event::Insert { table, id, values } => {
+                Self::Insert(table, id, values.iter().map(|value| value.to_value()).collect())
+            }
+            Event::Update { table, id, field, value } => {
+                Self::Update(table, id, field, value.to_value())
+            }
+            Event::Delete { table, id } => Self::Delete(table, id),
+            Event::Comment(text) => Self::Comment(text.to_owned()),
+            Event::Timestamp(seconds) => Self::Timestamp(seconds),
+            Event::ValidData => Self::ValidData,
+            Event::InsertVector { table, id, count } => Self::InsertVector(table, id, count),
+            Event::UpdateVector { table, id, field, values } => {
+                let ty = schema.table(table).unwrap().field(field).unwrap().ty;
+                let values: Vec<_> = values.iter(ty).map(ValueRef::to_value).collect();
+                Self::UpdateVector(table, id, field, values)
+            }
+            Event::DeleteVector { table, id, count } => Self::DeleteVector(table, id, count),
+            Event::Blob { blob, offset, bytes, position } => {
+                Self::Blob(blob, offset, bytes.to_vec(), position)
+            }
+        }
+    }
+
+    pub fn encode(&self, encoder: &mut super::Encoder, schema: &Schema, out: &mut Vec<u8>) {
+        match self {
+            Self::Schema(command) => encoder.encode(schema, &Event::Schema(command), out),
+            Self::Insert(table, id, values) => {
+                let values: Vec<_> = values.iter().map(Value::as_ref).collect();
+                let event = Event::Insert { table: *table, id: *id, values: &values };
+                encoder.encode(schema, &event, out);
+            }
+            Self::Update(table, id, field, value) => {
+                let (table, id, field, value) = (*table, *id, *field, value.as_ref());
+                encoder.encode(schema, &Event::Update { table, id, field, value }, out);
+            }
+            Self::Delete(table, id) => {
+                encoder.encode(schema, &Event::Delete { table: *table, id: *id }, out);
+            }
+            Self::InsertVector(table, id, count) => {
+                let (table, id, count) = (*table, *id, *count);
+                encoder.encode(schema, &Event::InsertVector { table, id, count }, out);
+            }
+            Self::UpdateVector(table, id, field, values) => {
+                let values: Vec<_> = values.iter().map(Value::as_ref).collect();
+                let (table, id, field, values) = (*table, *id, *field, Vector::Values(&values));
+                encoder.encode(schema, &Event::UpdateVector { table, id, field, values }, out);
+            }
+            Self::DeleteVector(table, id, count) => {
+                let (table, id, count) = (*table, *id, *count);
+                encoder.encode(schema, &Event::DeleteVector { table, id, count }, out);
+            }
+            Self::Blob(blob, offset, bytes, position) => {
+                let (blob, offset, position) = (*blob, *offset, *position);
+                encoder.encode(schema, &Event::Blob { blob, offset, bytes, position }, out);
+            }
+            Self::ValidData => encoder.encode(schema, &Event::ValidData, out),
+            Self::Comment(text) => encoder.encode(schema, &Event::Comment(text), out),
+            Self::Timestamp(seconds) => encoder.encode(schema, &Event::Timestamp(*seconds), out),
+        }
+    }
+
+    /// Two events are the same if they look the same: that tells floats by their bits but for NaNs.
+    /// Where a piece of a blob is in the file doesn't matter.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Blob(blob, offset, bytes, _) => format!("{:?}", (blob, offset, bytes)),
+            _ => format!("{self:?}"),
+        }
+    }
+}
+
+/// Decodes a payload that stands at `position` in its file.
+pub fn decoded(payload: &[u8], position: u64, schema: &mut Schema) -> Result<Vec<Owned>> {
+    let mut events = Vec::new();
+    decode(payload, position, schema, &mut |schema, event| {
+        events.push(Owned::of(schema, event));
+        Ok(())
+    })?;
+    Ok(events)
+}
+
+/// Returns the codes and limits of events.
+#[must_use]
+pub fn constants() -> BTreeMap<String, Vec<u64>> {
+    constants![
+        opcode::CREATE_TABLE,
+        opcode::ADD_FIELD,
+        opcode::CREATE_INDEX,
+        opcode::DROP_TABLE,
+        opcode::RENAME_TABLE,
+        opcode::DROP_FIELD,
+        opcode::RENAME_FIELD,
+        opcode::DROP_INDEX,
+        opcode::SET_SINGLE_ROW,
+        opcode::TABLE,
+        opcode::INSERT,
+        opcode::APPEND,
+        opcode::UPDATE,
+        opcode::UPDATE_SAME,
+        opcode::UPDATE_NULL,
+        opcode::UPDATE_SAME_NULL,
+        opcode::DELETE,
+        opcode::INSERT_VECTOR,
+        opcode::UPDATE_VECTOR,
+        opcode::DELETE_VECTOR,
+        opcode::COMMENT,
+        opcode::TIMESTAMP,
+        opcode::VALID_DATA,
+        opcode::CUSTOM,
+        opcode::BLOB,
+        opcode::VECTOR_CELLS,
+        opcode::VECTOR_VALUES,
+        opcode::FIRST_IGNORABLE,
+        opcode::PAD,
+        opcode::FIRST_ESSENTIAL,
+        opcode::ERASED_INSERT,
+        opcode::ERASED_UPDATE,
+        opcode::ERASED_VECTOR,
+        opcode::FIELD_NULLABLE,
+        opcode::FIELD_DEFAULT,
+        opcode::FIELD_DEFAULT_NULL,
+        opcode::FIELD_ON_DELETE,
+        crate::MAX_VECTOR,
+        crate::BARE_ROWS,
+        crate::ROWS_PER_BYTE,
+        crate::MAX_PIECE,
+    ]
+}

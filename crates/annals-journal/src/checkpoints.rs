@@ -1,0 +1,500 @@
+//! Checkpoints: how far the journal is written, acknowledged and flushed; slots, live block, space.
+//!
+//! Invariants
+//! 1. `durable` only grows, and only after a flush returned that began when the frames up to it
+//!    were written.
+//! 2. A slot is written only with a point at or before `durable`, and only as [`Slots`] has it.
+//! 3. After a flush failed, `poison` is set for good: no further frame, slot or flush.
+//! 4. The first frame of a handle is written only once both slots hold a secret that this handle drew:
+//!    `secret` is that, and `has_secret` says so.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use super::format::{Live, Point, Secret};
+use super::head::{self, Head};
+use super::recover::Settled;
+use super::segments::Sealing;
+use super::slots::Slots;
+use super::space::{Look, Space, zero};
+use crate::{Error, ErrorKind, Result};
+use annals_storage::Storage;
+use annals_storage::mistakes::{Mistake, is_made};
+pub(super) use annals_storage::sync::lock;
+
+/// A slot is at most about this many flushed bytes behind.
+pub(super) const SLOT_LAG: u64 = 1 << 20;
+/// Soft commits are flushed in the background when there is more of them than this.
+const SOFT_LAG: u64 = 16 << 20;
+
+/// What the numbers of flushes begin at.
+pub(super) const FLUSHES_AT_FIRST: u64 = 1;
+
+/// What the writer and the keeper share.
+#[derive(Debug)]
+pub struct Checkpoints {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) name: String,
+    /// The hash of the segment's header.
+    pub(super) header: u64,
+    pid: u32,
+    progress: Mutex<Progress>,
+    pub(super) slots: Mutex<Slots>,
+    pub(super) space: Space,
+    /// Held while a flush is under way.
+    flushing: Mutex<()>,
+    flushes_begun: AtomicU64,
+    flushes_done: AtomicU64,
+    /// How far a transaction that will be durable has written data frames, and how far of that a
+    /// flush ahead of its commit has begun.
+    streamed: AtomicU64,
+    flushed_ahead: AtomicU64,
+    /// Why nothing is written any more: `Poisoned` by a failure, or `Unapplied` with the whole error.
+    poison: OnceLock<(ErrorKind, String)>,
+    /// The time of the last commit whose time came from the clock.
+    pub last_clock_time: AtomicI64,
+    /// Whether other processes write the file too, in turn.
+    is_shared: bool,
+    /// Whether a cut was begun and not ended.
+    is_suspect: AtomicBool,
+    has_secret: AtomicBool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    acknowledged: Point,
+    durable: Point,
+    /// The secret that both slots hold, with which frames prove what they claim.
+    secret: Secret,
+    /// What the live block on disk says.
+    told: Option<Live>,
+    /// Whether a commit with a flush was asked for since the last prefill.
+    flushing: bool,
+    commits: u64,
+}
+
+impl Checkpoints {
+    /// Begins at a point that is durable and that both slots tell, or the kept one.
+    pub fn new(
+        storage: Arc<dyn Storage>,
+        name: &str,
+        (header, pid): (u64, u32),
+        point: Point,
+        settled: &Settled,
+    ) -> Self {
+        let progress = Progress {
+            acknowledged: point,
+            durable: point,
+            secret: settled.slots.newest().secret,
+            told: None,
+            flushing: false,
+            commits: 0,
+        };
+        Self {
+            storage,
+            name: name.to_owned(),
+            header,
+            pid,
+            progress: Mutex::new(progress),
+            slots: Mutex::new(settled.slots),
+            space: Space::new(settled.zeroed_to),
+            flushing: Mutex::default(),
+            flushes_begun: AtomicU64::new(FLUSHES_AT_FIRST),
+            flushes_done: AtomicU64::new(FLUSHES_AT_FIRST),
+            streamed: AtomicU64::new(0),
+            flushed_ahead: AtomicU64::new(0),
+            poison: OnceLock::new(),
+            last_clock_time: AtomicI64::new(i64::MIN),
+            is_shared: false,
+            is_suspect: AtomicBool::new(false),
+            has_secret: AtomicBool::new(settled.has_secret),
+        }
+    }
+
+    /// Lets others know of what they need to know: the file is written by several processes in turn.
+    /// `hard` is how far it is known to be flushed.
+    pub fn share(mut self, hard: Point) -> Self {
+        self.is_shared = true;
+        lock(&self.progress).durable = hard;
+        self
+    }
+
+    /// Continues after what other processes wrote: `end` is the last commit, and `head` holds what they
+    /// told. The caller has the turn, or only wants to be seen up to `end`.
+    pub fn adopt(&self, end: Point, head: &Head, len: u64) {
+        let told = head.live.filter(|live| live.hard == end.position && !live.suspect);
+        let mut durable = told.map(|_| end);
+        if let Some(newest) = head.newest_slot() {
+            let mut slots = lock(&self.slots);
+            *slots = Slots::found(head, newest, self.flushes_begun());
+            lock(&self.progress).secret = newest.secret;
+            durable = durable.or(Some(newest.point));
+        }
+        let mut progress = lock(&self.progress);
+        progress.acknowledged = end;
+        progress.told = head.live;
+        if head.live.is_some_and(|live| !live.suspect) {
+            // Whatever this process left, another one has recovered.
+            self.is_suspect.store(false, Ordering::Release);
+        }
+        if let Some(point) = durable.filter(|at| at.position > progress.durable.position) {
+            progress.durable = point;
+        }
+        drop(progress);
+        if !is_made(Mistake::OthersZeroed) {
+            self.space.set(len.max(end.position));
+        }
+    }
+
+    /// As [`Self::adopt`], in its turn, where nothing has to be recovered: what this handle may have left
+    /// half cut is in order again.
+    pub fn take_over(&self, end: Point, head: &Head, len: u64) {
+        self.is_suspect.store(false, Ordering::Release);
+        self.adopt(end, head, len);
+    }
+
+    /// Continues after a recovery that was done meanwhile.
+    pub fn adopt_settled(&self, end: Point, settled: &Settled) {
+        let slots = settled.slots.after(self.flushes_begun());
+        *lock(&self.slots) = slots;
+        self.has_secret.store(settled.has_secret, Ordering::Release);
+        let mut progress = lock(&self.progress);
+        (progress.acknowledged, progress.durable, progress.told) = (end, end, None);
+        progress.secret = slots.newest().secret;
+        self.is_suspect.store(false, Ordering::Release);
+        self.space.set(settled.zeroed_to);
+    }
+
+    /// True if the live block says what this handle told last, and the slots are as it left them: another
+    /// process may have ended in the midst of writing one.
+    pub fn is_unchanged(&self, live: &Live) -> bool {
+        if lock(&self.progress).told != Some(*live) || live.suspect {
+            return false;
+        }
+        let newest = *lock(&self.slots).newest();
+        head::newest_slot(&*self.storage, self.header) == Some(newest)
+    }
+
+    /// Draws a secret of this handle's own and makes both slots hold it, unless that was done: before the
+    /// first frame. So no frame that was made before, or for another file, can prove anything.
+    ///
+    /// Cost: two flushes the first time, and one more if something there isn't durable yet.
+    pub fn draw_secret(&self, draw: impl FnOnce() -> Secret) -> Result<()> {
+        if self.has_secret.load(Ordering::Acquire) || is_made(Mistake::SecretKept) {
+            return Ok(());
+        }
+        self.check_usable()?;
+        self.harden()?;
+        let secret = draw();
+        let mut slots = lock(&self.slots);
+        for _ in 0..2 {
+            slots.write(self, self.durable(), self.space.zeroed_to(), secret)?;
+            self.flush()?;
+        }
+        lock(&self.progress).secret = secret;
+        drop(slots);
+        self.has_secret.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Returns the secret that both slots hold.
+    pub fn secret(&self) -> Secret {
+        lock(&self.progress).secret
+    }
+
+    /// Returns what a frame may claim to be durable, and the secret that proves it.
+    pub(crate) fn provable(&self) -> (Point, Secret) {
+        let progress = lock(&self.progress);
+        (progress.durable, progress.secret)
+    }
+
+    /// Returns the hash of the segment's header.
+    pub(crate) const fn header(&self) -> u64 {
+        self.header
+    }
+
+    pub(super) fn flushes_begun(&self) -> u64 {
+        self.flushes_begun.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn flushes_done(&self) -> u64 {
+        self.flushes_done.load(Ordering::SeqCst)
+    }
+
+    /// Gives the last acknowledged point.
+    pub fn acknowledged(&self) -> Point {
+        lock(&self.progress).acknowledged
+    }
+
+    /// Gives how far the journal is known to be flushed.
+    pub(crate) fn durable(&self) -> Point {
+        lock(&self.progress).durable
+    }
+
+    /// Fails if an earlier flush failed, or if the file can only be read.
+    pub fn check_usable(&self) -> Result<()> {
+        match self.poison.get() {
+            None => Ok(()),
+            Some((ErrorKind::Unapplied, why)) => Err(Error::new(ErrorKind::Unapplied, why.clone())),
+            Some((_, cause)) => Err(Error::new(
+                ErrorKind::Poisoned,
+                format!(
+                    "{}: an earlier failure made this handle read-only ({cause}): reopen the \
+                     database, which recovers it",
+                    self.name
+                ),
+            )),
+        }
+    }
+
+    /// Makes every later write an error.
+    pub fn poison(&self, cause: &str) {
+        self.poison.get_or_init(|| (ErrorKind::Poisoned, cause.to_owned()));
+    }
+
+    /// Makes every later write an error, since the file holds a commit that doesn't apply.
+    pub fn refuse(&self, why: String) {
+        self.poison.get_or_init(|| (ErrorKind::Unapplied, why));
+    }
+
+    /// Flushes everything written before the call. A failure is final: the kernel may have
+    /// dropped the pages, and a second try would prove nothing. Nor would another thread's flush
+    /// that was under way: so there is one at a time.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let _alone = lock(&self.flushing);
+        self.check_usable()?;
+        let number = self.flushes_begun.fetch_add(1, Ordering::SeqCst) + 1;
+        match self.storage.flush() {
+            Ok(()) => {
+                self.flushes_done.fetch_max(number, Ordering::SeqCst);
+                Ok(())
+            }
+            Err(error) => {
+                if !is_made(Mistake::FailedFlushForgotten) {
+                    self.poison(&format!("a flush failed: {error}"));
+                }
+                Err(Error::io(format!("{}: can't flush the journal", self.name), error))
+            }
+        }
+    }
+
+    /// Writes frames at `position`, having made sure that no zeros can land on them.
+    pub fn write_frames(&self, position: u64, bytes: &[u8]) -> std::io::Result<()> {
+        let end = position + bytes.len() as u64;
+        if self.storage.has_fixed_len() {
+            self.extend(end)?;
+        }
+        self.space.claim(end);
+        self.storage.write_at(position, bytes)
+    }
+
+    /// Notes that all commits up to a point are acknowledged.
+    pub fn acknowledge(&self, point: Point, commits: u64, flushed: bool) {
+        let mut progress = lock(&self.progress);
+        progress.acknowledged = point;
+        progress.commits += commits;
+        progress.flushing |= flushed;
+    }
+
+    /// Makes a hard checkpoint of all that is acknowledged: one flush, and nothing if it is one.
+    pub fn harden(&self) -> Result<()> {
+        let progress = *lock(&self.progress);
+        if progress.durable.position < progress.acknowledged.position {
+            self.flush()?;
+            self.note_durable(progress.acknowledged);
+        }
+        Ok(())
+    }
+
+    /// Flushes soft commits once there is so much of them that a recovery would have much to do, and
+    /// lets a slot tell it.
+    pub fn harden_lagging(&self) -> Result<()> {
+        let Progress { acknowledged, durable, .. } = *lock(&self.progress);
+        if acknowledged.position.saturating_sub(durable.position) < SOFT_LAG {
+            return Ok(());
+        }
+        self.harden()?;
+        self.advance_slot()
+    }
+
+    pub(super) fn note_durable(&self, point: Point) {
+        let mut progress = lock(&self.progress);
+        if point.position > progress.durable.position {
+            progress.durable = point;
+        }
+    }
+
+    /// Writes the durable point into the older slot, unless the slot written last tells it.
+    pub fn advance_slot(&self) -> Result<()> {
+        let mut slots = lock(&self.slots);
+        let point = self.durable();
+        let is_told =
+            |slots: &Slots| slots.newest().point.position >= point.position && !slots.are_torn();
+        while !is_told(&slots) {
+            slots.write(self, point, self.space.zeroed_to(), self.secret())?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn advance_lagging_slot(&self) -> Result<()> {
+        let newest = lock(&self.slots).newest().point.position;
+        match self.durable().position.saturating_sub(newest) >= SLOT_LAG {
+            true => self.advance_slot(),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives what the filling of space ahead goes by.
+    pub(super) fn look(&self) -> Look {
+        let mut progress = lock(&self.progress);
+        let flushing = std::mem::take(&mut progress.flushing);
+        Look { end: progress.acknowledged.position, commits: progress.commits, flushing }
+    }
+
+    /// Notes that a transaction that will be durable has written data frames.
+    pub(crate) fn note_streamed(&self, end: u64) {
+        self.streamed.store(end, Ordering::Release);
+    }
+
+    /// Gives how far a long transaction has come, for whoever wants to know whether it moves.
+    pub fn streamed(&self) -> u64 {
+        self.streamed.load(Ordering::Acquire)
+    }
+
+    /// Flushes data frames while their transaction goes on, so that its commit has less to wait
+    /// for. This proves nothing of any commit, and notes no point as durable.
+    pub fn flush_ahead(&self) -> Result<()> {
+        let streamed = self.streamed();
+        if self.flushed_ahead.swap(streamed, Ordering::AcqRel) == streamed {
+            return Ok(());
+        }
+        self.flush()
+    }
+
+    /// Tells other processes how far the journal is, if that changed.
+    pub fn tell(&self) -> Result<Point> {
+        let mut progress = lock(&self.progress);
+        let live = Live {
+            pid: self.pid,
+            soft: progress.acknowledged,
+            hard: progress.durable.position.min(progress.acknowledged.position),
+            suspect: matches!(self.poison.get(), Some((ErrorKind::Poisoned, _)))
+                || self.is_suspect.load(Ordering::Acquire),
+        };
+        self.tell_exactly(&mut progress, live)?;
+        Ok(live.soft)
+    }
+
+    fn tell_exactly(&self, progress: &mut Progress, live: Live) -> Result<()> {
+        if progress.told == Some(live) {
+            return Ok(());
+        }
+        head::write_live(&*self.storage, &live).map_err(|error| {
+            Error::io(format!("{}: can't write the live block", self.name), error)
+        })?;
+        progress.told = Some(live);
+        Ok(())
+    }
+
+    /// Makes a soft checkpoint of all that is acknowledged: it was handed to the operating system
+    /// before it was, so that only others are told.
+    pub fn soft(&self) -> Result<Point> {
+        self.check_usable()?;
+        self.tell()
+    }
+
+    /// Makes a hard checkpoint of all that is acknowledged: flushed, told by a slot that is flushed
+    /// too, then told to others.
+    pub fn hard(&self) -> Result<Point> {
+        self.check_usable()?;
+        self.harden()?;
+        self.advance_slot()?;
+        let slots = *lock(&self.slots);
+        if !slots.is_flushed(self.flushes_done()) && !is_made(Mistake::HardSlotNotFlushed) {
+            self.flush()?;
+        }
+        let point = slots.newest().point;
+        self.tell()?;
+        Ok(point)
+    }
+
+    /// Cuts the journal back to the last commit: all behind it, up to `dirty_to`, is zeroed and
+    /// flushed, then both slots tell it, before anything else may be written.
+    pub(crate) fn cut(&self, point: Point, dirty_to: u64) -> Result<()> {
+        self.check_usable()?;
+        let io = |error| Error::io(format!("{}: can't cut the journal", self.name), error);
+        if self.is_shared && !is_made(Mistake::CutNotMarked) {
+            // Should this process end in the midst of it, the next one that writes recovers first.
+            self.is_suspect.store(true, Ordering::Release);
+            self.tell()?;
+        }
+        let len = self.storage.len().map_err(io)?;
+        if !is_made(Mistake::RollbackNotZeroed) {
+            zero(&*self.storage, point.position, dirty_to.min(len)).map_err(io)?;
+        }
+        if !is_made(Mistake::RollbackNotFlushed) {
+            self.flush()?;
+        }
+        self.note_durable(point);
+        let mut slots = lock(&self.slots);
+        for _ in 0..2 {
+            slots.write(self, point, self.space.zeroed_to(), self.secret())?;
+            self.flush()?;
+        }
+        drop(slots);
+        if self.is_shared {
+            self.is_suspect.store(false, Ordering::Release);
+            self.tell()?;
+        }
+        Ok(())
+    }
+
+    /// Seals the segment behind its end, which was closed: nothing is written there any more. An error
+    /// leaves it as it was, or makes this handle unusable.
+    pub fn seal(&self, sealing: &Sealing) -> Result<()> {
+        self.check_usable()?;
+        if let Err(error) = self.write_frames(sealing.position, &sealing.bytes) {
+            let error = Error::io(format!("{}: can't seal the segment", self.name), error);
+            return match self.cut(self.acknowledged(), sealing.seal.end) {
+                Ok(()) => Err(error),
+                Err(cut) => {
+                    self.poison(&cut.to_string());
+                    Err(cut)
+                }
+            };
+        }
+        match is_made(Mistake::SealNotFlushed) {
+            true => Ok(()),
+            false => self.flush(),
+        }
+    }
+
+    /// Makes frames durable that were made elsewhere and were written up to a point, and lets a slot and
+    /// the live block tell it.
+    pub fn end_batch(&self, point: Point) -> Result<()> {
+        self.flush()?;
+        self.acknowledge(point, 1, true);
+        self.note_durable(point);
+        self.advance_slot()?;
+        self.tell().map(drop)
+    }
+
+    /// Ends properly: a hard checkpoint, space given back, a slot at the end.
+    pub fn close(&self) -> Result<()> {
+        self.harden()?;
+        let point = self.acknowledged();
+        let io = |error| Error::io(format!("{}: can't close the journal", self.name), error);
+        let trimmed =
+            !self.storage.has_fixed_len() && self.storage.len().map_err(io)? != point.position;
+        if trimmed {
+            self.storage.set_len(point.position).map_err(io)?;
+            self.space.set(point.position);
+        }
+        self.advance_slot()?;
+        let mut progress = lock(&self.progress);
+        let live = Live { pid: 0, soft: point, hard: point.position, suspect: false };
+        self.tell_exactly(&mut progress, live)?;
+        drop(progress);
+        self.flush()
+    }
+}

@@ -1,0 +1,55 @@
+//! The steps of each commit level after its frames are written. `docs/crash.md` argues why they do.
+
+use super::checkpoints::Checkpoints;
+use super::format::Point;
+use super::level::Level;
+use crate::Result;
+use annals_storage::mistakes::{Mistake, is_made};
+
+impl Checkpoints {
+    /// Does what a level asks for, for all commits up to `target`, whose frames are written: the recipe
+    /// of each level. An error is final: what the disk holds is not known.
+    ///
+    /// | crash                  | `Checksummed`, `Half`, `TwoPhase`                     |
+    /// |------------------------|-------------------------------------------------------|
+    /// | before the flush       | there if its chain verifies, with all before it       |
+    /// | after it               | there                                                 |
+    /// | after the slot         | there, and known to be durable if the slot can be read |
+    /// | after the second flush | there, and known to be durable                        |
+    pub fn reach(&self, level: Level, target: Point) -> Result<()> {
+        let reached = match level {
+            Level::Soft => Ok(()),
+            Level::Checksummed => self.checksummed(target),
+            Level::Half => self.half(target),
+            Level::TwoPhase => self.two_phase(target),
+        };
+        reached.inspect_err(|error| {
+            if !is_made(Mistake::FailedFlushForgotten) {
+                self.poison(&error.to_string());
+            }
+        })
+    }
+
+    fn checksummed(&self, target: Point) -> Result<()> {
+        if !is_made(Mistake::CommitNotFlushed) {
+            self.flush()?;
+        }
+        self.note_durable(target);
+        // A slot that can't be written now is written later: the commit stands without it.
+        let _ = self.advance_lagging_slot();
+        Ok(())
+    }
+
+    fn half(&self, target: Point) -> Result<()> {
+        if !is_made(Mistake::SlotBeforeFlush) {
+            self.flush()?;
+        }
+        self.note_durable(target);
+        self.advance_slot()
+    }
+
+    fn two_phase(&self, target: Point) -> Result<()> {
+        self.half(target)?;
+        if is_made(Mistake::SecondFlushLeftOut) { Ok(()) } else { self.flush() }
+    }
+}

@@ -1,0 +1,46 @@
+//! What the journal says of a transaction that it holds.
+
+use annals_schema::Timestamp;
+
+use super::format::Point;
+use super::level::Level;
+use super::reader::Frame;
+
+/// One committed transaction of the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// Its number.
+    pub txid: u64,
+    /// The end of its commit frame, in bytes.
+    pub position: u64,
+    /// Its level.
+    pub level: Level,
+    /// Its time.
+    pub time: Timestamp,
+    /// Whether the time was given by the program rather than by the clock.
+    pub explicit_time: bool,
+    /// The chain: one number that stands for the whole history up to here.
+    pub chain: u64,
+}
+
+impl Committed {
+    /// Reads it from a commit frame; `None` if the frame is another, or of an unknown level.
+    pub fn of(frame: &Frame<'_>) -> Option<Self> {
+        let header = &frame.header;
+        let level = Level::of_code(header.level)?;
+        header.is_commit().then_some(Self {
+            txid: header.txid,
+            position: frame.end,
+            level,
+            time: Timestamp(header.time),
+            explicit_time: header.has_explicit_time(),
+            chain: frame.chain,
+        })
+    }
+
+    /// Gives the place behind it.
+    #[must_use]
+    pub const fn point(&self) -> Point {
+        Point { position: self.position, txid: self.txid, chain: self.chain }
+    }
+}

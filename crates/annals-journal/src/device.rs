@@ -1,0 +1,122 @@
+//! Journals on raw devices: where they end, and how one is created in place.
+//!
+//! A device holds whatever an earlier life left on it, also frames that verify by themselves. So a
+//! journal there ends where a slot says that zeros end (`zeroed_to`), and nothing behind that is ever
+//! read as a frame. Before a frame is written there, space is zeroed and flushed, and then a slot
+//! with the new end is written and flushed; see `Checkpoints::write_frames`.
+//!
+//! ```text
+//! creation, on a device whose head (the first 16 KiB) is blank:
+//! 1. zero the head and the first space; flush
+//! 2. write the slots and the live block; flush
+//! 3. write the copies of the header; flush
+//! ```
+//!
+//! A crash before 3 leaves a head that is still blank, since it has no header: all zeros, but for slots
+//! of a journal that never was.
+
+use super::create::new_header;
+use super::format::{
+    self, FRAMES_AT, HEADER_LEN, LIVE_AT, LIVE_COPY_AT, Live, SLOT_AT, SLOT_COPY_AT, SLOT_LEN, Slot,
+};
+use super::head::{self, HEADERS_AT, Head};
+use super::space::zero;
+use crate::{Error, ErrorKind, Result};
+use annals_storage::{Clock, Storage};
+
+/// By how much a journal's space on a device grows at least, so that slots are seldom written for it.
+pub(super) const SPACE_STEP: u64 = 1 << 20;
+
+/// Gives where a journal ends at the latest: its file's length, or on a device how far a slot says that
+/// it is zeroed.
+pub(super) fn end_of(storage: &dyn Storage, head: &Head) -> std::io::Result<u64> {
+    let len = storage.len()?;
+    if !storage.has_fixed_len() {
+        return Ok(len);
+    }
+    let claims = head.copies().map(|slot| slot.zeroed_to.max(slot.point.position));
+    Ok(claims.max().unwrap_or(FRAMES_AT).min(len))
+}
+
+/// Tells whether a device is ready to be given a journal.
+pub fn is_blank(storage: &dyn Storage) -> std::io::Result<bool> {
+    let mut head = vec![0; usize::try_from(FRAMES_AT).unwrap_or_default()];
+    let read = storage.read_at(0, &mut head)?;
+    head.truncate(read);
+    for block in SLOT_AT {
+        for copy in SLOT_COPY_AT {
+            blank_slot(&mut head, block + copy);
+        }
+    }
+    blank_live(&mut head);
+    Ok(head.iter().all(|&byte| byte == 0))
+}
+
+/// Takes the copy of a slot out if it is one that creation writes.
+fn blank_slot(head: &mut [u8], at: u64) {
+    let Some(bytes) = copy_at::<SLOT_LEN>(head, at) else { return };
+    let hash = annals_storage::bytes::Fields(bytes).u64(40);
+    let slot = Slot::decode(bytes, hash);
+    if slot.is_some_and(|slot| slot.point.position == FRAMES_AT) {
+        bytes.fill(0);
+    }
+}
+
+/// Takes the copies of the live block out that creation writes.
+fn blank_live(head: &mut [u8]) {
+    for copy in LIVE_COPY_AT {
+        let Some(bytes) = copy_at(head, LIVE_AT + copy) else { continue };
+        let live = Live::decode(bytes);
+        if live.is_some_and(|live| live.pid == 0 && live.soft.position == FRAMES_AT) {
+            bytes.fill(0);
+        }
+    }
+}
+
+fn copy_at<const N: usize>(head: &mut [u8], at: u64) -> Option<&mut [u8; N]> {
+    head.get_mut(usize::try_from(at).ok()?..)?.first_chunk_mut()
+}
+
+/// Creates a journal on a blank device.
+pub fn create_on(storage: &dyn Storage, name: &str, clock: &dyn Clock) -> Result<()> {
+    let io = |error| Error::io(format!("{name}: can't create a journal on the device"), error);
+    let len = storage.len().map_err(io)?;
+    if len <= FRAMES_AT {
+        return Err(Error::invalid(format!(
+            "{name}: the device has {len} bytes, too few for a journal: its head alone has {FRAMES_AT}"
+        )));
+    }
+    write_new(storage, len, clock).map_err(io)
+}
+
+fn write_new(storage: &dyn Storage, len: u64, clock: &dyn Clock) -> std::io::Result<()> {
+    let header = new_header(clock);
+    let zeroed_to = len.min(FRAMES_AT + SPACE_STEP);
+    zero(storage, 0, zeroed_to)?;
+    storage.flush()?;
+    let point = head::start(&header);
+    let slot = Slot { zeroed_to, ..head::first_slot(point, clock.secret()) };
+    for which in [0, 1] {
+        head::write_slot(storage, which, &slot, point.chain)?;
+    }
+    let closed = Live { pid: 0, soft: point, hard: point.position, suspect: false };
+    head::write_live(storage, &closed)?;
+    storage.flush()?;
+    let bytes: [u8; HEADER_LEN] = header.encode();
+    for at in HEADERS_AT {
+        storage.write_at(at, &bytes)?;
+    }
+    storage.flush()
+}
+
+/// Explains that a device isn't blank, and holds no journal either.
+pub(super) fn not_blank(name: &str) -> Error {
+    Error::new(
+        ErrorKind::NotAJournal,
+        format!(
+            "{name}: the device holds no Annals journal, but something else: check the path. If nothing \
+             on it is needed, wipe its head, and a database can be created there: dd if=/dev/zero \
+             of={name} bs=4096 count=4"
+        ),
+    )
+}

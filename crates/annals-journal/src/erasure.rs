@@ -1,0 +1,91 @@
+//! The mark of an erasure: what was erased, and how the chains of the history before lead to those of today.
+
+use annals_schema::{FieldNumber, RowId, TableNumber};
+
+use super::reader::Frame;
+use annals_event::compact;
+
+/// What an erasure left in the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Erasure {
+    /// The transaction that marks it: the first one that is behind what was written anew.
+    pub txid: u64,
+    /// The table.
+    pub table: TableNumber,
+    /// The row.
+    pub row: RowId,
+    /// The field; all of them, if it is none.
+    pub field: Option<FieldNumber>,
+    /// The first transaction of the segments that were written anew: from it on all chains are other ones.
+    pub first_txid: u64,
+    /// Chains that are known before and after, in the order of their transactions: at the end of each of those
+    /// segments, and where earlier marks tell of one.
+    pub chains: Vec<Carried>,
+}
+
+/// The chain at the end of a transaction, before an erasure and after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carried {
+    /// The transaction.
+    pub txid: u64,
+    /// Its chain in the history before.
+    pub before: u64,
+    /// Its chain in the history that was written.
+    pub after: u64,
+}
+
+impl Erasure {
+    /// Gives the chain that a transaction has after the erasure, given the one before; `None` if that isn't
+    /// known: who was there begins anew at [`first_txid`](Self::first_txid). Several erasures are carried over one
+    /// by one.
+    #[must_use]
+    pub fn carry(&self, txid: u64, chain: u64) -> Option<u64> {
+        // The state that a segment begins with has the number of the last transaction before it.
+        let found = self.chains.iter().find(|known| known.txid == txid && known.before == chain);
+        found.map(|known| known.after).or_else(|| (txid < self.first_txid).then_some(chain))
+    }
+
+    /// Gives the payload of its frame.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let field = self.field.map_or(0, |field| u64::from(field.0) + 1);
+        let count = self.chains.len() as u64;
+        for number in [u64::from(self.table.0), self.row.0, field, self.first_txid, count] {
+            compact::put(&mut out, number);
+        }
+        for known in &self.chains {
+            compact::put(&mut out, known.txid);
+            out.extend_from_slice(&known.before.to_le_bytes());
+            out.extend_from_slice(&known.after.to_le_bytes());
+        }
+        out
+    }
+
+    /// Reads it from its frame; `None` if the frame is another, or says nothing that can be.
+    pub fn of(frame: &Frame<'_>) -> Option<Self> {
+        if !frame.header.is_erasure() {
+            return None;
+        }
+        let mut payload = frame.payload;
+        let mut number = || compact::take(&mut payload).ok();
+        let table = TableNumber(u32::try_from(number()?).ok()?);
+        let row = RowId(number()?);
+        let field = match number()?.checked_sub(1) {
+            Some(field) => Some(FieldNumber(u32::try_from(field).ok()?)),
+            None => None,
+        };
+        let (first_txid, count) = (number()?, number()?);
+        let mut chains = Vec::new();
+        for _ in 0..count {
+            let txid = compact::take(&mut payload).ok()?;
+            let (before, rest) = payload.split_first_chunk()?;
+            let (after, rest) = rest.split_first_chunk()?;
+            payload = rest;
+            let (before, after) = (u64::from_le_bytes(*before), u64::from_le_bytes(*after));
+            chains.push(Carried { txid, before, after });
+        }
+        let txid = frame.header.txid;
+        let is_all = payload.is_empty() && row <= RowId::MAX;
+        is_all.then_some(Self { txid, table, row, field, first_txid, chains })
+    }
+}

@@ -1,0 +1,333 @@
+//! The head of a journal file: header, slots and live block, in the first 16 KiB.
+
+use super::device;
+use super::format::{
+    self, FRAMES_AT, HEADER_AT, HEADER_LEN, Header, LIVE_AT, LIVE_COPY_AT, LIVE_LEN, Live, Point,
+    SLOT_AT, SLOT_COPY_AT, SLOT_LEN, Secret, Slot,
+};
+use super::verdict::{salvage_advice, shown_path};
+use crate::{Error, ErrorKind, Result};
+use annals_storage::mistakes::{Mistake, is_made};
+use annals_storage::{Storage, is_compressed};
+
+/// What the first 16 KiB of a journal say, as far as their checksums agree.
+#[derive(Clone, Debug)]
+pub struct Head {
+    pub header: Header,
+    /// The hash of the header.
+    pub hash: u64,
+    /// Which of the three copies of the header are damaged: block 0 and the two slot blocks.
+    pub damaged_headers: [bool; 3],
+    /// The two hard slots, each with its two copies; `None` for each that doesn't verify. Any that does
+    /// is true.
+    pub slots: SlotCopies,
+    /// The live block, if one of its copies verifies.
+    pub live: Option<Live>,
+}
+
+/// The copies of the two slots.
+pub(crate) type SlotCopies = [[Option<Slot>; 2]; 2];
+
+/// Where the three copies of the header are.
+pub(super) const HEADERS_AT: [u64; 3] = [HEADER_AT, SLOT_AT[0], SLOT_AT[1]];
+
+impl Head {
+    /// Reads the head of an existing file. `name` is for messages.
+    pub fn read(storage: &dyn Storage, name: &str) -> Result<Self> {
+        let read = |at| read_array::<HEADER_LEN>(storage, at, name);
+        let copies = [read(HEADERS_AT[0])?, read(HEADERS_AT[1])?, read(HEADERS_AT[2])?];
+        let decoded = copies.each_ref().map(|bytes| bytes.as_ref().and_then(Header::decode));
+        let Some(header) = decoded.iter().flatten().next().copied() else {
+            return Err(no_header(storage, name, copies[0].as_ref()));
+        };
+        refuse_strange(&header, name)?;
+        if decoded.iter().flatten().any(|copy| *copy != header) {
+            return Err(Error::corrupt(format!(
+                "{name}: damaged: the copies of its header belong to different journals; restore \
+                 the file from a backup"
+            )));
+        }
+        refuse_cut(storage, name)?;
+        let hash = header.hash();
+        let damaged_headers = decoded.map(|copy| copy != Some(header));
+        let slots = read_slots(storage, hash, name)?;
+        let live = read_live(storage, name)?;
+        Ok(Self { header, hash, damaged_headers, slots, live })
+    }
+
+    /// Gives the point before the first frame.
+    pub const fn start(&self) -> Point {
+        Point { position: FRAMES_AT, txid: self.header.first_txid - 1, chain: self.hash }
+    }
+
+    /// Returns all copies of slots that verify.
+    pub fn copies(&self) -> impl Iterator<Item = &Slot> + Clone {
+        let counts = |slot: &&[Option<Slot>; 2]| {
+            let [first, second] = slot;
+            first == second || !is_made(Mistake::CopiesMustAgree)
+        };
+        self.slots.iter().filter(counts).flatten().flatten()
+    }
+
+    /// Returns the newest slot, of which at least one copy verifies.
+    pub fn newest_slot(&self) -> Option<Slot> {
+        self.copies().max_by_key(|slot| slot.sequence).copied()
+    }
+
+    /// Returns the point that the newest slot tells; that of the first frame if none verifies.
+    pub fn hard_point(&self) -> Point {
+        self.newest_slot().map_or(self.start(), |slot| slot.point)
+    }
+
+    /// True for a slot of which a copy doesn't verify, or differs from the other: an interrupted write, or
+    /// damage to what is there four times.
+    pub(crate) fn torn_slots(&self) -> [bool; 2] {
+        self.slots.each_ref().map(|[first, second]| first.is_none() || first != second)
+    }
+
+    /// Returns the slot that is to be written next: the one without the newest copy.
+    pub(crate) fn older_slot(&self) -> usize {
+        let newest =
+            |block: &[Option<Slot>; 2]| block.iter().flatten().map(|slot| slot.sequence).max();
+        let [first, second] = &self.slots;
+        usize::from(newest(first) > newest(second))
+    }
+
+    /// Writes the header where a copy of it is damaged.
+    pub(crate) fn repair_headers(&self, storage: &dyn Storage) -> std::io::Result<()> {
+        for (at, damaged) in HEADERS_AT.into_iter().zip(self.damaged_headers) {
+            if damaged {
+                storage.write_at(at, &self.header.encode())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the hash of the header of a segment, as the chain of its first frame has it.
+pub fn segment_hash(storage: &dyn Storage, name: &str) -> Result<u64> {
+    for at in HEADERS_AT {
+        let header = read_array(storage, at, name)?.as_ref().and_then(Header::decode);
+        if let Some(header) = header {
+            return Ok(header.hash());
+        }
+    }
+    Err(no_header(storage, name, None))
+}
+
+/// Refuses a file that ends before its first frame: a file gets its name only when its head is
+/// whole, and without the slots nothing would tell how much is missing.
+fn refuse_cut(storage: &dyn Storage, name: &str) -> Result<()> {
+    let len = storage.len().map_err(|error| Error::io(format!("{name}: can't read it"), error))?;
+    if len >= FRAMES_AT {
+        return Ok(());
+    }
+    Err(Error::corrupt(format!(
+        "{name}: damaged: it has {len} bytes, and the head alone has {FRAMES_AT}; the file was not \
+         changed: restore it from a backup"
+    )))
+}
+
+/// Gives the point before the first frame of a new journal.
+pub(super) fn start(header: &Header) -> Point {
+    Point { position: FRAMES_AT, txid: header.first_txid - 1, chain: header.hash() }
+}
+
+/// Returns the slot of a new file, whose first frames will be made with this secret.
+pub const fn first_slot(point: Point, secret: Secret) -> Slot {
+    Slot { point, zeroed_to: point.position, sequence: 1, secret }
+}
+
+/// Returns the whole head of a new journal.
+pub(crate) fn new_head(header: &Header, secret: Secret) -> Vec<u8> {
+    head_with(header, &first_slot(start(header), secret))
+}
+
+/// Gives the whole head of a journal that nobody has opened yet, both of whose slots are this one.
+pub fn head_with(header: &Header, slot: &Slot) -> Vec<u8> {
+    let mut head = vec![0; usize::try_from(FRAMES_AT).unwrap_or_default()];
+    let slot = slot.encode(header.hash());
+    let mut put = |at: u64, bytes: &[u8]| {
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        if let Some(to) = at.checked_add(bytes.len()).and_then(|end| head.get_mut(at..end)) {
+            to.copy_from_slice(bytes);
+        }
+    };
+    HEADERS_AT.into_iter().for_each(|at| put(at, &header.encode()));
+    for block in SLOT_AT {
+        SLOT_COPY_AT.into_iter().for_each(|copy| put(block + copy, &slot));
+    }
+    head
+}
+
+/// Writes one slot, both copies: allowed only after the flush that covers its point.
+pub(crate) fn write_slot(
+    storage: &dyn Storage,
+    which: usize,
+    slot: &Slot,
+    header: u64,
+) -> std::io::Result<()> {
+    let block = SLOT_AT.get(which).copied().unwrap_or(SLOT_AT[0]);
+    storage.write_at(block + SLOT_COPY_AT[0], &two_copies(slot.encode(header)))
+}
+
+/// Writes the live block, both copies.
+pub(crate) fn write_live(storage: &dyn Storage, live: &Live) -> std::io::Result<()> {
+    storage.write_at(LIVE_AT + LIVE_COPY_AT[0], &two_copies(live.encode()))
+}
+
+/// Lays two copies 512 bytes apart, so that one write puts each in a sector of its own.
+fn two_copies<const N: usize>(copy: [u8; N]) -> Vec<u8> {
+    let mut both = copy.to_vec();
+    both.resize(512, 0);
+    both.extend_from_slice(&copy);
+    both
+}
+
+/// Reads both slots; again while a copy isn't whole or differs from the other, since another process may
+/// be writing it.
+fn read_slots(storage: &dyn Storage, hash: u64, name: &str) -> Result<SlotCopies> {
+    const TRIES: usize = 4;
+    let mut slots = [[None; 2]; 2];
+    for _ in 0..TRIES {
+        for (slot, block) in slots.iter_mut().zip(SLOT_AT) {
+            for (copy, at) in slot.iter_mut().zip(SLOT_COPY_AT) {
+                let bytes = read_array::<SLOT_LEN>(storage, block + at, name)?;
+                *copy = bytes.and_then(|bytes| Slot::decode(&bytes, hash));
+            }
+        }
+        if slots.iter().all(|[first, second]| first.is_some() && first == second) {
+            break;
+        }
+    }
+    Ok(slots)
+}
+
+/// Returns the newest slot of a file whose header has this hash, if one can be read.
+pub(super) fn newest_slot(storage: &dyn Storage, header: u64) -> Option<Slot> {
+    let copies = read_slots(storage, header, "").ok()?;
+    copies.into_iter().flatten().flatten().max_by_key(|slot| slot.sequence)
+}
+
+fn read_live(storage: &dyn Storage, name: &str) -> Result<Option<Live>> {
+    for copy in LIVE_COPY_AT {
+        let bytes = read_array::<LIVE_LEN>(storage, LIVE_AT + copy, name)?;
+        if let Some(live) = bytes.as_ref().and_then(Live::decode) {
+            return Ok(Some(live));
+        }
+    }
+    Ok(None)
+}
+
+/// Gives what the live block says, if one of its copies verifies.
+pub fn live(storage: &dyn Storage) -> Option<Live> {
+    read_live(storage, "").ok().flatten()
+}
+
+/// Gives the pid that the live block names, if it names one.
+pub fn holder(storage: &dyn Storage) -> Option<u32> {
+    live(storage).map(|live| live.pid).filter(|&pid| pid != 0)
+}
+
+/// Reads a fixed number of bytes; `None` if the file ends before.
+fn read_array<const N: usize>(
+    storage: &dyn Storage,
+    at: u64,
+    name: &str,
+) -> Result<Option<[u8; N]>> {
+    let mut bytes = [0; N];
+    let read = storage
+        .read_at(at, &mut bytes)
+        .map_err(|error| Error::io(format!("{name}: can't read at {at}"), error))?;
+    Ok((read == N).then_some(bytes))
+}
+
+fn no_header(storage: &dyn Storage, name: &str, first: Option<&[u8; HEADER_LEN]>) -> Error {
+    let len = storage.len().unwrap_or_default();
+    if len == 0 {
+        return Error::new(
+            ErrorKind::NotAJournal,
+            format!(
+                "{name}: the file is empty (0 bytes), so it is no journal; if nothing else \
+                 belongs here, remove it, and a new database can be created"
+            ),
+        );
+    }
+    if first.is_some_and(|bytes| is_compressed(bytes)) {
+        return Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "{name}: it is compressed, and can only be read: open it read-only, or unpack it with `annals \
+                 convert {} NEW`",
+                shown_path(name)
+            ),
+        );
+    }
+    let is_damaged =
+        first.is_some_and(|bytes| bytes.starts_with(&format::MAGIC)) || has_frame(storage, name);
+    if storage.has_fixed_len() && !is_damaged {
+        return device::not_blank(name);
+    }
+    if is_damaged {
+        return Error::corrupt(format!(
+            "{name}: damaged: no copy of the journal's header verifies ({len} bytes in all); {}",
+            salvage_advice(name)
+        ));
+    }
+    if len < FRAMES_AT && first.is_none() {
+        return Error::new(
+            ErrorKind::NotAJournal,
+            format!("{name}: not an Annals journal: only {len} bytes long; check the path"),
+        );
+    }
+    Error::new(ErrorKind::NotAJournal, format!("{name}: not an Annals journal; check the path"))
+}
+
+/// True if something looks like a frame where a journal's first one is. Without the header it can't be
+/// verified.
+fn has_frame(storage: &dyn Storage, name: &str) -> bool {
+    let bytes = read_array::<2>(storage, FRAMES_AT, name).ok().flatten();
+    bytes == Some(format::FRAME_MAGIC)
+}
+
+/// Refuses what this version can't read, or what can't be.
+fn refuse_strange(header: &Header, name: &str) -> Result<()> {
+    let newer =
+        header.version > format::VERSION || header.incompatible & !format::FEATURE_ERASED != 0;
+    if newer || header.cipher != 0 {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "{name}: made by a newer version of Annals (format {}, features {:#x}, cipher \
+                 {}); this program reads format {}: use a newer program",
+                header.version,
+                header.incompatible,
+                header.cipher,
+                format::VERSION
+            ),
+        ));
+    }
+    // No file can hold so many transactions that their numbers reach the limit.
+    if header.version == 0 || !(1..1 << 62).contains(&header.first_txid) {
+        return Err(Error::corrupt(format!(
+            "{name}: damaged: the header makes no sense; restore the file from a \
+             backup"
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses to write a journal with features that only a reader may ignore.
+pub(crate) fn refuse_writing(header: &Header, name: &str) -> Result<()> {
+    if header.read_only_compatible == 0 {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Unsupported,
+        format!(
+            "{name}: has features {:#x} that this version can only read: open it read-only, or \
+             use a newer program",
+            header.read_only_compatible
+        ),
+    ))
+}

@@ -1,0 +1,71 @@
+//! The journal of [Annals](https://docs.rs/annals): the append-only file that is the truth. Programs use the crate
+//! `annals`, which hands on what they need.
+//!
+//! In reading order: `format` and `frame` are the bytes; `head` is the first 16 KiB, and `copies` each part
+//! of that by itself; `reader` follows the chain and tells what is `committed`; `survey` finds how far, and the `verdict`
+//! judges it; `recover` makes it fit to be written, and saves the `tail`; `walk` goes on behind damage; `create`
+//! makes a new one; `slots` and `checkpoints` know how far it is flushed, and `commit` has the recipe of
+//! each `level`; `rewrite` writes a segment anew, and an `erasure` marks why; `space` `ahead` is zeros, on a `device` too; `writer` writes transactions; `segments` are the
+//! files of a journal that was split. The journal doesn't know the store. (`testing` is for tests only.)
+#![deny(clippy::indexing_slicing)]
+#![allow(
+    rustdoc::private_intra_doc_links,
+    reason = "the text above the code is for those who work there, and names its private parts"
+)]
+
+mod ahead;
+mod checkpoints;
+mod commit;
+mod committed;
+mod copies;
+mod create;
+mod device;
+#[cfg(test)]
+mod document;
+mod erasure;
+pub mod format;
+mod frame;
+mod head;
+mod level;
+mod reader;
+mod recover;
+mod refusal;
+mod rewrite;
+pub mod segments;
+mod slots;
+mod space;
+mod survey;
+mod tail;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
+#[cfg(test)]
+mod vectors;
+mod verdict;
+mod walk;
+mod writer;
+
+use annals_storage::{Error, ErrorKind, Result};
+
+pub use checkpoints::Checkpoints;
+pub use create::{create, keep_name, new_header};
+pub use device::{create_on, is_blank};
+pub use frame::{FrameHeader, Trailer};
+pub use head::{Head, first_slot, head_with, holder, live, segment_hash};
+pub use reader::{Frame, FrameReader};
+pub use recover::{Settled, join, refuse, settle, settle_among_others};
+pub use refusal::{busy, cannot_open};
+pub use rewrite::Rewriting;
+pub use survey::{Rule, Survey};
+pub use tail::copy_whole;
+pub use verdict::{Verdict, shown_path};
+pub use walk::{Link, Skipped, Step, Walk};
+pub use writer::Writer;
+
+pub use committed::Committed;
+pub use copies::Copies;
+pub use erasure::{Carried, Erasure};
+pub use format::Point;
+pub use level::Level;
+pub use recover::{Cut, Recovered, Recovery};
+pub use segments::{Plan, Retention, SegmentFacts};

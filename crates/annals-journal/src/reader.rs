@@ -1,0 +1,348 @@
+//! The reader: follows the chain of frames from one point on, verifying each.
+
+use std::io;
+
+use super::format::{self, FRAME_HEADER_LEN, Point};
+use super::frame::{self, FrameHeader, Spot, Trailer, Verified};
+use super::head::SlotCopies;
+use annals_storage::Storage;
+use annals_storage::mistakes::{Mistake, is_made};
+
+/// How much is read at once.
+const WINDOW: usize = 1 << 20;
+/// What frames are aligned to.
+const STEP: usize = 8;
+const _: () = assert!(STEP as u64 == format::FRAME_ALIGN);
+
+/// Reads verified frames in order.
+///
+/// Invariants
+/// 1. `position`, `txid` and `chain` describe what was verified so far: frames that committed, and
+///    the data frames after them.
+/// 2. No more memory is taken than the file is long.
+/// 3. `parts` has the parts of a long event, of which the frame that was read last has one.
+pub struct FrameReader<'s> {
+    storage: &'s dyn Storage,
+    /// The hash of the segment's header, if it is known.
+    segment: Option<u64>,
+    /// The slots of the file, if wrong stored chains are to be seen through.
+    witness: Option<SlotCopies>,
+    len: u64,
+    position: u64,
+    chain: u64,
+    /// The last transaction that committed.
+    txid: u64,
+    window: Vec<u8>,
+    window_at: u64,
+    parts: Vec<u8>,
+    /// Where the frame with the next part begins.
+    parts_end: u64,
+}
+
+/// A verified frame.
+pub struct Frame<'r> {
+    pub header: FrameHeader,
+    /// All of it.
+    pub bytes: &'r [u8],
+    /// Its events. The frames of a long event have none but the last, which has all of the event.
+    pub payload: &'r [u8],
+    /// The chain before it.
+    pub(crate) previous: u64,
+    /// Its chain: the previous chain of the next frame.
+    pub chain: u64,
+    /// Where it ends.
+    pub end: u64,
+    /// Whether the chain that it stores is another one.
+    pub(crate) is_repaired: bool,
+}
+
+impl Frame<'_> {
+    /// Appends all of it to a buffer, with the chain that it should have.
+    pub fn append_to(&self, buffer: &mut Vec<u8>) {
+        let chain = self.chain.to_le_bytes();
+        let before = self.bytes.len().saturating_sub(chain.len());
+        buffer.extend_from_slice(self.bytes.get(..before).unwrap_or_default());
+        buffer.extend_from_slice(&chain);
+    }
+
+    /// Returns where the payload is in the file.
+    pub const fn payload_at(&self) -> u64 {
+        self.header.position + FRAME_HEADER_LEN as u64
+    }
+
+    /// Returns the end of the commit if this is a commit frame, else where the frame ends.
+    pub const fn point_before(&self) -> Point {
+        Point {
+            position: self.header.position,
+            txid: self.header.txid.saturating_sub(1),
+            chain: self.previous,
+        }
+    }
+}
+
+impl<'s> FrameReader<'s> {
+    /// Begins at a point between two transactions. `segment` is the hash of the segment's header, and
+    /// `len` is how far to read at most.
+    pub fn new(storage: &'s dyn Storage, segment: u64, from: Point, len: u64) -> Self {
+        Self {
+            storage,
+            segment: Some(segment),
+            witness: None,
+            len,
+            position: from.position,
+            chain: from.chain,
+            txid: from.txid,
+            window: Vec::new(),
+            window_at: 0,
+            parts: Vec::new(),
+            parts_end: 0,
+        }
+    }
+
+    /// Lets frames verify by their payload check alone, for a file without any header.
+    pub(crate) fn without_header(self) -> Self {
+        Self { segment: None, ..self }
+    }
+
+    /// Lets a frame store a wrong chain, if a slot or frames after it say what it must be.
+    pub fn confirming(self, slots: &SlotCopies) -> Self {
+        Self { witness: Some(*slots), ..self }
+    }
+
+    /// Returns where the next frame would begin.
+    pub const fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Sets how far to read at most.
+    pub(crate) const fn set_len(&mut self, len: u64) {
+        self.len = len;
+    }
+
+    /// Returns what was verified so far; a point between two transactions after a commit frame.
+    pub const fn point(&self) -> Point {
+        Point { position: self.position, txid: self.txid, chain: self.chain }
+    }
+
+    /// Returns the next frame, or `None` where nothing verifies any more: not a frame, one of
+    /// another history, or a damaged one.
+    pub fn next(&mut self) -> io::Result<Option<Frame<'_>>> {
+        let Some((header, verified)) = self.next_alone()? else { return Ok(None) };
+        let chain = verified.chain_after(&header, self.chain);
+        if chain != verified.trailer.chain && !self.confirms(&header, chain)? {
+            return Ok(None);
+        }
+        Ok(Some(self.step(header, chain)))
+    }
+
+    /// True if the chain that a frame should have is the right one: a slot tells it, or the frames that it leads to
+    /// reach a slot, or one that was made for this file.
+    pub(crate) fn confirms(&mut self, header: &FrameHeader, chain: u64) -> io::Result<bool> {
+        let Some(slots) = self.witness.filter(|_| !is_made(Mistake::WrongChainRefused)) else {
+            return Ok(false);
+        };
+        let position = header.position + header.frame_len();
+        let txid = header.txid.saturating_sub(u64::from(!header.is_commit()));
+        let point = Point { position, txid, chain };
+        let slots = || slots.iter().flatten().flatten();
+        if slots().any(|slot| slot.point == point) {
+            return Ok(true);
+        }
+        let secret = slots().max_by_key(|slot| slot.sequence).map(|slot| slot.secret);
+        let len = self.storage.len()?;
+        // It looks at what was read already: wrong chains must not make anybody read each piece many times.
+        let mut ahead = Self {
+            segment: self.segment,
+            window: std::mem::take(&mut self.window),
+            window_at: self.window_at,
+            ..Self::new(self.storage, 0, point, len)
+        };
+        let mut is_confirmed = false;
+        while let Some(frame) = ahead.next()?.filter(|_| !is_confirmed) {
+            let trailer = Trailer::of(frame.bytes).zip(secret);
+            is_confirmed =
+                trailer.is_some_and(|(trailer, secret)| trailer.is_proven(&frame.header, &secret));
+            let end = ahead.point();
+            is_confirmed |= slots().any(|slot| slot.point == end);
+        }
+        (self.window, self.window_at) = (ahead.window, ahead.window_at);
+        self.fill(header.position, header.frame_len())?;
+        Ok(is_confirmed)
+    }
+
+    /// Returns the frame that is next if it verifies alone.
+    fn next_alone(&mut self) -> io::Result<Option<(FrameHeader, Verified)>> {
+        let Some(txid) = self.txid.checked_add(1) else { return Ok(None) };
+        let Some(header) = self.header_at(self.position, txid)? else { return Ok(None) };
+        if header.txid != txid {
+            return Ok(None);
+        }
+        Ok(self.verify_at(&header)?.map(|verified| (header, verified)))
+    }
+
+    fn step(&mut self, header: FrameHeader, chain: u64) -> Frame<'_> {
+        let previous = std::mem::replace(&mut self.chain, chain);
+        self.position = header.position + header.frame_len();
+        if header.is_commit() {
+            self.txid = header.txid;
+        }
+        self.frame(header, previous, chain)
+    }
+
+    /// Reads the header of a frame at any position, if it verifies by itself: `txid` is the least that it
+    /// can have.
+    pub(crate) fn header_at(&mut self, at: u64, txid: u64) -> io::Result<Option<FrameHeader>> {
+        self.fill(at, FRAME_HEADER_LEN as u64)?;
+        let spot = Spot { position: at, segment: self.segment, txid };
+        let header = self
+            .bytes(at, FRAME_HEADER_LEN as u64)
+            .first_chunk()
+            .and_then(|bytes| FrameHeader::decode(bytes, spot));
+        Ok(header.filter(|header| header.frame_len() <= self.len.saturating_sub(at)))
+    }
+
+    /// Returns what ends the frame with this header.
+    pub(crate) fn trailer_of(&mut self, header: &FrameHeader) -> io::Result<Option<Trailer>> {
+        self.fill(header.position, header.frame_len())?;
+        Ok(Trailer::of(self.bytes(header.position, header.frame_len())))
+    }
+
+    /// Verifies the frame with this header by itself.
+    pub(crate) fn verify_at(&mut self, header: &FrameHeader) -> io::Result<Option<Verified>> {
+        self.fill(header.position, header.frame_len())?;
+        Ok(Verified::alone(self.bytes(header.position, header.frame_len()), header))
+    }
+
+    /// True if a commit frame that verifies by itself ends at a point, and stores its chain.
+    ///
+    /// Cost: reads a few times what the frame has; the whole file if no such frame is there.
+    pub fn ends_at(&mut self, end: Point) -> io::Result<bool> {
+        self.len = self.len.min(end.position);
+        let mut distance = 1 << 12;
+        loop {
+            let first = end.position.saturating_sub(distance).max(format::FRAMES_AT);
+            let mut at = first;
+            while let Some(place) = self.next_magic(at)? {
+                at = place + format::FRAME_ALIGN;
+                let Some(header) = self.header_at(place, end.txid)? else { continue };
+                let is_last = header.position + header.frame_len() == end.position;
+                if is_last && header.txid == end.txid && header.is_commit() {
+                    let verified = self.verify_at(&header)?;
+                    return Ok(verified.is_some_and(|verified| verified.trailer.chain == end.chain));
+                }
+            }
+            if first == format::FRAMES_AT || self.len < end.position {
+                return Ok(false);
+            }
+            distance = distance.saturating_mul(2);
+        }
+    }
+
+    /// Returns the frame with this header, which was verified last.
+    pub(crate) fn frame(
+        &mut self,
+        mut header: FrameHeader,
+        previous: u64,
+        chain: u64,
+    ) -> Frame<'_> {
+        let end = header.position + header.frame_len();
+        let is_continued = header.position == self.parts_end && !header.is_first();
+        if !is_continued {
+            self.parts.clear();
+        }
+        if header.has_more() || is_continued {
+            let whole = self.bytes(header.position, header.frame_len()).to_vec();
+            self.parts.extend_from_slice(frame::payload(&whole, &header).0);
+        }
+        self.parts_end = if header.has_more() { end } else { 0 };
+        let bytes = self.bytes(header.position, header.frame_len());
+        let (payload, time) = frame::payload(bytes, &header);
+        header.time = time.unwrap_or(header.time);
+        let payload = match (header.has_more(), is_continued) {
+            (true, _) => &[],
+            (false, true) => self.parts.as_slice(),
+            (false, false) => payload,
+        };
+        let is_repaired = Trailer::of(bytes).is_some_and(|trailer| trailer.chain != chain);
+        Frame { header, bytes, payload, previous, chain, end, is_repaired }
+    }
+
+    /// Tells whether nothing begins at the position: the file ends there, or zeros follow. (A frame whose
+    /// writing was interrupted has its beginning.)
+    pub(crate) fn starts_with_zeros(&mut self) -> io::Result<bool> {
+        self.fill(self.position, FRAME_HEADER_LEN as u64)?;
+        Ok(self.rest(self.position).iter().take(FRAME_HEADER_LEN).all(|&byte| byte == 0))
+    }
+
+    /// Finds the first byte that is not zero from `at` on.
+    pub(crate) fn first_nonzero(&mut self, mut at: u64) -> io::Result<Option<u64>> {
+        while at < self.len {
+            let len = (self.len - at).min(WINDOW as u64);
+            self.fill(at, len)?;
+            let bytes = self.bytes(at, len);
+            if bytes.is_empty() {
+                break;
+            }
+            if let Some(place) = bytes.iter().position(|&byte| byte != 0) {
+                return Ok(Some(at + place as u64));
+            }
+            at += len;
+        }
+        Ok(None)
+    }
+
+    /// Finds the next place, a multiple of the frames' alignment, where a frame may begin.
+    pub(crate) fn next_magic(&mut self, from: u64) -> io::Result<Option<u64>> {
+        let mut at = from.next_multiple_of(format::FRAME_ALIGN);
+        while at < self.len {
+            // What is in the window is looked at first: reading anew from each place would make a
+            // long tail of small frames cost its square.
+            self.fill(at, format::FRAME_ALIGN)?;
+            let bytes = self.rest(at);
+            if bytes.is_empty() {
+                break;
+            }
+            let found = bytes.chunks(STEP).position(|word| word.starts_with(&format::FRAME_MAGIC));
+            if let Some(place) = found {
+                return Ok(Some(at + (place * STEP) as u64));
+            }
+            at += bytes.len() as u64;
+        }
+        Ok(None)
+    }
+
+    /// Gives bytes that are in the window; empty if they aren't (the file ends before).
+    fn bytes(&self, at: u64, len: u64) -> &[u8] {
+        let start = at.checked_sub(self.window_at).and_then(|start| usize::try_from(start).ok());
+        let len = usize::try_from(len).ok();
+        let range = start.zip(len).and_then(|(start, len)| Some(start..start.checked_add(len)?));
+        range.and_then(|range| self.window.get(range)).unwrap_or_default()
+    }
+
+    /// Gives all bytes from `at` on that are in the window.
+    fn rest(&self, at: u64) -> &[u8] {
+        let start = at.checked_sub(self.window_at).and_then(|start| usize::try_from(start).ok());
+        start.and_then(|start| self.window.get(start..)).unwrap_or_default()
+    }
+
+    /// Brings bytes into the window, as far as the file goes. What is there already isn't read again.
+    fn fill(&mut self, at: u64, len: u64) -> io::Result<()> {
+        let end = at.saturating_add(len).min(self.len);
+        let window_end = self.window_at + self.window.len() as u64;
+        if at >= end || (at >= self.window_at && end <= window_end) {
+            return Ok(());
+        }
+        let wanted = (end - at).max(WINDOW as u64).min(self.len - at);
+        let wanted = usize::try_from(wanted).map_err(io::Error::other)?;
+        let (kept, len) = (self.rest(at).len(), self.window.len());
+        self.window.copy_within(len - kept.., 0);
+        self.window.resize(wanted, 0);
+        self.window_at = at;
+        let read = match self.window.get_mut(kept..) {
+            Some(room) => self.storage.read_at(at + kept as u64, room),
+            None => Ok(0),
+        };
+        self.window.truncate(kept + *read.as_ref().unwrap_or(&0));
+        read.map(|_| ())
+    }
+}

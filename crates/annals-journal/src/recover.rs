@@ -1,0 +1,348 @@
+//! Recovery: makes a journal that wasn't closed properly fit to be written again.
+//!
+//! The order is what matters, since a crash may come between any two steps and may lose any part of
+//! what isn't flushed:
+//!
+//! ```text
+//! 1. save the tail beside the file, flush it and its directory   (only if a commit may lie in it)
+//! 2. rewrite what was accepted beyond the slot                   (the page cache may show more than
+//!                                                                 the disk holds, also as zeros)
+//! 3. zero everything after the cut, to the end of the file; flush
+//! 4. write one slot, with a new secret; flush; write the other; flush
+//! ```
+//!
+//! Before 3 has returned, a crash leaves the same journal to recover, with the same outcome or with
+//! less of a tail that was never known to be durable.
+
+use super::checkpoints::FLUSHES_AT_FIRST;
+use super::format::{FRAME_ALIGN, Live, Point, Secret, Slot};
+use super::head;
+use super::reader::FrameReader;
+use super::slots::Slots;
+use super::space::zero;
+use super::survey::Survey;
+use super::tail;
+use super::verdict::{Verdict, shown_path};
+use crate::{Error, ErrorKind, Result};
+use annals_storage::mistakes::{Mistake, is_made};
+use annals_storage::{Directory, Storage};
+
+/// What opening does with a journal whose end isn't in order.
+///
+/// None of them helps against damage, that is, if something is missing that was on permanent storage:
+/// that is always refused. Each of them saves beside the file what it cuts off, if a commit may lie in
+/// it, and reports what it did; without space for that it reports that it was not saved, unless
+/// [`Options::copy_first`](crate::Options::copy_first) asks for more. In shared mode, once a process has
+/// the file open, all but [`Refuse`](Self::Refuse) are as [`Checked`](Self::Checked).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Recovery {
+    /// Keeps all commits whose chain verifies, and cuts what follows them.
+    #[default]
+    Checked,
+    /// Refuses to open for writing if [`Checked`](Self::Checked) would have to cut anything.
+    Refuse,
+    /// Goes back to the last commit that is known to have been flushed, as slots and frames tell. Later
+    /// ones are cut off though they verify, soft ones above all.
+    ToHard,
+    /// Goes back to the last commit that was acknowledged, as the live block tells other processes (at
+    /// most 10 ms late; without [`Options::background`](crate::Options::background) it tells of the last
+    /// checkpoint or opening), as far as it verifies; never farther back than [`ToHard`](Self::ToHard)
+    /// goes.
+    ToSoft,
+    /// Another name of [`Checked`](Self::Checked), beside [`ToHard`](Self::ToHard) and
+    /// [`ToSoft`](Self::ToSoft).
+    ToEnd,
+}
+
+impl Recovery {
+    /// Gives what holds once several processes have a journal open: what one of them shows must not be
+    /// taken back.
+    pub const fn among_others(self) -> Self {
+        match self {
+            Self::Refuse => Self::Refuse,
+            _ => Self::Checked,
+        }
+    }
+}
+
+/// What opening found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Whether the journal had not been closed properly.
+    pub unclean: bool,
+    /// What was cut off, if anything was.
+    pub cut: Option<Cut>,
+    /// The copy of the whole file that was made before anything was cut off, if one was asked for.
+    pub copied_to: Option<String>,
+    /// A sentence for each thing worth telling a person; empty if there is none.
+    pub findings: Vec<String>,
+}
+
+/// What recovery cut off a journal's end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The position of the cut: the end of the last transaction that is whole.
+    pub position: u64,
+    /// The number of that transaction.
+    pub txid: u64,
+    /// How many bytes followed.
+    pub bytes: u64,
+    /// How many commits were among them whose frames verify, but which don't count by this
+    /// [`Recovery`].
+    pub commits: u64,
+    /// How many data frames of a transaction that never committed were among them.
+    pub uncommitted_frames: u64,
+    /// Whether a transaction may be lost that had been acknowledged at a level that promises less
+    /// than permanence, or by a disk that broke its promise.
+    pub may_have_been_acknowledged: bool,
+    /// The file beside the journal that has the bytes, or the first 64 MiB of them; `None` if no
+    /// commit can lie in them, or if there was no space for it.
+    pub saved_as: Option<String>,
+}
+
+/// How much is written again at a time.
+const REWRITE_STEP: usize = 1 << 20;
+
+/// Where things are when recovery is done.
+pub struct Settled {
+    pub recovered: Recovered,
+    /// How far zeros follow the end.
+    pub(crate) zeroed_to: u64,
+    /// Whether the slots hold a secret that was drawn for this opening.
+    pub(super) has_secret: bool,
+    pub(super) slots: Slots,
+}
+
+impl Settled {
+    /// Describes a new journal, or segment, of which nothing had to be recovered. `secret` is what its
+    /// slots hold.
+    pub fn new_journal(start: Point, secret: Secret) -> Self {
+        Self {
+            recovered: Recovered::default(),
+            zeroed_to: start.position,
+            has_secret: true,
+            slots: Slots::flushed(0, head::first_slot(start, secret)),
+        }
+    }
+}
+
+impl Settled {
+    /// Says that this process has just created the file, whose secret is new.
+    pub fn just_created(self) -> Self {
+        Self { has_secret: true, ..self }
+    }
+}
+
+/// Refuses a journal that can't be made fit to be written, or that the user doesn't want to be cut.
+pub fn refuse(shown: &str, survey: &Survey, recovery: Recovery) -> Result<()> {
+    head::refuse_writing(&survey.head.header, shown)?;
+    match survey.verdict() {
+        Verdict::Damaged => Err(survey.damage(shown)),
+        Verdict::Tail if recovery == Recovery::Refuse => Err(refusal(shown, survey)),
+        Verdict::Tail | Verdict::Whole => Ok(()),
+    }
+}
+
+/// Takes a journal over that others have open for writing too, and left as it should be.
+pub fn join(survey: &Survey) -> Settled {
+    let newest = survey.head.newest_slot();
+    let newest = newest.unwrap_or_else(|| head::first_slot(survey.head.start(), [0; 16]));
+    Settled {
+        recovered: Recovered::default(),
+        zeroed_to: survey.len.max(survey.end.position),
+        has_secret: false,
+        slots: Slots::found(&survey.head, newest, FLUSHES_AT_FIRST),
+    }
+}
+
+/// Does what [`settle`] does, where other processes have the journal open: should this one end in the
+/// midst of it, or a flush fail, the next one that writes does it all again.
+pub fn settle_among_others(
+    storage: &dyn Storage,
+    directory: &dyn Directory,
+    name: &str,
+    survey: &Survey,
+    recovery: Recovery,
+    secret: Secret,
+) -> Result<Settled> {
+    let shown = directory.display(name);
+    refuse(&shown, survey, recovery)?;
+    let Survey { end, hard, .. } = *survey;
+    let (pid, hard) = (std::process::id(), hard.min(end.position));
+    head::write_live(storage, &Live { pid, soft: end, hard, suspect: true })
+        .map_err(|error| Error::io(format!("{shown}: can't write the live block"), error))?;
+    settle(storage, directory, name, survey, recovery, secret)
+}
+
+/// Makes the journal fit to be written, or refuses. `secret` was drawn for this opening.
+pub fn settle(
+    storage: &dyn Storage,
+    directory: &dyn Directory,
+    name: &str,
+    survey: &Survey,
+    recovery: Recovery,
+    secret: Secret,
+) -> Result<Settled> {
+    let shown = directory.display(name);
+    refuse(&shown, survey, recovery)?;
+    let io = |error| Error::io(format!("{shown}: can't recover the journal"), error);
+    if survey.is_closed() {
+        let start = survey.head.start();
+        if let Some(newest) = survey.head.newest_slot().filter(|slot| slot.point != start) {
+            // Written again, the same bytes, so that the next flush covers it: the flush at the end of the
+            // last session may have failed, and the page cache shows it all the same.
+            let which = 1 - survey.head.older_slot();
+            head::write_slot(storage, which, &newest, survey.head.hash).map_err(io)?;
+        }
+        return Ok(Settled { zeroed_to: survey.len, ..join(survey) });
+    }
+    let mut recovered = Recovered { unclean: true, ..Recovered::default() };
+    let mut dirty_to = survey.end.position;
+    if survey.verdict() == Verdict::Tail {
+        dirty_to = tail::last_nonzero(storage, survey).map_err(io)?;
+        recovered.cut = Some(tail::save(storage, directory, name, survey, dirty_to)?);
+    }
+    let (zeroed_to, slots) = make_durable(storage, survey, dirty_to, secret).map_err(io)?;
+    describe(&mut recovered, survey);
+    Ok(Settled { recovered, zeroed_to, has_secret: true, slots })
+}
+
+/// Steps 2 to 4. `dirty_to` is the end of the last byte that isn't zero. Returns how far zeros follow the
+/// end, and the slots.
+fn make_durable(
+    storage: &dyn Storage,
+    survey: &Survey,
+    dirty_to: u64,
+    secret: Secret,
+) -> std::io::Result<(u64, Slots)> {
+    let (head, end) = (&survey.head, survey.end);
+    for wrong in &survey.wrong_chains {
+        storage.write_at(wrong.position.saturating_sub(8), &wrong.chain.to_le_bytes())?;
+    }
+    if !is_made(Mistake::AcceptedNotRewritten) {
+        rewrite(storage, head.hash, head.hard_point(), end)?;
+    }
+    let claimed = head.copies().map(|slot| slot.zeroed_to).max().unwrap_or(0).min(survey.len);
+    let zeroed_to = match survey.has_fixed_len {
+        true => claimed.max(dirty_to).max(end.position),
+        false => survey.len.max(end.position),
+    };
+    let sequence = head.newest_slot().map_or(0, |slot| slot.sequence);
+    let mut slot = Slot { point: end, zeroed_to, sequence, secret };
+    let mut first = head.older_slot();
+    let is_told = end.position <= head.hard_point().position;
+    if survey.may_hold_a_commit() && !is_told && !is_made(Mistake::ProofCutFirst) {
+        // What is cut may be all that proves how far the rest was flushed.
+        storage.flush()?;
+        slot.sequence += 1;
+        head::write_slot(storage, first, &slot, head.hash)?;
+        storage.flush()?;
+        first = 1 - first;
+    }
+    if !is_made(Mistake::TailNotZeroed) {
+        zero(storage, end.position, zeroed_to)?;
+        // Also where it is that long already: a flush that failed may have lost the length.
+        if !survey.has_fixed_len {
+            storage.set_len(zeroed_to)?;
+        }
+    }
+    head.repair_headers(storage)?;
+    if !is_made(Mistake::RecoveryNotFlushed) {
+        storage.flush()?;
+    }
+    for which in [first, 1 - first] {
+        slot.sequence += 1;
+        head::write_slot(storage, which, &slot, head.hash)?;
+        if which != first || !is_made(Mistake::SlotsAtOnce) {
+            storage.flush()?;
+        }
+    }
+    Ok((zeroed_to, Slots::flushed(first, slot)))
+}
+
+/// Writes the same frames again, so that the next flush covers them. What is written was verified
+/// after it was read: a disk that reads wrongly once must not make that permanent. `segment` is the hash of
+/// the segment's header.
+pub(super) fn rewrite(
+    storage: &dyn Storage,
+    segment: u64,
+    from: Point,
+    to: Point,
+) -> std::io::Result<()> {
+    if from.position >= to.position {
+        return Ok(());
+    }
+    let mut reader = FrameReader::new(storage, segment, from, to.position);
+    let (mut at, mut bytes) = (from.position, Vec::new());
+    while let Some(frame) = reader.next()? {
+        bytes.extend_from_slice(frame.bytes);
+        if bytes.len() >= REWRITE_STEP || frame.end == to.position {
+            storage.write_at(at, &bytes)?;
+            at = frame.end;
+            bytes.clear();
+        }
+    }
+    if at == to.position {
+        return Ok(());
+    }
+    let message = format!("what verified at position {at} a moment ago doesn't any more");
+    Err(std::io::Error::new(std::io::ErrorKind::InvalidData, message))
+}
+
+/// Says in sentences what was done.
+fn describe(recovered: &mut Recovered, survey: &Survey) {
+    let Some(cut) = &recovered.cut else { return };
+    let mut text = format!(
+        "cut {} bytes after transaction {} at position {}: they were never known to be durable",
+        cut.bytes, cut.txid, cut.position
+    );
+    if let Some(last) = survey.left_out {
+        text += &format!(
+            "; the frames of {} verify, but nothing shows that {}",
+            match cut.txid + 1 {
+                first if first == last.txid => format!("transaction {first}"),
+                first => format!("transactions {first} to {}", last.txid),
+            },
+            survey.missing_proof()
+        );
+    }
+    if cut.uncommitted_frames > 0 {
+        let frames = cut.uncommitted_frames;
+        text += &format!("; {frames} data frames of a transaction that never committed");
+    }
+    if let Some(tail) = survey.tail {
+        text += &format!(
+            "; bytes from position {} on do not verify, {} frames after them do by themselves; a \
+             transaction there may have been acknowledged",
+            survey.verified_to.max(tail.first - tail.first % FRAME_ALIGN),
+            tail.frames
+        );
+    }
+    if survey.may_hold_a_commit() {
+        text += &match &cut.saved_as {
+            Some(file) if cut.bytes > tail::SAVE_AT_MOST => {
+                format!("; the first {} bytes of it saved as {file}", tail::SAVE_AT_MOST)
+            }
+            Some(file) => format!("; saved as {file}"),
+            None => "; not saved, for want of space".to_owned(),
+        };
+    }
+    recovered.findings.push(text);
+}
+
+fn refusal(name: &str, survey: &Survey) -> Error {
+    let message = format!(
+        "{name}: was not closed properly: the last transaction that counts, {}, ends at position {}, \
+         but more follows up to {} ({} data frames without a commit, {} frames that verify by \
+         themselves), which was never known to be durable. Nothing \
+         was changed; see what would be cut with `annals recover {} --dry-run`, and do it without \
+         `--dry-run`, or open it with Recovery::Checked",
+        survey.end.txid,
+        survey.end.position,
+        survey.len,
+        survey.uncommitted_frames,
+        survey.tail.map_or(0, |tail| tail.frames),
+        shown_path(name)
+    );
+    Error::new(ErrorKind::NeedsRecovery, message)
+}

@@ -1,0 +1,112 @@
+//! Writing a segment anew: the same frames, with other payloads where those change, and so in other places and
+//! with other chains.
+//!
+//! Nobody sees the file before it is whole and flushed, so frames say of themselves that they are.
+
+use std::io;
+
+use super::format::{
+    FLAG_FAR_TIME, FLAG_FIRST, FLAG_MORE, FRAME_HEADER_LEN, Header, KIND_DATA, MAX_PAYLOAD, Point,
+    SECTOR, Secret,
+};
+use super::frame::{self, FrameHeader, Making};
+use super::head;
+use annals_event as event;
+use annals_storage::{Clock, Storage};
+
+/// So much is written at once.
+const STEP: usize = 1 << 20;
+
+/// A segment that is being written.
+pub struct Rewriting<'s> {
+    storage: &'s dyn Storage,
+    clock: &'s dyn Clock,
+    /// The hash of the segment's header.
+    segment: u64,
+    secret: Secret,
+    /// What comes next in the file, and where.
+    buffer: Vec<u8>,
+    at: u64,
+    /// The chain so far.
+    chain: u64,
+    /// The end of the last commit.
+    end: Point,
+}
+
+impl<'s> Rewriting<'s> {
+    /// Begins a segment, in an empty file.
+    pub fn begin(storage: &'s dyn Storage, header: &Header, clock: &'s dyn Clock) -> Self {
+        let end = head::start(header);
+        let secret = clock.secret();
+        let buffer = head::new_head(header, secret);
+        let (segment, chain) = (header.hash(), end.chain);
+        Self { storage, clock, segment, secret, buffer, at: 0, chain, end }
+    }
+
+    /// Gives the end of the last commit.
+    pub const fn end(&self) -> Point {
+        self.end
+    }
+
+    /// Adds a frame that has this payload, and all else as this header says, but for the place. A payload
+    /// that is longer than a frame is one event, which is written in parts. Returns its chain.
+    pub fn frame(&mut self, old: &FrameHeader, payload: &[u8]) -> io::Result<u64> {
+        let mut header = FrameHeader { flags: old.flags & !FLAG_MORE, ..*old };
+        let mut rest = payload;
+        while let Some((part, after)) =
+            rest.split_at_checked(MAX_PAYLOAD).filter(|(_, after)| !after.is_empty())
+        {
+            let flags = header.flags | FLAG_MORE;
+            self.one(&FrameHeader { kind: KIND_DATA, flags, ..header }, part)?;
+            header.flags &= !FLAG_FIRST;
+            rest = after;
+        }
+        self.one(&header, rest)
+    }
+
+    /// Fills the payload of a commit frame that comes next so that it ends where a sector does.
+    pub fn pad(&self, payload: &mut Vec<u8>) {
+        let position = self.at + self.buffer.len() as u64;
+        let end = position + frame::frame_len(payload.len() as u64);
+        let missing = end.next_multiple_of(SECTOR) - end;
+        event::pad(usize::try_from(missing).unwrap_or_default(), payload);
+    }
+
+    fn one(&mut self, old: &FrameHeader, payload: &[u8]) -> io::Result<u64> {
+        let position = self.at + self.buffer.len() as u64;
+        let mut bytes = vec![0; FRAME_HEADER_LEN];
+        bytes.extend_from_slice(payload);
+        if old.flags & FLAG_FAR_TIME != 0 {
+            bytes.extend_from_slice(&old.time.to_le_bytes());
+        }
+        let length = u32::try_from(bytes.len() - FRAME_HEADER_LEN).map_err(io::Error::other)?;
+        let (durable, nonce) = (Some(position), self.clock.random());
+        let header = FrameHeader { length, position, durable, nonce, ..*old };
+        let making = Making { segment: self.segment, previous: self.chain, secret: &self.secret };
+        self.chain = frame::finish(&mut bytes, &header, making);
+        self.buffer.append(&mut bytes);
+        if header.is_commit() {
+            let position = self.at + self.buffer.len() as u64;
+            self.end = Point { position, txid: header.txid, chain: self.chain };
+        }
+        if self.buffer.len() >= STEP { self.write() } else { Ok(()) }.map(|()| self.chain)
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        self.storage.write_at(self.at, &self.buffer)?;
+        self.at += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Ends the segment: all of it is on permanent storage, and its slots say so. Gives its length.
+    pub fn finish(mut self) -> io::Result<u64> {
+        self.write()?;
+        let slot = head::first_slot(self.end, self.secret);
+        for which in [0, 1] {
+            head::write_slot(self.storage, which, &slot, self.segment)?;
+        }
+        self.storage.flush()?;
+        Ok(self.at)
+    }
+}

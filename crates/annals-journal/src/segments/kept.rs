@@ -1,0 +1,227 @@
+//! A kept segment: sealed, and read whenever history is, or the state from before the next one.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::names::{erased_name, journal_of, kept_name};
+use super::seal::Seal;
+use crate::format::{Header, Point};
+use crate::head::Head;
+use crate::reader::{Frame, FrameReader};
+use crate::{Error, Result};
+use annals_storage::mistakes::{Mistake, is_made};
+use annals_storage::{Access, Clock, Directory, Hold, Lock, Storage, SystemClock};
+
+/// A sealed segment that is open for reading.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    pub storage: Arc<dyn Storage>,
+    /// What it is called, for messages.
+    pub shown: String,
+    pub head: Head,
+    pub len: u64,
+    /// The names that it may have.
+    pub(super) names: Vec<String>,
+}
+
+impl Kept {
+    /// Opens the segment before the one with this header, which `name` leads to; `None` if there is none.
+    /// Nobody removes it as long as it is open.
+    pub fn before(
+        directory: &dyn Directory,
+        name: &str,
+        successor: &Header,
+    ) -> Result<Option<Self>> {
+        let Some(number) = successor.segment.checked_sub(1) else { return Ok(None) };
+        let kept = kept_name(journal_of(name, successor.segment), number);
+        // Until an erasure has come to its end the segment that it wrote has another name.
+        let erased = successor.last_erasure().map(|erasure| erased_name(&kept, erasure));
+        let mut opened = None;
+        let names: Vec<_> = erased.into_iter().chain([kept]).collect();
+        for name in &names {
+            let shown = directory.display(name);
+            match directory.open(name, Access::Read) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    return Err(Error::io(format!("{shown}: can't open this segment"), error));
+                }
+                Ok(storage) => {
+                    opened = Some((storage, shown));
+                    break;
+                }
+            }
+        }
+        let Some((storage, shown)) = opened else { return Ok(None) };
+        let io = |error| Error::io(format!("{shown}: can't open this segment"), error);
+        if !hold(&*storage, &SystemClock).map_err(io)? {
+            return Ok(None); // it is being removed
+        }
+        let head = Head::read(&*storage, &shown)?;
+        if head.header.journal_id != successor.journal_id || head.header.segment != number {
+            return Err(Error::corrupt(format!(
+                "{shown}: is not segment {number} of this journal, but has its name: put the right \
+                 file there"
+            )));
+        }
+        let len = storage.len().map_err(io)?;
+        Ok(Some(Self { storage, shown, head, len, names }))
+    }
+
+    /// Says that the segment before the one with this header is missing.
+    pub fn missing(directory: &dyn Directory, name: &str, successor: &Header) -> Error {
+        let number = successor.segment.saturating_sub(1);
+        let kept = kept_name(journal_of(name, successor.segment), number);
+        Error::corrupt(format!(
+            "{}: segment {number} of the journal is missing, and the state can't be known without it: \
+             put the file back",
+            directory.display(&kept)
+        ))
+    }
+
+    /// Gives the segment's header.
+    pub const fn header(&self) -> Header {
+        self.head.header
+    }
+
+    /// Reads from a point to the seal, verifying each frame, and that the segment with this header
+    /// follows. `storage` is the file, or watches it.
+    pub fn follow(
+        &self,
+        storage: &dyn Storage,
+        from: Point,
+        successor: &Header,
+        visit: &mut dyn FnMut(&Frame<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let io = |error| Error::io(format!("{}: can't read this segment", self.shown), error);
+        let mut reader = FrameReader::new(storage, self.head.hash, from, self.len);
+        let mut end = from;
+        while let Some(frame) = reader.next().map_err(io)? {
+            if let Some(unknown) = frame.header.unknown() {
+                return Err(self.too_new(&unknown, frame.header.position));
+            }
+            if frame.header.is_seal() {
+                let seal = Seal::of(&frame).filter(|_| frame.header.position == end.position);
+                let follows = seal.is_some_and(|seal| seal.is_followed_by(successor));
+                return match follows || is_made(Mistake::BorderNotVerified) {
+                    true => Ok(()),
+                    false => Err(self.foreign(frame.header.position)),
+                };
+            }
+            visit(&frame)?;
+            if frame.header.is_commit() {
+                end = Point { position: frame.end, txid: frame.header.txid, chain: frame.chain };
+            }
+        }
+        Err(self.damaged(reader.position()))
+    }
+
+    /// Verifies that the segment with a header follows the seal of this one.
+    pub fn check_seal(&self, seal: &Frame<'_>, successor: &Header) -> Result<()> {
+        match Seal::of(seal).is_some_and(|seal| seal.is_followed_by(successor)) {
+            true => Ok(()),
+            false => Err(self.foreign(seal.header.position)),
+        }
+    }
+
+    fn too_new(&self, unknown: &str, at: u64) -> Error {
+        Error::new(
+            crate::ErrorKind::Unsupported,
+            format!(
+                "{}: holds {unknown} at position {at}, which only a newer version of Annals \
+                 understands: use a newer program",
+                self.shown
+            ),
+        )
+    }
+
+    fn foreign(&self, at: u64) -> Error {
+        Error::corrupt(format!(
+            "{}: its seal at position {at} is followed by another segment than the one that is there: \
+             the files belong to different histories; put the right ones beside each other",
+            self.shown
+        ))
+    }
+
+    fn damaged(&self, at: u64) -> Error {
+        Error::corrupt(format!(
+            "{}: damaged at position {at}: this segment of the journal was sealed, but from there on it \
+             doesn't verify (the file has {} bytes); restore it from a backup",
+            self.shown, self.len
+        ))
+    }
+}
+
+/// How long a segment is tried that somebody has: to remove it, or just for a moment, to see who reads it. Both take
+/// microseconds, but the system may let others run before whoever has it.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The pauses between two tries: each is twice as long as the one before, up to the second.
+const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(5)];
+
+/// Keeps a segment from being removed as long as it is open. Returns false if it is being removed, as one is that
+/// somebody has for longer than the patience. Where the system has no such locks an open file stays readable, removed
+/// or not.
+fn hold(storage: &dyn Storage, clock: &dyn Clock) -> io::Result<bool> {
+    let deadline = clock.elapsed().saturating_add(PATIENCE);
+    let [mut pause, longest] = PAUSES;
+    loop {
+        let is_held = match storage.try_lock(Lock::History, Hold::Shared) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => true,
+            held => held?,
+        };
+        let is_linked = storage.is_linked()?;
+        if is_held || !is_linked || clock.elapsed() >= deadline {
+            return Ok(is_held && is_linked);
+        }
+        clock.pause(pause);
+        pause = longest.min(pause * 2);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use annals_storage::MemoryDirectory;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// A clock that only pauses move.
+    #[derive(Debug, Default)]
+    struct Paused {
+        micros: AtomicU64,
+        pauses: AtomicU64,
+    }
+
+    impl Clock for Paused {
+        fn now(&self) -> i64 {
+            0
+        }
+
+        fn elapsed(&self) -> Duration {
+            Duration::from_micros(self.micros.load(Ordering::Relaxed))
+        }
+
+        fn pause(&self, time: Duration) {
+            let micros = u64::try_from(time.as_micros()).unwrap();
+            self.micros.fetch_add(micros, Ordering::Relaxed);
+            self.pauses.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn random(&self) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn a_segment_that_somebody_holds_is_waited_for_with_pauses_until_a_deadline() {
+        let directory = MemoryDirectory::new();
+        drop(directory.create("segment").unwrap());
+        let remover = directory.open("segment", Access::Write).unwrap();
+        assert!(remover.try_lock(Lock::History, Hold::Exclusive).unwrap());
+        let reader = directory.open("segment", Access::Read).unwrap();
+        let clock = Paused::default();
+        assert!(!hold(&*reader, &clock).unwrap());
+        assert!(clock.elapsed() >= PATIENCE && clock.pauses.into_inner() < 2000);
+        remover.unlock(Lock::History).unwrap();
+        assert!(hold(&*reader, &Paused::default()).unwrap());
+    }
+}

@@ -1,0 +1,44 @@
+//! Segments: a journal goes on in a new file, and the old one is sealed and kept beside it.
+//!
+//! The path of the database always leads to the newest segment; the one with number N before it is
+//! PATH-segment-N. One *restart* makes the other:
+//!
+//! ```text
+//! 1. make the old segment hard to its end, and let a slot tell that
+//! 2. write the new one as PATH.next-ID, flush it, hold its locks       (its header has the seal's chain)
+//! 3. link the old one as PATH-segment-N, flush the directory           (or it would have no name at 5)
+//! 4. write the seal behind the end of the old one, flush it            (nobody writes behind a seal)
+//! 5. rename PATH.next-ID to PATH, flush the directory                  (now, and not before, it is the next)
+//! 6. let go of the old one's locks
+//! ```
+//!
+//! Before 4 nothing has happened but that a name or two lie about. After 4 only 5 is missing: the next one
+//! who opens the sealed segment at the path, and has its locks, gives the path to what was prepared, which
+//! begins with the header that is in the seal (`next`). A file is nobody's successor until it has the path,
+//! so there never are two.
+//!
+//! In reading order: `names` are those of its files; `seal` ends a segment, `next` is the one that follows,
+//! `kept` reads those before, which are `resting` where there are many; `later` finds those that are newer than the
+//! file at the path; `retention` says which of them may go; a `place` is where something is in all of
+//! them.
+
+mod kept;
+mod later;
+mod names;
+mod next;
+mod place;
+mod resting;
+mod retention;
+mod seal;
+
+pub use kept::Kept;
+pub use later::{later, refuse_replaced};
+pub use names::{
+    BEFORE_ERASING, after, erased_name, erasing_name, is_id, journal_of, kept_name, number_in,
+    refuse_kept,
+};
+pub use next::{Maker, Next, are_held, finish, is_read, keep, keep_path, remove};
+pub use place::Place;
+pub use resting::Chain;
+pub use retention::{Plan, Retention, SegmentFacts};
+pub use seal::{Seal, Sealer, Sealing, with_next};

@@ -1,0 +1,124 @@
+//! The seal: the last frame of a segment, which says that the journal goes on in the next.
+
+use crate::format::{
+    FEATURE_ERASED, FLAG_FIRST, FRAME_HEADER_LEN, HEADER_LEN, Header, KIND_SEAL, Point, Secret,
+};
+use crate::frame::{self, FrameHeader, Making};
+use crate::reader::Frame;
+use crate::{Error, Result};
+use annals_event::compact;
+
+/// What a seal says, and where it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seal {
+    /// The header of the next segment.
+    pub next: Header,
+    /// Where it ends, and the segment with it.
+    pub end: u64,
+}
+
+impl Seal {
+    /// Reads a seal frame; `None` if it says nothing that can be.
+    pub fn of(frame: &Frame<'_>) -> Option<Self> {
+        let next = next_in(frame.payload)?;
+        let next = Header { previous_chain: frame.chain, ..next };
+        (next.first_own_txid() == frame.header.txid).then_some(Self { next, end: frame.end })
+    }
+
+    /// Returns its chain: the previous chain in the header of the next segment.
+    pub(crate) const fn chain(&self) -> u64 {
+        self.next.previous_chain
+    }
+
+    /// Returns the point after the seal.
+    pub(crate) fn point(&self) -> Point {
+        let txid = self.next.first_own_txid().saturating_sub(1);
+        Point { position: self.end, txid, chain: self.chain() }
+    }
+
+    /// True if a header is that of the segment that follows, which an erasure may have written anew since.
+    pub fn is_followed_by(&self, header: &Header) -> bool {
+        let unerased = |header: &Header| Header {
+            incompatible: header.incompatible & !FEATURE_ERASED,
+            erasure: 0,
+            ..*header
+        };
+        let header = unerased(header);
+        header == unerased(&self.next) || header == unerased(&self.without_state().next)
+    }
+
+    /// Returns the seal as if the next segment didn't begin with the state: that can be made from the seal
+    /// alone.
+    pub(crate) fn without_state(&self) -> Self {
+        let first_txid = self.next.first_own_txid();
+        Self { next: Header { state: 0, first_txid, ..self.next }, end: self.end }
+    }
+}
+
+/// Returns the header of the next segment from the payload of a seal. What follows from the seal's chain
+/// isn't in it: the previous chain, and the checksum.
+fn next_in(payload: &[u8]) -> Option<Header> {
+    let mut rest = payload;
+    let name = usize::try_from(compact::take(&mut rest).ok()?).ok()?;
+    Header::decode_unsealed(rest.get(name..)?.try_into().ok()?)
+}
+
+/// Returns the payload of a seal: the name that the next segment is kept by when it is sealed itself,
+/// and its header.
+fn payload_of(next: &Header, kept_as: &str, out: &mut Vec<u8>) {
+    compact::put(out, kept_as.len() as u64);
+    out.extend_from_slice(kept_as.as_bytes());
+    out.extend_from_slice(&next.encode_unsealed());
+}
+
+/// Returns the payload of a seal with another header of the next segment; `None` if it isn't one.
+pub fn with_next(payload: &[u8], change: impl FnOnce(Header) -> Header) -> Option<Vec<u8>> {
+    let next = change(next_in(payload)?);
+    let mut changed = payload.get(..payload.len().checked_sub(HEADER_LEN)?)?.to_vec();
+    changed.extend_from_slice(&next.encode_unsealed());
+    Some(changed)
+}
+
+/// A seal that is to be written.
+#[derive(Clone, Debug)]
+pub struct Sealing {
+    pub position: u64,
+    pub bytes: Vec<u8>,
+    pub seal: Seal,
+}
+
+impl Sealing {
+    /// Makes the seal of a segment that ends at `end`. `next` is the header of the next segment, but for
+    /// the previous chain; `kept_as` is what that will be called when it is sealed itself.
+    pub fn new(end: Point, next: Header, kept_as: &str, by: Sealer) -> Result<Self> {
+        let mut bytes = vec![0; FRAME_HEADER_LEN];
+        payload_of(&next, kept_as, &mut bytes);
+        let length = u32::try_from(bytes.len() - FRAME_HEADER_LEN)
+            .map_err(|_| Error::invalid("a file's name is shorter than 4 GiB"))?;
+        let header = FrameHeader {
+            kind: KIND_SEAL,
+            level: 0,
+            flags: FLAG_FIRST,
+            length,
+            txid: end.txid + 1,
+            position: end.position,
+            durable: Some(end.position),
+            nonce: by.nonce,
+            time: 0,
+        };
+        let making = Making { segment: by.segment, previous: end.chain, secret: &by.secret };
+        let chain = frame::finish(&mut bytes, &header, making);
+        let end = end.position + bytes.len() as u64;
+        let seal = Seal { next: Header { previous_chain: chain, ..next }, end };
+        Ok(Self { position: header.position, bytes, seal })
+    }
+}
+
+/// What a seal is made with.
+#[derive(Clone, Copy, Debug)]
+pub struct Sealer {
+    /// The hash of the segment's header.
+    pub segment: u64,
+    pub secret: Secret,
+    pub nonce: u64,
+}

@@ -1,0 +1,189 @@
+//! Saving what recovery cuts off, if a commit may lie in it.
+
+use std::io;
+use std::sync::Arc;
+
+use super::recover::Cut;
+use super::survey::Survey;
+use crate::{Error, Result};
+use annals_storage::mistakes::{Mistake, is_made};
+use annals_storage::{Directory, Storage};
+
+/// A tail is saved up to this length.
+pub(super) const SAVE_AT_MOST: u64 = 64 << 20;
+const COPY_STEP: u64 = 1 << 20;
+
+/// Finds the end of the last byte that is not zero, at or behind the journal's end.
+///
+/// Cost: reads from the back, so no more than the zeros there, and a step.
+pub(super) fn last_nonzero(storage: &dyn Storage, survey: &Survey) -> io::Result<u64> {
+    let from = survey.end.position;
+    // Where nothing but zeros follows what verifies, the survey has seen so.
+    let mut to = if survey.tail.is_some() { survey.len } else { survey.verified_to };
+    let mut bytes = Vec::new();
+    while from < to {
+        let at = to.saturating_sub(COPY_STEP).max(from);
+        read_step(storage, at, to, &mut bytes)?;
+        if let Some(place) = bytes.iter().rposition(|&byte| byte != 0) {
+            return Ok(at + place as u64 + 1);
+        }
+        to = at;
+    }
+    Ok(from)
+}
+
+/// Reads the next step of a range, twice: what is read here is cut, so that a wrong bit would be all
+/// that is left of it. An error if the reads differ, or if the file ended before.
+fn read_step(storage: &dyn Storage, from: u64, to: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let step = usize::try_from((to - from).min(COPY_STEP)).map_err(io::Error::other)?;
+    let mut again = vec![0; step];
+    bytes.resize(step, 0);
+    for buffer in [&mut *bytes, &mut again] {
+        if storage.read_at(from, buffer)? != step {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    if *bytes == again || is_made(Mistake::CutReadOnce) {
+        return Ok(());
+    }
+    let message = format!("two reads of {step} bytes at position {from} gave different ones");
+    Err(io::Error::new(io::ErrorKind::InvalidData, message))
+}
+
+/// Tells whether an error is no more than want of space: on the disk, of what this user may have of it,
+/// or of what a file may have.
+fn is_want_of_space(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
+/// Says what to do where no file can be written.
+fn advice(error: &io::Error) -> &'static str {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    match error.kind() {
+        PermissionDenied | ReadOnlyFilesystem => {
+            "; allow this program to create files there, or recover a copy of the file elsewhere"
+        }
+        _ if is_want_of_space(error) => {
+            "; make room there, or recover a copy of the file elsewhere"
+        }
+        _ => "",
+    }
+}
+
+/// Saves what follows the end up to `to`, if a commit may lie in it. Having no space for the copy is no
+/// reason not to open: it is reported.
+pub(super) fn save(
+    storage: &dyn Storage,
+    directory: &dyn Directory,
+    name: &str,
+    survey: &Survey,
+    to: u64,
+) -> Result<Cut> {
+    let mut cut = Cut {
+        position: survey.end.position,
+        txid: survey.end.txid,
+        bytes: to - survey.end.position,
+        commits: survey.left_out_count,
+        uncommitted_frames: survey.uncommitted_frames,
+        may_have_been_acknowledged: survey.may_hold_a_commit(),
+        saved_as: None,
+    };
+    if !survey.may_hold_a_commit() {
+        return Ok(cut);
+    }
+    let elsewhere = directory.for_copies(storage);
+    let directory = elsewhere.as_deref().unwrap_or(directory);
+    let base = format!("{name}.tail-{}-{:016x}", survey.end.txid, survey.end.chain);
+    let from = survey.end.position;
+    match copy(storage, directory, &base, (from, to.min(from + SAVE_AT_MOST))) {
+        Ok(saved_as) => cut.saved_as = Some(directory.display(&saved_as)),
+        Err(error) if is_want_of_space(&error) => {}
+        Err(error) => {
+            let shown = directory.display(&base);
+            return Err(Error::io(
+                format!(
+                    "{shown}: what is to be cut can't be saved so, and nothing was changed{}",
+                    advice(&error)
+                ),
+                error,
+            ));
+        }
+    }
+    Ok(cut)
+}
+
+/// Copies a range into a new file, and makes it durable; gives its name.
+fn copy(
+    storage: &dyn Storage,
+    directory: &dyn Directory,
+    base: &str,
+    (from, to): (u64, u64),
+) -> io::Result<String> {
+    let (saved_as, copy) = create_unused(directory, base)?;
+    let copied = (|| {
+        let (mut at, mut bytes) = (from, Vec::new());
+        while at < to {
+            read_step(storage, at, to, &mut bytes)?;
+            copy.write_at(at - from, &bytes)?;
+            at += bytes.len() as u64;
+        }
+        copy.flush()?;
+        directory.flush()
+    })();
+    if copied.is_err() {
+        // Half a copy would only mislead; the error of writing it is what matters.
+        let _ = directory.remove(&saved_as);
+    }
+    copied.map(|()| saved_as)
+}
+
+/// Creates a file under a name that no earlier recovery used: an earlier copy may hold more.
+fn create_unused(directory: &dyn Directory, base: &str) -> io::Result<(String, Arc<dyn Storage>)> {
+    for attempt in 1.. {
+        let name = if attempt == 1 { base.to_owned() } else { format!("{base}-{attempt}") };
+        match directory.create(&name) {
+            Ok(file) => return Ok((name, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Copies a whole journal to a new name beside it, before it is changed; gives that. Of a device it
+/// copies what is the journal's.
+pub fn copy_whole(
+    storage: &dyn Storage,
+    directory: &dyn Directory,
+    name: &str,
+    survey: &Survey,
+) -> Result<String> {
+    let base = format!("{name}.before-recovery-{}-{:016x}", survey.end.txid, survey.end.chain);
+    let elsewhere = directory.for_copies(storage);
+    let copied = match &elsewhere {
+        Some(elsewhere) => copy(storage, &**elsewhere, &base, (0, survey.len)),
+        None => copy_file(directory, name, &base),
+    };
+    let copied = copied.map(|to| elsewhere.as_deref().unwrap_or(directory).display(&to));
+    copied.map_err(|error| {
+        let (shown, copy) =
+            (directory.display(name), elsewhere.as_deref().unwrap_or(directory).display(&base));
+        let message =
+            format!("{shown}: can't be copied to {copy}, so it was not changed{}", advice(&error));
+        Error::io(message, error)
+    })
+}
+
+/// Copies a file under a name that isn't in use.
+fn copy_file(directory: &dyn Directory, name: &str, base: &str) -> io::Result<String> {
+    for attempt in 1.. {
+        let to = if attempt == 1 { base.to_owned() } else { format!("{base}-{attempt}") };
+        match directory.copy(name, &to) {
+            Ok(()) => return directory.flush().map(|()| to),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}

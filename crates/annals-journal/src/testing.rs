@@ -1,0 +1,151 @@
+//! The codec of frames by itself, and the constants of the file: for fuzzing and tests.
+
+use std::collections::BTreeMap;
+
+use annals_storage::document::constants;
+
+use super::format::{self, FRAME_HEADER_LEN, Secret};
+use super::frame::{self, FrameHeader, Making, Spot, Trailer, Verified};
+
+/// What a frame's header says, believable or not, and where the frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The code of its kind.
+    pub kind: u8,
+    /// The code of its level.
+    pub level: u8,
+    /// Its flags, without the level.
+    pub flags: u8,
+    /// The length of its payload in bytes.
+    pub length: u32,
+    /// Its transaction.
+    pub txid: u64,
+    /// Where it is.
+    pub position: u64,
+    /// How far the journal was known to be flushed, if it claims that.
+    pub durable: Option<u64>,
+    /// The seed of its hashes.
+    pub nonce: u64,
+    /// The time of its commit.
+    pub time: i64,
+}
+
+/// Where a frame is, besides its position.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Around {
+    /// The hash of the segment's header.
+    pub segment: u64,
+    /// The chain before it.
+    pub previous: u64,
+    /// The secret of the file.
+    pub secret: Secret,
+}
+
+/// A frame that verifies alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decoded<'f> {
+    /// What its header says.
+    pub frame: Frame,
+    /// Its payload.
+    pub payload: &'f [u8],
+    /// The chain that is stored.
+    pub chain: u64,
+    /// Whether that follows the chain before it.
+    pub follows: bool,
+    /// How far it proves that the file was flushed.
+    pub proven: Option<u64>,
+}
+
+impl Frame {
+    const fn header(&self) -> FrameHeader {
+        FrameHeader {
+            kind: self.kind,
+            level: self.level,
+            flags: self.flags,
+            length: self.length,
+            txid: self.txid,
+            position: self.position,
+            durable: self.durable,
+            nonce: self.nonce,
+            time: self.time,
+        }
+    }
+}
+
+/// Encodes a frame with right checksums; returns its chain too.
+#[must_use]
+pub fn encode(frame: &Frame, payload: &[u8], around: Around) -> (Vec<u8>, u64) {
+    let mut bytes = vec![0; FRAME_HEADER_LEN];
+    bytes.extend_from_slice(payload);
+    let Around { segment, previous, ref secret } = around;
+    let chain = frame::finish(&mut bytes, &frame.header(), Making { segment, previous, secret });
+    (bytes, chain)
+}
+
+/// Decodes the frame that stands at `position` of a journal, whose txid is at least `txid`. `None` if none
+/// begins there that is whole and right.
+#[must_use]
+pub fn decode(bytes: &[u8], position: u64, txid: u64, around: Around) -> Option<Decoded<'_>> {
+    let spot = Spot { position, segment: Some(around.segment), txid };
+    let header = FrameHeader::decode(bytes.first_chunk()?, spot)?;
+    let bytes = bytes.get(..usize::try_from(header.frame_len()).ok()?)?;
+    let verified = Verified::alone(bytes, &header)?;
+    let Trailer { chain, .. } = verified.trailer;
+    let (payload, time) = frame::payload(bytes, &header);
+    let frame = Frame {
+        kind: header.kind,
+        level: header.level,
+        flags: header.flags,
+        length: header.length,
+        txid: header.txid,
+        position,
+        durable: header.durable,
+        nonce: header.nonce,
+        time: time.unwrap_or(header.time),
+    };
+    let follows = verified.chain_after(&header, around.previous) == chain;
+    let proven = verified.trailer.claim(&header, &around.secret);
+    Some(Decoded { frame, payload, chain, follows, proven })
+}
+
+/// Returns the constants of the file's layout.
+#[must_use]
+pub fn constants() -> BTreeMap<String, Vec<u64>> {
+    constants![
+        format::VERSION,
+        format::MAGIC,
+        format::SLOT_MAGIC,
+        format::LIVE_MAGIC,
+        format::FRAME_MAGIC,
+        format::HEADER_AT,
+        format::HEADER_LEN,
+        format::SLOT_AT,
+        format::LIVE_AT,
+        format::SLOT_COPY_AT,
+        format::LIVE_COPY_AT,
+        format::SLOT_LEN,
+        format::LIVE_LEN,
+        format::FRAMES_AT,
+        format::FRAME_HEADER_LEN,
+        format::FRAME_TRAILER_LEN,
+        format::SECTOR,
+        format::FRAME_ALIGN,
+        format::MAX_FRAME_LEN,
+        format::MAX_PAYLOAD,
+        format::KIND_DATA,
+        format::KIND_COMMIT,
+        format::KIND_SEAL,
+        format::KIND_ERASURE,
+        format::FEATURE_ERASED,
+        format::KIND_IGNORABLE,
+        format::MAX_SEGMENTS,
+        format::MAX_SEGMENT_LEN,
+        format::LEVEL_MASK,
+        format::FLAG_EXPLICIT_TIME,
+        format::FLAG_COMPRESSED,
+        format::FLAG_ENCRYPTED,
+        format::FLAG_MORE,
+        format::FLAG_FAR_TIME,
+        format::FLAG_FIRST,
+    ]
+}

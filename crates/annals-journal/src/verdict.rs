@@ -1,0 +1,125 @@
+//! The verdict on a journal: what a survey amounts to, and how to say it.
+
+use super::format::Live;
+use super::recover::Recovery;
+use super::survey::Survey;
+use crate::Error;
+use annals_storage::mistakes::{Mistake, is_made};
+
+/// What a survey amounts to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Only zeros follow the last commit.
+    Whole,
+    /// Something follows that never was known to be durable.
+    Tail,
+    /// Something that was durable doesn't verify any more.
+    Damaged,
+}
+
+impl Survey {
+    /// Judges by DESIGN's table: whole, a tail, or damage.
+    pub fn verdict(&self) -> Verdict {
+        let lacks = self.end.position < self.hard && !is_made(Mistake::DamageCut);
+        let is_slotless = self.head.newest_slot().is_none() && !is_made(Mistake::SlotlessWritten);
+        if lacks || is_slotless {
+            Verdict::Damaged
+        } else if self.may_hold_a_commit() || self.uncommitted_frames > 0 {
+            Verdict::Tail
+        } else {
+            Verdict::Whole
+        }
+    }
+
+    /// Tells whether the last one that wrote came to tell the others of all that it committed, and of
+    /// nothing that failed. Or else it was interrupted, perhaps behind a flush that failed: then the
+    /// frames are whole, but no later flush covers them.
+    pub fn is_told(&self) -> bool {
+        let is_told = |live: Live| !live.suspect && live.soft == self.end;
+        self.head.live.is_some_and(is_told) || is_made(Mistake::SuspectTrusted)
+    }
+
+    /// True if a commit may lie in what follows the end.
+    pub fn may_hold_a_commit(&self) -> bool {
+        self.tail.is_some() || self.left_out.is_some()
+    }
+
+    /// Returns what commits lack that don't count.
+    pub(super) fn missing_proof(&self) -> &'static str {
+        match self.rule().recovery {
+            Recovery::ToSoft => {
+                "they were acknowledged or flushed, and all that isn't known to be was to be cut"
+            }
+            _ => "they were flushed, and all that isn't known to be was to be cut",
+        }
+    }
+
+    /// True if the journal was closed properly: a slot reaches its end, nothing follows, and nothing of
+    /// the head is damaged or half written.
+    pub fn is_closed(&self) -> bool {
+        let nothing_follows = match self.has_fixed_len {
+            false => self.len == self.sealed.map_or(self.end.position, |seal| seal.end),
+            // Zeros that follow may be in the page cache alone, unless the last one that wrote closed it.
+            true => {
+                self.verdict() == Verdict::Whole
+                    && self.head.live.is_some_and(|live| live.pid == 0 && !live.suspect)
+            }
+        };
+        self.head.newest_slot().is_some_and(|slot| slot.point == self.end)
+            && nothing_follows
+            && self.wrong_chains.is_empty()
+            && self.head.torn_slots() == [false; 2]
+            && self.head.damaged_headers == [false; 3]
+    }
+
+    /// Describes the damage, with what is lost and what can be done.
+    pub fn damage(&self, name: &str) -> Error {
+        let advice = format!("The file was not changed: {}", salvage_advice(name));
+        if self.head.newest_slot().is_none() {
+            return Error::corrupt(format!(
+                "{name}: damaged: both slots are, which tell how far the journal had reached \
+                 permanent storage; transactions up to {} (position {}) are whole, but whether \
+                 others followed can't be told. {advice}",
+                self.end.txid, self.end.position
+            ));
+        }
+        let reached = self.reached().txid;
+        let slot_txid = self.head.newest_slot().map_or(0, |slot| slot.point.txid);
+        let last = self.tail.map_or(0, |tail| tail.last_txid).max(slot_txid);
+        let lost = if last > reached {
+            match reached + 1 {
+                first if first == last => format!("transaction {first} can't be read"),
+                first => format!("transactions {first} to {last} can't be read"),
+            }
+        } else {
+            format!("what followed transaction {reached} can't be read")
+        };
+        let whole = match reached.saturating_sub(self.head.header.first_txid.saturating_sub(1)) {
+            0 => "no transaction is whole before that".to_owned(),
+            _ => format!("transactions up to {reached} are whole"),
+        };
+        Error::corrupt(format!(
+            "{name}: damaged at position {}: all up to position {} had reached permanent storage, \
+             but from there on it does not verify (the file has {} bytes); {lost}, {whole}. {advice}",
+            self.verified_to, self.hard, self.len
+        ))
+    }
+}
+
+/// Says what to do with a damaged file.
+pub(super) fn salvage_advice(name: &str) -> String {
+    format!(
+        "restore it from a backup, or write all that verifies into a new file with `annals recover {} \
+         --salvage NEW`",
+        shown_path(name)
+    )
+}
+
+/// Writes a path as it is typed in a shell.
+pub fn shown_path(path: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "._-/:@+,=\\".contains(c);
+    match path.chars().all(is_plain) && !path.is_empty() {
+        true => path.to_owned(),
+        false => format!("'{}'", path.replace('\'', "'\\''")),
+    }
+}

@@ -1,0 +1,13 @@
+//! Events: the one description of a change, which every consumer of the journal takes.
+
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub use annals_event::testing;
+pub use annals_event::{
+    ERASED, Event, MAX_PIECE, MAX_VECTOR, Script, Vector, has_erased, is_erased, width,
+    write_field_value,
+};
+
+pub(crate) use annals_event::{
+    Edit, Encoder, Sink, compact, decode, decode_to, edit, opcode, pad, piece,
+};
