@@ -63,6 +63,7 @@ const RUN_BYTES: usize = 64 << 10;
 /// Decodes the events of one frame, in order. `schema` is the one before the frame; it is brought
 /// up with each schema event after `sink` has seen that event. `position` is where the payload is in
 /// the file: pieces of blobs are told where they are.
+#[inline]
 pub fn decode(
     payload: &[u8],
     position: u64,

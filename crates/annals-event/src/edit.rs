@@ -20,6 +20,7 @@ pub trait Edit {
 
 /// Edits the events of one frame; gives its new payload, or `None` if all of them stay. `schema` is the one
 /// before the frame, and is brought up.
+#[inline]
 pub fn edit(payload: &[u8], schema: &mut Schema, edit: &mut impl Edit) -> Result<Option<Vec<u8>>> {
     let mut editing = Editing { payload, at: 0, copied: 0, new: None, out: Vec::new(), edit };
     decode_to(payload, 0, schema, &mut editing)?;

@@ -21,6 +21,7 @@ pub struct Encoder {
 
 impl Encoder {
     /// Forgets the context: a new frame begins.
+    #[inline]
     pub fn start_frame(&mut self) {
         *self = Self::default();
     }
@@ -156,6 +157,7 @@ impl Encoder {
     }
 
     /// Appends a piece of a blob. Its bytes are the last that are appended.
+    #[inline]
     pub fn piece(&mut self, blob: Blob, offset: u64, bytes: &[u8], out: &mut Vec<u8>) {
         piece::put(out, blob, offset, bytes);
     }

@@ -49,6 +49,7 @@ pub const ROWS_PER_BYTE: u64 = 16;
 
 /// Returns how many bytes of filling follow an insertion of so many rows of zero values: so that the
 /// rows of a journal, and the memory that they take, are in proportion to its bytes.
+#[inline]
 pub fn filling(count: u64) -> u64 {
     if count <= BARE_ROWS { 0 } else { count / ROWS_PER_BYTE }
 }

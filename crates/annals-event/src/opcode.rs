@@ -1,5 +1,10 @@
 //! The codes of events and types in the journal; `docs/format.md` tells of each.
 
+#![allow(
+    missing_docs,
+    reason = "the names are those of docs/format.md, which says what each means"
+)]
+
 use annals_schema::{OnDelete, TableNumber, Type};
 
 pub const CREATE_TABLE: u8 = 0x01;

@@ -21,6 +21,7 @@ pub(super) fn put(out: &mut Vec<u8>, blob: Blob, offset: u64, bytes: &[u8]) {
 
 /// Gives the bytes of a piece from the journal's, which begin with the checksum; `None` if that isn't
 /// the checksum of this piece of this blob.
+#[inline]
 pub fn verify(blob: Blob, offset: u64, sum_and_bytes: &[u8]) -> Option<&[u8]> {
     let (found, bytes) = sum_and_bytes.split_first_chunk::<SUM_LEN>()?;
     (u64::from_le_bytes(*found) == sum(blob, offset, bytes)).then_some(bytes)

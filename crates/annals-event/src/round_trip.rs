@@ -2,13 +2,11 @@
 #![allow(clippy::indexing_slicing, reason = "a test that indexes wrongly fails, as it should")]
 
 use annals_schema::{
-    Blob, Command, Field, FieldNumber, OnDelete, RowId, Schema, Table, TableNumber, Type, Value,
-    ValueRef,
+    Blob, Command, Field, FieldNumber, OnDelete, RowId, Schema, Table, Type, Value,
 };
 
 use super::testing::{Owned, decoded};
-use super::{Encoder, Event, MAX_VECTOR, Vector, decode};
-use crate::Result;
+use super::{Encoder, MAX_VECTOR};
 use annals_storage::simulated::Rng;
 
 fn random_value(rng: &mut Rng, ty: Type, nullable: bool) -> Value {

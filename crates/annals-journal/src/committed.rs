@@ -25,6 +25,7 @@ pub struct Committed {
 
 impl Committed {
     /// Reads it from a commit frame; `None` if the frame is another, or of an unknown level.
+    #[doc(hidden)]
     pub fn of(frame: &Frame<'_>) -> Option<Self> {
         let header = &frame.header;
         let level = Level::of_code(header.level)?;

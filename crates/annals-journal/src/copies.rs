@@ -22,6 +22,7 @@ pub struct Copies {
 
 impl Copies {
     /// Reads the head of a file, which may be anything.
+    #[doc(hidden)]
     pub fn read(storage: &dyn Storage) -> std::io::Result<Self> {
         let mut head = vec![0; usize::try_from(FRAMES_AT).map_err(std::io::Error::other)?];
         storage.read_at(0, &mut head)?;
@@ -48,6 +49,8 @@ impl Copies {
     }
 
     /// Tells whether nothing of it verifies.
+    #[doc(hidden)]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.headers.iter().flatten().next().is_none()
             && self.slots.iter().flatten().flatten().next().is_none()

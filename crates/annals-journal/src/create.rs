@@ -91,6 +91,7 @@ fn remove_leftovers(directory: &dyn Directory, name: &str) {
 
 /// Makes the name of a journal durable that has no transaction yet. If that fails the name is removed:
 /// nothing is lost with it, and the next creation makes it anew.
+#[inline]
 pub fn keep_name(directory: &dyn Directory, name: &str) -> io::Result<()> {
     if is_made(Mistake::NameNotFlushed) {
         return Ok(());
@@ -102,6 +103,7 @@ pub fn keep_name(directory: &dyn Directory, name: &str) -> io::Result<()> {
     flushed
 }
 
+/// Returns the header of a new journal, with an id of its own.
 pub fn new_header(clock: &dyn Clock) -> Header {
     let mut journal_id = [0; 16];
     for (to, from) in journal_id.chunks_mut(8).zip([clock.random(), clock.random()]) {

@@ -17,7 +17,7 @@
 
 use super::create::new_header;
 use super::format::{
-    self, FRAMES_AT, HEADER_LEN, LIVE_AT, LIVE_COPY_AT, Live, SLOT_AT, SLOT_COPY_AT, SLOT_LEN, Slot,
+    FRAMES_AT, HEADER_LEN, LIVE_AT, LIVE_COPY_AT, Live, SLOT_AT, SLOT_COPY_AT, SLOT_LEN, Slot,
 };
 use super::head::{self, HEADERS_AT, Head};
 use super::space::zero;

@@ -46,6 +46,7 @@ impl Erasure {
     }
 
     /// Gives the payload of its frame.
+    #[doc(hidden)]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let field = self.field.map_or(0, |field| u64::from(field.0) + 1);
@@ -62,6 +63,7 @@ impl Erasure {
     }
 
     /// Reads it from its frame; `None` if the frame is another, or says nothing that can be.
+    #[doc(hidden)]
     pub fn of(frame: &Frame<'_>) -> Option<Self> {
         if !frame.header.is_erasure() {
             return None;

@@ -33,6 +33,7 @@ const TIME_LEN: usize = 7;
 /// The header of a frame, with what follows from its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHeader {
+    /// The code of its kind.
     pub kind: u8,
     /// The code of the commit level.
     pub level: u8,
@@ -40,11 +41,15 @@ pub struct FrameHeader {
     pub flags: u8,
     /// The length of the payload.
     pub length: u32,
+    /// Its transaction.
     pub txid: u64,
+    /// Where the frame is, in bytes from the start of the segment.
     pub position: u64,
     /// The end of a commit that the writer knew to be flushed, if it claims any.
     pub durable: Option<u64>,
+    /// The seed of its hashes.
     pub nonce: u64,
+    /// The time of the commit, in microseconds since 1970.
     pub time: i64,
 }
 
@@ -125,11 +130,14 @@ impl FrameHeader {
         frame_len(u64::from(self.length))
     }
 
+    /// True if it ends a transaction.
+    #[inline]
     pub const fn is_commit(&self) -> bool {
         self.kind == format::KIND_COMMIT
     }
 
     /// True if the segment ends with it.
+    #[inline]
     pub const fn is_seal(&self) -> bool {
         self.kind == format::KIND_SEAL
     }
@@ -140,11 +148,13 @@ impl FrameHeader {
     }
 
     /// True if the payload is events.
+    #[inline]
     pub const fn has_events(&self) -> bool {
         matches!(self.kind, format::KIND_DATA | format::KIND_COMMIT)
     }
 
     /// True if the next frame has the next part of the same event.
+    #[inline]
     pub const fn has_more(&self) -> bool {
         self.flags & FLAG_MORE != 0
     }
@@ -181,6 +191,7 @@ impl FrameHeader {
     }
 
     /// Returns the time and the flags that say where it stands; with `true` also in the payload.
+    #[inline]
     pub fn with_time(self, time: i64, explicit: bool) -> (Self, bool) {
         let [bytes @ .., _] = time.to_le_bytes();
         let is_far = time_of(bytes) != time;
@@ -193,6 +204,7 @@ impl FrameHeader {
 
 impl Trailer {
     /// Reads what a frame ends with.
+    #[inline]
     pub fn of(frame: &[u8]) -> Option<Self> {
         let from = Fields::<FRAME_TRAILER_LEN>(frame.last_chunk()?);
         Some(Self { check: from.u32(0), tag: from.u32(4), chain: from.u64(8) })
@@ -208,6 +220,7 @@ impl Trailer {
     }
 
     /// True if the frame was made for the file of this secret.
+    #[inline]
     pub fn is_proven(&self, header: &FrameHeader, secret: &Secret) -> bool {
         self.tag == tag(header, self.check, secret) || is_made(Mistake::TagNotChecked)
     }

@@ -13,6 +13,7 @@ use annals_storage::{Storage, is_compressed};
 /// What the first 16 KiB of a journal say, as far as their checksums agree.
 #[derive(Clone, Debug)]
 pub struct Head {
+    /// The header of the segment.
     pub header: Header,
     /// The hash of the header.
     pub hash: u64,
@@ -56,11 +57,13 @@ impl Head {
     }
 
     /// Gives the point before the first frame.
+    #[inline]
     pub const fn start(&self) -> Point {
         Point { position: FRAMES_AT, txid: self.header.first_txid - 1, chain: self.hash }
     }
 
     /// Returns all copies of slots that verify.
+    #[inline]
     pub fn copies(&self) -> impl Iterator<Item = &Slot> + Clone {
         let counts = |slot: &&[Option<Slot>; 2]| {
             let [first, second] = slot;
@@ -70,11 +73,13 @@ impl Head {
     }
 
     /// Returns the newest slot, of which at least one copy verifies.
+    #[inline]
     pub fn newest_slot(&self) -> Option<Slot> {
         self.copies().max_by_key(|slot| slot.sequence).copied()
     }
 
     /// Returns the point that the newest slot tells; that of the first frame if none verifies.
+    #[inline]
     pub fn hard_point(&self) -> Point {
         self.newest_slot().map_or(self.start(), |slot| slot.point)
     }
@@ -105,6 +110,7 @@ impl Head {
 }
 
 /// Returns the hash of the header of a segment, as the chain of its first frame has it.
+#[inline]
 pub fn segment_hash(storage: &dyn Storage, name: &str) -> Result<u64> {
     for at in HEADERS_AT {
         let header = read_array(storage, at, name)?.as_ref().and_then(Header::decode);
@@ -134,6 +140,7 @@ pub(super) fn start(header: &Header) -> Point {
 }
 
 /// Returns the slot of a new file, whose first frames will be made with this secret.
+#[inline]
 pub const fn first_slot(point: Point, secret: Secret) -> Slot {
     Slot { point, zeroed_to: point.position, sequence: 1, secret }
 }
@@ -220,11 +227,13 @@ fn read_live(storage: &dyn Storage, name: &str) -> Result<Option<Live>> {
 }
 
 /// Gives what the live block says, if one of its copies verifies.
+#[inline]
 pub fn live(storage: &dyn Storage) -> Option<Live> {
     read_live(storage, "").ok().flatten()
 }
 
 /// Gives the pid that the live block names, if it names one.
+#[inline]
 pub fn holder(storage: &dyn Storage) -> Option<u32> {
     live(storage).map(|live| live.pid).filter(|&pid| pid != 0)
 }

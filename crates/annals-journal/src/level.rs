@@ -62,6 +62,8 @@ impl Level {
     }
 
     /// Gives the code in frames.
+    #[doc(hidden)]
+    #[inline]
     pub const fn code(self) -> u8 {
         match self {
             Self::Soft => 0,

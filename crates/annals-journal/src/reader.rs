@@ -41,6 +41,7 @@ pub struct FrameReader<'s> {
 
 /// A verified frame.
 pub struct Frame<'r> {
+    /// Its header.
     pub header: FrameHeader,
     /// All of it.
     pub bytes: &'r [u8],
@@ -58,6 +59,7 @@ pub struct Frame<'r> {
 
 impl Frame<'_> {
     /// Appends all of it to a buffer, with the chain that it should have.
+    #[inline]
     pub fn append_to(&self, buffer: &mut Vec<u8>) {
         let chain = self.chain.to_le_bytes();
         let before = self.bytes.len().saturating_sub(chain.len());
@@ -66,11 +68,13 @@ impl Frame<'_> {
     }
 
     /// Returns where the payload is in the file.
+    #[inline]
     pub const fn payload_at(&self) -> u64 {
         self.header.position + FRAME_HEADER_LEN as u64
     }
 
     /// Returns the end of the commit if this is a commit frame, else where the frame ends.
+    #[inline]
     pub const fn point_before(&self) -> Point {
         Point {
             position: self.header.position,
@@ -105,11 +109,13 @@ impl<'s> FrameReader<'s> {
     }
 
     /// Lets a frame store a wrong chain, if a slot or frames after it say what it must be.
+    #[inline]
     pub fn confirming(self, slots: &SlotCopies) -> Self {
         Self { witness: Some(*slots), ..self }
     }
 
     /// Returns where the next frame would begin.
+    #[inline]
     pub const fn position(&self) -> u64 {
         self.position
     }
@@ -120,12 +126,15 @@ impl<'s> FrameReader<'s> {
     }
 
     /// Returns what was verified so far; a point between two transactions after a commit frame.
+    #[inline]
     pub const fn point(&self) -> Point {
         Point { position: self.position, txid: self.txid, chain: self.chain }
     }
 
     /// Returns the next frame, or `None` where nothing verifies any more: not a frame, one of
     /// another history, or a damaged one.
+    #[allow(clippy::should_implement_trait, reason = "an iterator can't lend what it has read")]
+    #[inline]
     pub fn next(&mut self) -> io::Result<Option<Frame<'_>>> {
         let Some((header, verified)) = self.next_alone()? else { return Ok(None) };
         let chain = verified.chain_after(&header, self.chain);

@@ -57,6 +57,8 @@ pub enum Recovery {
 impl Recovery {
     /// Gives what holds once several processes have a journal open: what one of them shows must not be
     /// taken back.
+    #[doc(hidden)]
+    #[inline]
     pub const fn among_others(self) -> Self {
         match self {
             Self::Refuse => Self::Refuse,
@@ -105,6 +107,7 @@ const REWRITE_STEP: usize = 1 << 20;
 
 /// Where things are when recovery is done.
 pub struct Settled {
+    /// What was found, and what was done about it.
     pub recovered: Recovered,
     /// How far zeros follow the end.
     pub(crate) zeroed_to: u64,
@@ -116,6 +119,7 @@ pub struct Settled {
 impl Settled {
     /// Describes a new journal, or segment, of which nothing had to be recovered. `secret` is what its
     /// slots hold.
+    #[inline]
     pub fn new_journal(start: Point, secret: Secret) -> Self {
         Self {
             recovered: Recovered::default(),
@@ -128,12 +132,14 @@ impl Settled {
 
 impl Settled {
     /// Says that this process has just created the file, whose secret is new.
+    #[inline]
     pub fn just_created(self) -> Self {
         Self { has_secret: true, ..self }
     }
 }
 
 /// Refuses a journal that can't be made fit to be written, or that the user doesn't want to be cut.
+#[inline]
 pub fn refuse(shown: &str, survey: &Survey, recovery: Recovery) -> Result<()> {
     head::refuse_writing(&survey.head.header, shown)?;
     match survey.verdict() {
@@ -144,6 +150,7 @@ pub fn refuse(shown: &str, survey: &Survey, recovery: Recovery) -> Result<()> {
 }
 
 /// Takes a journal over that others have open for writing too, and left as it should be.
+#[inline]
 pub fn join(survey: &Survey) -> Settled {
     let newest = survey.head.newest_slot();
     let newest = newest.unwrap_or_else(|| head::first_slot(survey.head.start(), [0; 16]));

@@ -35,6 +35,7 @@ pub struct Rewriting<'s> {
 
 impl<'s> Rewriting<'s> {
     /// Begins a segment, in an empty file.
+    #[inline]
     pub fn begin(storage: &'s dyn Storage, header: &Header, clock: &'s dyn Clock) -> Self {
         let end = head::start(header);
         let secret = clock.secret();
@@ -44,6 +45,7 @@ impl<'s> Rewriting<'s> {
     }
 
     /// Gives the end of the last commit.
+    #[inline]
     pub const fn end(&self) -> Point {
         self.end
     }
@@ -65,6 +67,7 @@ impl<'s> Rewriting<'s> {
     }
 
     /// Fills the payload of a commit frame that comes next so that it ends where a sector does.
+    #[inline]
     pub fn pad(&self, payload: &mut Vec<u8>) {
         let position = self.at + self.buffer.len() as u64;
         let end = position + frame::frame_len(payload.len() as u64);
@@ -100,6 +103,7 @@ impl<'s> Rewriting<'s> {
     }
 
     /// Ends the segment: all of it is on permanent storage, and its slots say so. Gives its length.
+    #[inline]
     pub fn finish(mut self) -> io::Result<u64> {
         self.write()?;
         let slot = head::first_slot(self.end, self.secret);

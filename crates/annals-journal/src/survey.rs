@@ -35,16 +35,19 @@ pub struct Rule {
 
 impl Rule {
     /// Begins with the first frame.
+    #[inline]
     pub const fn new(recovery: Recovery) -> Self {
         Self { recovery, from: None, known: 0, limit: None }
     }
 
     /// Begins after a commit that is known to count, rather than at the first frame.
+    #[inline]
     pub const fn after(self, from: Option<Point>) -> Self {
         Self { from, ..self }
     }
 
     /// Adds a position that something beside the journal knows to have been flushed.
+    #[inline]
     pub fn knowing(self, position: u64) -> Self {
         Self { known: self.known.max(position), ..self }
     }
@@ -54,6 +57,7 @@ impl Rule {
 #[derive(Clone, Debug)]
 pub struct Survey {
     rule: Rule,
+    /// What the first 16 KiB say.
     pub head: Head,
     /// The length of the file; on a device how far it is the journal's.
     pub len: u64,
@@ -63,8 +67,9 @@ pub struct Survey {
     pub end: Point,
     /// The last commit that counts.
     pub last: Option<Committed>,
-    /// The last commit that verifies, if the rule lets it not count, and how many those are.
+    /// The last commit that verifies, if the rule lets it not count.
     pub left_out: Option<Committed>,
+    /// How many commits verify that don't count.
     pub left_out_count: u64,
     /// The last commit time that came from a clock.
     pub last_clock_time: i64,
@@ -197,6 +202,7 @@ impl Survey {
     }
 
     /// True if nothing was committed in the segment; the state that it may begin with was before.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.reached().txid < self.head.header.first_own_txid()
     }
@@ -240,6 +246,7 @@ impl Survey {
     }
 
     /// As [`Self::since`], of a file whose head wasn't read yet.
+    #[inline]
     pub fn since_now(storage: &dyn Storage, name: &str, from: Point) -> Result<Self> {
         Self::since(storage, name, Head::read(storage, name)?, from)
     }
@@ -306,6 +313,7 @@ impl Survey {
     }
 
     /// Returns the end of the last commit that verifies, whether it counts or not.
+    #[inline]
     pub fn reached(&self) -> Point {
         self.left_out.as_ref().map_or(self.end, Committed::point)
     }

@@ -34,12 +34,14 @@ impl Survey {
     /// Tells whether the last one that wrote came to tell the others of all that it committed, and of
     /// nothing that failed. Or else it was interrupted, perhaps behind a flush that failed: then the
     /// frames are whole, but no later flush covers them.
+    #[inline]
     pub fn is_told(&self) -> bool {
         let is_told = |live: Live| !live.suspect && live.soft == self.end;
         self.head.live.is_some_and(is_told) || is_made(Mistake::SuspectTrusted)
     }
 
     /// True if a commit may lie in what follows the end.
+    #[inline]
     pub fn may_hold_a_commit(&self) -> bool {
         self.tail.is_some() || self.left_out.is_some()
     }

@@ -33,7 +33,9 @@ pub struct Skipped {
 
 /// A frame that verifies by itself.
 pub struct Step<'r> {
+    /// The frame.
     pub frame: Frame<'r>,
+    /// How it stands to the frame before it.
     pub link: Link,
     /// What was stepped over in front of it.
     pub skipped: Option<Skipped>,
@@ -98,6 +100,7 @@ impl<'s> Walk<'s> {
 
     /// Returns the next frame that verifies by itself. Where a header verifies, nothing within its length
     /// is looked at again: so the work is in proportion to the bytes.
+    #[allow(clippy::should_implement_trait, reason = "an iterator can't lend what it has read")]
     pub fn next(&mut self) -> io::Result<Option<Step<'_>>> {
         let mut at = self.end;
         let (header, verified) = loop {
@@ -170,6 +173,7 @@ impl<'s> Walk<'s> {
     }
 
     /// Gives what follows the last frame that verifies, if it isn't all zeros.
+    #[inline]
     pub fn rest(&mut self, len: u64) -> io::Result<Option<Skipped>> {
         let first = self.reader.first_nonzero(self.end)?;
         Ok(first.map(|position| Skipped { position, bytes: len.saturating_sub(position) }))

@@ -59,6 +59,7 @@ pub(crate) struct CommitTime {
 }
 
 impl Writer {
+    /// Returns a writer after the last acknowledged commit; `sector` is the unit in which the file is written.
     pub fn new(
         checkpoints: Arc<Checkpoints>,
         clock: Arc<dyn Clock>,
@@ -84,11 +85,13 @@ impl Writer {
     }
 
     /// Makes the writer of another segment, whose first transaction comes next.
+    #[inline]
     pub fn in_segment(&self, checkpoints: Arc<Checkpoints>) -> Self {
         Self::new(checkpoints, Arc::clone(&self.clock), self.last_clock_time, self.sector)
     }
 
     /// Makes ready for a transaction; takes back first what an earlier one left.
+    #[inline]
     pub fn begin(&mut self, level: Level) -> Result<()> {
         self.flushes = level.flushes();
         self.checkpoints.check_usable()?;
@@ -98,11 +101,13 @@ impl Writer {
     }
 
     /// Notes another level for the commit to come.
+    #[inline]
     pub const fn set_level(&mut self, level: Level) {
         self.flushes = level.flushes();
     }
 
     /// Tells whether the transaction has no events.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.frame.len() == FRAME_HEADER_LEN && self.written == self.committed.position
     }
@@ -132,6 +137,7 @@ impl Writer {
     }
 
     /// Adds a piece of a blob; gives where its bytes are in the journal.
+    #[inline]
     pub fn piece(&mut self, blob: Blob, offset: u64, bytes: &[u8]) -> Result<u64> {
         self.encoder.piece(blob, offset, bytes, &mut self.frame);
         let position = self.written + (self.frame.len() - bytes.len()) as u64;
@@ -188,6 +194,7 @@ impl Writer {
     }
 
     /// Goes on behind what other processes wrote.
+    #[inline]
     pub fn adopt(&mut self, end: Point, last_clock_time: i64) {
         (self.committed, self.dirty_to) = (end, end.position);
         (self.written, self.chain) = (end.position, end.chain);
@@ -196,6 +203,7 @@ impl Writer {
     }
 
     /// Gives the end of the last commit frame that was written.
+    #[inline]
     pub const fn committed(&self) -> Point {
         self.committed
     }
@@ -220,6 +228,7 @@ impl Writer {
     }
 
     /// Drops the transaction: what was written of it is cut off, durably.
+    #[inline]
     pub fn rollback(&mut self) -> Result<()> {
         self.start_frame();
         self.take_back()

@@ -130,6 +130,7 @@ impl Error {
     }
 
     /// Makes an error of a change that would break a rule of the schema.
+    #[doc(hidden)]
     #[cold]
     pub fn violating(violation: Violation, message: String) -> Self {
         let kind = match violation {
@@ -166,6 +167,7 @@ impl Error {
     }
 
     /// Notes whose events don't apply.
+    #[doc(hidden)]
     #[must_use]
     pub fn of_transaction(mut self, txid: u64) -> Self {
         self.0.transaction = Some(txid);
@@ -173,6 +175,7 @@ impl Error {
     }
 
     /// Returns the transaction whose events don't apply, if that is what the error says.
+    #[doc(hidden)]
     pub fn transaction(&self) -> Option<u64> {
         self.0.transaction
     }
@@ -210,6 +213,7 @@ impl Error {
     }
 
     /// Puts what to do behind the message.
+    #[doc(hidden)]
     #[must_use]
     pub fn advising(mut self, advice: impl fmt::Display) -> Self {
         self.0.message = format!("{}; {advice}", self.0.message);
@@ -217,6 +221,7 @@ impl Error {
     }
 
     /// True if it was caused by want of space: on the disk, or of what this user may have of it.
+    #[doc(hidden)]
     #[must_use]
     pub fn is_want_of_space(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
@@ -225,6 +230,7 @@ impl Error {
     }
 
     /// Puts the name that a person knows in place of another one.
+    #[doc(hidden)]
     #[must_use]
     pub fn renaming(mut self, from: &str, to: &str) -> Self {
         self.0.message = self.0.message.replace(from, to);

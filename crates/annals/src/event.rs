@@ -9,5 +9,5 @@ pub use annals_event::{
 };
 
 pub(crate) use annals_event::{
-    Edit, Encoder, Sink, compact, decode, decode_to, edit, opcode, pad, piece,
+    Edit, Encoder, Sink, compact, decode, decode_to, edit, opcode, piece,
 };

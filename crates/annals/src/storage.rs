@@ -11,6 +11,4 @@ pub use annals_storage::{
 
 #[cfg(feature = "zstd")]
 pub(crate) use annals_storage::compress;
-pub(crate) use annals_storage::{
-    CHUNK, Chunk, Origin, is_alive, is_compressed, is_same_file, memory,
-};
+pub(crate) use annals_storage::{CHUNK, Chunk, Origin, is_alive, is_same_file, memory};

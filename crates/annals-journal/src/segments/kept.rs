@@ -16,10 +16,13 @@ use annals_storage::{Access, Clock, Directory, Hold, Lock, Storage, SystemClock}
 /// A sealed segment that is open for reading.
 #[derive(Clone, Debug)]
 pub struct Kept {
+    /// The open file.
     pub storage: Arc<dyn Storage>,
     /// What it is called, for messages.
     pub shown: String,
+    /// What its first 16 KiB say.
     pub head: Head,
+    /// Its length in bytes.
     pub len: u64,
     /// The names that it may have.
     pub(super) names: Vec<String>,
@@ -80,6 +83,7 @@ impl Kept {
     }
 
     /// Gives the segment's header.
+    #[inline]
     pub const fn header(&self) -> Header {
         self.head.header
     }
@@ -117,6 +121,7 @@ impl Kept {
     }
 
     /// Verifies that the segment with a header follows the seal of this one.
+    #[inline]
     pub fn check_seal(&self, seal: &Frame<'_>, successor: &Header) -> Result<()> {
         match Seal::of(seal).is_some_and(|seal| seal.is_followed_by(successor)) {
             true => Ok(()),

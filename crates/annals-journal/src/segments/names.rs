@@ -37,17 +37,20 @@ pub fn erasing_name(journal: &str, erasure: u64) -> String {
 }
 
 /// Returns the journal's name from a segment's: the same, unless it is the name of a kept one.
+#[inline]
 pub fn journal_of(name: &str, segment: u64) -> &str {
     name.strip_suffix(&kept_name("", segment)).filter(|name| !name.is_empty()).unwrap_or(name)
 }
 
 /// Returns the number in the name of a kept segment of a journal; none for other names.
+#[inline]
 pub fn number_in(name: &str, journal: &str) -> Option<u64> {
     let number = name.strip_prefix(journal)?.strip_prefix(KEPT)?.parse().ok()?;
     (kept_name(journal, number) == name).then_some(number)
 }
 
 /// Returns what follows the number of a kept segment, in a name from which the journal's was removed.
+#[inline]
 pub fn after(rest: &str) -> Option<&str> {
     let number = rest.strip_prefix(KEPT)?;
     let end = number.find(|c: char| !c.is_ascii_digit())?;
@@ -55,6 +58,7 @@ pub fn after(rest: &str) -> Option<&str> {
 }
 
 /// True if this is the random number at the end of a temporary name.
+#[inline]
 pub fn is_id(id: &str) -> bool {
     id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

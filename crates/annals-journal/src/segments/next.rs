@@ -17,7 +17,9 @@ use annals_storage::{Access, Clock, Directory, Hold, Lock, Storage};
 /// A segment that is ready, but for its name.
 #[derive(Debug)]
 pub struct Next {
+    /// The open file.
     pub storage: Arc<dyn Storage>,
+    /// The header of the segment.
     pub header: Header,
     /// The secret that its slots hold.
     pub secret: Secret,
@@ -27,6 +29,7 @@ pub struct Next {
 /// Who makes a segment.
 #[derive(Clone, Copy)]
 pub struct Maker<'m> {
+    /// Where times and random numbers come from.
     pub clock: &'m dyn Clock,
     /// Whether other processes may write the journal in turn.
     pub shared: bool,
@@ -151,6 +154,7 @@ impl Next {
 
     /// Puts the segment at the path: step 5. The old one has its other name, and is sealed. If the
     /// directory can't be flushed the old one gets the path back: a later flush would prove nothing.
+    #[inline]
     pub fn publish(&self, directory: &dyn Directory, name: &str) -> io::Result<()> {
         directory.rename(&self.temporary, name)?;
         if is_made(Mistake::RestartNotFlushed) {
@@ -163,6 +167,7 @@ impl Next {
     }
 
     /// Takes it away again, before anything was sealed.
+    #[inline]
     pub fn discard(&self, directory: &dyn Directory) {
         // What is left lies about until the next attempt.
         let _ = directory.remove(&self.temporary);
@@ -202,6 +207,7 @@ fn has_history(directory: &dyn Directory, name: &str, segment: u64) -> bool {
 
 /// Tells whether somebody has a kept segment open for writing, who doesn't know yet where the journal
 /// goes on.
+#[inline]
 pub fn are_held(directory: &dyn Directory, name: &str, before: u64) -> io::Result<bool> {
     let names = directory.list()?;
     let mut kept = names.iter().filter(|found| number_in(found, name).is_some_and(|n| n < before));
@@ -350,6 +356,7 @@ pub fn finish(
 }
 
 /// Tells whether somebody reads a kept segment.
+#[inline]
 pub fn is_read(directory: &dyn Directory, name: &str, segment: u64) -> io::Result<bool> {
     let storage = directory.open(&kept_name(name, segment), Access::Write)?;
     match storage.try_lock(Lock::History, Hold::Exclusive) {

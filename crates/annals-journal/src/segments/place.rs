@@ -15,16 +15,19 @@ const _: () = assert!(POSITION_BITS + MAX_SEGMENTS.trailing_zeros() == u64::BITS
 
 impl Place {
     /// Joins a segment's number and a position in it.
+    #[inline]
     pub const fn new(segment: u64, position: u64) -> Self {
         Self(segment << POSITION_BITS | position)
     }
 
     /// Gives the segment's number.
+    #[inline]
     pub const fn segment(self) -> u64 {
         self.0 >> POSITION_BITS
     }
 
     /// Gives the position in the segment.
+    #[inline]
     pub const fn position(self) -> u64 {
         self.0 & (MAX_SEGMENT_LEN - 1)
     }

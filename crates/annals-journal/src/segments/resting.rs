@@ -34,6 +34,7 @@ pub struct Chain {
 impl Chain {
     /// Adds a segment that is older than the last. Where there are many, it returns what takes the place of the last
     /// one's file, which is closed then; its lock goes with that.
+    #[inline]
     pub fn add(&mut self, kept: &Kept, directory: &dyn Directory) -> Option<Arc<dyn Storage>> {
         self.add_file(Resting {
             recent: Arc::clone(&self.recent),
@@ -46,6 +47,7 @@ impl Chain {
     }
 
     /// As [`Self::add`], for a file of which no more may be known than its name and its length.
+    #[inline]
     pub fn add_unknown(
         &mut self,
         (directory, name): (&dyn Directory, &str),

@@ -19,6 +19,7 @@ pub struct Seal {
 
 impl Seal {
     /// Reads a seal frame; `None` if it says nothing that can be.
+    #[inline]
     pub fn of(frame: &Frame<'_>) -> Option<Self> {
         let next = next_in(frame.payload)?;
         let next = Header { previous_chain: frame.chain, ..next };
@@ -37,6 +38,7 @@ impl Seal {
     }
 
     /// True if a header is that of the segment that follows, which an erasure may have written anew since.
+    #[inline]
     pub fn is_followed_by(&self, header: &Header) -> bool {
         let unerased = |header: &Header| Header {
             incompatible: header.incompatible & !FEATURE_ERASED,
@@ -72,6 +74,7 @@ fn payload_of(next: &Header, kept_as: &str, out: &mut Vec<u8>) {
 }
 
 /// Returns the payload of a seal with another header of the next segment; `None` if it isn't one.
+#[inline]
 pub fn with_next(payload: &[u8], change: impl FnOnce(Header) -> Header) -> Option<Vec<u8>> {
     let next = change(next_in(payload)?);
     let mut changed = payload.get(..payload.len().checked_sub(HEADER_LEN)?)?.to_vec();
@@ -82,8 +85,11 @@ pub fn with_next(payload: &[u8], change: impl FnOnce(Header) -> Header) -> Optio
 /// A seal that is to be written.
 #[derive(Clone, Debug)]
 pub struct Sealing {
+    /// Where the frame of the seal goes.
     pub position: u64,
+    /// The bytes of the frame.
     pub bytes: Vec<u8>,
+    /// What it says.
     pub seal: Seal,
 }
 
@@ -119,6 +125,8 @@ impl Sealing {
 pub struct Sealer {
     /// The hash of the segment's header.
     pub segment: u64,
+    /// The secret of the file.
     pub secret: Secret,
+    /// The seed of the hashes of its frame.
     pub nonce: u64,
 }
