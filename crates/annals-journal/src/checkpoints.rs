@@ -113,7 +113,6 @@ impl Checkpoints {
 
     /// Lets others know of what they need to know: the file is written by several processes in turn.
     /// `hard` is how far it is known to be flushed.
-    #[inline]
     pub fn share(mut self, hard: Point) -> Self {
         self.is_shared = true;
         lock(&self.progress).durable = hard;
@@ -149,14 +148,12 @@ impl Checkpoints {
 
     /// As [`Self::adopt`], in its turn, where nothing has to be recovered: what this handle may have left
     /// half cut is in order again.
-    #[inline]
     pub fn take_over(&self, end: Point, head: &Head, len: u64) {
         self.is_suspect.store(false, Ordering::Release);
         self.adopt(end, head, len);
     }
 
     /// Continues after a recovery that was done meanwhile.
-    #[inline]
     pub fn adopt_settled(&self, end: Point, settled: &Settled) {
         let slots = settled.slots.after(self.flushes_begun());
         *lock(&self.slots) = slots;
@@ -170,7 +167,6 @@ impl Checkpoints {
 
     /// True if the live block says what this handle told last, and the slots are as it left them: another
     /// process may have ended in the midst of writing one.
-    #[inline]
     pub fn is_unchanged(&self, live: &Live) -> bool {
         if lock(&self.progress).told != Some(*live) || live.suspect {
             return false;
@@ -202,7 +198,6 @@ impl Checkpoints {
     }
 
     /// Returns the secret that both slots hold.
-    #[inline]
     pub fn secret(&self) -> Secret {
         lock(&self.progress).secret
     }
@@ -227,7 +222,6 @@ impl Checkpoints {
     }
 
     /// Gives the last acknowledged point.
-    #[inline]
     pub fn acknowledged(&self) -> Point {
         lock(&self.progress).acknowledged
     }
@@ -254,13 +248,11 @@ impl Checkpoints {
     }
 
     /// Makes every later write an error.
-    #[inline]
     pub fn poison(&self, cause: &str) {
         self.poison.get_or_init(|| (ErrorKind::Poisoned, cause.to_owned()));
     }
 
     /// Makes every later write an error, since the file holds a commit that doesn't apply.
-    #[inline]
     pub fn refuse(&self, why: String) {
         self.poison.get_or_init(|| (ErrorKind::Unapplied, why));
     }
@@ -287,7 +279,6 @@ impl Checkpoints {
     }
 
     /// Writes frames at `position`, having made sure that no zeros can land on them.
-    #[inline]
     pub fn write_frames(&self, position: u64, bytes: &[u8]) -> std::io::Result<()> {
         let end = position + bytes.len() as u64;
         if self.storage.has_fixed_len() {
@@ -298,7 +289,6 @@ impl Checkpoints {
     }
 
     /// Notes that all commits up to a point are acknowledged.
-    #[inline]
     pub fn acknowledge(&self, point: Point, commits: u64, flushed: bool) {
         let mut progress = lock(&self.progress);
         progress.acknowledged = point;
@@ -307,7 +297,6 @@ impl Checkpoints {
     }
 
     /// Makes a hard checkpoint of all that is acknowledged: one flush, and nothing if it is one.
-    #[inline]
     pub fn harden(&self) -> Result<()> {
         let progress = *lock(&self.progress);
         if progress.durable.position < progress.acknowledged.position {
@@ -319,7 +308,6 @@ impl Checkpoints {
 
     /// Flushes soft commits once there is so much of them that a recovery would have much to do, and
     /// lets a slot tell it.
-    #[inline]
     pub fn harden_lagging(&self) -> Result<()> {
         let Progress { acknowledged, durable, .. } = *lock(&self.progress);
         if acknowledged.position.saturating_sub(durable.position) < SOFT_LAG {
@@ -337,7 +325,6 @@ impl Checkpoints {
     }
 
     /// Writes the durable point into the older slot, unless the slot written last tells it.
-    #[inline]
     pub fn advance_slot(&self) -> Result<()> {
         let mut slots = lock(&self.slots);
         let point = self.durable();
@@ -370,14 +357,12 @@ impl Checkpoints {
     }
 
     /// Gives how far a long transaction has come, for whoever wants to know whether it moves.
-    #[inline]
     pub fn streamed(&self) -> u64 {
         self.streamed.load(Ordering::Acquire)
     }
 
     /// Flushes data frames while their transaction goes on, so that its commit has less to wait
     /// for. This proves nothing of any commit, and notes no point as durable.
-    #[inline]
     pub fn flush_ahead(&self) -> Result<()> {
         let streamed = self.streamed();
         if self.flushed_ahead.swap(streamed, Ordering::AcqRel) == streamed {
@@ -413,7 +398,6 @@ impl Checkpoints {
 
     /// Makes a soft checkpoint of all that is acknowledged: it was handed to the operating system
     /// before it was, so that only others are told.
-    #[inline]
     pub fn soft(&self) -> Result<Point> {
         self.check_usable()?;
         self.tell()
@@ -487,7 +471,6 @@ impl Checkpoints {
 
     /// Makes frames durable that were made elsewhere and were written up to a point, and lets a slot and
     /// the live block tell it.
-    #[inline]
     pub fn end_batch(&self, point: Point) -> Result<()> {
         self.flush()?;
         self.acknowledge(point, 1, true);
