@@ -85,11 +85,11 @@ const ROOMS: &[Room] = &[
     room(
         "typed",
         &[
+            "annals_journal::Level",
+            "annals_journal::Point",
+            "annals_journal::Recovered",
             "annals_storage",
             "db",
-            "journal::format::Point",
-            "journal::level::Level",
-            "journal::recover::Recovered",
             "store",
         ],
         &[],
