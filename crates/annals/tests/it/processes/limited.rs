@@ -135,10 +135,10 @@ fn work(path: &Path, memory: u64) {
 }
 
 /// Allows this process so much more memory than it has.
-fn allow(more: u64) {
+fn allow(more: libc::rlim_t) {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let data = status.lines().find_map(|line| line.strip_prefix("VmData:")).unwrap();
-    let data: u64 = data.trim().trim_end_matches("kB").trim().parse().unwrap();
+    let data: libc::rlim_t = data.trim().trim_end_matches("kB").trim().parse().unwrap();
     let rlim_cur = (data << 10) + more;
     let limit = libc::rlimit { rlim_cur, rlim_max: rlim_cur };
     // SAFETY: the structure is whole, and only read.
