@@ -18,6 +18,7 @@ mod joedb;
 mod json;
 mod language;
 mod new_file;
+mod notes;
 mod output;
 mod present;
 mod progress;

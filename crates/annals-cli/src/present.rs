@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use annals::{Blob, BlobReader, Result, Snapshot, Transaction, View};
+use annals::{Blob, BlobReader, Field, Result, Snapshot, Table, Transaction, View};
 
 /// What there is, pending changes included.
 pub(crate) enum Present<'s> {
@@ -31,4 +31,10 @@ impl Deref for Present<'_> {
             Self::Committed(snapshot) => snapshot,
         }
     }
+}
+
+/// Returns the fields of a table that may not be null, but have values that were erased, or once had: those are null.
+pub(crate) fn erased<'t>(present: &Present<'_>, table: &'t Table) -> Result<Vec<&'t Field>> {
+    let rows = present.table(table.number)?;
+    Ok(table.fields.iter().filter(|field| rows.has_erased(field.number)).collect())
 }

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
+use crate::time::HOW_TO_WRITE_TIMESTAMPS;
 use crate::{Blob, RowId, Timestamp, Token, Type, Value, ValueRef, shorten};
 
 /// Reads a value of a type from a token. The word `null` is [`Value::Null`] for every type: whether
@@ -106,10 +107,6 @@ fn article(ty: Type) -> String {
         _ => format!("a {}", ty.name()),
     }
 }
-
-/// What a timestamp is written like.
-pub(crate) const HOW_TO_WRITE_TIMESTAMPS: &str = "write 2021-11-02T22:10:25Z, with at most nine digits of a second, \
-     or a date, or @ and the microseconds since 1970";
 
 /// Says what a value of the type is written like.
 fn expectation(ty: Type) -> String {

@@ -11,6 +11,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 const DAYS_PER_ERA: i64 = 146_097;
+/// What a timestamp is written like.
+pub(crate) const HOW_TO_WRITE_TIMESTAMPS: &str = "write 2021-11-02T22:10:25Z, with at most nine digits of a second, \
+     or a date, or @ and the microseconds since 1970";
+
 /// Days from 0000-03-01, where the first era begins, to 1970-01-01.
 const EPOCH_IN_ERAS: i64 = 719_468;
 
@@ -42,7 +46,7 @@ pub struct TimestampError(String);
 
 impl fmt::Display for TimestampError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not a timestamp: {}", self.0, crate::literal::HOW_TO_WRITE_TIMESTAMPS)
+        write!(f, "`{}` is not a timestamp: {}", self.0, HOW_TO_WRITE_TIMESTAMPS)
     }
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let database = commands::open_to_maintain(path, arguments.shared, timeout)?;
     let how = Restarting { timeout, forget_history: arguments.forget_history };
     let done = database.backfill_with(arguments.mode, how, &mut progress::of_backfill());
-    commands::tell_damage(&database.image_damage());
+    crate::notes::tell_damage(&database.image_damage());
     let closed = database.close();
     let done = done?;
     closed?;

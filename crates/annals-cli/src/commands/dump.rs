@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
         }
         _ => print(snapshot, dump::text),
     };
-    commands::tell_damage(&reader.image_damage());
+    crate::notes::tell_damage(&reader.image_damage());
     dumped.map(|()| Outcome::Done)
 }
 

@@ -141,7 +141,7 @@ fn one_file(file: &File, how: impl FnOnce(&Present<'_>, NewFile) -> Result<()>) 
 fn export(file: &Path, how: impl FnOnce(&Present<'_>) -> Result<()>) -> Result<Outcome> {
     let reader = commands::open_to_read(&progress::options_for_a_pass(), file)?;
     let exported = how(&Present::Committed(reader.read()));
-    commands::tell_damage(&reader.image_damage());
+    crate::notes::tell_damage(&reader.image_damage());
     exported.map(|()| Outcome::Done)
 }
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use annals::Result;
 use clap::Args;
 
-use crate::exchange::note;
 use crate::joedb::{Export, Exported, Manner, Plan};
 use crate::new_file::NewFile;
+use crate::notes::note;
 use crate::output::{Output, count};
 use crate::{Outcome, commands, files, progress};
 

@@ -6,7 +6,7 @@ use annals::{Error, ErrorKind, Field, Result, RowId, Schema, Table, Value, Versi
 use clap::{Args, ValueEnum};
 
 use crate::output::Output;
-use crate::{Outcome, commands, exchange, json, language, progress};
+use crate::{Outcome, commands, json, language, progress};
 
 /// Print every version of a row
 ///
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let table = find(now.schema(), &arguments.table)?;
     let history = reader.history_of(table.number, RowId(arguments.id))?;
     if let Some(problem) = history.index_problem() {
-        exchange::note(&format!("{problem}; the whole journal is read instead"));
+        crate::notes::note(&format!("{problem}; the whole journal is read instead"));
     }
     let (mut output, mut found) = (Output::new(), false);
     let mut print = |version: &Version| {

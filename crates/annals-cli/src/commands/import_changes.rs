@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     });
     let (changes, transactions) = (import.changes, import.transactions);
     drop(import);
-    commands::tell_damage(&database.image_damage());
+    crate::notes::tell_damage(&database.image_damage());
     let closed = database.close();
     bar.finish_and_clear();
     imported.and(closed)?;

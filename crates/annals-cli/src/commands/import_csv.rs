@@ -188,7 +188,7 @@ fn add(
         Ok(Loading::resume(transaction, present))
     };
     let imported = begin().and_then(rows);
-    commands::tell_damage(&database.image_damage());
+    crate::notes::tell_damage(&database.image_damage());
     let closed = database.close();
     imported.and_then(|arrived| closed.map(|()| arrived))
 }

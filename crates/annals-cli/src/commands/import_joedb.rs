@@ -12,7 +12,7 @@ use indicatif::ProgressBar;
 use crate::exchange::arrival;
 use crate::joedb::{self, Choices, Imported, Until};
 use crate::output::{Output, count};
-use crate::{Outcome, exchange, files};
+use crate::{Outcome, files};
 
 /// Take in a joedb file, with its whole history
 ///
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     bar.finish_and_clear();
     let Imported { entries, transactions, notes } = imported?;
     for note in notes {
-        exchange::note(&format!("{}: {note}", from.display()));
+        crate::notes::note(&format!("{}: {note}", from.display()));
     }
     let mut output = Output::new();
     let entries = format!("{entries} {}", if entries == 1 { "entry" } else { "entries" });

@@ -86,7 +86,7 @@ pub(crate) fn is_behind() -> bool {
 pub(crate) fn open_to_read(options: &Options, path: &Path) -> Result<Reader> {
     let reader = options.open_read_only(path)?;
     if let Some(unapplied) = note_behind(reader.unapplied().as_ref()) {
-        crate::exchange::note(&unapplied.explain(&path.display().to_string()));
+        crate::notes::note(&unapplied.explain(&path.display().to_string()));
     }
     Ok(reader)
 }
@@ -101,20 +101,6 @@ fn note_behind(unapplied: Option<&Unapplied>) -> Option<&Unapplied> {
 pub(crate) fn tell_recovery(database: &annals::Database) {
     note_behind(database.unapplied());
     for finding in &database.recovered().findings {
-        crate::exchange::note(finding);
-    }
-}
-
-/// Says on standard error what of the image was found damaged since it was opened, and what became of it.
-pub(crate) fn tell_damage(findings: &[String]) {
-    for finding in findings {
-        crate::exchange::note(finding);
-    }
-}
-
-/// Says the same of what was recovered since, after another process that shares the file.
-pub(crate) fn tell_later_recoveries(database: &annals::Database) {
-    for finding in database.recoveries().iter().flat_map(|recovered| &recovered.findings) {
-        crate::exchange::note(finding);
+        crate::notes::note(finding);
     }
 }

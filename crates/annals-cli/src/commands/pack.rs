@@ -76,7 +76,7 @@ fn pack(arguments: &Arguments) -> Result<Packed> {
     let timeout = Duration::from_secs(arguments.timeout);
     let database = commands::open_to_maintain(&arguments.file, arguments.shared, timeout)?;
     let packed = database.pack(timeout);
-    commands::tell_damage(&database.image_damage());
+    crate::notes::tell_damage(&database.image_damage());
     let closed = database.close();
     let packed = packed?;
     closed?;

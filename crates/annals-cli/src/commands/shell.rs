@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     if arguments.read_only {
         let reader = commands::open_to_read(&progress::options(), path)?;
         let ran = run_lines(Base::ReadOnly(&reader), arguments);
-        commands::tell_damage(&reader.image_damage());
+        crate::notes::tell_damage(&reader.image_damage());
         return ran.map(|()| Outcome::Done);
     }
     let is_new = !path.try_exists().map_err(|error| files::cannot("look for", path, error))?;
@@ -82,8 +82,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let database = options.open(path)?;
     commands::tell_recovery(&database);
     let ran = run_lines(Base::Database(&database), arguments);
-    commands::tell_later_recoveries(&database);
-    commands::tell_damage(&database.image_damage());
+    crate::notes::tell_later_recoveries(&database);
+    crate::notes::tell_damage(&database.image_damage());
     // A shared file may be another's by now.
     let is_unused = is_new && !arguments.shared && database.read().txid() == 0;
     let closed = database.close();

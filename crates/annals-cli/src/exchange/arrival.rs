@@ -13,7 +13,7 @@ use annals::{
 use clap::Args;
 
 use crate::output::{Output, count};
-use crate::{Outcome, commands, files, language, progress};
+use crate::{Outcome, files, language, progress};
 
 /// Where an import goes.
 #[derive(Debug, Args)]
@@ -82,7 +82,7 @@ pub(crate) fn create<T>(path: &Path, fill: impl FnOnce(&Database) -> Result<T>) 
         let options = progress::options().background(false);
         let database = options.open_in(Arc::clone(directory), temporary, Arc::new(SystemClock))?;
         let filled = fill(&database);
-        commands::tell_damage(&database.image_damage());
+        crate::notes::tell_damage(&database.image_damage());
         let closed = database.close();
         filled.and_then(|filled| closed.map(|()| filled))
     })

@@ -14,21 +14,7 @@ pub(crate) mod scalar;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 
-use annals::{Command, Field, Index, Result, Schema, Table};
-
-use crate::output;
-use crate::present::Present;
-
-/// Tells of something that isn't as the user may expect, on standard error.
-pub(crate) fn note(what: &str) {
-    output::say(&format!("note: {}", output::plain(what)));
-}
-
-/// Gives the fields of a table that may not be null, but have values that were erased, or once had: those are null.
-pub(crate) fn erased<'t>(present: &Present<'_>, table: &'t Table) -> Result<Vec<&'t Field>> {
-    let rows = present.table(table.number)?;
-    Ok(table.fields.iter().filter(|field| rows.has_erased(field.number)).collect())
-}
+use annals::{Command, Index, Schema};
 
 /// Gives the commands that come behind the rows: which tables have a single row, and the indexes, which are
 /// then built in one go.

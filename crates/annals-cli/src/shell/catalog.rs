@@ -1,102 +1,11 @@
-//! The table of all commands of the shell: what an entry is, and finding one. The entries are in
-//! [`commands`](super::commands).
-//!
-//! Invariants
-//! 1. A command's form says how its arguments are written, and nothing else does: usage errors and
-//!    completion are made from it (see [`form`](super::form)).
-//! 2. Each command of the schema language stands here too; `annals_schema` reads its arguments.
+//! Finding a command of the shell in the table of all.
 
-use annals::{Error, Result, Schema, Transaction};
+use annals::{Error, Result, Schema};
 use annals_schema::Token;
 
-pub(crate) use super::commands::COMMANDS;
+use super::command::{Command, Kind, Run};
+use super::commands::COMMANDS;
 use super::schema;
-use super::screen::Screen;
-use super::words::Words;
-use crate::present::Present;
-
-/// A command of the shell.
-#[derive(Debug)]
-pub(crate) struct Command {
-    /// Its first word.
-    pub(crate) name: &'static str,
-    /// How its arguments are written.
-    pub(crate) form: &'static str,
-    /// What it does, in one line.
-    pub(crate) help: &'static str,
-    /// What else there is to know, in sentences; may be empty.
-    pub(crate) more: &'static str,
-    /// Where it stands in the help.
-    pub(crate) kind: Kind,
-    /// What runs it.
-    pub(crate) run: Run,
-}
-
-/// What a command is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Tables, fields and indexes.
-    Schema,
-    /// Rows, and notes in the journal.
-    Data,
-    /// Where transactions begin and end.
-    Transaction,
-    /// What there is, pending changes included.
-    Display,
-    /// The session itself.
-    Other,
-}
-
-impl Kind {
-    /// All kinds, in the order of the help.
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Schema, Self::Data, Self::Transaction, Self::Display, Self::Other];
-
-    /// Gives the heading of the kind's commands.
-    pub(crate) const fn heading(self) -> &'static str {
-        match self {
-            Self::Schema => "Schema",
-            Self::Data => "Rows and notes",
-            Self::Transaction => "Transactions",
-            Self::Display => "Display",
-            Self::Other => "Other",
-        }
-    }
-}
-
-/// A function that changes rows or notes something.
-pub(crate) type Change = fn(&mut Transaction<'_>, &Words<'_>, &mut Screen) -> Result<()>;
-/// A function that changes nothing.
-pub(crate) type Look = fn(&Present<'_>, &Words<'_>, &mut Screen) -> Result<()>;
-
-/// What runs a command.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Run {
-    /// It changes something, in the transaction.
-    Change(Change),
-    /// It changes nothing.
-    Look(Look),
-    /// The session begins a transaction.
-    Begin,
-    /// The session commits.
-    Commit,
-    /// The session commits at `soft`.
-    SoftCheckpoint,
-    /// The session commits durably.
-    HardCheckpoint,
-    /// The session commits; it takes no arguments.
-    Checkpoint,
-    /// The session rolls back.
-    Rollback,
-    /// The session rolls back, with an error.
-    Abort,
-    /// The session brings in what others committed.
-    Pull,
-    /// The session brings the image forward.
-    Backfill,
-    /// The session ends.
-    Quit,
-}
 
 /// Finds a command by its name.
 pub(crate) fn find(name: &str) -> Option<&'static Command> {
@@ -137,13 +46,6 @@ pub(crate) fn unknown(name: &str) -> Error {
         None => "`help` lists the commands".to_owned(),
     };
     Error::invalid(format!("unknown command {:?}; {hint}", annals_schema::shorten(name)))
-}
-
-impl Command {
-    /// Gives the whole form: the name, and the arguments if there are any.
-    pub(crate) fn usage(&self) -> String {
-        format!("{} {}", self.name, self.form).trim_end().to_owned()
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The commands of the shell, in the order of the help.
 
-use super::catalog::{Command, Kind, Run};
-use super::{blobs, display, help, rows, schema, vectors};
+use super::command::{Command, Kind, Run};
+use super::{blobs, display, rows, schema, vectors};
 
 /// All commands, in the order of the help.
 pub(crate) static COMMANDS: [Command; 48] = [
@@ -349,7 +349,7 @@ pub(crate) static COMMANDS: [Command; 48] = [
         help: "shows the commands, or tells of one",
         more: "",
         kind: Kind::Other,
-        run: Run::Look(help::help),
+        run: Run::Help,
     },
     Command {
         name: "quit",

@@ -3,7 +3,8 @@
 use annals::{Field, Schema, Table, Type};
 use annals_schema::Token;
 
-use super::catalog::{self, COMMANDS};
+use super::catalog;
+use super::commands::COMMANDS;
 use super::form::{self, Form, Slot};
 
 /// What can stand at the end of a line.

@@ -2,16 +2,17 @@
 
 use annals::Result;
 
-use super::catalog::{self, COMMANDS, Command, Kind};
+use super::catalog;
+use super::command::{Command, Kind};
+use super::commands::COMMANDS;
 use super::screen::{Screen, Style};
 use super::words::Words;
-use crate::present::Present;
 
 /// Where the helps begin, in characters.
 const COLUMN: usize = 40;
 
 /// `help [COMMAND]`
-pub(crate) fn help(_present: &Present<'_>, words: &Words<'_>, screen: &mut Screen) -> Result<()> {
+pub(crate) fn help(words: &Words<'_>, screen: &mut Screen) -> Result<()> {
     match words.arguments() {
         [] => {
             for (place, kind) in Kind::ALL.into_iter().enumerate() {

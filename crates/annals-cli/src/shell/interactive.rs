@@ -48,7 +48,7 @@ pub(crate) fn run(base: Base<'_>, level: Level, remember: bool) -> Result<()> {
             Leave::Stay => {}
             Leave::Commit => {
                 let answer = session.end()?;
-                return screen.tell(answer);
+                return answer.tell(&mut screen);
             }
             Leave::RollBack => {
                 session.rollback()?;
@@ -110,7 +110,7 @@ fn run_line(
     screen.output.end_at(None);
     let error = match ran {
         Ok(Answer::Quit) => return Ok(Next::Leave),
-        Ok(answer) => return screen.tell(answer).map(|()| Next::GoOn),
+        Ok(answer) => return answer.tell(screen).map(|()| Next::GoOn),
         Err(error) => error,
     };
     // The output may be what can't be written: then there is nobody to talk to.

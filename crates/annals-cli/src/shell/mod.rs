@@ -1,12 +1,14 @@
 //! The shell: a table of its commands, what runs them, and what shows and reads lines.
 //!
-//! [`catalog`] is the table: dispatch, help, error messages and completion are made from it.
+//! [`commands`] is the table of what a [`command`] is, and [`catalog`] looks it up: dispatch, help, error messages and
+//! completion are made from it.
 //! [`session`] runs lines; [`schema`], [`rows`], [`vectors`], [`blobs`], [`image`],
 //! [`display`] and [`help`] are what commands do.
 //! [`script`] and [`interactive`] are the two that read lines.
 
 mod blobs;
 pub(crate) mod catalog;
+mod command;
 mod commands;
 mod completion;
 mod display;

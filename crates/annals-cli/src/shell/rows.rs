@@ -45,7 +45,7 @@ pub(crate) fn insert_at(
     let schema = transaction.view().schema().clone();
     let table = table(&schema, name)?;
     let id = row_id(id)?;
-    let before = format!("{} T ID", words.command.name);
+    let before = format!("{} T ID", words.usage.name);
     let values = all_values(&before, table, values)?;
     let values = lent(&values);
     match has_erased(table, &values) {

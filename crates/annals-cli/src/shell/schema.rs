@@ -45,7 +45,7 @@ pub(crate) fn ignored(
 ) -> Result<()> {
     match words.arguments() {
         [] => Ok(()),
-        [word] if !words.command.form.is_empty() && (word.is("on") || word.is("off")) => Ok(()),
+        [word] if !words.usage.form.is_empty() && (word.is("on") || word.is("off")) => Ok(()),
         _ => Err(words.misused()),
     }
 }
@@ -63,8 +63,8 @@ mod tests {
         let mut screen = Screen::to(Vec::new());
         let mut run = |line: &str| {
             let tokens = annals_schema::tokenize(line).unwrap();
-            let words =
-                Words { command: catalog::command_of(&tokens).unwrap(), line, tokens: &tokens };
+            let usage = catalog::command_of(&tokens).unwrap().words();
+            let words = Words { usage, line, tokens: &tokens };
             change(&mut transaction, &words, &mut screen).unwrap();
             std::sync::Arc::as_ptr(transaction.view().schema())
         };

@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
-use annals::Result;
+use annals::{Commit, Result};
 
-use super::session::Answer;
 use crate::output::{Output, say};
 
 /// How many rows a terminal is shown if nothing else is said.
@@ -99,8 +98,7 @@ impl Screen {
     }
 
     /// Tells of a commit, at once.
-    pub(crate) fn tell(&mut self, answer: Answer) -> Result<()> {
-        let Answer::Committed(commit) = answer else { return Ok(()) };
+    pub(crate) fn tell(&mut self, commit: Commit) -> Result<()> {
         let (txid, position) = (commit.txid, commit.position);
         let level = commit.level.name();
         let line = format!("committed txid={txid} position={position} level={level}");

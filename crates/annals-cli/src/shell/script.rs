@@ -41,11 +41,11 @@ fn run_lines(
         if answer == Answer::Quit {
             break;
         }
-        screen.tell(answer)?;
+        answer.tell(screen)?;
         screen.output.flush()?;
     }
     let answer = session.end().map_err(|error| at_line(number, error))?;
-    screen.tell(answer)
+    answer.tell(screen)
 }
 
 fn run_line(session: &mut Session<'_>, line: &[u8], screen: &mut Screen) -> Result<Answer> {

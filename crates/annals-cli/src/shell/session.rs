@@ -14,10 +14,10 @@ use annals::{
 };
 use annals_schema::Token;
 
-use super::catalog::{self, Run};
-use super::image;
+use super::command::Run;
 use super::screen::Screen;
 use super::words::Words;
+use super::{catalog, help, image};
 use crate::language;
 use crate::present::Present;
 
@@ -77,6 +77,16 @@ pub(crate) enum Answer {
     Quit,
 }
 
+impl Answer {
+    /// Tells of a commit, at once.
+    pub(crate) fn tell(self, screen: &mut Screen) -> Result<()> {
+        match self {
+            Self::Committed(commit) => screen.tell(commit),
+            Self::Done | Self::Quit => Ok(()),
+        }
+    }
+}
+
 /// What runs the lines of a script, or of a person.
 pub(crate) struct Session<'db> {
     base: Base<'db>,
@@ -100,12 +110,13 @@ impl<'db> Session<'db> {
             return Ok(Answer::Done);
         }
         let command = catalog::command_of(&tokens)?;
-        let words = Words { command, line, tokens: &tokens };
+        let words = Words { usage: command.words(), line, tokens: &tokens };
         match command.run {
             Run::Change(change) => self.change(|transaction| change(transaction, &words, screen)),
             Run::Look(look) => {
                 self.look(|present| look(present, &words, screen)).map(|()| Answer::Done)
             }
+            Run::Help => help::help(&words, screen).map(|()| Answer::Done),
             Run::Begin => self.begin(&words),
             Run::Commit => {
                 let (level, time) = commit_arguments(&words)?;

@@ -4,14 +4,29 @@ use annals::event::ERASED;
 use annals::{Error, Field, Result, RowId, Schema, Table, Value, ValueRef};
 use annals_schema::{Token, shorten};
 
-use super::catalog::Command;
 use crate::language;
 use crate::output::count;
 
+/// How a command is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usage {
+    /// Its first word.
+    pub(crate) name: &'static str,
+    /// How its arguments are written.
+    pub(crate) form: &'static str,
+}
+
+impl Usage {
+    /// Returns the name, and the arguments if there are any.
+    pub(crate) fn text(self) -> String {
+        format!("{} {}", self.name, self.form).trim_end().to_owned()
+    }
+}
+
 /// A line of the shell: a command and what follows it.
 pub(crate) struct Words<'w> {
-    /// The command.
-    pub(crate) command: &'static Command,
+    /// How the command is written.
+    pub(crate) usage: Usage,
     /// The whole line.
     pub(crate) line: &'w str,
     /// All words, the command's name included.
@@ -30,14 +45,14 @@ impl<'w> Words<'w> {
         arguments.try_into().map_err(|_| {
             let follow = if arguments.len() == 1 { "follows" } else { "follow" };
             let given = count(arguments.len() as u64, "word");
-            let form = self.command.usage();
+            let form = self.usage.text();
             Error::invalid(format!("expected `{form}`, but {given} {follow} the command"))
         })
     }
 
     /// Says what the command looks like.
     pub(crate) fn misused(&self) -> Error {
-        Error::invalid(format!("expected `{}`", self.command.usage()))
+        Error::invalid(format!("expected `{}`", self.usage.text()))
     }
 }
 

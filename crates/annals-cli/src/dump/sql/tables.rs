@@ -7,8 +7,8 @@ use annals::{Field, FieldNumber, Index, OnDelete, Result, Schema, Table, TableNu
 use super::dialect::Dialect;
 use super::literal;
 use super::names::{Names, quoted};
+use crate::json;
 use crate::present::Present;
-use crate::{exchange, json};
 
 /// All tables of a schema, with the names that everything has in SQL.
 pub(crate) struct Tables<'s> {
@@ -56,7 +56,7 @@ impl<'s> Tables<'s> {
     pub(crate) fn of(present: &'s Present<'_>, dialect: Dialect) -> Result<Self> {
         let mut tables = Self::new(present.schema(), dialect);
         for table in present.schema().tables() {
-            let erased = exchange::erased(present, table)?;
+            let erased = crate::present::erased(present, table)?;
             tables.erased.extend(erased.iter().map(|field| (table.number, field.number)));
         }
         Ok(tables)

@@ -8,8 +8,8 @@ use indicatif::ProgressBar;
 use super::records::Record;
 use super::source::{self, Column, Source};
 use crate::exchange::naming::Naming;
-use crate::exchange::note;
 use crate::exchange::scalar::{Scalar, Seen};
+use crate::notes::note;
 
 /// Gives a schema that holds all cells, and the files to be read with it.
 ///

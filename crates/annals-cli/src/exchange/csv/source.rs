@@ -8,7 +8,8 @@ use indicatif::ProgressBar;
 use super::SCHEMA_FILE;
 use super::records::{Record, Records};
 use crate::exchange::arrival::Loading;
-use crate::exchange::{naming, note};
+use crate::exchange::naming;
+use crate::notes::note;
 use crate::{cell, files, language};
 
 /// Where a column of the file goes.

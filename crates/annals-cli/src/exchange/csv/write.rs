@@ -8,7 +8,7 @@ use annals::event::MAX_PIECE;
 use annals::storage::Permissions;
 use annals::{Blob, Result, Table, ValueRef};
 
-use crate::exchange::{self, naming, schema_lines};
+use crate::exchange::{naming, schema_lines};
 use crate::files::cannot;
 use crate::new_file::NewFile;
 use crate::present::Present;
@@ -53,7 +53,7 @@ fn write_files(present: &Present<'_>, dir: &Path, permissions: Option<Permission
         if view.next_id() != last.map_or(0, |row| row.id().0 + 1) {
             writeln!(schema_file, "# next_id {} {}", table.name, view.next_id()).map_err(failed)?;
         }
-        for field in exchange::erased(present, table)? {
+        for field in crate::present::erased(present, table)? {
             writeln!(schema_file, "# erased {} {}", table.name, field.name).map_err(failed)?;
         }
     }

@@ -10,9 +10,9 @@ use super::read::{Source, stem};
 use super::reader::{Reader, Token};
 use crate::exchange::arrival::{self, Arrived, Loading, To};
 use crate::exchange::naming::Naming;
-use crate::exchange::note;
 use crate::exchange::scalar::{Converted, Scalar, Seen, convert};
 use crate::files;
+use crate::notes::note;
 
 /// Makes a database of a file, of which nothing was read yet.
 pub(super) fn import(source: &Source, to: &To, bar: &ProgressBar) -> Result<Arrived> {

@@ -70,7 +70,7 @@ fn header(present: &Present<'_>, separator: &str) -> Result<String> {
     text.push('}');
     let mut erased = Vec::new();
     for table in present.schema().tables() {
-        let fields = super::super::erased(present, table)?;
+        let fields = crate::present::erased(present, table)?;
         erased
             .extend(fields.iter().map(|field| format!("[\"{}\",\"{}\"]", table.name, field.name)));
     }

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Result};
 
-use crate::exchange::note;
+use crate::notes::note;
 
 /// A table.
 pub(super) struct Table {

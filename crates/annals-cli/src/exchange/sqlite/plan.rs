@@ -7,8 +7,8 @@ use super::columns::{self, Columns};
 use super::outline::{self, Column, Reference, Table};
 use super::{defaults, types};
 use crate::exchange::naming::Naming;
-use crate::exchange::note;
 use crate::exchange::scalar::Seen;
+use crate::notes::note;
 
 /// A table and how its rows become ours.
 pub(super) struct Plan {

@@ -9,8 +9,8 @@ use rusqlite::{Connection, Statement};
 use super::failed;
 use crate::dump::Dialect;
 use crate::dump::sql::{SqlTable, Tables};
-use crate::exchange::note;
 use crate::new_file::NewFile;
+use crate::notes::note;
 use crate::present::Present;
 use crate::progress::Rows;
 

@@ -1,0 +1,22 @@
+//! What is said on standard error of a database, beside the answer.
+
+use crate::output;
+
+/// Tells of something that isn't as the user may expect, on standard error.
+pub(crate) fn note(what: &str) {
+    output::say(&format!("note: {}", output::plain(what)));
+}
+
+/// Says on standard error what of the image was found damaged since it was opened, and what became of it.
+pub(crate) fn tell_damage(findings: &[String]) {
+    for finding in findings {
+        note(finding);
+    }
+}
+
+/// Says the same of what was recovered since, after another process that shares the file.
+pub(crate) fn tell_later_recoveries(database: &annals::Database) {
+    for finding in database.recoveries().iter().flat_map(|recovered| &recovered.findings) {
+        note(finding);
+    }
+}
