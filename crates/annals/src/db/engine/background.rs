@@ -1,7 +1,7 @@
 //! The thread that brings the image forward by itself.
 //!
 //! It is asked to look after each commit, and begins when the tail is so long that a backfill is worth its writes
-//! (`tail_due` in `db/engine/core.rs` says when). It also begins when the changes that are in memory alone are a large part
+//! ([`trigger`](super::trigger) says when). It also begins when the changes that are in memory alone are a large part
 //! of what may be kept there, or were written ahead by a transaction that is committed now. After a backfill it keeps
 //! the rules of retention, if there are any. An error is reported by `Database::image_error`, and the backfill is tried
 //! again when the tail has doubled: no commit fails by it.

@@ -11,7 +11,6 @@
 //! lock (closing the last handle has all to itself): there a backfill waits for other processes before it takes
 //! the writer's side, for the threads of this one would wait for them, too.
 
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError, Weak};
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use crate::db::engine::group::Group;
 use crate::db::engine::rescue::Rescued;
 use crate::db::engine::rescue::Rescuer;
 use crate::db::history::keeping::Keeping;
-use crate::db::image::{BackfillMode, Imager};
+use crate::db::image::Imager;
 use crate::db::outcome::Forgotten;
 use crate::db::present::segment::{Current, JournalFile, Segment};
 use crate::image::image_name;
@@ -27,16 +26,6 @@ use crate::journal::{Checkpoints, Retention, Writer, lock};
 use crate::storage::{Access, Clock};
 use crate::store::{Rescue, Shown, Store};
 use crate::{Error, ErrorKind, Result};
-
-/// The tail that is worth a backfill while the database is open, in bytes: a few hundredths of a second of
-/// replay.
-const TAIL: u64 = 4 << 20;
-/// The tail that is worth one all the same where the last one wrote little, for the sake of key frames.
-const TAIL_BETWEEN_FRAMES: u64 = 1 << 20;
-/// The tail that is worth one when it is closed: a fraction of a millisecond of replay.
-const TAIL_AT_CLOSE: u64 = 16 << 10;
-/// A journal that is shorter gets no image when it is closed: it would be several times as long.
-const FIRST_AT_CLOSE: u64 = 128 << 10;
 
 /// How long somebody waits before it looks again whether another thread is done.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -205,12 +194,6 @@ impl Core {
         Arc::clone(&self.segment.load().checkpoints)
     }
 
-    /// Gives the end of the journal, in bytes as [`JournalFile::reach`] counts them.
-    fn end(&self) -> u64 {
-        let segment = self.segment.load();
-        segment.file.reach(segment.checkpoints.acknowledged().position)
-    }
-
     /// Adds to an error which says that the disk is full how much of it the image takes, which is a cache.
     #[cold]
     pub(in crate::db) fn advise_space(&self, error: Error) -> Error {
@@ -263,84 +246,5 @@ impl Core {
     /// Forgets it.
     pub(in crate::db) fn forget_image_error(&self) {
         *lock(&self.image_error) = None;
-    }
-
-    /// Tells up to where the image stands for the journal, and how many bytes the last backfill wrote.
-    fn image_state(&self) -> Option<(u64, u64)> {
-        self.image().map(Imager::state)
-    }
-
-    /// Returns the end of the journal at which the next backfill is worth its writes.
-    pub(in crate::db) fn image_due(&self) -> u64 {
-        let due = |(reached, wrote): (u64, u64)| reached.saturating_add(tail_due(wrote));
-        self.image_state().map_or(u64::MAX, due)
-    }
-
-    /// Tells how many bytes of changes in memory alone are worth one.
-    pub(in crate::db) fn unsaved_due(&self) -> usize {
-        self.image().map_or(usize::MAX, Imager::unsaved_due)
-    }
-
-    /// Tells at which end of the journal a backfill is tried again that has failed.
-    pub(in crate::db) fn image_due_later(&self) -> u64 {
-        let end = self.end();
-        let tail = end.saturating_sub(self.image_state().map_or(end, |(reached, _)| reached));
-        end.saturating_add(TAIL.max(tail))
-    }
-
-    /// Brings the image forward if replaying the tail would make the next opening noticeably longer.
-    /// Ends that after `patience`.
-    pub(in crate::db) fn backfill_at_close(&self, patience: Duration) -> Result<()> {
-        let deadline = self.clock.elapsed().saturating_add(patience);
-        let go_on = || match self.clock.elapsed() < deadline {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        };
-        let Some((reached, _)) = self.image_state() else { return Ok(()) };
-        match self.is_backfill_worth_it_at_close(reached) {
-            true => self.backfill_watched(BackfillMode::Passive, &mut |_| go_on())?,
-            false => return Ok(()),
-        };
-        self.index_history_at_close();
-        // A transaction that was forgotten has the writer for ever.
-        self.keep_the_rules(Duration::ZERO)?;
-        self.imager()?.shrink()
-    }
-
-    /// Tells whether an image that stands for the journal up to `reached`, 0 if there is none, would make the
-    /// next opening noticeably longer.
-    pub(in crate::db) fn is_backfill_worth_it_at_close(&self, reached: u64) -> bool {
-        let worth = if reached == 0 { FIRST_AT_CLOSE } else { TAIL_AT_CLOSE };
-        self.end().saturating_sub(reached) >= worth
-    }
-}
-
-/// Returns how many bytes of the journal after the image's point are worth a backfill, if the last one wrote `wrote`
-/// bytes: 4 MiB, or a quarter of `wrote` if that is more. After a backfill of less than 4 MiB, which costs little, it is
-/// `wrote`, and 1 MiB at least.
-fn tail_due(wrote: u64) -> u64 {
-    TAIL.max(wrote / 4).min(wrote.max(TAIL_BETWEEN_FRAMES))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::tail_due;
-
-    #[test]
-    fn a_backfill_is_due_as_the_documents_say() {
-        const MIB: u64 = 1 << 20;
-        for (wrote, due) in [(0, 1), (1, 1), (2, 2), (4, 4), (5, 4), (16, 4), (20, 5), (400, 100)] {
-            assert_eq!(tail_due(wrote * MIB), due * MIB, "after {wrote} MiB");
-        }
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        for document in ["README.md", "docs/costs.md", "docs/guide/src/image.md"] {
-            let text = std::fs::read_to_string(root.join(document)).unwrap();
-            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            for words in
-                ["4 MiB", "a quarter of what the last", "wrote less than 4 MiB", "1 MiB at least"]
-            {
-                assert!(text.contains(words), "{document} doesn't say {words:?}");
-            }
-        }
     }
 }

@@ -14,3 +14,4 @@ pub(in crate::db) mod restart;
 pub(in crate::db) mod retain;
 pub(in crate::db) mod spill;
 pub(in crate::db) mod state;
+pub(in crate::db) mod trigger;

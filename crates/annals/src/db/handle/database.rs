@@ -396,20 +396,9 @@ impl Database {
         self.core.group.leave();
     }
 
-    /// Lets the background work know how far a segment of the journal was written, and looks at how much of
-    /// the store is in memory alone.
-    pub(in crate::db) fn note_tail(&self, file: &JournalFile, position: u64, store: &mut Store) {
-        if let Some(background) = &self.background {
-            background.note(file.reach(position));
-            if store.has_unsaved(background.unsaved_due()) {
-                background.want();
-            }
-        }
-    }
-
-    /// Lets the background work know that a backfill is wanted now.
-    pub(in crate::db) fn want_backfill(&self) {
-        self.background.iter().for_each(Background::want);
+    /// Returns the thread that brings the image forward, if there is one.
+    pub(in crate::db) const fn background(&self) -> Option<&Background> {
+        self.background.as_ref()
     }
 
     /// Gives what the threads share.

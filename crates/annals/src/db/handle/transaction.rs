@@ -4,6 +4,7 @@ use std::sync::MutexGuard;
 
 use annals_schema::{Command, FieldNumber, RowId, TableNumber, Timestamp, ValueRef};
 
+use crate::db::engine::background::Background;
 use crate::db::engine::core::Writing;
 use crate::db::engine::group::Written;
 use crate::db::handle::database::Database;
@@ -368,10 +369,12 @@ impl<'db> Transaction<'db> {
         database.wake_keeper();
         if std::mem::take(&mut self.spilled) {
             database.core().commit_spilled();
-            database.want_backfill();
+            database.background().into_iter().for_each(Background::want);
         }
         let Writing { file, store, .. } = &mut *self.writing;
-        database.note_tail(file, point.position, store);
+        if let Some(background) = database.background() {
+            background.note_commit(file, point.position, store);
+        }
         if database.sharing().is_some() {
             // Other processes build on it as soon as the turn ends. Other threads of this one may write
             // meanwhile, and share the flush.
