@@ -24,6 +24,14 @@
 //! # }
 //! ```
 
+mod copies;
 mod merge;
+mod pack;
 
+pub use annals::internals::{
+    Erase, Erased, Fate, Gap, Restored, Run, Salvaged, SalvagedSegment, erase, erase_in, salvage,
+    salvage_in,
+};
+pub use copies::{Converted, Copied, Push, backup, backup_in, convert, push, push_in};
 pub use merge::{Merged, OnConflict, merge, merge_in};
+pub use pack::{pack, pack_in};

@@ -2,5 +2,15 @@
 //!
 //! No program needs it. It is not part of the API, and changes with any version.
 
-pub use crate::db::locate;
-pub use crate::replica::Names;
+pub use crate::db::{
+    Erase, Erased, Fate, Gap, Restored, Run, Salvaged, SalvagedSegment, erase, erase_in, locate,
+    salvage, salvage_in, write_state,
+};
+pub use crate::names::{Names, like};
+pub use crate::progress::Watch;
+
+/// Returns whom an operation with these options reports its progress to.
+#[must_use]
+pub fn watch(options: &crate::Options) -> Option<Watch> {
+    options.watch()
+}

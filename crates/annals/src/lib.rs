@@ -49,8 +49,8 @@ mod history;
 mod image;
 pub mod internals;
 pub mod journal;
+mod names;
 mod progress;
-mod replica;
 pub mod storage;
 pub mod store;
 pub mod typed;
@@ -83,13 +83,12 @@ pub use annals_storage::mistakes;
 pub use annals_storage::{Error, ErrorKind, Result};
 pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
-    Changed, Changes, Commit, Custom, Customs, Database, Erase, Erased, Events, Examination, Fate,
-    Forgotten, Gap, HeadInspection, History, HistoryCheck, HistoryInspection, ImageCheck,
-    ImageComparison, ImageInspection, ImageRoot, Inspection, Moment, MomentError, Older,
-    OldestReader, Options, Packed, Pending, Push, Reader, Restarted, Restarting, Restored,
-    RowChange, Run, Salvaged, SalvagedSegment, SegmentInspection, Sink, Snapshot, Subscription,
-    Tail, Transaction, Txid, Unapplied, Version, examine, inspect, inspect_head, inspect_head_in,
-    inspect_in, scan, scan_in,
+    Changed, Changes, Commit, Custom, Customs, Database, Events, Examination, Forgotten,
+    HeadInspection, History, HistoryCheck, HistoryInspection, ImageCheck, ImageComparison,
+    ImageInspection, ImageRoot, Inspection, Moment, MomentError, Older, OldestReader, Options,
+    Packed, Pending, Reader, Restarted, Restarting, RowChange, SegmentInspection, Sink, Snapshot,
+    Subscription, Tail, Transaction, Txid, Unapplied, Version, examine, inspect, inspect_head,
+    inspect_head_in, inspect_in, scan, scan_in,
 };
 #[cfg(feature = "testing")]
 #[doc(hidden)]
@@ -99,7 +98,6 @@ pub use journal::{
     SegmentFacts,
 };
 pub use progress::{Phase, Progress};
-pub use replica::{Converted, Copied};
 pub use store::{
     Cell, Dangling, FirstOfEach, IndexCursor, IndexRows, IndexView, Row, Rows, TableView, View,
 };

@@ -32,9 +32,16 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// Whom to tell.
+/// Whom an operation reports its progress to.
 #[derive(Clone)]
-pub(crate) struct Watch(pub(crate) Arc<dyn Fn(Progress) -> ControlFlow<()> + Send + Sync>);
+pub struct Watch(pub(crate) Arc<dyn Fn(Progress) -> ControlFlow<()> + Send + Sync>);
+
+impl Watch {
+    /// Reports progress; `Break` stops the operation.
+    pub fn tell(&self, progress: Progress) -> ControlFlow<()> {
+        (self.0)(progress)
+    }
+}
 
 impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

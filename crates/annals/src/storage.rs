@@ -9,6 +9,4 @@ pub use annals_storage::{
     join,
 };
 
-#[cfg(feature = "zstd")]
-pub(crate) use annals_storage::compress;
 pub(crate) use annals_storage::{CHUNK, Chunk, Origin, is_alive, is_same_file, memory};

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use annals::{Copied, Result};
+use annals::Result;
+use annals_tools::Copied;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -33,7 +34,7 @@ pub(crate) struct Arguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
-    let copied = progress::options().backup(&arguments.file, &arguments.out)?;
+    let copied = annals_tools::backup(&progress::options(), &arguments.file, &arguments.out)?;
     let mut output = Output::new();
     let out = arguments.out.display().to_string();
     output.line(&match arguments.json {

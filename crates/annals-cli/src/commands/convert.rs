@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let Arguments { from, out, compress, json } = arguments;
-    let done = progress::options().convert(from, out, *compress)?;
+    let done = annals_tools::convert(&progress::options(), from, out, *compress)?;
     let out = out.display().to_string();
     let mut output = Output::new();
     if *json {

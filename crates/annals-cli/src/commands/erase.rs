@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use annals::{Erase, Erased, Error, ErrorKind, Result};
+use annals::{Error, ErrorKind, Result};
+use annals_tools::{Erase, Erased};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -78,7 +79,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     };
     let mut output = Output::new();
     if !arguments.yes {
-        let planned = progress::options().erase(path, &Erase { dry_run: true, ..what.clone() })?;
+        let planned = annals_tools::erase(
+            &progress::options(),
+            path,
+            &Erase { dry_run: true, ..what.clone() },
+        )?;
         if arguments.dry_run {
             tell(arguments, &planned, &mut output)?;
             return Ok(Outcome::Done);
@@ -91,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             return Err(Error::new(ErrorKind::Cancelled, message));
         }
     }
-    let erased = progress::options().erase(path, &what)?;
+    let erased = annals_tools::erase(&progress::options(), path, &what)?;
     tell(arguments, &erased, &mut output)?;
     Ok(Outcome::Done)
 }

@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
     let Arguments { file, out, .. } = arguments;
     let packed = match out {
-        Some(out) => progress::options().pack(file, out)?,
+        Some(out) => annals_tools::pack(&progress::options(), file, out)?,
         None => pack(arguments)?,
     };
     let shown = out.as_ref().unwrap_or(file).display().to_string();

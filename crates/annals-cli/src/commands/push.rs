@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use annals::storage::{Clock, SystemClock};
-use annals::{Copied, Error, Push, Result};
+use annals::{Error, Result};
+use annals_tools::{Copied, Push};
 use clap::Args;
 
 use super::backup::{line, object};
@@ -54,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome> {
             format!("{} and {} are one file: name another copy", from.display(), to.display());
         return Err(Error::invalid(message));
     }
-    let mut push = progress::options().push(&arguments.from, &arguments.to)?;
+    let mut push = annals_tools::push(&progress::options(), &arguments.from, &arguments.to)?;
     let mut output = Output::new();
     let to = arguments.to.display().to_string();
     let mut tell = |copied: &Copied| {

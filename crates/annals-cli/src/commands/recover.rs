@@ -181,7 +181,7 @@ fn ask() -> Result<Decision> {
 
 fn salvage(arguments: &Arguments, new: &Path) -> Result<Outcome> {
     let options = progress::options().unproven(arguments.unproven);
-    let salvaged = options.salvage(&arguments.file, new)?;
+    let salvaged = annals_tools::salvage(&options, &arguments.file, new)?;
     let mut output = Output::new();
     if arguments.json {
         output.line(&salvage_text::object(new, &salvaged).to_string())?;

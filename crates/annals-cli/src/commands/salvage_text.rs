@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use annals::{Fate, Restored, Run, Salvaged};
+use annals_tools::{Fate, Restored, Run, Salvaged};
 use serde_json::{Value, json};
 
 use crate::commands::recover_text::txids;

@@ -275,7 +275,7 @@ impl Options {
         self
     }
 
-    /// Sets whether [`salvage`](Self::salvage) also takes transactions after damage that nothing proves to be of this
+    /// Sets whether `annals_tools::salvage` also takes transactions after damage that nothing proves to be of this
     /// history: anybody can have stored bytes in a value that look like frames.
     #[must_use]
     pub const fn unproven(mut self, unproven: bool) -> Self {
@@ -315,6 +315,11 @@ impl Options {
     #[must_use]
     pub fn budget(&self) -> u64 {
         if self.memory == 0 { storage::memory() / 2 } else { self.memory }
+    }
+
+    /// Returns whom an operation reports its progress to.
+    pub(crate) fn watch(&self) -> Option<Watch> {
+        self.watch.clone()
     }
 
     /// Refuses settings that make no sense.

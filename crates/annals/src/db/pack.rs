@@ -4,22 +4,19 @@
 //! was before goes once that is on permanent storage. Into another file it is a new journal, whose first
 //! transaction is the state. Either way nothing is done if that would have more bytes than there were before.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::db::engine::state;
 use crate::db::handle::database::Database;
 use crate::db::image::BackfillMode;
-use crate::db::options::{Options, locate};
 use crate::db::outcome::{Forgotten, Older};
 use crate::db::present::snapshot::Snapshot;
 use crate::journal::format::FRAMES_AT;
 use crate::journal::{
     self, Checkpoints, Head, Level, Settled, Writer, first_slot, head_with, new_header,
 };
-use crate::replica::{self, Names, Source};
-use crate::storage::{Clock, Directory, Hold, Lock, Storage, SystemClock};
+use crate::storage::{Clock, Directory, Hold, Lock, Storage};
 use crate::{Error, ErrorKind, Result};
 
 /// What packing a database did.
@@ -83,53 +80,12 @@ impl Database {
     }
 }
 
-impl Options {
-    /// Writes what a database holds at present into the new file `to`, without its history: schema, rows with their
-    /// ids, next ids and blobs. It is a journal of its own, with an id of its own, whose first transaction is all
-    /// that; programs open it as they open `from`, which isn't changed. Nothing is written if it would have more
-    /// bytes than `from` has with all its segments.
-    ///
-    /// Cost: as [`open_read_only`](Self::open_read_only), and writes all rows and blobs.
-    ///
-    /// # Errors
-    /// `InUse` if there is a file `to`; those of [`open_read_only`](Self::open_read_only); `Io`. Nothing is left
-    /// of the new file then.
-    pub fn pack(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Packed> {
-        let (from, to) = (locate(from.as_ref())?, locate(to.as_ref())?);
-        self.pack_in((from.0, &from.1), (to.0, &to.1), &(Arc::new(SystemClock) as Arc<dyn Clock>))
-    }
-
-    /// As [`Self::pack`], in any directories, with any clock.
-    ///
-    /// # Errors
-    /// As [`Self::pack`].
-    pub fn pack_in(
-        &self,
-        (from, name): (Arc<dyn Directory>, &str),
-        (to, new_name): (Arc<dyn Directory>, &str),
-        clock: &Arc<dyn Clock>,
-    ) -> Result<Packed> {
-        let to = replica::like((&*from, name), to, new_name)?;
-        let names = Names::new(&to, new_name, "pack", &**clock)?;
-        let snapshot = self.open_read_only_in(&*from, name)?.read();
-        let mut before = 0;
-        for part in Source::new(from, name).look(None)? {
-            before += part.len()?;
-        }
-        let (storage, after) = write_state(&*to, names.temporary(), &snapshot, clock)
-            .map_err(|error| names.explain(error))?;
-        let is_done = after <= before;
-        if is_done {
-            names.give()?;
-        }
-        // It was locked until it had its name.
-        drop(storage);
-        Ok(Packed { is_done, before, after, forgotten: None, pinned: None })
-    }
-}
-
-/// Writes a new journal whose only transaction is a state, and closes it; gives how many bytes it has.
-fn write_state(
+/// Writes a new journal whose only transaction is a state, and closes it; returns the file, which is locked, and how
+/// many bytes it has.
+///
+/// # Errors
+/// `Busy`: another process has opened the new file; `Io`.
+pub fn write_state(
     directory: &dyn Directory,
     name: &str,
     snapshot: &Snapshot,

@@ -89,7 +89,8 @@ fn copies_made_with_cp_before_and_after_pushes_go_on_alone() {
     define(&original);
     let directory = || Arc::new(disk.clone()) as Arc<dyn Directory>;
     let clock = Arc::new(SimulatedClock::new(51));
-    let mut push = Options::new().push_in((directory(), NAME), (directory(), "copy"), clock);
+    let mut push =
+        annals_tools::push_in(&Options::new(), (directory(), NAME), (directory(), "copy"), clock);
     let mut files = Vec::new();
     for round in 0..3 {
         for number in 0..4 {
@@ -153,7 +154,8 @@ pub(crate) fn planted_for_salvage() {
     disk.install(NAME, &bytes).unwrap();
     let to = Arc::new(disk.clone()) as Arc<dyn Directory>;
     let clock = Arc::new(SimulatedClock::new(24));
-    let salvaged = Options::new().salvage_in((&disk, NAME), (to, "new"), clock).unwrap();
+    let salvaged =
+        annals_tools::salvage_in(&Options::new(), (&disk, NAME), (to, "new"), clock).unwrap();
     let reader = Reader::open(&disk, "new").unwrap();
     let snapshot = reader.read();
     let rows = snapshot.table(TABLE).unwrap();

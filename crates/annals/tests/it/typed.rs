@@ -375,9 +375,8 @@ fn erased_values_have_no_type_to_complain_of() {
     let path = directory.path().join("tutorial.annals");
     let (table, row) = ("person".to_owned(), remi.into());
     let field = Some("last_name".to_owned());
-    Options::new()
-        .erase(&path, &annals::Erase { field, ..annals::Erase::new(table, row) })
-        .unwrap();
+    let what = annals_tools::Erase { field, ..annals_tools::Erase::new(table, row) };
+    annals_tools::erase(&Options::new(), &path, &what).unwrap();
     let db = tutorial::Database::open(&path).unwrap();
     let version = db.history_of(remi).unwrap().next().unwrap().unwrap();
     let after = version.change.after.unwrap();

@@ -27,6 +27,7 @@ mod report;
 mod search;
 mod write;
 
+pub use call::{erase, erase_in};
 pub(super) use marks::Marks;
 pub(super) use replace::finish;
 pub use report::{Erase, Erased};

@@ -18,4 +18,5 @@ mod proof;
 mod report;
 mod transactions;
 
+pub use copy::{salvage, salvage_in};
 pub use report::{Fate, Gap, Restored, Run, Salvaged, SalvagedSegment};

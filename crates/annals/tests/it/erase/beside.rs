@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use annals::storage::Directory;
 use annals::storage::simulated::{SimulatedClock, SimulatedDisk};
-use annals::{BackfillMode, Erase, ErrorKind, Older, scan_in};
+use annals::{BackfillMode, ErrorKind, Older, scan_in};
+use annals_tools::Erase;
 
 use super::{
     IMAGE, Log, NAME, NOW, SECRET, define, erase, journal, leaks, log, of, options, others, secret,

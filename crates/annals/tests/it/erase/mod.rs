@@ -11,10 +11,11 @@ use annals::event::{Event, Script};
 use annals::storage::Directory;
 use annals::storage::simulated::{SimulatedClock, SimulatedDisk};
 use annals::{
-    BackfillMode, Command, Committed, Database, Erase, Erased, ErrorKind, FieldNumber, IndexNumber,
-    Older, Options, Result, RowId, Schema, Sink, Snapshot, TableNumber, Transaction, Type,
-    ValueRef, scan_in,
+    BackfillMode, Command, Committed, Database, ErrorKind, FieldNumber, IndexNumber, Older,
+    Options, Result, RowId, Schema, Sink, Snapshot, TableNumber, Transaction, Type, ValueRef,
+    scan_in,
 };
+use annals_tools::{Erase, Erased};
 
 const NAME: &str = "db";
 const IMAGE: &str = "db-image";
@@ -41,7 +42,7 @@ fn try_open(disk: &SimulatedDisk) -> Result<Database> {
 
 fn erase(disk: &SimulatedDisk, what: &Erase) -> Result<Erased> {
     let directory: Arc<dyn Directory> = Arc::new(disk.clone());
-    options().erase_in(&directory, NAME, &(clock() as _), what)
+    annals_tools::erase_in(&options(), &directory, NAME, &(clock() as _), what)
 }
 
 fn of(table: &str, row: u64, field: Option<&str>) -> Erase {

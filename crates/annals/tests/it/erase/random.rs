@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use annals::event::{Event, Script, Vector};
 use annals::storage::simulated::{Rng, SimulatedDisk};
 use annals::{
-    BackfillMode, Blob, Command, Committed, Database, Erase, ErrorKind, FieldNumber, Older,
-    OnDelete, Options, Result, RowId, Schema, Sink, TableNumber, Transaction, Type, Value,
-    ValueRef, scan_in,
+    BackfillMode, Blob, Command, Committed, Database, ErrorKind, FieldNumber, Older, OnDelete,
+    Options, Result, RowId, Schema, Sink, TableNumber, Transaction, Type, Value, ValueRef, scan_in,
 };
+use annals_tools::Erase;
 
 use super::{NAME, NOW, content, erase, try_open};
 

@@ -191,7 +191,9 @@ fn an_older_file_beside_later_segments_is_not_gone_on_with() {
             Options::new().open(&path).map(drop).unwrap_err(),
             Options::new().shared(true).open(&path).map(drop).unwrap_err(),
             Options::new().open_read_only(&path).map(drop).unwrap_err(),
-            Options::new().backup(&path, folder.path().join("backup")).map(drop).unwrap_err(),
+            annals_tools::backup(&Options::new(), &path, folder.path().join("backup"))
+                .map(drop)
+                .unwrap_err(),
         ] {
             assert_eq!(error.kind(), ErrorKind::Corrupt, "{what}: {error}");
             let text = error.to_string();
@@ -201,7 +203,7 @@ fn an_older_file_beside_later_segments_is_not_gone_on_with() {
         assert!(std::fs::read(&path).unwrap() == older, "{what}: nothing is written");
         // The later segments are salvaged, and the last is known to be missing.
         let new = folder.path().join("new");
-        let salvaged = Options::new().salvage(&path, &new).unwrap();
+        let salvaged = annals_tools::salvage(&Options::new(), &path, &new).unwrap();
         assert!(!salvaged.is_complete(), "{what}: {salvaged:?}");
         assert_eq!(salvaged.missing, [u64::try_from(segments - 1).unwrap()], "{what}");
         assert_eq!(salvaged.replaced.is_some(), !is_sealed, "{what}");

@@ -15,10 +15,15 @@ fn a_backup_has_all_segments_and_everything_that_was_acknowledged() {
     let (from, database, _) = split(2);
     write(&database, 30..33);
     let to = MemoryDirectory::new();
-    let copied = database.backup_in(Arc::new(to.clone()), COPY).unwrap();
+    let backup = || {
+        let (from, to) = ((Arc::new(from.clone()) as _, NAME), (Arc::new(to.clone()) as _, COPY));
+        annals_tools::backup_in(&Options::new(), from, to, Arc::new(SimulatedClock::new(5)))
+    };
+    database.hard_checkpoint().unwrap();
+    let copied = backup().unwrap();
     assert_eq!((copied.transactions, copied.segment, copied.soft), (12, 2, 0));
     assert_eq!(copied.end, database.read().point());
-    let again = database.backup_in(Arc::new(to.clone()), COPY).unwrap_err();
+    let again = backup().unwrap_err();
     assert_eq!(again.kind(), ErrorKind::InUse);
     database.close().unwrap();
     assert_same(&from, &to);
@@ -31,7 +36,12 @@ fn a_backup_fails_wholly_at_every_operation() {
     let make = |disk: &SimulatedDisk| {
         let from: Arc<dyn Directory> = Arc::new(from.clone());
         let to: Arc<dyn Directory> = Arc::new(disk.clone());
-        Options::new().backup_in((from, NAME), (to, COPY), Arc::new(SimulatedClock::new(4)))
+        annals_tools::backup_in(
+            &Options::new(),
+            (from, NAME),
+            (to, COPY),
+            Arc::new(SimulatedClock::new(4)),
+        )
     };
     let whole = SimulatedDisk::new(1);
     make(&whole).unwrap();
@@ -84,7 +94,7 @@ fn backups_are_consistent_while_others_write_restart_and_forget() {
         for number in 0..25 {
             let to = folder.path().join(format!("backup-{number}"));
             // As another process does it, which knows only what the file tells.
-            let copied = Options::new().backup(&path, &to).unwrap();
+            let copied = annals_tools::backup(&Options::new(), &path, &to).unwrap();
             let reader =
                 Reader::open(&FileDirectory::new(folder.path()), &format!("backup-{number}"));
             let snapshot = reader.unwrap().read();

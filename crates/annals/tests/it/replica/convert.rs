@@ -24,8 +24,8 @@ fn make(folder: &Path) -> PathBuf {
     path
 }
 
-fn convert(from: &Path, to: &Path, compress: bool) -> Result<annals::Converted> {
-    Options::new().convert(from, to, compress)
+fn convert(from: &Path, to: &Path, compress: bool) -> Result<annals_tools::Converted> {
+    annals_tools::convert(&Options::new(), from, to, compress)
 }
 
 fn read(path: &Path) -> (String, String) {
@@ -78,7 +78,7 @@ fn a_compressed_database_reads_as_it_was_and_unpacks_to_the_same_bytes() {
     assert_eq!(convert(&path, &packed, true).unwrap_err().kind(), ErrorKind::InUse);
     // A backup unpacks, too.
     let backup = folder.path().join("backup");
-    Options::new().backup(&packed, &backup).unwrap();
+    annals_tools::backup(&Options::new(), &packed, &backup).unwrap();
     assert_eq!(read(&backup), read(&path));
 }
 

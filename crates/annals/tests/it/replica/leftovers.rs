@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use annals::storage::simulated::{Rng, SimulatedClock, SimulatedDisk};
 use annals::storage::{Access, Clock, Directory, Hold, Lock, MemoryDirectory};
-use annals::{Copied, Erase, ErrorKind, Options, Reader, Result, RowId};
+use annals::{ErrorKind, Options, Reader, Result, RowId};
+use annals_tools::{Copied, Erase};
 
 use super::COPY;
 use crate::segments::{NAME, content, options, split};
@@ -17,7 +18,7 @@ fn clock() -> Arc<dyn Clock> {
 }
 
 fn backup(from: &MemoryDirectory, to: Arc<dyn Directory>) -> Result<Copied> {
-    Options::new().backup_in((Arc::new(from.clone()), NAME), (to, COPY), clock())
+    annals_tools::backup_in(&Options::new(), (Arc::new(from.clone()), NAME), (to, COPY), clock())
 }
 
 fn source() -> (MemoryDirectory, String) {
@@ -85,7 +86,13 @@ fn names_that_came_back_are_known_to_an_erasure() {
         disk.install(&temporary, &disk.content(name).unwrap()).unwrap();
     }
     let directory: Arc<dyn Directory> = Arc::new(disk.clone());
-    let erased = options().erase_in(&directory, COPY, &clock(), &Erase::new("city", RowId(0)));
+    let erased = annals_tools::erase_in(
+        &options(),
+        &directory,
+        COPY,
+        &clock(),
+        &Erase::new("city", RowId(0)),
+    );
     assert_eq!(erased.unwrap().removed.len(), 3);
     assert_eq!(without_caches(&disk), WHOLE);
 }

@@ -121,7 +121,8 @@ fn damage_of_the_source_isnt_copied() {
         assert!(error.to_string().contains("doesn't verify at position"), "{error}");
         // What was copied before is a prefix.
         drop(open_copy(&to));
-        let error = annals::Options::new().backup_in(
+        let error = annals_tools::backup_in(
+            &annals::Options::new(),
             (Arc::new(from.clone()), crate::segments::NAME),
             (Arc::new(to.clone()), "backup"),
             Arc::new(SimulatedClock::new(1)),

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{
-    BackfillMode, Database, Fate, FieldNumber, Older, Options, Point, RowId, Salvaged, Snapshot,
-    Transaction, ValueRef,
+    BackfillMode, Database, FieldNumber, Older, Options, Point, RowId, Snapshot, Transaction,
+    ValueRef,
 };
+use annals_tools::{Fate, Salvaged};
 
 use super::opening::{bytes, put};
 use super::{NAME, NOW, TABLE, Text, content, define, history, open, options, split, write};
@@ -22,7 +23,7 @@ fn try_salvage(
     let before = from.list().unwrap();
     let (to, clock) = (MemoryDirectory::new(), Arc::new(SimulatedClock::new(11)));
     let options = Options::new().unproven(unproven);
-    let done = options.salvage_in((from, NAME), (Arc::new(to.clone()), NEW), clock);
+    let done = annals_tools::salvage_in(&options, (from, NAME), (Arc::new(to.clone()), NEW), clock);
     assert_eq!(from.list().unwrap(), before, "nothing is made beside it");
     done.map(|salvaged| (to, salvaged))
 }

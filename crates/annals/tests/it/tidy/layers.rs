@@ -56,13 +56,12 @@ const ROOMS: &[Room] = &[
     ),
     // A backup leaves room for the names of the files beside a journal.
     room(
-        "replica",
+        "names",
         &[
             "annals_journal",
             "annals_storage",
             "history::file::history_name",
             "image::create::image_name",
-            "progress",
         ],
         &[],
     ),
@@ -74,13 +73,13 @@ const ROOMS: &[Room] = &[
             "annals_storage",
             "history",
             "image",
+            "names",
             "progress",
-            "replica",
             "store",
         ],
         &[],
     ),
-    room("internals", &["db", "replica"], &[]),
+    room("internals", &["db", "names", "progress"], &[]),
     // Its handles pass on public types of the journal, as those of `db` do.
     room(
         "typed",
@@ -113,11 +112,10 @@ const SYSTEM: [&str; 12] = [
 ];
 
 /// Other rooms that do so all the same, in product code, and why.
-const SYSTEM_ELSEWHERE: [(&str, &str, &str); 4] = [
+const SYSTEM_ELSEWHERE: [(&str, &str, &str); 3] = [
     ("arena", "std::process::abort", "a count that overflows, as in `Arc`"),
     ("db", "std::process::id", "stands in names and messages; asks for no resource"),
     ("db", "std::thread", "the keeper and the background backfill are threads of the library"),
-    ("replica", "std::process::id", "stands in names and messages"),
 ];
 
 fn is_below(path: &str, allowed: &str) -> bool {

@@ -3,11 +3,12 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::journal::format::Header;
-use crate::journal::segments::{Chain, Kept, refuse_replaced};
-use crate::journal::{FrameReader, Head, Point, Survey};
-use crate::storage::{Access, Directory, Storage};
-use crate::{Error, ErrorKind, Result};
+use annals::internals::like;
+use annals::{Error, ErrorKind, Result};
+use annals_journal::format::Header;
+use annals_journal::segments::{Chain, Kept, refuse_replaced};
+use annals_journal::{FrameReader, Head, Point, Survey};
+use annals_storage::{Access, Directory, Storage};
 
 /// How often the segments are looked for again when they change meanwhile.
 const TRIES: usize = 100;
@@ -115,7 +116,7 @@ impl Source {
         let (directory, shown) = (&*self.directory, self.shown.clone());
         let storage = directory
             .open(&self.name, Access::Read)
-            .map_err(|error| crate::journal::cannot_open(&shown, Access::Read, error))?;
+            .map_err(|error| annals_journal::cannot_open(&shown, Access::Read, error))?;
         let head = Head::read(&*storage, &shown)?;
         Ok(Part { storage, shown, head, successor: None })
     }
@@ -165,19 +166,6 @@ impl Source {
             ),
         )
     }
-}
-
-/// Returns a handle of the directory of a new file that is made of a journal, and gets its permissions.
-pub(crate) fn like(
-    (directory, journal): (&dyn Directory, &str),
-    to: Arc<dyn Directory>,
-    name: &str,
-) -> Result<Arc<dyn Directory>> {
-    let permissions = directory.permissions(journal).map_err(|error| {
-        let shown = directory.display(journal);
-        Error::io(format!("{shown}: can't see who may use it"), error)
-    })?;
-    Ok(to.for_journal(name, permissions).unwrap_or(to))
 }
 
 /// Tells whether all is there that was looked for.

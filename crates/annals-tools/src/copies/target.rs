@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use super::Meter;
 use super::source::Part;
-use crate::journal::format::{FRAMES_AT, Header, Secret};
-use crate::journal::segments::{self, Maker, Next, Seal, Sealing};
-use crate::journal::{
-    self, Checkpoints, Frame, FrameReader, Head, Point, Recovery, Rule, Settled, Survey,
-    first_slot, head_with,
+use annals::{Error, ErrorKind, Result};
+use annals_journal::format::{FRAMES_AT, Header, Secret};
+use annals_journal::segments::{self, Maker, Next, Seal, Sealing};
+use annals_journal::{
+    Checkpoints, Frame, FrameReader, Head, Point, Recovery, Rule, Settled, Survey, first_slot,
+    head_with,
 };
-use crate::storage::{Access, Clock, Directory, Hold, Lock, Storage};
-use crate::{Error, ErrorKind, Result};
+use annals_storage::{Access, Clock, Directory, Hold, Lock, Storage};
 
 /// So much is written at once.
 const PIECE: usize = 1 << 20;
@@ -24,15 +24,15 @@ const TRIES: usize = 100;
 
 /// A journal that is written, in any directory; nobody else writes it meanwhile.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(super) struct Target {
     directory: Arc<dyn Directory>,
     name: String,
-    pub(crate) shown: String,
+    pub(super) shown: String,
     storage: Arc<dyn Storage>,
-    pub(crate) header: Header,
+    pub(super) header: Header,
     checkpoints: Checkpoints,
     /// The last commit that is on permanent storage.
-    pub(crate) end: Point,
+    pub(super) end: Point,
     /// The last commit that was taken, and all behind it, up to `taken`, in `piece` or written.
     reached: Point,
     taken: Point,
@@ -43,7 +43,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// Opens a copy, recovers it if it has to be, and locks it; `None` if there is none.
-    pub(crate) fn open(
+    pub(super) fn open(
         directory: &Arc<dyn Directory>,
         name: &str,
         clock: &dyn Clock,
@@ -53,9 +53,8 @@ impl Target {
         for _ in 0..TRIES {
             let storage = match directory.open(name, Access::Write) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                opened => {
-                    opened.map_err(|error| journal::cannot_open(&shown, Access::Write, error))?
-                }
+                opened => opened
+                    .map_err(|error| annals_journal::cannot_open(&shown, Access::Write, error))?,
             };
             if storage.has_fixed_len() {
                 return Err(Error::new(
@@ -64,7 +63,7 @@ impl Target {
                 ));
             }
             if !storage.try_lock(Lock::Head, Hold::Exclusive).map_err(io)? {
-                return Err(journal::busy(&shown, journal::holder(&*storage)));
+                return Err(annals_journal::busy(&shown, annals_journal::holder(&*storage)));
             }
             if !storage.is_linked().map_err(io)? {
                 continue;
@@ -78,18 +77,18 @@ impl Target {
             let rule = Rule::new(Recovery::Checked).after(from);
             let survey = Survey::make(&*storage, &shown, rule, |_, _| Ok(()))?;
             if let Some(seal) = &survey.sealed {
-                journal::refuse(&shown, &survey, Recovery::Checked)?;
+                annals_journal::refuse(&shown, &survey, Recovery::Checked)?;
                 let by = Maker { clock, shared: false };
                 segments::finish(&**directory, name, &*storage, &survey, seal, by)?;
                 continue;
             }
             let (recovery, secret) = (Recovery::Checked, clock.secret());
             let settled =
-                journal::settle(&*storage, &**directory, name, &survey, recovery, secret)?;
+                annals_journal::settle(&*storage, &**directory, name, &survey, recovery, secret)?;
             if survey.is_empty() {
                 // Whoever gave it its name may have ended before that was durable.
                 let kept = match head.header.segment {
-                    0 => journal::keep_name(&**directory, name),
+                    0 => annals_journal::keep_name(&**directory, name),
                     _ => segments::keep_path(&**directory, name, &head.header),
                 };
                 kept.map_err(io)?;
@@ -105,7 +104,7 @@ impl Target {
     }
 
     /// Sees that the copy still has its path, and its end: what is written to a file that nobody finds is no copy.
-    pub(crate) fn see_path(&self) -> Result<()> {
+    pub(super) fn see_path(&self) -> Result<()> {
         let shown = &self.shown;
         let io = |error| Error::io(format!("{shown}: can't look for it"), error);
         if self.storage.len().map_err(io)? < self.end.position {
@@ -121,7 +120,7 @@ impl Target {
     }
 
     /// Makes a copy that begins as a segment does.
-    pub(crate) fn create(
+    pub(super) fn create(
         directory: &Arc<dyn Directory>,
         name: &str,
         part: &Part,
@@ -167,13 +166,13 @@ impl Target {
     }
 
     /// Tells whether nothing was committed in its newest segment; the state that it may begin with was before.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.end.txid < self.header.first_own_txid()
     }
 
     /// Copies the frames of a segment up to `limit`, which is the end of a commit, or up to its seal, which
     /// it gives. All that was copied is on permanent storage then.
-    pub(crate) fn copy(
+    pub(super) fn copy(
         &mut self,
         part: &Part,
         limit: u64,
@@ -250,7 +249,7 @@ impl Target {
     }
 
     /// Goes on in the next segment, which begins as another one does; the old one gets its seal.
-    pub(crate) fn go_on(
+    pub(super) fn go_on(
         &mut self,
         sealing: &Sealing,
         part: &Part,
@@ -272,7 +271,7 @@ impl Target {
     }
 
     /// Puts another segment in the place of the newest one, in which nothing was committed.
-    pub(crate) fn replace(&mut self, part: &Part, clock: &dyn Clock) -> Result<()> {
+    pub(super) fn replace(&mut self, part: &Part, clock: &dyn Clock) -> Result<()> {
         let io = |error| Error::io(format!("{}: can't begin the segment", self.shown), error);
         let fill = |storage: &dyn Storage, secret| begin_as(storage, secret, part, &self.shown);
         let directory = Arc::clone(&self.directory);
@@ -289,7 +288,7 @@ impl Target {
     }
 
     /// Closes the copy properly.
-    pub(crate) fn close(&self) -> Result<()> {
+    pub(super) fn close(&self) -> Result<()> {
         self.checkpoints.close()
     }
 }
@@ -312,7 +311,7 @@ fn lost(shown: &str, end: Point) -> Error {
         "{shown}: damaged: transaction {txid}, which ends at position {position} and was on permanent storage, isn't \
          there any more, or doesn't verify; nothing was changed: look at it with `annals check {}`, and push to a new \
          file",
-        journal::shown_path(shown)
+        annals_journal::shown_path(shown)
     ))
 }
 

@@ -2,15 +2,19 @@
 //! backup is converted.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
+use annals::event::Event;
+use annals::internals::{Names, locate, watch};
+use annals::{Error, ErrorKind, Options, Result, Sink};
+use annals_journal::segments::kept_name;
+use annals_journal::{Committed, Recovery, Rule, Survey, Verdict};
+use annals_schema::Schema;
+use annals_storage::{Access, Clock, Hold, Lock, Storage, SystemClock};
+
 use super::source::{Part, Source};
-use super::{Meter, Names, Pushing};
-use crate::journal::segments::kept_name;
-use crate::journal::{Recovery, Rule, Survey, Verdict};
-use crate::progress::Watch;
-use crate::storage::{Access, Clock, Directory, Hold, Lock, Storage};
-use crate::{Error, ErrorKind, Result};
+use super::{Meter, push_in};
 
 /// What was converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,16 +30,27 @@ pub struct Converted {
     pub soft: u64,
 }
 
-/// Writes the files of a journal into new ones, compressed or not; what is compressed is unpacked first. Those of a
-/// journal that is closed keep their bytes. The new ones have their names once they were read again and compared,
-/// and `check` has looked at them.
-pub(crate) fn convert(
-    (from, name): (Arc<dyn Directory>, &str),
-    (to, new_name): (Arc<dyn Directory>, &str),
+/// Writes a database into the new file `to` in the newest version of the format, its whole history with all
+/// segments: compressed, if `compress` says so (with the feature `zstd`), else not. What is compressed can be
+/// read like any database, without being unpacked to a disk, but not written; converted again, it has the
+/// same bytes as before. Others may write `from` meanwhile: as with [`backup`](super::backup()), what is known to be
+/// on permanent storage is converted, and [`Converted::soft`] counts the transactions after that.
+///
+/// Cost: reads `from` twice and what is written once, and verifies it all. Where `from` is being written, or wasn't
+/// closed, a backup beside `to` is made first. Reading compressed files keeps 2 MiB of them unpacked.
+///
+/// # Errors
+/// `InUse` if there is a file `to`, or one of its kept segments; `NotFound`; `NotAJournal`; `Corrupt`;
+/// `Unsupported`; `Cancelled`; `Io`. Nothing is left of the new file then.
+pub fn convert(
+    options: &Options,
+    from: impl AsRef<Path>,
+    to: impl AsRef<Path>,
     compress: bool,
-    (clock, watch): (Arc<dyn Clock>, Option<Watch>),
-    check: impl FnOnce(&dyn Directory, &str) -> Result<()>,
 ) -> Result<Converted> {
+    let ((from, name), (to, new_name)) = (locate(from.as_ref())?, locate(to.as_ref())?);
+    let (name, new_name) = (name.as_str(), new_name.as_str());
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mut source = Source::new(Arc::clone(&from), name);
     let to = source.like(to, new_name)?;
     let names = Names::new(&to, new_name, "convert", &*clock)?;
@@ -43,16 +58,16 @@ pub(crate) fn convert(
     let (backup, mut soft) = (Names::new(&to, new_name, "backup", &*clock)?, 0);
     if !parts.last().map_or(Ok(true), is_at_rest)? {
         let target = (Arc::clone(&to), backup.temporary());
-        let mut pushing = Pushing::new((from, name), target, clock, watch.clone());
-        soft = pushing.bring_up()?.soft;
-        pushing.close()?;
+        let mut push = push_in(options, (from, name), target, clock);
+        soft = push.bring_up()?.soft;
+        push.close()?;
         parts = Source::new(Arc::clone(&to), backup.temporary()).look(None)?;
     }
     let mut converted = Converted { segments: parts.len() as u64, plain: 0, written: 0, soft };
     for part in &parts {
         converted.plain += part.len()?;
     }
-    let mut meter = Meter::new(watch);
+    let mut meter = Meter::new(watch(options));
     meter.begin(2 * converted.plain);
     for part in &parts {
         let temporary = match part.successor {
@@ -70,9 +85,22 @@ pub(crate) fn convert(
         let written = to.open(&temporary, Access::Read).map_err(io)?;
         compare(part, &*written, &mut meter)?;
     }
-    check(&*to, names.temporary()).map_err(|error| names.explain(error))?;
+    annals::scan_in(&*to, names.temporary(), &mut Nothing).map_err(|error| names.explain(error))?;
     names.give()?;
     Ok(converted)
+}
+
+/// Takes what a scan verifies, and does nothing with it.
+struct Nothing;
+
+impl Sink for Nothing {
+    fn event(&mut self, _: &Schema, _: &Event<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn commit(&mut self, _: &Schema, _: &Committed) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// True if nobody writes the journal, and it was closed. Nobody can write it alone then as long as it is open.
@@ -110,7 +138,7 @@ fn pack(
             Self::File(error)
         }
     }
-    let packed = crate::storage::compress(&*part.storage, to, |bytes| {
+    let packed = annals_storage::compress(&*part.storage, to, |bytes| {
         meter.add(bytes).map_err(Failed::Program)
     });
     packed.map_err(|failed| match failed {

@@ -10,16 +10,17 @@
 //! A segment in which nothing was committed is put in the place of another one like it: a restart that was
 //! interrupted, here or there, is ended with another header each time.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use super::Meter;
-use super::differs;
+use annals::internals::{locate, watch};
+use annals::{Error, Options, Result};
+use annals_journal::Point;
+use annals_storage::{Clock, Directory, SystemClock};
+
 use super::source::{Part, Source};
 use super::target::Target;
-use crate::journal::Point;
-use crate::progress::Watch;
-use crate::storage::{Clock, Directory};
-use crate::{Error, Result};
+use super::{Meter, differs};
 
 /// What was copied of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +38,53 @@ pub struct Copied {
     pub soft: u64,
 }
 
-/// Brings a copy up to its source, again and again.
+/// Makes ready to bring a copy `to` up to a database `from`. Nothing is opened yet.
+///
+/// # Errors
+/// `Io` if a path can't be used.
+pub fn push(options: &Options, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Push> {
+    let (from, to) = (locate(from.as_ref())?, locate(to.as_ref())?);
+    Ok(push_in(options, (from.0, &from.1), (to.0, &to.1), Arc::new(SystemClock)))
+}
+
+/// As [`push`], in any directories, with any clock.
+#[must_use]
+pub fn push_in(
+    options: &Options,
+    from: (Arc<dyn Directory>, &str),
+    (directory, name): (Arc<dyn Directory>, &str),
+    clock: Arc<dyn Clock>,
+) -> Push {
+    let (source, name) = (Source::new(from.0, from.1), name.to_owned());
+    Push { source, directory, name, clock, target: None, meter: Meter::new(watch(options)) }
+}
+
+/// Brings a copy of a database up to it: once, or again and again while others write it.
+///
+/// The copy has the same frames, byte for byte, and so the same txids and chains, and goes on in a new
+/// segment where the original does. It is a database at every moment, also after a crash, and others may
+/// read it meanwhile. Only transactions are copied that are known to be on permanent storage. (A half commit
+/// at the very end is, though a power cut may still undo it, as `docs/crash.md` says.)
+///
+/// ```
+/// # fn main() -> annals::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let (path, copy) = (folder.path().join("a.annals"), folder.path().join("copy.annals"));
+/// let database = annals::Database::open(&path)?;
+/// database.write(|tx| tx.comment("one"))?;
+/// database.hard_checkpoint()?; // so that all is known to be hard
+/// let mut push = annals_tools::push(&annals::Options::new(), &path, &copy)?;
+/// assert_eq!(push.bring_up()?.transactions, 1);
+/// database.write(|tx| tx.comment("two"))?;
+/// database.hard_checkpoint()?;
+/// assert_eq!(push.bring_up()?.transactions, 1);
+/// push.close()?;
+/// assert_eq!(annals::inspect(&copy)?.end, annals::inspect(&path)?.end);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
-pub(crate) struct Pushing {
+pub struct Push {
     source: Source,
     directory: Arc<dyn Directory>,
     name: String,
@@ -48,19 +93,21 @@ pub(crate) struct Pushing {
     meter: Meter,
 }
 
-impl Pushing {
-    pub(crate) fn new(
-        source: (Arc<dyn Directory>, &str),
-        (directory, name): (Arc<dyn Directory>, &str),
-        clock: Arc<dyn Clock>,
-        watch: Option<Watch>,
-    ) -> Self {
-        let (source, name) = (Source::new(source.0, source.1), name.to_owned());
-        Self { source, directory, name, clock, target: None, meter: Meter::new(watch) }
-    }
-
-    /// Copies all that the source has by now.
-    pub(crate) fn bring_up(&mut self) -> Result<Copied> {
+impl Push {
+    /// Copies all that is there by now; creates the copy if there is none, with all history that is left.
+    /// Nobody else may have the copy open for writing; it is locked from now on.
+    ///
+    /// After an error it may be called again: the copy is recovered, and goes on behind its last
+    /// transaction.
+    ///
+    /// Cost: reads and writes what is new, with a flush for each 16 MiB, and for each call that brings
+    /// something.
+    ///
+    /// # Errors
+    /// `Diverged` if the copy isn't the beginning of the original, naming the last transaction that both have;
+    /// `NotFound` if there is no original, or if it has forgotten what the copy needs; `Busy` if somebody has
+    /// the copy open for writing; `Corrupt`; `Unsupported`; `Cancelled`; `Io`.
+    pub fn bring_up(&mut self) -> Result<Copied> {
         let directory = self.source.like(Arc::clone(&self.directory), &self.name)?;
         // After an error it isn't known how far the copy was written: it is opened again, and recovered.
         let target = match self.target.take() {
@@ -89,8 +136,7 @@ impl Pushing {
                 (target, before)
             }
             (_, first) => {
-                let first =
-                    first.ok_or_else(|| crate::Error::invalid("a journal has a segment"))?;
+                let first = first.ok_or_else(|| Error::invalid("a journal has a segment"))?;
                 let target = Target::create(directory, &self.name, first, &*self.clock)?;
                 let before = first.header().first_own_txid() - 1;
                 (target, before)
@@ -175,8 +221,11 @@ impl Pushing {
         Err(differs::error(&self.source, target, &mut copy))
     }
 
-    /// Closes the copy properly.
-    pub(crate) fn close(&self) -> Result<()> {
+    /// Closes the copy properly. Without this the next one to open it recovers it, and nothing is lost.
+    ///
+    /// # Errors
+    /// `Io`; `Poisoned` after a failed flush.
+    pub fn close(self) -> Result<()> {
         self.target.as_ref().map_or(Ok(()), Target::close)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::source::{Part, Source};
 use super::target::Target;
-use crate::journal::{Committed, Erasure, Frame, Point};
-use crate::{Error, ErrorKind, Result};
+use annals::{Error, ErrorKind, Result};
+use annals_journal::{Committed, Erasure, Frame, Point};
 
 /// Tells whether a segment has this point, or rather that it goes on from there: its frames are read only
 /// where slots don't tell.

@@ -145,6 +145,22 @@ impl Drop for Names {
     }
 }
 
+/// Returns a handle of the directory of a new file that is made of a journal, and gets its permissions.
+///
+/// # Errors
+/// `Io`: it can't be seen who may use the journal.
+pub fn like(
+    (directory, journal): (&dyn Directory, &str),
+    to: Arc<dyn Directory>,
+    name: &str,
+) -> Result<Arc<dyn Directory>> {
+    let permissions = directory.permissions(journal).map_err(|error| {
+        let shown = directory.display(journal);
+        Error::io(format!("{shown}: can't see who may use it"), error)
+    })?;
+    Ok(to.for_journal(name, permissions).unwrap_or(to))
+}
+
 /// Removes all files of one attempt, the one that is locked last, and makes that durable.
 fn remove_all(directory: &dyn Directory, temporary: &str) -> io::Result<()> {
     let held = format!("{temporary}{HELD}");
