@@ -29,8 +29,9 @@ mod merge;
 mod pack;
 
 pub use annals::internals::{
-    Erase, Erased, Fate, Gap, Restored, Run, Salvaged, SalvagedSegment, erase, erase_in, salvage,
-    salvage_in,
+    Erase, Erased, Fate, Gap, ImageCheck, ImageComparison, Restored, Run, Salvaged,
+    SalvagedSegment, check_image, check_image_in, compare_image, compare_image_in, erase, erase_in,
+    salvage, salvage_in,
 };
 pub use copies::{Converted, Copied, Push, backup, backup_in, convert, push, push_in};
 pub use merge::{Merged, OnConflict, merge, merge_in};

@@ -84,11 +84,11 @@ pub use annals_storage::{Error, ErrorKind, Result};
 pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
     Changed, Changes, Commit, Custom, Customs, Database, Events, Examination, Forgotten,
-    HeadInspection, History, HistoryCheck, HistoryInspection, ImageCheck, ImageComparison,
-    ImageInspection, ImageRoot, Inspection, Moment, MomentError, Older, OldestReader, Options,
-    Packed, Pending, Reader, Restarted, Restarting, RowChange, SegmentInspection, Sink, Snapshot,
-    Subscription, Tail, Transaction, Txid, Unapplied, Version, examine, inspect, inspect_head,
-    inspect_head_in, inspect_in, scan, scan_in,
+    HeadInspection, History, HistoryCheck, HistoryInspection, ImageInspection, ImageRoot,
+    Inspection, Moment, MomentError, Older, OldestReader, Options, Packed, Pending, Reader,
+    Restarted, Restarting, RowChange, SegmentInspection, Sink, Snapshot, Subscription, Tail,
+    Transaction, Txid, Unapplied, Version, examine, inspect, inspect_head, inspect_head_in,
+    inspect_in, scan, scan_in,
 };
 #[cfg(feature = "testing")]
 #[doc(hidden)]

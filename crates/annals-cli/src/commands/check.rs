@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use annals::{Dangling, Error, ErrorKind, ImageCheck, Inspection, Result, Snapshot, View};
+use annals::{Dangling, Error, ErrorKind, Inspection, Result, Snapshot, View};
+use annals_tools::ImageCheck;
 use clap::Args;
 
 use crate::commands::info;
@@ -123,7 +124,7 @@ fn but_sound(path: &Path, error: Error, consequence: &str) -> Error {
 /// Verifies the image, and compares where it leads to with a state that was replayed, if one is given.
 fn image(path: &Path, replayed: Option<&Snapshot>) -> Result<Option<String>> {
     let sound = |error| but_sound(path, error, "opening it doesn't need the image");
-    let Some(found) = progress::options().check_image(path).map_err(sound)? else {
+    let Some(found) = annals_tools::check_image(&progress::options(), path).map_err(sound)? else {
         let none = "\nnote: there is no image, so that nothing was compared with the replay";
         return Ok(replayed.map(|_| none.to_owned()));
     };
@@ -152,9 +153,10 @@ fn image(path: &Path, replayed: Option<&Snapshot>) -> Result<Option<String>> {
         ));
     }
     let Some(replayed) = replayed else { return Ok(Some(line)) };
-    let compared = progress::options().compare_image(path, replayed).map_err(|error| {
-        if error.kind() == ErrorKind::Corrupt { wrong(error.to_string()) } else { sound(error) }
-    })?;
+    let compared =
+        annals_tools::compare_image(&progress::options(), path, replayed).map_err(|error| {
+            if error.kind() == ErrorKind::Corrupt { wrong(error.to_string()) } else { sound(error) }
+        })?;
     match compared.map(|compared| compared.difference) {
         Some(Some(what)) => {
             Err(wrong(format!("it and the replay of the journal differ in {what}")))

@@ -49,7 +49,7 @@ pub use history::HistoryCheck;
 pub use image::report::Restarting;
 pub use image::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, ImageCheck,
-    ImageComparison,
+    ImageComparison, check_image, check_image_in, compare_image, compare_image_in,
 };
 pub use inspect::{Examination, inspect, inspect_head, inspect_head_in, inspect_in};
 pub use inspection::{

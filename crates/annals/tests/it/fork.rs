@@ -164,7 +164,11 @@ fn a_new_image_is_made(path: &Path) {
     }
     assert!(!children.is_empty());
     made.unwrap();
-    assert!(Options::new().check_image(path).unwrap().is_some_and(|it| it.problem.is_none()));
+    assert!(
+        annals_tools::check_image(&Options::new(), path)
+            .unwrap()
+            .is_some_and(|it| it.problem.is_none())
+    );
 }
 
 fn child_tries_everything(path: &Path) {

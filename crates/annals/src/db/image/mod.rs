@@ -28,4 +28,6 @@ pub(super) use inspection::inspect;
 pub(super) use opening::{Found, Looking, load};
 pub(super) use reading::{Beginning, Reading, Replayed, hard_position};
 pub use report::{BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled};
-pub use verify::{ImageCheck, ImageComparison};
+pub use verify::{
+    ImageCheck, ImageComparison, check_image, check_image_in, compare_image, compare_image_in,
+};

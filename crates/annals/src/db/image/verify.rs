@@ -63,158 +63,156 @@ pub struct ImageComparison {
 /// How often an image that seems wrong is looked at again, if somebody has advanced it meanwhile.
 const LOOKS: usize = 5;
 
-impl Options {
-    /// Verifies all of the image beside a journal, and that it is that journal's; `None` if there is none.
-    /// Takes no lock but one on the roots that it reads, so that nobody writes over what they reach, and writes
-    /// nothing; what is wrong is part of the answer. Nothing is lost by that: the image holds only what the
-    /// journal does.
-    ///
-    /// Cost: reads all of the image once, and of the journal what lies behind the image's point.
-    ///
-    /// # Errors
-    /// `Io`, also if there is an image that can't be opened; and those of the journal's head: `NotFound`,
-    /// `NotAJournal`, `Unsupported`, `Corrupt`.
-    pub fn check_image(&self, path: impl AsRef<Path>) -> Result<Option<ImageCheck>> {
-        let (directory, name) = locate(path.as_ref())?;
-        self.check_image_in(&directory, &name)
-    }
+/// Verifies all of the image beside a journal, and that it is that journal's; `None` if there is none.
+/// Takes no lock but one on the roots that it reads, so that nobody writes over what they reach, and writes
+/// nothing; what is wrong is part of the answer. Nothing is lost by that: the image holds only what the
+/// journal does.
+///
+/// Cost: reads all of the image once, and of the journal what lies behind the image's point.
+///
+/// # Errors
+/// `Io`, also if there is an image that can't be opened; and those of the journal's head: `NotFound`,
+/// `NotAJournal`, `Unsupported`, `Corrupt`.
+pub fn check_image(options: &Options, path: impl AsRef<Path>) -> Result<Option<ImageCheck>> {
+    let (directory, name) = locate(path.as_ref())?;
+    check_image_in(options, &directory, &name)
+}
 
-    /// As [`Self::check_image`], in any directory.
-    ///
-    /// # Errors
-    /// As [`Self::check_image`].
-    pub fn check_image_in(
-        &self,
-        directory: &Arc<dyn Directory>,
-        name: &str,
-    ) -> Result<Option<ImageCheck>> {
-        let image = image::image_name(name);
-        let mut looks = 0;
-        loop {
-            let (storage, _) = open_to_read(&**directory, name)?;
-            if storage.has_fixed_len() {
-                return Ok(None);
-            }
-            let report = match image::check(directory, &image, &SystemClock) {
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-                report => report?,
-            };
-            looks += 1;
-            let mut check = told(directory.display(&image), &report);
-            if report.problem.is_none() {
-                check.problem = self.unusable(directory, name, &*storage)?;
-            }
-            // What an older root reaches is written over in time, and a newer one may be of the next segment.
-            let is_as_before = || {
-                storage.is_linked().unwrap_or(true)
-                    && image::slots(&**directory, &image) == report.slots
-            };
-            if check.problem.is_none() || looks == LOOKS || is_as_before() {
-                return Ok(Some(check));
-            }
+/// As [`check_image`], in any directory.
+///
+/// # Errors
+/// As [`check_image`].
+pub fn check_image_in(
+    options: &Options,
+    directory: &Arc<dyn Directory>,
+    name: &str,
+) -> Result<Option<ImageCheck>> {
+    let image = image::image_name(name);
+    let mut looks = 0;
+    loop {
+        let (storage, _) = open_to_read(&**directory, name)?;
+        if storage.has_fixed_len() {
+            return Ok(None);
         }
-    }
-
-    /// Compares what opening from the image gives with a state that came from the replay of the journal, as
-    /// [`examine`](Self::examine) gives one: the schema, all rows with their values, next ids, the order of
-    /// indexes, where blobs are. `None` if there is no image. Takes no lock and writes nothing. What others committed
-    /// since is replayed after that state first, so that both end with the same transaction.
-    ///
-    /// Cost: reads all of the image once, and what the journal has behind it; memory for all of that.
-    ///
-    /// # Errors
-    /// `Corrupt` if the image can't be used, or the journal is damaged; `Busy` if commits were taken back
-    /// meanwhile, in a recovery; else as [`Self::check_image`]; `Cancelled`.
-    pub fn compare_image(
-        &self,
-        path: impl AsRef<Path>,
-        replayed: &Snapshot,
-    ) -> Result<Option<ImageComparison>> {
-        let (directory, name) = locate(path.as_ref())?;
-        self.compare_image_in(&directory, &name, replayed)
-    }
-
-    /// As [`Self::compare_image`], in any directory.
-    ///
-    /// # Errors
-    /// As [`Self::compare_image`].
-    pub fn compare_image_in(
-        &self,
-        directory: &Arc<dyn Directory>,
-        name: &str,
-        replayed: &Snapshot,
-    ) -> Result<Option<ImageComparison>> {
-        let mut looks = 0;
-        loop {
-            let (storage, _) = open_to_read(&**directory, name)?;
-            let compared = self.compare(directory, name, &storage, replayed);
-            looks += 1;
-            let is_same = matches!(&compared, Ok(Some(same)) if same.difference.is_none());
-            // The image may be of the next segment by now.
-            if is_same || looks == LOOKS || storage.is_linked().unwrap_or(true) {
-                return compared;
-            }
-        }
-    }
-
-    fn compare(
-        &self,
-        directory: &Arc<dyn Directory>,
-        name: &str,
-        storage: &Arc<dyn Storage>,
-        replayed: &Snapshot,
-    ) -> Result<Option<ImageComparison>> {
-        let shown = &directory.display(name);
-        let looking = self.looking(directory, name, &**storage);
-        let mut found = looking.find()?;
-        let unusable = |reason| Err(Error::corrupt(reason));
-        let Some(Begun { root, .. }) = &found.begun else {
-            return found.reason.map_or(Ok(None), unusable);
+        let report = match image::check(directory, &image, &SystemClock) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            report => report?,
         };
-        let image_txid = root.point.txid;
-        let watched = Watched::new(&**storage, self.watch.as_ref());
-        let surveyed = looking.survey(&mut found, &watched, Recovery::Checked, scan::is_damaged);
-        let (survey, replay, _) = surveyed.map_err(|error| watched.explain(error, shown))?;
-        if scan::is_damaged(&survey) {
-            return Err(survey.damage(shown));
+        looks += 1;
+        let mut check = told(directory.display(&image), &report);
+        if report.problem.is_none() {
+            check.problem = unusable(options, directory, name, &*storage)?;
         }
-        if found.begun.is_none() {
-            return unusable(found.reason.unwrap_or_default());
+        // What an older root reaches is written over in time, and a newer one may be of the next segment.
+        let is_as_before = || {
+            storage.is_linked().unwrap_or(true)
+                && image::slots(&**directory, &image) == report.slots
+        };
+        if check.problem.is_none() || looks == LOOKS || is_as_before() {
+            return Ok(Some(check));
         }
-        let head = Head::read(&**storage, shown)?;
-        let newest = catch_up::Found { storage: Arc::clone(storage), head };
-        let replayed = brought_to((&**directory, name), replayed, &newest, survey.end)?;
-        let (_, from_image) = replay.finish();
-        let difference = compare::difference(&from_image, &replayed)?;
-        Ok(Some(ImageComparison { txid: survey.end.txid, image_txid, difference }))
     }
+}
 
-    /// Says why an image isn't used that verifies: it is another journal's, or the journal doesn't go on from
-    /// its point.
-    fn unusable(
-        &self,
-        directory: &Arc<dyn Directory>,
-        name: &str,
-        storage: &dyn Storage,
-    ) -> Result<Option<String>> {
-        let looking = self.looking(directory, name, storage);
-        let mut found = looking.find()?;
-        if found.begun.is_some() {
-            let watched = Watched::new(storage, None);
-            looking.survey(&mut found, &watched, Recovery::Checked, scan::is_damaged)?;
-        }
-        Ok(found.reason)
-    }
+/// Compares what opening from the image gives with a state that came from the replay of the journal, as
+/// [`Options::examine`] gives one: the schema, all rows with their values, next ids, the order of
+/// indexes, where blobs are. `None` if there is no image. Takes no lock and writes nothing. What others committed
+/// since is replayed after that state first, so that both end with the same transaction.
+///
+/// Cost: reads all of the image once, and what the journal has behind it; memory for all of that.
+///
+/// # Errors
+/// `Corrupt` if the image can't be used, or the journal is damaged; `Busy` if commits were taken back
+/// meanwhile, in a recovery; else as [`check_image`]; `Cancelled`.
+pub fn compare_image(
+    options: &Options,
+    path: impl AsRef<Path>,
+    replayed: &Snapshot,
+) -> Result<Option<ImageComparison>> {
+    let (directory, name) = locate(path.as_ref())?;
+    compare_image_in(options, &directory, &name, replayed)
+}
 
-    /// Gives how an image is looked for that nothing is done to.
-    fn looking<'a>(
-        &self,
-        directory: &'a Arc<dyn Directory>,
-        name: &'a str,
-        storage: &'a dyn Storage,
-    ) -> Looking<'a> {
-        Looking::to_read(directory, name, storage, self.budget())
+/// As [`compare_image`], in any directory.
+///
+/// # Errors
+/// As [`compare_image`].
+pub fn compare_image_in(
+    options: &Options,
+    directory: &Arc<dyn Directory>,
+    name: &str,
+    replayed: &Snapshot,
+) -> Result<Option<ImageComparison>> {
+    let mut looks = 0;
+    loop {
+        let (storage, _) = open_to_read(&**directory, name)?;
+        let compared = compare(options, directory, name, &storage, replayed);
+        looks += 1;
+        let is_same = matches!(&compared, Ok(Some(same)) if same.difference.is_none());
+        // The image may be of the next segment by now.
+        if is_same || looks == LOOKS || storage.is_linked().unwrap_or(true) {
+            return compared;
+        }
     }
+}
+
+fn compare(
+    options: &Options,
+    directory: &Arc<dyn Directory>,
+    name: &str,
+    storage: &Arc<dyn Storage>,
+    replayed: &Snapshot,
+) -> Result<Option<ImageComparison>> {
+    let shown = &directory.display(name);
+    let looking = looking(options, directory, name, &**storage);
+    let mut found = looking.find()?;
+    let unusable = |reason| Err(Error::corrupt(reason));
+    let Some(Begun { root, .. }) = &found.begun else {
+        return found.reason.map_or(Ok(None), unusable);
+    };
+    let image_txid = root.point.txid;
+    let watched = Watched::new(&**storage, options.watch.as_ref());
+    let surveyed = looking.survey(&mut found, &watched, Recovery::Checked, scan::is_damaged);
+    let (survey, replay, _) = surveyed.map_err(|error| watched.explain(error, shown))?;
+    if scan::is_damaged(&survey) {
+        return Err(survey.damage(shown));
+    }
+    if found.begun.is_none() {
+        return unusable(found.reason.unwrap_or_default());
+    }
+    let head = Head::read(&**storage, shown)?;
+    let newest = catch_up::Found { storage: Arc::clone(storage), head };
+    let replayed = brought_to((&**directory, name), replayed, &newest, survey.end)?;
+    let (_, from_image) = replay.finish();
+    let difference = compare::difference(&from_image, &replayed)?;
+    Ok(Some(ImageComparison { txid: survey.end.txid, image_txid, difference }))
+}
+
+/// Says why an image isn't used that verifies: it is another journal's, or the journal doesn't go on from
+/// its point.
+fn unusable(
+    options: &Options,
+    directory: &Arc<dyn Directory>,
+    name: &str,
+    storage: &dyn Storage,
+) -> Result<Option<String>> {
+    let looking = looking(options, directory, name, storage);
+    let mut found = looking.find()?;
+    if found.begun.is_some() {
+        let watched = Watched::new(storage, None);
+        looking.survey(&mut found, &watched, Recovery::Checked, scan::is_damaged)?;
+    }
+    Ok(found.reason)
+}
+
+/// Gives how an image is looked for that nothing is done to.
+fn looking<'a>(
+    options: &Options,
+    directory: &'a Arc<dyn Directory>,
+    name: &'a str,
+    storage: &'a dyn Storage,
+) -> Looking<'a> {
+    Looking::to_read(directory, name, storage, options.budget())
 }
 
 /// Returns a state that was replayed, brought forward to a later end of the journal.

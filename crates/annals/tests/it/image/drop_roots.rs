@@ -32,7 +32,7 @@ fn options() -> Options {
 
 /// The number of the newest root, if nothing is wrong with the image.
 fn root(path: &Path) -> u64 {
-    let check = Options::new().check_image(path).unwrap().unwrap();
+    let check = annals_tools::check_image(&Options::new(), path).unwrap().unwrap();
     assert_eq!(check.problem, None);
     check.root
 }
@@ -104,7 +104,7 @@ pub(crate) fn none_published() {
         }
         met += 1;
         db.backfill(BackfillMode::Full).unwrap();
-        let check = Options::new().check_image(path).unwrap().unwrap();
+        let check = annals_tools::check_image(&Options::new(), path).unwrap().unwrap();
         assert_eq!(check.problem, None, "{unit:?} at {at}: {:?}", reported(&db));
     });
     assert!(met > 5, "{met}");

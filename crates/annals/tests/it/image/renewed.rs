@@ -19,10 +19,10 @@ fn truncate(db: &Database) -> Result<annals::Backfilled> {
 /// Nothing is wrong with the image; gives the last transaction that it has.
 fn imaged(path: &Path) -> u64 {
     let options = Options::new();
-    let check = options.check_image(path).unwrap().unwrap();
+    let check = annals_tools::check_image(&options, path).unwrap().unwrap();
     assert_eq!(check.problem, None);
     let replayed = options.examine(path).unwrap().snapshot;
-    let compared = options.compare_image(path, &replayed).unwrap().unwrap();
+    let compared = annals_tools::compare_image(&options, path, &replayed).unwrap().unwrap();
     assert_eq!(compared.difference, None);
     check.txid
 }

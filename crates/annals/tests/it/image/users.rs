@@ -117,9 +117,9 @@ fn a_database_that_rests_reads_no_older_root() {
 /// Gives what a check of the image says, and sees that the comparison agrees.
 fn problem(path: &Path) -> Option<String> {
     let options = Options::new();
-    let check = options.check_image(path).unwrap().unwrap();
+    let check = annals_tools::check_image(&options, path).unwrap().unwrap();
     let replayed = options.examine(path).unwrap().snapshot;
-    let compared = options.compare_image(path, &replayed);
+    let compared = annals_tools::compare_image(&options, path, &replayed);
     match &check.problem {
         None => {
             let compared = compared.unwrap().unwrap();
@@ -137,14 +137,14 @@ fn an_image_is_checked_and_compared_with_the_replay() {
     let path = folder.path().join("a.annals");
     let db = create(&path);
     insert(&db, 0..3000);
-    assert_eq!(Options::new().check_image(&path).unwrap(), None);
+    assert_eq!(annals_tools::check_image(&Options::new(), &path).unwrap(), None);
     let now = db.read();
-    assert_eq!(Options::new().compare_image(&path, &now).unwrap(), None);
+    assert_eq!(annals_tools::compare_image(&Options::new(), &path, &now).unwrap(), None);
     db.backfill(BackfillMode::Full).unwrap();
     insert(&db, 3000..3005);
     assert_eq!(problem(&path), None, "the journal goes on behind it");
     // A state that the journal has gone on from is brought to the end that both have.
-    let compared = Options::new().compare_image(&path, &now).unwrap().unwrap();
+    let compared = annals_tools::compare_image(&Options::new(), &path, &now).unwrap().unwrap();
     assert_eq!((compared.txid, compared.difference), (3, None));
     drop(db);
 
@@ -153,7 +153,8 @@ fn an_image_is_checked_and_compared_with_the_replay() {
     let db = create(&other);
     db.write(|tx| tx.insert(TableNumber(0), &[ValueRef::String("x"), ValueRef::Int64(0)])).unwrap();
     db.write(|tx| tx.comment("so that it has as many transactions")).unwrap();
-    let compared = Options::new().compare_image(&path, &db.read()).unwrap().unwrap();
+    let compared =
+        annals_tools::compare_image(&Options::new(), &path, &db.read()).unwrap().unwrap();
     let difference = compared.difference.unwrap();
     assert_eq!(difference, "the number of rows of table `t`: 3005 and 1");
 
@@ -179,7 +180,7 @@ fn a_state_of_any_segment_is_brought_to_the_end_before_it_is_compared() {
             db.backfill(BackfillMode::Restart).unwrap();
         }
         for state in &states {
-            let compared = Options::new().compare_image(&path, state).unwrap();
+            let compared = annals_tools::compare_image(&Options::new(), &path, state).unwrap();
             let differs = compared.map(|compared| (compared.txid, compared.difference));
             let expected = (number > 1).then(|| (db.read().txid(), None));
             assert_eq!(differs, expected, "{} of {number}", state.txid());

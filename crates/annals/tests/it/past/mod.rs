@@ -12,8 +12,8 @@ use std::time::Duration;
 use annals::storage::simulated::SimulatedClock;
 use annals::storage::{Directory, MemoryDirectory};
 use annals::{
-    BackfillMode, BlobReader, Command, Database, FieldNumber, ImageCheck, IndexNumber, Options,
-    Restarting, Result, RowId, Snapshot, TableNumber, Transaction, Txid, Type, ValueRef,
+    BackfillMode, BlobReader, Command, Database, FieldNumber, IndexNumber, Options, Restarting,
+    Result, RowId, Snapshot, TableNumber, Transaction, Txid, Type, ValueRef,
 };
 
 use crate::store_model::Random;
@@ -159,9 +159,9 @@ impl World {
     }
 
     /// Looks at all of the image, if there is one.
-    fn check(&self) -> Option<ImageCheck> {
+    fn check(&self) -> Option<annals_tools::ImageCheck> {
         let directory: Arc<dyn Directory> = Arc::new(self.directory.clone());
-        self.options.check_image_in(&directory, NAME).unwrap()
+        annals_tools::check_image_in(&self.options, &directory, NAME).unwrap()
     }
 
     /// Tells what is wrong with the image.

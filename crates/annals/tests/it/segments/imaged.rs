@@ -32,7 +32,8 @@ fn is_as_replayed(directory: &MemoryDirectory) -> String {
     assert_eq!(examined.problem, None);
     assert_eq!(content(&examined.snapshot), with_image);
     let shared: Arc<dyn Directory> = Arc::new(copy);
-    let compared = Options::new().compare_image_in(&shared, NAME, &examined.snapshot).unwrap();
+    let compared =
+        annals_tools::compare_image_in(&Options::new(), &shared, NAME, &examined.snapshot).unwrap();
     assert_eq!(compared.and_then(|compared| compared.difference), None);
     with_image
 }
