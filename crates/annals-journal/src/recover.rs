@@ -32,7 +32,7 @@ use annals_storage::{Directory, Storage};
 /// None of them helps against damage, that is, if something is missing that was on permanent storage:
 /// that is always refused. Each of them saves beside the file what it cuts off, if a commit may lie in
 /// it, and reports what it did; without space for that it reports that it was not saved, unless
-/// [`Options::copy_first`](crate::Options::copy_first) asks for more. In shared mode, once a process has
+/// `Options::copy_first` asks for more. In shared mode, once a process has
 /// the file open, all but [`Refuse`](Self::Refuse) are as [`Checked`](Self::Checked).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Recovery {
@@ -45,7 +45,7 @@ pub enum Recovery {
     /// ones are cut off though they verify, soft ones above all.
     ToHard,
     /// Goes back to the last commit that was acknowledged, as the live block tells other processes (at
-    /// most 10 ms late; without [`Options::background`](crate::Options::background) it tells of the last
+    /// most 10 ms late; without `Options::background` it tells of the last
     /// checkpoint or opening), as far as it verifies; never farther back than [`ToHard`](Self::ToHard)
     /// goes.
     ToSoft,

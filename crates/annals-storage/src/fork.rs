@@ -103,7 +103,7 @@ mod system {
         process
     }
 
-    /// Maps the page; `None` where the system refuses, as one older than Linux 4.14 does.
+    /// Maps the page; `None` where the system refuses, as one before Linux 4.14 does.
     fn map() -> Option<*mut AtomicU32> {
         let len = size_of::<AtomicU32>(); // the system rounds up to a page
         let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -114,7 +114,9 @@ mod system {
             return None;
         }
         // SAFETY: it advises on the page that was mapped just now.
-        if unsafe { libc::madvise(page, len, libc::MADV_WIPEONFORK) } != 0 {
+        let takes = |advice| unsafe { libc::madvise(page, len, advice) } == 0;
+        // Some emulators ignore advice and return success, also for a number that stands for none.
+        if takes(-1) || !takes(libc::MADV_WIPEONFORK) {
             // SAFETY: nothing refers to it.
             unsafe { libc::munmap(page, len) };
             return None;

@@ -51,7 +51,7 @@ pub struct Inspection {
     pub damaged_headers: usize,
     /// Data frames behind the end, of a transaction that didn't commit (or not yet).
     pub uncommitted_frames: u64,
-    /// How many commits verify that the [`Recovery`] leaves out.
+    /// How many commits verify that the [`Recovery`](crate::Recovery) leaves out.
     pub left_out_commits: u64,
     /// The last of those.
     pub last_left_out: Option<Committed>,

@@ -162,7 +162,7 @@ impl Options {
 
     /// Sets whether other processes on this machine may write the file too, in turn. All that write it
     /// must open it so. Each transaction first brings in what the others committed;
-    /// [`Database::pull`] does so without writing.
+    /// [`Database::pull`](crate::Database::pull) does so without writing.
     ///
     /// Costs a few system calls for each transaction, a small write to tell the others, and that commits
     /// of several threads don't share flushes; nothing is done in the background. On Linux and Windows.
@@ -205,15 +205,16 @@ impl Options {
     ///
     /// The rules are kept behind the backfills that happen by themselves, in the background and when the
     /// database is closed, and only where what is forgotten is at least as large as the live state
-    /// ([`Database::live_bytes`]). So somewhat more is there than they ask for. Where somebody reads what could
-    /// go, it stays until the next time. [`Database::forgotten`] tells what went, and
-    /// [`Database::image_error`] what went wrong.
+    /// ([`Database::live_bytes`](crate::Database::live_bytes)). So somewhat more is there than they ask for.
+    /// Where somebody reads what could go, it stays until the next time.
+    /// [`Database::forgotten`](crate::Database::forgotten) tells what went, and
+    /// [`Database::image_error`](crate::Database::image_error) what went wrong.
     ///
     /// They belong to the program, and aren't stored: whoever opens the database without them keeps all
     /// that there is then.
     ///
     /// Costs, each time that as much was written as the live state has, that the state is written to the
-    /// journal once more; commits wait meanwhile, as for [`Database::restart`].
+    /// journal once more; commits wait meanwhile, as for [`Database::restart`](crate::Database::restart).
     #[must_use]
     pub const fn retention(mut self, rules: Retention) -> Self {
         self.retention = rules;
@@ -221,8 +222,8 @@ impl Options {
     }
 
     /// Sets whether the history index is kept, the file beside the journal that tells in which parts of it a row was
-    /// changed, so that [`Database::history_of`] reads no more than those. It is, unless told otherwise, of
-    /// journals of 1 MiB or more.
+    /// changed, so that [`Database::history_of`](crate::Database::history_of) reads no more than those. It is,
+    /// unless told otherwise, of journals of 1 MiB or more.
     ///
     /// Costs, behind each backfill, that what the journal has got is read once more, and a few bytes for each change
     /// that isn't one of a run of rows; no commit waits for it. One that is there is used also without this, and
@@ -284,18 +285,18 @@ impl Options {
     }
 
     /// Sets how long a read or a write waits that needs a damaged page of the image, while the state is rebuilt
-    /// without it; then it is an error of kind [`ErrorKind::PageLost`]. 30 s unless set.
+    /// without it; then it is an error of kind [`ErrorKind::PageLost`](crate::ErrorKind::PageLost). 30 s unless set.
     #[must_use]
     pub const fn rebuild_timeout(mut self, timeout: Duration) -> Self {
         self.rebuild_timeout = timeout;
         self
     }
 
-    /// Sets how many bytes of the image key frames may take: older states that are kept in it, sharing all that hasn't
-    /// changed since, so that [`Database::at`] replays little. They divide the journal evenly, at least 256 KiB
-    /// of it from one to the next, and are thinned to stay within this; 0: none are kept. Unless set they may
-    /// take as much as the newest state does, and 4 MiB in any case. Without enough of them the past is
-    /// only slower to read.
+    /// Sets how many bytes of the image key frames may take: older states that are kept in it, sharing all that
+    /// hasn't changed since, so that [`Database::at`](crate::Database::at) replays little. They divide the
+    /// journal evenly, at least 256 KiB of it from one to the next, and are thinned to stay within this; 0: none
+    /// are kept. Unless set they may take as much as the newest state does, and 4 MiB in any case. Without enough
+    /// of them the past is only slower to read.
     #[must_use]
     pub const fn key_frames(mut self, bytes: u64) -> Self {
         self.key_frames.budget = Some(bytes);
