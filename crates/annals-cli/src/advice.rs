@@ -29,7 +29,7 @@ fn texts(folder: &Path, ending: &str) -> Vec<(PathBuf, String)> {
 
 /// Returns the source of the library, all layers of it.
 fn library() -> Vec<(PathBuf, String)> {
-    let layers = ["annals-journal", "annals-event", "annals", "annals-storage"];
+    let layers = ["annals-store", "annals-journal", "annals-event", "annals", "annals-storage"];
     layers
         .iter()
         .flat_map(|name| texts(&root().join("crates").join(name).join("src"), "rs"))

@@ -42,11 +42,9 @@
     reason = "the text above a folder's code is for those who work there, and names its private parts"
 )]
 
-mod arena;
 mod db;
 pub mod event;
 mod history;
-mod image;
 pub mod internals;
 pub mod journal;
 mod names;
@@ -56,6 +54,7 @@ pub mod store;
 pub mod typed;
 
 use annals_storage::{bytes, debug, sync};
+use annals_store::image;
 
 pub use annals_macros::schema;
 pub use annals_schema::{
@@ -81,6 +80,9 @@ pub use annals_storage::Violation;
 #[doc(hidden)]
 pub use annals_storage::mistakes;
 pub use annals_storage::{Error, ErrorKind, Result};
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub use annals_store::image::testing as image_testing;
 pub use db::{
     BackfillMode, BackfillOutcome, BackfillPhases, BackfillProgress, Backfilled, BlobReader,
     Changed, Changes, Commit, Custom, Customs, Database, Events, Examination, Forgotten,
@@ -90,9 +92,6 @@ pub use db::{
     Transaction, Txid, Unapplied, Version, examine, inspect, inspect_head, inspect_head_in,
     inspect_in, scan, scan_in,
 };
-#[cfg(feature = "testing")]
-#[doc(hidden)]
-pub use image::testing as image_testing;
 pub use journal::{
     Carried, Committed, Copies, Cut, Erasure, Level, Plan, Point, Recovered, Recovery, Retention,
     SegmentFacts,

@@ -34,7 +34,7 @@ pub(crate) fn constants() -> BTreeMap<String, Vec<u64>> {
 fn the_constants_are_those_of_the_document() {
     let mut code = crate::journal::testing::constants();
     code.extend(annals_event::testing::constants());
-    code.extend(crate::image::document::constants());
+    code.extend(crate::image::testing::constants());
     code.extend(constants());
     let document = documented_constants();
     for (name, value) in &code {
@@ -51,7 +51,7 @@ fn the_constants_are_those_of_the_document() {
         include_str!("../../../annals-storage/src/header.rs"),
         include_str!("../../../annals-event/src/opcode.rs"),
         include_str!("../../../annals-event/src/lib.rs"),
-        include_str!("../image/format.rs"),
+        include_str!("../../../annals-store/src/image/format.rs"),
         include_str!("format.rs"),
     ];
     for source in sources {

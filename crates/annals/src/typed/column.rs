@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use annals_schema::{Blob, FieldNumber, RowId, Timestamp};
 
-use super::{Element, Id, Record, Table, Vector, Writer};
+use super::{Element, Id, Number, Record, Table, Vector, Writer};
 use crate::Result;
 use crate::store::Primitive;
 
@@ -105,9 +105,9 @@ macro_rules! slices {
     };
 }
 
-slices!([T: Primitive + Into<annals_schema::ValueRef<'v>>] T => T, Vector::from);
-slices!([T: Primitive + Into<annals_schema::ValueRef<'v>>] T => Option<T>, Vector::from);
-slices!([T: Primitive + Into<annals_schema::ValueRef<'v>>] Option<T> => Option<T>, Vector::from);
+slices!([T: Number + Into<annals_schema::ValueRef<'v>>] T => T, Vector::from);
+slices!([T: Number + Into<annals_schema::ValueRef<'v>>] T => Option<T>, Vector::from);
+slices!([T: Number + Into<annals_schema::ValueRef<'v>>] Option<T> => Option<T>, Vector::from);
 slices!([] bool => bool, Vector::from);
 slices!([] bool => Option<bool>, Vector::from);
 slices!([] Option<bool> => Option<bool>, Vector::from);

@@ -5,11 +5,11 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
-use annals_schema::{FieldNumber, RowId, ValueRef};
+use annals_schema::{RowId, ValueRef};
 use annals_storage::TypedId;
 
 use super::Record;
-use crate::{Cell, Row};
+use crate::store::CellId;
 
 /// The id of a row of one table: 8 bytes, and no other table's id fits where it is asked for.
 #[repr(transparent)] // so that a run of ids can be borrowed as a run of numbers
@@ -54,12 +54,7 @@ impl<R> From<Id<R>> for ValueRef<'_> {
     }
 }
 
-impl<'r, R: Record> Cell<'r> for Option<Id<R>> {
-    #[inline]
-    fn read(row: &'r Row<'_>, field: FieldNumber) -> Self {
-        Option::<RowId>::read(row, field).map(Into::into)
-    }
-}
+impl<R: Record> CellId for Id<R> {}
 
 impl<R> Clone for Id<R> {
     fn clone(&self) -> Self {

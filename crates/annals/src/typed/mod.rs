@@ -48,6 +48,8 @@ pub use single::{Single, SingleWriter};
 pub use snapshot::Snapshot;
 pub use table::{Rows, Table};
 pub use transaction::{CustomTransaction, Transaction};
+#[doc(hidden)]
+pub use vector::Number;
 pub use vector::{Element, Vector};
 pub use writer::Writer;
 

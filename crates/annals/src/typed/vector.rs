@@ -41,8 +41,16 @@ pub trait Element<'a>: Sized {
     fn read(vector: &VectorView<'a>) -> Result<Vec<Self>>;
 }
 
+/// A [`Primitive`] of which columns are written from slices. It is a trait of this crate, so that the compiler knows
+/// which types are none.
+#[doc(hidden)]
+pub trait Number: Primitive {}
+
+impl<R: Record> Number for Id<R> {}
+
 macro_rules! numbers {
     ($($rust:ty: $pattern:pat => $value:expr;)+) => {$(
+        impl Number for $rust {}
         impl Element<'_> for $rust {
             fn read(vector: &VectorView<'_>) -> Result<Vec<Self>> {
                 vector.to_vec()

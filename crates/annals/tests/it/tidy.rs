@@ -9,7 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates that make up the library: what a program gets that adds `annals`.
-const LIBRARY: [&str; 4] = ["annals", "annals-event", "annals-journal", "annals-storage"];
+const LIBRARY: [&str; 5] =
+    ["annals", "annals-event", "annals-journal", "annals-storage", "annals-store"];
 const LONGEST_FILE: usize = 500;
 const BANNED: [&str; 6] = [
     concat!("TO", "DO"),

@@ -19,7 +19,7 @@ const fn room(
 }
 
 /// The crates below, which `annals` puts together.
-const LAYERS: [&str; 3] = ["annals_event", "annals_journal", "annals_storage"];
+const LAYERS: [&str; 4] = ["annals_event", "annals_journal", "annals_storage", "annals_store"];
 
 /// The rooms from the ground up. `lib.rs` puts them together, and knows all. Of other layers a room knows only
 /// what its row names; that layers know only those below them, the compiler says.

@@ -1,0 +1,268 @@
+//! The arena: where pages lie in memory, and how many have each.
+//!
+//! A chunk of 2 MiB has 127 pages, and before them a head with what is to be known of each: how many references
+//! there are, its tag, whether it is free. The head is found by the address of the page. So whoever copies 64
+//! references to neighbours touches a few lines of the processor's cache, not one for each. Between two pages lie 64
+//! bytes: if all began at multiples of 16 KiB, the same cell of many columns would fall on the same few places of that
+//! cache.
+//!
+//! Invariants
+//! 1. A page with a count above 0 is where its references lead; its chunk stays. Who brings the count to 0 gives
+//!    the page back, and nobody has it then.
+//! 2. A head's `room` is only looked at with the pool locked. A chunk is in `open` if it has room, at the
+//!    place that it knows; of those that have no page in use only [`pool::KEPT`] stay.
+//! 3. A forked child leaves the chunks of its parent alone: it has a pool of its own, since another thread may have
+//!    held the lock of the parent's pool.
+#![allow(unsafe_code, reason = "references are counted, and memory is given out, by hand")]
+
+mod pool;
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use self::pool::{Pool, Room};
+use annals_storage::{CHUNK, Chunk, Origin};
+
+/// The size of a page, in bytes.
+pub(crate) const PAGE: usize = 16 * 1024;
+/// How far a page is from the next one.
+const STRIDE: usize = PAGE + 64;
+/// How many pages a chunk has.
+const PAGES: usize = CHUNK / STRIDE;
+/// Where the first page of a chunk is.
+const FIRST: usize = CHUNK - PAGES * STRIDE;
+/// How much memory a page takes, in bytes, with its part of the head.
+pub(crate) const PAGE_MEMORY: usize = CHUNK.div_ceil(PAGES);
+
+/// How many pages are prepared at once where there are more than a few.
+const AHEAD: usize = 16;
+/// How many references a page has at most: more can only come from references that are forgotten.
+const MOST: u32 = u32::MAX / 2;
+
+/// The pool of a process. It is leaked: a forked child makes another, of which it can be sure that nobody had it locked.
+struct Own {
+    process: u32,
+    pool: Mutex<Pool>,
+}
+
+/// The one that was made last; null, or leaked.
+static OWN: AtomicPtr<Own> = AtomicPtr::new(null_mut());
+
+/// What is to be known of the pages of a chunk.
+#[repr(C)]
+struct Head {
+    counts: [AtomicU32; PAGES],
+    /// A tag is written before the second reference comes to be.
+    tags: [AtomicU64; PAGES],
+    /// The id of the process that made the chunk.
+    process: u32,
+    room: UnsafeCell<Room>,
+}
+
+const _: () = assert!(size_of::<Head>() <= FIRST && FIRST.is_multiple_of(64) && PAGES <= 128);
+
+/// A chunk, by its head, from which all of it may be reached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Place(NonNull<Head>);
+
+// SAFETY: what of a head isn't atomic is only looked at with the pool locked, or never changes.
+unsafe impl Send for Place {}
+
+/// A page that was just given out, to nobody else.
+pub(crate) struct Taken {
+    pub(crate) page: PageRef,
+    /// Whether it is known to be zeros; else it has any bytes, and all are written before they are read.
+    pub(crate) is_zeros: bool,
+}
+
+/// A reference to a page. A clone is another reference to the same.
+pub(crate) struct PageRef(NonNull<u8>);
+
+// SAFETY: counts and tags are atomics; what is done with the bytes is up to those who have them (`pages::page`).
+unsafe impl Send for PageRef {}
+// SAFETY: as before.
+unsafe impl Sync for PageRef {}
+
+impl PageRef {
+    /// Takes a page, and gives it a tag.
+    pub(crate) fn take(tag: u64) -> Taken {
+        let process = Origin::here().process();
+        let mut pool = lock(process);
+        let chunk = match pool.next() {
+            Some(chunk) => chunk,
+            None => {
+                let is_huge = pool.wants_huge();
+                let prepares = pool.has_many();
+                drop(pool);
+                let (chunk, pays) = Place::new(process, is_huge, prepares);
+                pool = lock(process);
+                pool.add(chunk, pays);
+                chunk
+            }
+        };
+        let (index, is_fresh, prepares) = pool.take_of(chunk);
+        drop(pool);
+        if prepares && is_fresh && index.is_multiple_of(AHEAD) {
+            chunk.prepare(index, AHEAD.min(PAGES - index));
+        }
+        let head = chunk.head();
+        head.tags[index].store(tag, Ordering::Relaxed);
+        head.counts[index].store(1, Ordering::Relaxed);
+        Taken { page: chunk.page(index), is_zeros: is_fresh && Chunk::is_zeros() }
+    }
+
+    /// Gives where its bytes are, as memory that may be written where `pages::page` allows it.
+    #[inline]
+    pub(crate) const fn bytes(&self) -> NonNull<u8> {
+        self.0
+    }
+
+    /// Gives its tag.
+    #[inline]
+    pub(crate) fn tag(&self) -> u64 {
+        self.chunk().head().tags[self.index()].load(Ordering::Relaxed)
+    }
+
+    /// Changes its tag. Nobody else has the page yet.
+    pub(crate) fn set_tag(&mut self, tag: u64) {
+        debug_assert_eq!(self.count().load(Ordering::Relaxed), 1, "nobody else has it");
+        self.chunk().head().tags[self.index()].store(tag, Ordering::Relaxed);
+    }
+
+    /// Tells whether it is a reference to the same page.
+    #[inline]
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+
+    #[inline]
+    fn chunk(&self) -> Place {
+        let head = self.0.as_ptr().map_addr(|at| at & !(CHUNK - 1));
+        // SAFETY: a chunk isn't at address 0, and a page lies in one.
+        Place(unsafe { NonNull::new_unchecked(head) }.cast())
+    }
+
+    #[inline]
+    fn index(&self) -> usize {
+        ((self.0.addr().get() & (CHUNK - 1)) - FIRST) / STRIDE
+    }
+
+    #[inline]
+    fn count(&self) -> &AtomicU32 {
+        // SAFETY: the chunk stays as long as this reference (invariant 1); what is shared of a head is
+        // atomic or never changes.
+        unsafe { &(*self.chunk().0.as_ptr()).counts[self.index()] }
+    }
+
+    /// Gives the page back, to which there is no reference any more.
+    #[cold]
+    fn give_back(&self) {
+        // All that others did with the page comes before what is done with it next.
+        fence(Ordering::Acquire);
+        let (chunk, index) = (self.chunk(), self.index());
+        let process = Origin::here().process();
+        if chunk.head().process != process {
+            return; // the parent's
+        }
+        let left = lock(process).give_back(chunk, index);
+        drop(left);
+    }
+}
+
+impl Clone for PageRef {
+    #[inline]
+    fn clone(&self) -> Self {
+        // As for `Arc`: who has a reference can make another without anybody having to be told.
+        if self.count().fetch_add(1, Ordering::Relaxed) > MOST {
+            std::process::abort();
+        }
+        Self(self.0)
+    }
+}
+
+impl Drop for PageRef {
+    #[inline]
+    fn drop(&mut self) {
+        if self.count().fetch_sub(1, Ordering::Release) == 1 {
+            self.give_back();
+        }
+    }
+}
+
+impl fmt::Debug for PageRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PageRef").field("tag", &self.tag()).finish_non_exhaustive()
+    }
+}
+
+fn lock(process: u32) -> MutexGuard<'static, Pool> {
+    let last = OWN.load(Ordering::Acquire);
+    // SAFETY: it is null, or was leaked by `own`, which made it whole before.
+    let own = match unsafe { last.as_ref() } {
+        Some(own) if own.process == process => own,
+        _ => own(last, process),
+    };
+    own.pool.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes the pool of this process, in the place of the one of its parent.
+#[cold]
+fn own(last: *mut Own, process: u32) -> &'static Own {
+    let new = Box::into_raw(Box::new(Own { process, pool: Mutex::new(Pool::new()) }));
+    let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
+    let own = match OWN.compare_exchange(last, new, success, failure) {
+        Ok(_) => new,
+        Err(others) => {
+            // Another thread was faster. SAFETY: it was made just now, and nobody has seen it.
+            drop(unsafe { Box::from_raw(new) });
+            others
+        }
+    };
+    // SAFETY: both were made whole, and those that were seen stay.
+    unsafe { &*own }
+}
+
+impl Place {
+    /// Makes a chunk; tells whether it was worth while to ask for a huge page, if that was done.
+    fn new(process: u32, is_huge: bool, prepares: bool) -> (Self, Option<bool>) {
+        let chunk = Chunk::allocate();
+        let pays = is_huge.then(|| chunk.make_huge());
+        let room = Room::new(prepares && !is_huge);
+        let head = Head {
+            counts: [const { AtomicU32::new(0) }; PAGES],
+            tags: [const { AtomicU64::new(0) }; PAGES],
+            process,
+            room: UnsafeCell::new(room),
+        };
+        let at = chunk.leave().cast();
+        // SAFETY: the chunk is new, and long enough.
+        unsafe { at.write(head) };
+        (Self(at), pays)
+    }
+
+    fn head<'h>(self) -> &'h Head {
+        // SAFETY: whoever asks has a reference to a page of it, or the pool's lock: so it stays meanwhile
+        // (invariants 1 and 2). What is shared of a head is atomic, never changes, or is in a cell.
+        unsafe { self.0.as_ref() }
+    }
+
+    fn page(self, index: usize) -> PageRef {
+        debug_assert!(index < PAGES, "a chunk has so many pages");
+        // SAFETY: the page lies in the chunk.
+        PageRef(unsafe { self.0.cast::<u8>().add(FIRST + index * STRIDE) })
+    }
+
+    /// Touches pages that nobody has used yet.
+    fn prepare(self, index: usize, count: usize) {
+        // SAFETY: it isn't given back here: it is left again at once.
+        let chunk = unsafe { Chunk::take_back(self.0.cast()) };
+        chunk.prepare(FIRST + index * STRIDE, count * STRIDE);
+        chunk.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests;

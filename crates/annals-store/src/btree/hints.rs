@@ -1,0 +1,102 @@
+//! Hints: copies of some heads of a node, side by side behind its first numbers.
+//!
+//! A binary search over the slots of a node reads half a dozen of them that lie far from each other, one after
+//! another, and each may have to come from memory. Hints tell which few slots the key is among: two cache lines of
+//! them, then two of slots, all of which the processor asks for at once.
+//!
+//! Invariant: where [`step`] says that a hint stands for a slot, it is the head of that slot; elsewhere it is
+//! all ones.
+
+use super::node::{HEADER, SLOT, get16, get32};
+use crate::pages::page::PAGE;
+
+/// How many hints a node has: with what stands before them they fill two cache lines.
+pub(super) const HINTS: usize = 28;
+
+/// Where they begin.
+pub(super) const BEGIN: usize = 16;
+
+const _: () = assert!(BEGIN + 4 * HINTS == HEADER, "slots follow the hints");
+const _: () = assert!(HEADER == 128, "as many slots as have a hint lie in whole cache lines");
+
+/// Tells how far from each other the slots are that have a hint, as a power of two: those with numbers that are a
+/// multiple of it, but for the first.
+#[inline]
+pub(super) fn step(count: usize) -> u32 {
+    let last = count.saturating_sub(1);
+    let bits = usize::BITS - last.leading_zeros();
+    let least = bits.saturating_sub(HINTS.ilog2() + 1);
+    if last >> least > HINTS { least + 1 } else { least }
+}
+
+/// Finds the slots among which the first one is whose head is at least `head`, or which it is behind: the first, and
+/// the one behind the last.
+#[inline]
+pub(super) fn among(bytes: &[u8; PAGE], count: usize, head: u32) -> (usize, usize) {
+    let step = step(count);
+    let (hints, _) = bytes[BEGIN..HEADER].as_chunks::<4>();
+    // Without a branch for each, and so that the compiler takes several at once.
+    let block: u32 = hints.iter().map(|hint| u32::from(u32::from_le_bytes(*hint) < head)).sum();
+    let block = block as usize;
+    ((block << step).min(count), ((block + 1) << step).min(count))
+}
+
+/// Tells which hint a node of `count` entries has.
+#[inline]
+fn hint(bytes: &[u8; PAGE], count: usize, number: usize) -> u32 {
+    let slot = (number + 1) << step(count);
+    if slot < count { get32(bytes, HEADER + slot * SLOT) } else { u32::MAX }
+}
+
+/// Writes the hints anew that stand for slots from `first` on, of a node that had `before` entries until one came or
+/// went.
+#[inline]
+pub(super) fn renew(bytes: &mut [u8; PAGE], before: usize, first: usize) {
+    let count = get16(bytes, 2);
+    let step = step(count);
+    if step != self::step(before) {
+        return write(bytes);
+    }
+    // Behind the last slot that there is, or was, they are all ones.
+    let end = count.max(before).saturating_sub(1) >> step;
+    for number in first.saturating_sub(1) >> step..end {
+        put(bytes, count, number);
+    }
+}
+
+/// Writes all hints.
+pub(super) fn write(bytes: &mut [u8; PAGE]) {
+    let count = get16(bytes, 2);
+    (0..HINTS).for_each(|number| put(bytes, count, number));
+}
+
+#[inline]
+fn put(bytes: &mut [u8; PAGE], count: usize, number: usize) {
+    let (at, head) = (BEGIN + number * 4, hint(bytes, count, number));
+    bytes[at..at + 4].copy_from_slice(&head.to_le_bytes());
+}
+
+/// Clears the hints of a node without entries.
+pub(super) fn clear(bytes: &mut [u8; PAGE]) {
+    bytes[BEGIN..HEADER].fill(u8::MAX);
+}
+
+/// Tells whether the invariant holds.
+pub(super) fn are_right(bytes: &[u8; PAGE]) -> bool {
+    let count = get16(bytes, 2);
+    (0..HINTS).all(|number| get32(bytes, BEGIN + number * 4) == hint(bytes, count, number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_step_is_the_least_with_which_there_are_enough_hints() {
+        for count in 0..PAGE / SLOT {
+            let last = count.saturating_sub(1);
+            let least = (0..).find(|step| last >> step <= HINTS).unwrap();
+            assert_eq!(step(count), least, "{count} entries");
+        }
+    }
+}

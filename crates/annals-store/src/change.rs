@@ -1,0 +1,453 @@
+//! Changing rows: everything is checked first, then everything is changed.
+
+use annals_schema::{FieldNumber, IndexNumber, RowId, TableNumber, Value, ValueRef};
+
+use crate::blobs::{Blobs, no_blob};
+use crate::columns::column::Column;
+use crate::columns::fetched::Fetched;
+use crate::columns::strings::MAX_LEN;
+use crate::index::delaying::EntryChange::{Insert, Remove};
+use crate::index::delaying::change_entry;
+use crate::index::key;
+use crate::index::tree::IndexTree;
+use crate::pages::cells::place;
+use crate::view::{no_row, no_table};
+use crate::{Error, ErrorKind, Result, Violation};
+use crate::{Store, Uniqueness, View};
+
+impl Store {
+    /// Inserts a row at a free id. On error nothing has changed, unless it is one of loading (`Io`,
+    /// `Corrupt`): then all that is left is to roll back. So it is with every change.
+    #[inline]
+    pub fn insert(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        values: &[ValueRef<'_>],
+        uniqueness: Uniqueness,
+    ) -> Result<()> {
+        self.insert_row(table, id, values, Some(uniqueness))
+    }
+
+    /// Inserts a row; without `uniqueness`, unique indexes are not looked at.
+    pub(super) fn insert_row(
+        &mut self,
+        number: TableNumber,
+        id: RowId,
+        values: &[ValueRef<'_>],
+        uniqueness: Option<Uniqueness>,
+    ) -> Result<()> {
+        let at = number.0 as usize;
+        let Some(table) = self.working.tables.get_mut(at) else { return Err(no_table(number)) };
+        let same_count = table.columns.len() == values.len();
+        let blobs = &self.working.blobs;
+        if !same_count || !table.columns.iter().zip(values).all(|(c, v)| fits(c, v, blobs)) {
+            return Err(refused(&self.working, number, values));
+        }
+        if id <= RowId::MAX && table.is_appended(id.0) {
+            self.changed = true;
+            let table = table.make_mut_of(|| self.retired.table(at));
+            table.begin(&self.epoch);
+            return table.append(values, &self.epoch);
+        }
+        self.insert_anywhere(number, id, values, uniqueness)
+    }
+
+    /// Inserts a row whose values were checked.
+    fn insert_anywhere(
+        &mut self,
+        number: TableNumber,
+        id: RowId,
+        values: &[ValueRef<'_>],
+        uniqueness: Option<Uniqueness>,
+    ) -> Result<()> {
+        let at = number.0 as usize;
+        let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
+        if table.single {
+            return Err(single_row(&self.working, number));
+        }
+        if id > RowId::MAX || table.rows.find(id.0)?.is_some() {
+            return Err(bad_id(&self.working, number, id));
+        }
+        let (indexed, refers) = (!table.indexes.is_empty(), table.refers);
+        self.checked.clear();
+        if indexed && let Some(uniqueness) = uniqueness {
+            self.check_new_keys(at, (id, values), uniqueness)?;
+        }
+        self.changed = true;
+        if let Some(table) = self.working.tables.get_mut(at) {
+            let table = table.make_mut_of(|| self.retired.table(at));
+            table.begin(&self.epoch);
+            table.insert(id, values, &self.epoch)?;
+        }
+        if indexed {
+            self.index_row(at, id, values)?;
+        }
+        if refers && uniqueness.is_some() {
+            self.note_references_of(number, id)?;
+        }
+        Ok(())
+    }
+
+    /// Looks for the keys of a new row in the unique indexes of its table.
+    fn check_new_keys(
+        &mut self,
+        at: usize,
+        (id, values): (RowId, &[ValueRef<'_>]),
+        uniqueness: Uniqueness,
+    ) -> Result<()> {
+        let suspects = self.suspects.len();
+        let Some(table) = self.working.tables.get(at) else { return Ok(()) };
+        for &number in &table.indexes {
+            let Some(index) = self.working.indexes.get(number) else { continue };
+            if !index.unique || !index.key(table, |f| given(values, f), &mut self.key)? {
+                continue;
+            }
+            let (holder, spot) = index.holder_or_spot(&self.key)?;
+            let Some(holder) = holder else {
+                if let Some(spot) = spot {
+                    key::encode_id(&mut self.key, id);
+                    self.checked.note(number, &self.key, spot);
+                }
+                continue;
+            };
+            if uniqueness == Uniqueness::AtOnce {
+                self.suspects.truncate(suspects);
+                let key = key_values(index, |field| given(values, field))?;
+                return Err(duplicate(&self.working, number, holder, None, key));
+            }
+            self.suspects.push((number, self.key.as_slice().into()));
+        }
+        Ok(())
+    }
+
+    fn index_row(&mut self, at: usize, id: RowId, values: &[ValueRef<'_>]) -> Result<()> {
+        let Self { working, retired, delaying, checked, key, epoch, .. } = self;
+        let View { tables, indexes, .. } = working;
+        let Some(table) = tables.get(at) else { return Ok(()) };
+        for &number in &table.indexes {
+            let Some(index) = indexes.get_mut(number) else { continue };
+            index.make_mut_of(|| retired.index(number));
+            // Nothing is put off where keys are checked.
+            if let Some((entry, spot)) = checked.of(number).filter(|_| delaying.is_none()) {
+                index.make_mut().tree_mut(epoch)?.insert_at(spot, entry, &[], epoch)?;
+                continue;
+            }
+            index.key(table, |field| given(values, field), key)?;
+            key::encode_id(key, id);
+            change_entry(delaying, (number, index), (key, Insert), epoch)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the entries of rows, given the values of each column, in the order of the rows: so the indexes get
+    /// the nodes that they would have if the rows had been inserted one by one.
+    pub(super) fn index_columns(
+        &mut self,
+        at: usize,
+        (first, count): (RowId, u64),
+        columns: &[Vec<ValueRef<'_>>],
+    ) -> Result<()> {
+        let Self { working, retired, delaying, key, epoch, .. } = self;
+        let View { tables, indexes, .. } = working;
+        let Some(table) = tables.get(at) else { return Ok(()) };
+        for &number in &table.indexes {
+            let Some(index) = indexes.get_mut(number) else { continue };
+            index.make_mut_of(|| retired.index(number));
+            for row in 0..count {
+                let value = |field: usize| {
+                    let values = columns.get(field).and_then(|column| column.get(place(row)));
+                    Ok(Fetched::Here(values.copied().unwrap_or(ValueRef::Null)))
+                };
+                index.key(table, value, key)?;
+                key::encode_id(key, RowId(first.0 + row));
+                change_entry(delaying, (number, index), (key, Insert), epoch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets one field of one row. A duplicate in a unique index is found by `check_unique`.
+    pub fn update(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        field: FieldNumber,
+        value: ValueRef<'_>,
+    ) -> Result<()> {
+        self.update_row(table, id, (field, value), true)
+    }
+
+    /// Sets one field; notes second rows with the same unique key if `watch` says so.
+    pub(super) fn update_row(
+        &mut self,
+        number: TableNumber,
+        id: RowId,
+        (field, value): (FieldNumber, ValueRef<'_>),
+        watch: bool,
+    ) -> Result<()> {
+        let at = number.0 as usize;
+        let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
+        let slot = table.rows.find(id.0)?.ok_or_else(|| no_row(&self.working, number, id))?;
+        let place = table.place_of(field).ok_or_else(|| no_field(&self.working, number, field))?;
+        if !table.columns.get(place).is_some_and(|c| fits(c, &value, &self.working.blobs)) {
+            return Err(bad_value(&self.working, number, field, &value));
+        }
+        self.changed = true;
+        if !table.indexes.is_empty() {
+            self.reindex_row(at, (id, slot), (place, value), watch)?;
+        }
+        if let Some(table) = self.working.tables.get_mut(at) {
+            let table = table.make_mut_of(|| self.retired.table(at));
+            table.begin(&self.epoch);
+            table.update(slot, place, value, &self.epoch)?;
+        }
+        if watch {
+            self.note_reference(number, (field, place), (id.0, 1), value)?;
+        }
+        Ok(())
+    }
+
+    /// Moves the entries of a row that is about to get another value.
+    pub(super) fn reindex_row(
+        &mut self,
+        at: usize,
+        (id, slot): (RowId, usize),
+        (field, value): (usize, ValueRef<'_>),
+        watch: bool,
+    ) -> Result<()> {
+        let Self { working, retired, delaying, key, old_key, epoch, .. } = self;
+        let View { tables, indexes, .. } = working;
+        let Some(table) = tables.get(at) else { return Ok(()) };
+        for &number in &table.indexes {
+            let Some(index) = indexes.get_mut(number).filter(|i| i.fields.contains(&field)) else {
+                continue;
+            };
+            index.key(table, |f| table.value(f, slot), old_key)?;
+            let new = |f: usize| match f == field {
+                true => Ok(Fetched::Here(value)),
+                false => table.value(f, slot),
+            };
+            let counts = index.key(table, new, key)?;
+            if key == old_key {
+                continue;
+            }
+            if watch && counts && index.holder(key)?.is_some() {
+                self.suspects.push((number, key.as_slice().into()));
+            }
+            key::encode_id(old_key, id);
+            key::encode_id(key, id);
+            index.make_mut_of(|| retired.index(number));
+            change_entry(delaying, (number, index), (old_key, Remove), epoch)?;
+            change_entry(delaying, (number, index), (key, Insert), epoch)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes a row.
+    pub fn delete(&mut self, number: TableNumber, id: RowId) -> Result<()> {
+        let at = number.0 as usize;
+        let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
+        let slot = table.rows.find(id.0)?.ok_or_else(|| no_row(&self.working, number, id))?;
+        if table.single {
+            return Err(single_row(&self.working, number));
+        }
+        self.changed = true;
+        let Self { working, retired, delaying, key, epoch, .. } = self;
+        let View { tables, indexes, .. } = working;
+        let Some(table) = tables.get_mut(at) else { return Ok(()) };
+        for &number in &table.indexes {
+            if let Some(index) = indexes.get_mut(number) {
+                index.key(table, |field| table.value(field, slot), key)?;
+                key::encode_id(key, id);
+                index.make_mut_of(|| retired.index(number));
+                change_entry(delaying, (number, index), (key, Remove), epoch)?;
+            }
+        }
+        let table = table.make_mut_of(|| retired.table(at));
+        table.begin(epoch);
+        table.delete(id, slot, epoch)
+    }
+
+    /// Fails (kind `Unique`) if keys that this transaction wrote are there twice. To call before
+    /// commit. Costs a lookup for each key that was there twice at some time in the transaction;
+    /// where there were very many, a walk over the index.
+    pub fn check_unique(&self) -> Result<()> {
+        for &number in &self.suspect_indexes {
+            self.check_whole_index(number)?;
+        }
+        for (number, key) in &self.suspects {
+            let Some(index) = self.working.indexes.get(*number) else { continue };
+            if let Some((a, b)) = index.holders(key)? {
+                return Err(same_key(&self.working, *number, a, b));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[inline]
+fn value_at<'v>(values: &[ValueRef<'v>], field: usize) -> ValueRef<'v> {
+    values.get(field).copied().unwrap_or(ValueRef::Null)
+}
+
+/// Gives a value of a new row, as one of a row that is there is given.
+#[inline]
+#[expect(clippy::unnecessary_wraps, reason = "a row that is there may have to be loaded")]
+fn given<'v>(values: &[ValueRef<'v>], field: usize) -> Result<Fetched<'v>> {
+    Ok(Fetched::Here(value_at(values, field)))
+}
+
+#[inline]
+pub(super) fn fits(column: &Column, value: &ValueRef<'_>, blobs: &Blobs) -> bool {
+    column.accepts(value)
+        && match value {
+            ValueRef::String(text) => text.len() <= MAX_LEN,
+            ValueRef::Bytes(bytes) => bytes.len() <= MAX_LEN,
+            _ => blobs.allows(value),
+        }
+}
+
+/// Makes the error for a key that a row has, and that another one would have too.
+#[cold]
+fn duplicate(
+    view: &View,
+    number: usize,
+    row: RowId,
+    other: Option<RowId>,
+    key: Vec<Value>,
+) -> Error {
+    let schema = u32::try_from(number).ok().and_then(|n| view.schema.index(IndexNumber(n)));
+    let index = schema.map_or("?", |index| &index.name).to_owned();
+    let table = schema.map_or("?", |index| view.table_name(index.table)).to_owned();
+    let texts: Vec<_> = key.iter().map(|value| shown(&value.as_ref())).collect();
+    let texts = texts.join(", ");
+    let message = match other {
+        Some(other) => format!(
+            "index `{index}`: {texts} is the key of rows {} and {}; a key can be there only once",
+            row.0, other.0
+        ),
+        None => format!(
+            "index `{index}`: {texts} is the key of row {} already; a key can be there only once",
+            row.0
+        ),
+    };
+    Error::violating(Violation::Unique { index, table, row, other, key }, message)
+}
+
+/// Makes the error for two rows that have the same key; or says why they can't be shown.
+#[cold]
+pub(super) fn same_key(view: &View, number: usize, a: RowId, b: RowId) -> Error {
+    match key_of(view, number, a) {
+        Ok(key) => duplicate(view, number, a, Some(b), key),
+        Err(error) => error,
+    }
+}
+
+/// Returns the key of a row.
+fn key_of(view: &View, number: usize, id: RowId) -> Result<Vec<Value>> {
+    let Some(index) = view.indexes.get(number) else { return Ok(Vec::new()) };
+    let Some(table) = view.tables.get(index.table) else { return Ok(Vec::new()) };
+    match table.rows.find(id.0)? {
+        Some(slot) => key_values(index, |field| table.value(field, slot)),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn key_values<'v>(
+    index: &IndexTree,
+    value: impl Fn(usize) -> Result<Fetched<'v>>,
+) -> Result<Vec<Value>> {
+    index.fields.iter().map(|&field| Ok(value(field)?.as_ref().to_value())).collect()
+}
+
+/// Writes a value for people, at most about a hundred bytes of it.
+fn shown(value: &ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Null => "null".to_owned(),
+        ValueRef::Bool(v) => v.to_string(),
+        ValueRef::Int8(v) => v.to_string(),
+        ValueRef::Int16(v) => v.to_string(),
+        ValueRef::Int32(v) => v.to_string(),
+        ValueRef::Int64(v) | ValueRef::Timestamp(v) => v.to_string(),
+        ValueRef::UInt8(v) => v.to_string(),
+        ValueRef::UInt16(v) => v.to_string(),
+        ValueRef::UInt32(v) => v.to_string(),
+        ValueRef::UInt64(v) => v.to_string(),
+        ValueRef::Float32(v) => v.to_string(),
+        ValueRef::Float64(v) => v.to_string(),
+        ValueRef::Blob(v) => format!("blob:{}", v.0),
+        ValueRef::Reference(v) => v.0.to_string(),
+        ValueRef::Bytes(v) => format!("{} bytes", v.len()),
+        ValueRef::String(v) if v.len() <= 100 => format!("{v:?}"),
+        ValueRef::String(v) => {
+            let end = (0..=100).rev().find(|&at| v.is_char_boundary(at)).unwrap_or(0);
+            format!("{:?}..", v.get(..end).unwrap_or_default())
+        }
+    }
+}
+
+#[cold]
+fn refused(view: &View, number: TableNumber, values: &[ValueRef<'_>]) -> Error {
+    let table = view.schema.table(number);
+    let count = table.map_or(0, |table| table.fields.len());
+    if count != values.len() {
+        let (name, given) = (view.table_name(number), values.len());
+        return Error::invalid(format!(
+            "table `{name}` has {count} fields, but {given} values were given"
+        ));
+    }
+    let columns = view.tables.get(number.0 as usize).map_or(&[][..], |table| &table.columns);
+    let bad = columns.iter().zip(values).position(|(c, value)| !fits(c, value, &view.blobs));
+    let place = bad.unwrap_or_default();
+    let field = columns.get(place).map_or(FieldNumber(u32::MAX), Column::field);
+    bad_value(view, number, field, &value_at(values, place))
+}
+
+#[cold]
+pub(super) fn bad_value(
+    view: &View,
+    number: TableNumber,
+    field: FieldNumber,
+    value: &ValueRef<'_>,
+) -> Error {
+    let Some(field) = view.schema.table(number).and_then(|table| table.field(field)) else {
+        return Error::invalid("there is no such field");
+    };
+    let what = if let Some(what) = no_blob(value).filter(|_| field.accepts(*value)) {
+        what
+    } else if field.accepts(*value) {
+        "the value is longer than 1 GiB".to_owned()
+    } else if matches!(value, ValueRef::Null) {
+        "it may not be null".to_owned()
+    } else {
+        format!("{} is not a value of type {:?}", shown(value), field.ty)
+    };
+    Error::invalid(format!("table `{}`, field `{}`: {what}", view.table_name(number), field.name))
+}
+
+#[cold]
+pub(super) fn bad_id(view: &View, number: TableNumber, id: RowId) -> Error {
+    let name = view.table_name(number);
+    if id > RowId::MAX {
+        let max = RowId::MAX.0;
+        return Error::invalid(format!("table `{name}`: {} is no id, the largest is {max}", id.0));
+    }
+    Error::new(ErrorKind::InUse, format!("table `{name}` has a row {} already", id.0))
+}
+
+/// Says that a table has one row, for good.
+#[cold]
+pub(super) fn single_row(view: &View, number: TableNumber) -> Error {
+    let name = view.table_name(number);
+    Error::invalid(format!(
+        "table `{name}` always has exactly one row: set its fields, or say `set_single_row {name} \
+         false` first"
+    ))
+}
+
+#[cold]
+pub(super) fn no_field(view: &View, number: TableNumber, field: FieldNumber) -> Error {
+    let name = view.table_name(number);
+    Error::new(ErrorKind::NotFound, format!("table `{name}` has no field number {}", field.0))
+}

@@ -1,0 +1,478 @@
+//! A column: the values of one field, by slot.
+
+use std::borrow::Cow;
+
+use annals_schema::{Blob, Field, FieldNumber, RowId, Type, Value, ValueRef};
+
+use crate::Result;
+use crate::blobs::Blobs;
+use crate::columns::fetched::Fetched;
+use crate::columns::raw::{self, Raw, ValueKind, kind_of, kind_of_type, zero_of};
+use crate::columns::strings::Strings;
+use crate::pages::cells::{Bits, Cells};
+use crate::pages::load::Loader;
+use crate::pages::page::Epoch;
+use crate::pages::paged::Counted;
+use crate::pages::refresh::{Refresh, refresh};
+use crate::pages::save::{Blanks, Saved, Saver};
+use annals_event::width;
+
+mod at_hand;
+
+/// A column: cells, and which of them are null.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    field: FieldNumber,
+    ty: Type,
+    /// The kind of the values that it holds.
+    kind: ValueKind,
+    /// Whether it takes null.
+    takes_null: bool,
+    /// Those that are null; none if there is no room for null. There also is where values were erased.
+    nulls: Option<Bits>,
+    data: Data,
+}
+
+refresh!(Column { nulls, data; field, ty, kind, takes_null });
+
+#[derive(Clone, Debug)]
+enum Data {
+    Bits(Bits),
+    One(Cells<1>),
+    Two(Cells<2>),
+    Four(Cells<4>),
+    Eight(Cells<8>),
+    Variable(Box<Strings>),
+}
+
+impl Refresh for Data {
+    fn refresh(&mut self, newer: &Self) {
+        match (&mut *self, newer) {
+            (Self::Bits(old), Self::Bits(newer)) => old.refresh(newer),
+            (Self::One(old), Self::One(newer)) => old.refresh(newer),
+            (Self::Two(old), Self::Two(newer)) => old.refresh(newer),
+            (Self::Four(old), Self::Four(newer)) => old.refresh(newer),
+            (Self::Eight(old), Self::Eight(newer)) => old.refresh(newer),
+            (Self::Variable(old), Self::Variable(newer)) => old.refresh(newer),
+            _ => *self = newer.clone(),
+        }
+    }
+}
+
+impl Column {
+    /// Makes the column of a field, in which the first `len` slots have the field's default.
+    pub(crate) fn new(field: &Field, len: usize) -> Self {
+        let default = field.default_value();
+        let zero = Field { nullable: false, ..field.clone() }.zero_value();
+        let is_null = matches!(default, Value::Null);
+        let shown = if is_null { zero } else { default };
+        let data = match Raw::of(shown.as_ref()).unwrap_or(Raw::Eight([0; 8])) {
+            Raw::Bit(true) => Data::Bits(Bits::ones(len)),
+            Raw::Bit(false) => Data::Bits(Bits::default()),
+            Raw::One(cell) => Data::One(filled(cell, len)),
+            Raw::Two(cell) => Data::Two(filled(cell, len)),
+            Raw::Four(cell) => Data::Four(filled(cell, len)),
+            Raw::Eight(cell) => Data::Eight(filled(cell, len)),
+            Raw::Variable(bytes) => Data::Variable(Box::new(Strings::filled(bytes, len))),
+        };
+        let nulls = if is_null { Bits::ones(len) } else { Bits::default() };
+        Self {
+            field: field.number,
+            ty: field.ty,
+            kind: kind_of_type(field.ty),
+            takes_null: field.nullable,
+            nulls: field.nullable.then_some(nulls),
+            data,
+        }
+    }
+
+    /// Tells whose values they are.
+    #[inline]
+    pub(crate) const fn field(&self) -> FieldNumber {
+        self.field
+    }
+
+    /// Tells the type.
+    pub(crate) const fn ty(&self) -> Type {
+        self.ty
+    }
+
+    /// Tells whether a value may be null: so the field says, or values of it were erased.
+    #[inline]
+    pub(crate) const fn is_nullable(&self) -> bool {
+        self.nulls.is_some()
+    }
+
+    /// Tells whether null may be written.
+    #[inline]
+    pub(crate) const fn takes_null(&self) -> bool {
+        self.takes_null
+    }
+
+    /// Tells whether there is room for null only since a value was erased.
+    pub(crate) const fn has_erased(&self) -> bool {
+        self.nulls.is_some() && !self.takes_null
+    }
+
+    /// Makes room for null: nothing is null yet.
+    pub(crate) fn make_room_for_null(&mut self) {
+        self.nulls.get_or_insert_default();
+    }
+
+    /// Makes the value of a slot null; who asks for a plain value reads zero.
+    pub(crate) fn erase(&mut self, slot: usize, fresh: bool, epoch: &Epoch) -> Result<()> {
+        self.replace(slot, zero_of(self.ty), fresh, epoch)?;
+        match &mut self.nulls {
+            Some(nulls) => nulls.set(slot, true, fresh, epoch),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells whether the value may stand in this column: as `Field::accepts`, but inlined and
+    /// without a branch for each type.
+    #[inline]
+    pub(crate) fn accepts(&self, value: &ValueRef<'_>) -> bool {
+        let kind = kind_of(value);
+        let fits = kind == self.kind || (kind == ValueKind::Null && self.takes_null);
+        // No row has a larger id, and the journal has no bytes for one.
+        fits && !matches!(value, ValueRef::Reference(id) if *id > RowId::MAX)
+            && !matches!(value, ValueRef::Blob(blob) if *blob > Blob::MAX)
+    }
+
+    /// Tells whether the value of a slot is null.
+    #[inline]
+    pub(crate) fn is_null(&self, slot: usize) -> Result<bool> {
+        match &self.nulls {
+            Some(nulls) => nulls.get(slot),
+            None => Ok(false),
+        }
+    }
+
+    /// Gives the value of a slot.
+    ///
+    /// # Errors
+    /// It can't be loaded, or what the image has there is no value.
+    #[inline]
+    pub(crate) fn get(&self, slot: usize) -> Result<Fetched<'_>> {
+        if self.is_null(slot)? {
+            return Ok(Fetched::Here(ValueRef::Null));
+        }
+        Ok(Fetched::Here(match &self.data {
+            Data::Bits(bits) => ValueRef::Bool(bits.get(slot)?),
+            Data::One(cells) => match self.ty {
+                Type::Int8 => ValueRef::Int8(i8::from_le_bytes(cells.get(slot)?)),
+                _ => ValueRef::UInt8(u8::from_le_bytes(cells.get(slot)?)),
+            },
+            Data::Two(cells) => match self.ty {
+                Type::Int16 => ValueRef::Int16(i16::from_le_bytes(cells.get(slot)?)),
+                _ => ValueRef::UInt16(u16::from_le_bytes(cells.get(slot)?)),
+            },
+            Data::Four(cells) => match self.ty {
+                Type::Int32 => ValueRef::Int32(i32::from_le_bytes(cells.get(slot)?)),
+                Type::UInt32 => ValueRef::UInt32(u32::from_le_bytes(cells.get(slot)?)),
+                _ => ValueRef::Float32(f32::from_le_bytes(cells.get(slot)?)),
+            },
+            Data::Eight(cells) => self.of_eight(cells.get(slot)?),
+            Data::Variable(strings) => match self.ty {
+                Type::String => return Ok(Fetched::text(strings.get_str(slot)?)),
+                _ => return Ok(Fetched::bytes(strings.get(slot)?)),
+            },
+        }))
+    }
+
+    #[inline]
+    fn of_eight(&self, cell: [u8; 8]) -> ValueRef<'static> {
+        match self.ty {
+            Type::Int64 => ValueRef::Int64(i64::from_le_bytes(cell)),
+            Type::UInt64 => ValueRef::UInt64(u64::from_le_bytes(cell)),
+            Type::Float64 => ValueRef::Float64(f64::from_le_bytes(cell)),
+            Type::Timestamp => ValueRef::Timestamp(i64::from_le_bytes(cell)),
+            Type::Blob => ValueRef::Blob(Blob(u64::from_le_bytes(cell))),
+            _ => ValueRef::Reference(RowId(u64::from_le_bytes(cell))),
+        }
+    }
+
+    /// Writes a value that the column accepts to a slot that has none.
+    #[inline]
+    pub(crate) fn insert(
+        &mut self,
+        slot: usize,
+        value: ValueRef<'_>,
+        fresh: bool,
+        epoch: &Epoch,
+    ) -> Result<()> {
+        if let Some(nulls) = &mut self.nulls {
+            nulls.set(slot, matches!(value, ValueRef::Null), fresh, epoch)?;
+        }
+        // Of what kind the column is, is soon known to the processor; of what kind the values are, which come
+        // in turn, is not. So each kind of column takes its values apart by itself.
+        match &mut self.data {
+            Data::Bits(bits) => match value {
+                ValueRef::Bool(bit) => bits.set(slot, bit, fresh, epoch),
+                _ => Ok(()),
+            },
+            Data::One(cells) => match raw::one(value) {
+                Some(cell) => cells.set(slot, cell, fresh, epoch),
+                None => Ok(()),
+            },
+            Data::Two(cells) => match raw::two(value) {
+                Some(cell) => cells.set(slot, cell, fresh, epoch),
+                None => Ok(()),
+            },
+            Data::Four(cells) => match raw::four(value) {
+                Some(cell) => cells.set(slot, cell, fresh, epoch),
+                None => Ok(()),
+            },
+            Data::Eight(cells) => match raw::eight(value) {
+                Some(cell) => cells.set(slot, cell, fresh, epoch),
+                None => Ok(()),
+            },
+            // A string's cell must lead nowhere under a null; what other cells hold means nothing.
+            Data::Variable(strings) => {
+                strings.insert(slot, raw::variable(value).unwrap_or_default(), fresh, epoch)
+            }
+        }
+    }
+
+    /// Writes another value that the column accepts to a slot that has one.
+    pub(crate) fn replace(
+        &mut self,
+        slot: usize,
+        value: ValueRef<'_>,
+        fresh: bool,
+        epoch: &Epoch,
+    ) -> Result<()> {
+        self.clear(slot, epoch)?;
+        self.insert(slot, value, fresh, epoch)
+    }
+
+    /// Gives back what the value of a slot takes outside its cell.
+    #[inline]
+    pub(crate) fn clear(&mut self, slot: usize, epoch: &Epoch) -> Result<()> {
+        match &mut self.data {
+            Data::Variable(strings) => strings.clear(slot, epoch),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives what a row has before anything is set: null where it may be, else zero or nothing.
+    pub(crate) const fn zero_value(&self) -> ValueRef<'static> {
+        if self.takes_null { ValueRef::Null } else { zero_of(self.ty) }
+    }
+
+    /// Writes zero values to a run of slots that have none.
+    pub(crate) fn zero_run(
+        &mut self,
+        slot: usize,
+        len: usize,
+        fresh: bool,
+        epoch: &Epoch,
+    ) -> Result<()> {
+        if let Some(nulls) = &mut self.nulls {
+            nulls.set_run((slot, len), self.takes_null, fresh, epoch)?;
+        }
+        match &mut self.data {
+            Data::Variable(strings) => strings.zero(slot, len, fresh, epoch),
+            // What other cells hold under a null means nothing.
+            _ if self.takes_null => Ok(()),
+            Data::Bits(bits) => bits.set_run((slot, len), false, fresh, epoch),
+            Data::One(cells) => cells.zero(slot, len, fresh, epoch),
+            Data::Two(cells) => cells.zero(slot, len, fresh, epoch),
+            Data::Four(cells) => cells.zero(slot, len, fresh, epoch),
+            Data::Eight(cells) => cells.zero(slot, len, fresh, epoch),
+        }
+    }
+
+    /// Writes a run of values, none of them null, given as cells of the column's width (a bool is a
+    /// byte), which the column accepts.
+    pub(crate) fn write_run(
+        &mut self,
+        slot: usize,
+        cells: &[u8],
+        fresh: bool,
+        epoch: &Epoch,
+    ) -> Result<()> {
+        let len = width(self.ty).map_or(0, |width| cells.len() / width);
+        if let Some(nulls) = &mut self.nulls {
+            nulls.set_run((slot, len), false, fresh, epoch)?;
+        }
+        match &mut self.data {
+            Data::Bits(bits) => {
+                let bools = cells.iter().map(|&byte| byte != 0);
+                (slot..).zip(bools).try_for_each(|(slot, bit)| bits.set(slot, bit, fresh, epoch))
+            }
+            Data::One(column) => column.write(slot, cells, fresh, epoch),
+            Data::Two(column) => column.write(slot, cells, fresh, epoch),
+            Data::Four(column) => column.write(slot, cells, fresh, epoch),
+            Data::Eight(column) => column.write(slot, cells, fresh, epoch),
+            Data::Variable(_) => {
+                debug_assert!(false, "the values were checked");
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes a run of values that the column accepts; to slots that have none, if they are `new`.
+    pub(crate) fn write_values(
+        &mut self,
+        slot: usize,
+        values: &[ValueRef<'_>],
+        (new, fresh): (bool, bool),
+        epoch: &Epoch,
+    ) -> Result<()> {
+        if let Some(nulls) = &mut self.nulls {
+            for (slot, value) in (slot..).zip(values) {
+                nulls.set(slot, matches!(value, ValueRef::Null), fresh, epoch)?;
+            }
+        }
+        let strings = match &mut self.data {
+            Data::Bits(bits) => {
+                let mut bools = (slot..).zip(values).filter_map(|(slot, &value)| match value {
+                    ValueRef::Bool(bit) => Some((slot, bit)),
+                    _ => None,
+                });
+                return bools.try_for_each(|(slot, bit)| bits.set(slot, bit, fresh, epoch));
+            }
+            Data::One(cells) => return cells.write_of(slot, values, raw::one, (fresh, epoch)),
+            Data::Two(cells) => return cells.write_of(slot, values, raw::two, (fresh, epoch)),
+            Data::Four(cells) => return cells.write_of(slot, values, raw::four, (fresh, epoch)),
+            Data::Eight(cells) => return cells.write_of(slot, values, raw::eight, (fresh, epoch)),
+            Data::Variable(strings) => strings,
+        };
+        if !new {
+            (slot..slot + values.len()).try_for_each(|slot| strings.clear(slot, epoch))?;
+        }
+        let bytes = values.iter().map(|value| match value {
+            ValueRef::String(text) => text.as_bytes(),
+            ValueRef::Bytes(bytes) => bytes,
+            _ => &[],
+        });
+        strings.write(slot, bytes, fresh, epoch)
+    }
+
+    /// Borrows a run of cells: `len` of them, or fewer where a page ends; none if the column's values
+    /// aren't cells of a fixed number of bytes. Copies them if only a cache has their page.
+    ///
+    /// # Errors
+    /// They can't be loaded.
+    pub(crate) fn run(&self, slot: usize, len: usize) -> Result<Cow<'_, [u8]>> {
+        match &self.data {
+            Data::One(cells) => cells.run(slot, len),
+            Data::Two(cells) => cells.run(slot, len),
+            Data::Four(cells) => cells.run(slot, len),
+            Data::Eight(cells) => cells.run(slot, len),
+            Data::Bits(_) | Data::Variable(_) => Ok(Cow::Borrowed(&[])),
+        }
+    }
+
+    /// Tells whether a run has a null.
+    pub(crate) fn has_null(&self, slot: usize, len: usize) -> Result<bool> {
+        match &self.nulls {
+            Some(nulls) => Ok(nulls.first(slot, slot + len)?.is_some()),
+            None => Ok(false),
+        }
+    }
+
+    /// Finds the first of some cells that can't be a value of the column.
+    pub(crate) fn first_bad_cell(&self, cells: &[u8], blobs: &Blobs) -> Option<usize> {
+        let eight = || cells.as_chunks().0.iter().map(|cell| u64::from_le_bytes(*cell));
+        match self.ty {
+            Type::Bool => cells.iter().position(|&byte| byte > 1),
+            Type::Blob => eight().position(|number| !blobs.has(Blob(number))),
+            Type::Reference(..) => eight().position(|number| number > RowId::MAX.0),
+            _ => None,
+        }
+    }
+
+    /// Moves a value to a slot that has none; its own slot has none afterwards.
+    pub(crate) fn move_cell(
+        &mut self,
+        from: usize,
+        to: usize,
+        fresh: bool,
+        epoch: &Epoch,
+    ) -> Result<()> {
+        if let Some(nulls) = &mut self.nulls {
+            let null = nulls.get(from)?;
+            nulls.set(to, null, fresh, epoch)?;
+        }
+        match &mut self.data {
+            Data::Bits(bits) => {
+                let bit = bits.get(from)?;
+                bits.set(to, bit, fresh, epoch)
+            }
+            Data::One(cells) => cells.set(to, cells.get(from)?, fresh, epoch),
+            Data::Two(cells) => cells.set(to, cells.get(from)?, fresh, epoch),
+            Data::Four(cells) => cells.set(to, cells.get(from)?, fresh, epoch),
+            Data::Eight(cells) => cells.set(to, cells.get(from)?, fresh, epoch),
+            Data::Variable(strings) => strings.move_cell(from, to, fresh, epoch),
+        }
+    }
+
+    /// Hands the column over to be saved.
+    pub(crate) fn save(&self, out: &mut Saver, blanks: &Blanks) {
+        if let Some(nulls) = &self.nulls {
+            nulls.save(out, blanks);
+        }
+        match &self.data {
+            Data::Bits(bits) => bits.save(out, blanks),
+            Data::One(cells) => cells.save(out, blanks),
+            Data::Two(cells) => cells.save(out, blanks),
+            Data::Four(cells) => cells.save(out, blanks),
+            Data::Eight(cells) => cells.save(out, blanks),
+            Data::Variable(strings) => strings.save(out, blanks),
+        }
+    }
+
+    /// Loads what `save` wrote of the column of a field, of which values may have been erased.
+    pub(crate) fn load(input: &mut Loader<'_>, field: &Field, has_erased: bool) -> Result<Self> {
+        let has_room = field.nullable || has_erased;
+        let nulls = if has_room { Some(Bits::load(input)?) } else { None };
+        let data = match Raw::of(zero_of(field.ty)).unwrap_or(Raw::Eight([0; 8])) {
+            Raw::Bit(_) => Data::Bits(Bits::load(input)?),
+            Raw::One(_) => Data::One(Cells::load(input)?),
+            Raw::Two(_) => Data::Two(Cells::load(input)?),
+            Raw::Four(_) => Data::Four(Cells::load(input)?),
+            Raw::Eight(_) => Data::Eight(Cells::load(input)?),
+            Raw::Variable(_) => Data::Variable(Box::new(Strings::load(input)?)),
+        };
+        let kind = kind_of_type(field.ty);
+        let takes_null = field.nullable;
+        Ok(Self { field: field.number, ty: field.ty, kind, takes_null, nulls, data })
+    }
+
+    /// Goes on from the base that was stored.
+    pub(crate) fn rebase(&mut self, saved: &Saved) {
+        if let Some(nulls) = &mut self.nulls {
+            nulls.rebase(saved);
+        }
+        match &mut self.data {
+            Data::Bits(bits) => bits.rebase(saved),
+            Data::One(cells) => cells.rebase(saved),
+            Data::Two(cells) => cells.rebase(saved),
+            Data::Four(cells) => cells.rebase(saved),
+            Data::Eight(cells) => cells.rebase(saved),
+            Data::Variable(strings) => strings.rebase(saved),
+        }
+    }
+
+    /// Tells how much memory it takes, in bytes.
+    pub(crate) fn memory(&self, what: Counted) -> usize {
+        let data = match &self.data {
+            Data::Bits(bits) => bits.memory(what),
+            Data::One(cells) => cells.memory(what),
+            Data::Two(cells) => cells.memory(what),
+            Data::Four(cells) => cells.memory(what),
+            Data::Eight(cells) => cells.memory(what),
+            Data::Variable(strings) => strings.memory(what),
+        };
+        data + self.nulls.as_ref().map_or(0, |nulls| nulls.memory(what)) + size_of::<Self>()
+    }
+}
+
+fn filled<const W: usize>(cell: [u8; W], len: usize) -> Cells<W> {
+    if cell == [0; W] { Cells::default() } else { Cells::filled(cell, len) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! Reading what needs no looking for: it is in memory as a change, or was looked at before and stays.
+//!
+//! Reading a value by [`Column::get`] asks at each step whether something has to be loaded, and can fail. Most
+//! reads find everything in its place. These give nothing where one doesn't, for whoever then takes the
+//! long way.
+
+use std::ops::Range;
+
+use annals_schema::Type;
+
+use super::{Column, Data};
+use crate::Result;
+use crate::columns::raw::ValueKind;
+use crate::pages::page::ask_for;
+
+/// Makes the reading of cells of one size.
+macro_rules! fixed {
+    ($name:ident, $data:ident, $size:literal) => {
+        #[doc = concat!("Gives a value of ", $size, " bytes that isn't null, if it is of this kind.")]
+        #[inline]
+        pub(crate) fn $name(&self, slot: usize, kind: ValueKind) -> Option<[u8; $size]> {
+            match &self.data {
+                Data::$data(cells) if self.kind == kind => cells.at_hand(slot),
+                _ => None,
+            }
+        }
+    };
+}
+
+impl Column {
+    fixed!(one, One, 1);
+    fixed!(two, Two, 2);
+    fixed!(four, Four, 4);
+    fixed!(eight, Eight, 8);
+
+    /// Gives a bool that isn't null, if it is one.
+    #[inline]
+    pub(crate) fn bit(&self, slot: usize) -> Option<bool> {
+        match &self.data {
+            Data::Bits(bits) => bits.at_hand(slot),
+            _ => None,
+        }
+    }
+
+    /// Gives the bytes of a value of variable size that isn't null, if it is of this kind.
+    #[inline]
+    pub(crate) fn variable(&self, slot: usize, kind: ValueKind) -> Option<&[u8]> {
+        match &self.data {
+            Data::Variable(strings) if self.kind == kind => strings.at_hand(slot),
+            _ => None,
+        }
+    }
+
+    /// Gives a string that isn't null, if it is one. The row was loaded: what is no UTF-8 is told then.
+    #[inline]
+    pub(crate) fn text(&self, slot: usize, kind: ValueKind) -> Option<&str> {
+        match &self.data {
+            Data::Variable(strings) if self.kind == kind => strings.text_at_hand(slot),
+            _ => None,
+        }
+    }
+
+    /// Asks the memory for the cell of a slot that is about to be read, if it needs no looking for.
+    #[inline]
+    pub(crate) fn ask_for_cell(&self, slot: usize) {
+        let cell = match &self.data {
+            Data::Bits(_) => None, // many are in one line
+            Data::One(cells) => cells.slice_at_hand(slot, 0, 1),
+            Data::Two(cells) => cells.slice_at_hand(slot, 0, 2),
+            Data::Four(cells) => cells.slice_at_hand(slot, 0, 4),
+            Data::Eight(cells) => cells.slice_at_hand(slot, 0, 8),
+            Data::Variable(strings) => strings.cell_at_hand(slot),
+        };
+        ask_for(cell.unwrap_or_default());
+    }
+
+    /// Asks the memory for the bytes to which the cell of a slot leads.
+    #[inline]
+    pub(crate) fn ask_for_text(&self, slot: usize) {
+        if let Data::Variable(strings) = &self.data {
+            ask_for(strings.at_hand(slot).unwrap_or_default());
+        }
+    }
+
+    /// Tells whether the value of a slot is null.
+    #[inline]
+    pub(crate) fn null_at_hand(&self, slot: usize) -> Option<bool> {
+        self.nulls.as_ref().map_or(Some(false), |nulls| nulls.at_hand(slot))
+    }
+
+    /// Tells whether a string or bytes of a slot can be read like this, and without an error. What is of
+    /// fixed size can, if its cells stay.
+    #[inline]
+    pub(crate) fn text_is_at_hand(&self, slot: usize) -> bool {
+        match &self.data {
+            Data::Variable(strings) => {
+                self.null_at_hand(slot) == Some(true)
+                    || strings.is_at_hand(slot, self.ty == Type::String)
+            }
+            _ => true,
+        }
+    }
+
+    /// Tells whether all strings or bytes of some slots, which lie in one page, lie in their cells, and can be read
+    /// without an error, for all views over the same bases. What is of fixed size can.
+    pub(crate) fn texts_are_short_below(&self, slots: Range<usize>) -> bool {
+        match &self.data {
+            Data::Variable(strings) => strings.are_short_below(slots, self.ty == Type::String),
+            _ => true,
+        }
+    }
+
+    /// Begins to fetch the page of cells of fixed size that are read next, if it is in memory.
+    #[inline]
+    pub(crate) fn fetch(&self, slot: usize) {
+        match &self.data {
+            Data::One(cells) => cells.fetch(slot),
+            Data::Two(cells) => cells.fetch(slot),
+            Data::Four(cells) => cells.fetch(slot),
+            Data::Eight(cells) => cells.fetch(slot),
+            Data::Bits(_) | Data::Variable(_) => {}
+        }
+    }
+
+    /// Tells whether the cells of a slot can be read again without loading anything, the bytes of a long
+    /// value aside. Loads them, if that wasn't done yet.
+    ///
+    /// # Errors
+    /// Their page can't be loaded.
+    pub(crate) fn cells_stay(&self, slot: usize) -> Result<bool> {
+        let nulls_stay = match &self.nulls {
+            Some(nulls) => nulls.stays(slot)?,
+            None => true,
+        };
+        Ok(nulls_stay
+            && match &self.data {
+                Data::Bits(bits) => bits.stays(slot)?,
+                Data::One(cells) => cells.stays(slot)?,
+                Data::Two(cells) => cells.stays(slot)?,
+                Data::Four(cells) => cells.stays(slot)?,
+                Data::Eight(cells) => cells.stays(slot)?,
+                Data::Variable(strings) => strings.cells_stay(slot)?,
+            })
+    }
+
+    /// Tells whether the cells of a slot, which stay, do so for all views over the same bases, whatever those
+    /// have changed.
+    pub(crate) fn cells_stay_below(&self, slot: usize) -> bool {
+        self.nulls.as_ref().is_none_or(|nulls| nulls.stays_below(slot))
+            && match &self.data {
+                Data::Bits(bits) => bits.stays_below(slot),
+                Data::One(cells) => cells.stays_below(slot),
+                Data::Two(cells) => cells.stays_below(slot),
+                Data::Four(cells) => cells.stays_below(slot),
+                Data::Eight(cells) => cells.stays_below(slot),
+                Data::Variable(strings) => strings.cells_stay_below(slot),
+            }
+    }
+
+    /// Tells whether a value of variable size, whose cell stays, can be read again without loading anything,
+    /// and without an error; all others can. Loads it, if that wasn't done yet.
+    ///
+    /// # Errors
+    /// Those of reading it.
+    pub(crate) fn text_stays(&self, slot: usize) -> Result<bool> {
+        match &self.data {
+            Data::Variable(_) if self.is_null(slot)? => Ok(true),
+            Data::Variable(strings) => strings.stays(slot, self.ty == Type::String),
+            _ => Ok(true),
+        }
+    }
+}

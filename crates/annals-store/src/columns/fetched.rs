@@ -1,0 +1,75 @@
+//! A value that was read from a column.
+
+use std::borrow::Cow;
+
+use annals_schema::{Value, ValueRef};
+
+/// A value: borrowed from the view that it was read from, or a copy if only a cache has its page.
+#[derive(Clone, Debug)]
+pub enum Fetched<'a> {
+    /// Borrowed, or of a type that is copied anyway.
+    Here(ValueRef<'a>),
+    /// A copy of a string or of bytes.
+    Copied(Value),
+}
+
+impl<'a> Fetched<'a> {
+    #[inline]
+    pub(crate) fn text(text: Cow<'a, str>) -> Self {
+        match text {
+            Cow::Borrowed(text) => Self::Here(ValueRef::String(text)),
+            Cow::Owned(text) => Self::Copied(Value::String(text)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn bytes(bytes: Cow<'a, [u8]>) -> Self {
+        match bytes {
+            Cow::Borrowed(bytes) => Self::Here(ValueRef::Bytes(bytes)),
+            Cow::Owned(bytes) => Self::Copied(Value::Bytes(bytes)),
+        }
+    }
+
+    /// Gives the text, if it is one.
+    pub fn into_text(self) -> Option<Cow<'a, str>> {
+        match self {
+            Self::Here(ValueRef::String(text)) => Some(Cow::Borrowed(text)),
+            Self::Copied(Value::String(text)) => Some(Cow::Owned(text)),
+            _ => None,
+        }
+    }
+
+    /// Gives the bytes, if it is a value of bytes.
+    pub fn into_bytes(self) -> Option<Cow<'a, [u8]>> {
+        match self {
+            Self::Here(ValueRef::Bytes(bytes)) => Some(Cow::Borrowed(bytes)),
+            Self::Copied(Value::Bytes(bytes)) => Some(Cow::Owned(bytes)),
+            _ => None,
+        }
+    }
+
+    /// Borrows the value.
+    #[inline]
+    #[must_use]
+    pub fn as_ref(&self) -> ValueRef<'_> {
+        match self {
+            Self::Here(value) => *value,
+            Self::Copied(value) => value.as_ref(),
+        }
+    }
+
+    /// Gives a copy of the value.
+    #[must_use]
+    pub fn into_value(self) -> Value {
+        match self {
+            Self::Here(value) => value.to_value(),
+            Self::Copied(value) => value,
+        }
+    }
+}
+
+impl PartialEq<ValueRef<'_>> for Fetched<'_> {
+    fn eq(&self, other: &ValueRef<'_>) -> bool {
+        self.as_ref() == *other
+    }
+}

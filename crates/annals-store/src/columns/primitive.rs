@@ -1,0 +1,109 @@
+//! Rust types whose values stand in a column as they do in memory, but for the order of their bytes.
+#![allow(unsafe_code, reason = "a run of numbers is borrowed as bytes, and back, without a copy")]
+
+use std::borrow::Cow;
+
+use annals_schema::{Blob, RowId, Timestamp, Type};
+
+/// A Rust type of fixed size whose slices are columns' cells: the integers, the floats, `Timestamp`,
+/// `RowId`, `Blob` and typed ids. It can't be implemented elsewhere.
+///
+/// # Safety
+/// The type is as wide as the fields that it [`fits`](Self::fits), has no padding, any bytes are a
+/// value of it, and it is one number.
+pub unsafe trait Primitive: sealed::Sealed + Copy + 'static {
+    /// Tells whether a field of that type holds such values.
+    #[doc(hidden)]
+    fn fits(ty: Type) -> bool;
+}
+
+/// Keeps the trait in this crate.
+pub mod sealed {
+    /// What only this crate can implement.
+    pub trait Sealed {}
+}
+
+macro_rules! primitive {
+    ($($rust:ty: $ty:pat,)+) => {$(
+        impl sealed::Sealed for $rust {}
+        // SAFETY: it is a number of the width of these types, or a transparent struct of one.
+        unsafe impl Primitive for $rust {
+            fn fits(ty: Type) -> bool {
+                matches!(ty, $ty)
+            }
+        }
+    )+};
+}
+
+primitive! {
+    i8: Type::Int8,
+    i16: Type::Int16,
+    i32: Type::Int32,
+    i64: Type::Int64 | Type::Timestamp,
+    u8: Type::UInt8,
+    u16: Type::UInt16,
+    u32: Type::UInt32,
+    u64: Type::UInt64,
+    f32: Type::Float32,
+    f64: Type::Float64,
+    Timestamp: Type::Timestamp,
+    Blob: Type::Blob,
+    RowId: Type::Reference(..),
+}
+
+/// Gives values as the cells of a column, without a copy on a little-endian machine.
+pub fn to_cells<T: Primitive>(values: &[T]) -> Cow<'_, [u8]> {
+    // SAFETY: a primitive has no padding, so all its bytes are initialised.
+    let bytes =
+        unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) };
+    if cfg!(target_endian = "little") {
+        return Cow::Borrowed(bytes);
+    }
+    let mut swapped = bytes.to_vec();
+    swapped.chunks_exact_mut(size_of::<T>()).for_each(<[u8]>::reverse);
+    Cow::Owned(swapped)
+}
+
+/// Gives the cells of a column as values, without a copy where they are aligned, on a little-endian
+/// machine.
+pub fn from_cells<T: Primitive>(cells: &[u8]) -> Cow<'_, [T]> {
+    if cfg!(target_endian = "little") {
+        // SAFETY: any bytes are a primitive.
+        let (before, values, after) = unsafe { cells.align_to::<T>() };
+        if before.is_empty() && after.is_empty() {
+            return Cow::Borrowed(values);
+        }
+    }
+    let mut values = Vec::with_capacity(cells.len() / size_of::<T>());
+    for cell in cells.chunks_exact(size_of::<T>()) {
+        let mut native = [0; 8];
+        native[..cell.len()].copy_from_slice(cell);
+        if cfg!(target_endian = "big") {
+            native[..cell.len()].reverse();
+        }
+        // SAFETY: a primitive has at most 8 bytes, and any bytes are one.
+        values.push(unsafe { native.as_ptr().cast::<T>().read_unaligned() });
+    }
+    Cow::Owned(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_cells_and_back_wherever_they_lie() {
+        let numbers = [1_i64, -2, i64::MAX];
+        let cells = to_cells(&numbers);
+        assert_eq!(cells[8..16], (-2_i64).to_le_bytes());
+        assert_eq!(from_cells::<i64>(&cells)[..], numbers);
+        for shift in 1..8 {
+            let mut moved = vec![0; shift];
+            moved.extend_from_slice(&cells);
+            assert_eq!(from_cells::<i64>(&moved[shift..])[..], numbers);
+        }
+        assert_eq!(to_cells(&[RowId(7)])[..], 7_u64.to_le_bytes());
+        assert_eq!(from_cells::<f32>(&to_cells(&[1.5_f32]))[..], [1.5]);
+        assert!(from_cells::<u8>(&to_cells::<u8>(&[])).is_empty());
+    }
+}

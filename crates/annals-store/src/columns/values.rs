@@ -1,0 +1,212 @@
+//! Runs of values of one field, as a program gives them.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use annals_schema::{Type, ValueRef};
+
+use crate::Result;
+use crate::columns::primitive::{Primitive, to_cells};
+use annals_event::{MAX_VECTOR, Vector, width};
+
+/// The values of one field in consecutive rows, borrowed from a program's slice.
+///
+/// A slice of numbers is taken as it is: no value of it is looked at one by one where the field can
+/// hold any. Values of other types are turned into [`ValueRef`]s a thousand at a time.
+pub struct Values<'a> {
+    source: Source<'a>,
+    /// Which types it is for; `None`: it will be seen from the values.
+    fits: Option<fn(Type) -> bool>,
+}
+
+enum Source<'a> {
+    /// As in [`Vector::Cells`].
+    Cells(Cow<'a, [u8]>),
+    Slice(&'a [ValueRef<'a>]),
+    /// So many values, and what gives a part of them.
+    Made(usize, Box<Make<'a>>),
+}
+
+type Make<'a> = dyn Fn(Range<usize>, &mut Vec<ValueRef<'a>>) + 'a;
+
+/// How many values are made at a time: what stays near the processor.
+const MADE: usize = 1024;
+/// A piece has at most this many bytes, unless it is one value.
+const PIECE: usize = 1 << 20;
+
+impl<'a> Values<'a> {
+    /// Takes what a function makes of each item.
+    fn made<T>(items: &'a [T], value: impl Fn(&'a T) -> ValueRef<'a> + 'a) -> Self {
+        let make = move |range: Range<usize>, out: &mut Vec<ValueRef<'a>>| {
+            // A loop, as there is a copy of this for each table that another refers to: what an
+            // iterator is made of takes ten times as long to compile.
+            if let Some(items) = items.get(range) {
+                for item in items {
+                    out.push(value(item));
+                }
+            }
+        };
+        Self { source: Source::Made(items.len(), Box::new(make)), fits: None }
+    }
+
+    /// Takes strings, owned or borrowed.
+    #[must_use]
+    pub fn strings<S: AsRef<str>>(values: &'a [S]) -> Self {
+        Self::made(values, |value| ValueRef::String(value.as_ref()))
+    }
+
+    /// Takes strings of bytes, owned or borrowed.
+    #[must_use]
+    pub fn bytes<B: AsRef<[u8]>>(values: &'a [B]) -> Self {
+        Self::made(values, |value| ValueRef::Bytes(value.as_ref()))
+    }
+
+    /// Gives the number of values of a field of this type; `None` if they aren't of that type.
+    #[must_use]
+    pub fn len(&self, ty: Type) -> Option<usize> {
+        match &self.source {
+            _ if self.fits.is_some_and(|fits| !fits(ty)) => None,
+            Source::Cells(cells) => Vector::Cells(cells).len(ty),
+            Source::Slice(values) => Some(values.len()),
+            Source::Made(len, _) => Some(*len),
+        }
+    }
+
+    /// Tells whether code of the program makes the values each time they are asked for, and so might
+    /// make others than those that were checked.
+    pub const fn may_change(&self) -> bool {
+        matches!(self.source, Source::Made(..))
+    }
+
+    /// Lets `take` have the values in pieces of events, in order, each with the place of its first
+    /// value.
+    pub fn each_piece(
+        &self,
+        ty: Type,
+        mut take: impl FnMut(usize, Vector<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.each(ty, |at, values| match values {
+            Vector::Cells(_) => take(at, values),
+            Vector::Values(values) => in_parts(at, values, &mut take),
+        })
+    }
+
+    /// Lets `take` have the values, some at a time, however long they are.
+    pub(crate) fn each(
+        &self,
+        ty: Type,
+        mut take: impl FnMut(usize, Vector<'_>) -> Result<()>,
+    ) -> Result<()> {
+        match &self.source {
+            Source::Cells(cells) => {
+                let each = width(ty).map_or(1, |width| PIECE / width);
+                let bytes = each * width(ty).unwrap_or(PIECE);
+                let mut pieces = cells.chunks(bytes).enumerate();
+                pieces.try_for_each(|(at, piece)| take(at * each, Vector::Cells(piece)))
+            }
+            Source::Slice(values) => {
+                let mut pieces = values.chunks(MADE).enumerate();
+                pieces.try_for_each(|(at, piece)| take(at * MADE, Vector::Values(piece)))
+            }
+            Source::Made(len, make) => {
+                let mut piece = Vec::with_capacity(MADE.min(*len));
+                (0..*len).step_by(MADE).try_for_each(|at| {
+                    piece.clear();
+                    make(at..(at + MADE).min(*len), &mut piece);
+                    take(at, Vector::Values(&piece))
+                })
+            }
+        }
+    }
+}
+
+const _: () = assert!(PIECE as u64 <= MAX_VECTOR && MADE as u64 <= MAX_VECTOR);
+
+/// Parts values so that none of the parts has too many bytes.
+fn in_parts(
+    first: usize,
+    values: &[ValueRef<'_>],
+    take: &mut impl FnMut(usize, Vector<'_>) -> Result<()>,
+) -> Result<()> {
+    let (mut begin, mut bytes) = (0, 0);
+    for (at, value) in values.iter().enumerate() {
+        let len = match value {
+            ValueRef::String(text) => text.len(),
+            ValueRef::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        };
+        if bytes + len > PIECE && at > begin {
+            take(first + begin, Vector::Values(values.get(begin..at).unwrap_or_default()))?;
+            (begin, bytes) = (at, 0);
+        }
+        bytes += len;
+    }
+    take(first + begin, Vector::Values(values.get(begin..).unwrap_or_default()))
+}
+
+impl fmt::Debug for Values<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            Source::Cells(cells) => write!(f, "Values({} bytes of cells)", cells.len()),
+            Source::Slice(values) => write!(f, "Values({} values)", values.len()),
+            Source::Made(len, _) => write!(f, "Values({len} values)"),
+        }
+    }
+}
+
+/// Numbers and ids, none of them null.
+impl<'a, T: Primitive> From<&'a [T]> for Values<'a> {
+    fn from(values: &'a [T]) -> Self {
+        Self { source: Source::Cells(to_cells(values)), fits: Some(T::fits) }
+    }
+}
+
+impl<'a> From<&'a [bool]> for Values<'a> {
+    fn from(values: &'a [bool]) -> Self {
+        let cells = values.iter().map(|&value| u8::from(value)).collect();
+        Self { source: Source::Cells(Cow::Owned(cells)), fits: Some(|ty| ty == Type::Bool) }
+    }
+}
+
+/// Values of any type, of which `None` is null.
+impl<'a, T: Copy + Into<ValueRef<'a>>> From<&'a [Option<T>]> for Values<'a> {
+    fn from(values: &'a [Option<T>]) -> Self {
+        Self::made(values, |&value| value.into())
+    }
+}
+
+impl<'a, 's: 'a> From<&'a [&'s str]> for Values<'a> {
+    fn from(values: &'a [&'s str]) -> Self {
+        Self::strings(values)
+    }
+}
+
+impl<'a> From<&'a [String]> for Values<'a> {
+    fn from(values: &'a [String]) -> Self {
+        Self::strings(values)
+    }
+}
+
+impl<'a, 's: 'a> From<&'a [&'s [u8]]> for Values<'a> {
+    fn from(values: &'a [&'s [u8]]) -> Self {
+        Self::bytes(values)
+    }
+}
+
+impl<'a> From<&'a [Vec<u8>]> for Values<'a> {
+    fn from(values: &'a [Vec<u8>]) -> Self {
+        Self::bytes(values)
+    }
+}
+
+/// Values as an event has them.
+impl<'a> From<Vector<'a>> for Values<'a> {
+    fn from(vector: Vector<'a>) -> Self {
+        let source = match vector {
+            Vector::Cells(cells) => Source::Cells(Cow::Borrowed(cells)),
+            Vector::Values(values) => Source::Slice(values),
+        };
+        Self { source, fits: None }
+    }
+}

@@ -1,0 +1,149 @@
+//! Changing the schema: tables, fields and indexes come to be, and go.
+
+use std::sync::Arc;
+
+use annals_schema::{Command, FieldNumber, TableNumber};
+
+use crate::change::same_key;
+use crate::columns::strings::MAX_LEN;
+use crate::index::tree::IndexTree;
+use crate::table::Table;
+use crate::{Error, Result};
+use crate::{Store, View};
+
+impl Store {
+    /// Applies a schema command (`add_field` gives existing rows the default, and touches none of
+    /// them; `create_index` sorts all rows). On error nothing has changed, unless it is one of loading;
+    /// it is of kind `Unique` if rows have the same key in a new unique index.
+    pub fn apply_command(&mut self, command: &Command) -> Result<()> {
+        if let Command::AddField { name, default: Some(value), .. } = command {
+            let len = match value {
+                annals_schema::Value::String(text) => text.len(),
+                annals_schema::Value::Bytes(bytes) => bytes.len(),
+                _ => 0,
+            };
+            if len > MAX_LEN {
+                return Err(Error::invalid(format!(
+                    "the default of field `{name}` is longer than 1 GiB"
+                )));
+            }
+        }
+        self.check_default_reference(command)?;
+        self.check_single_row(command)?;
+        // A copy is made only for what may fail behind it: one for each of many commands would cost
+        // their square.
+        let may_fail = matches!(command, Command::CreateIndex { unique: true, .. });
+        let before = may_fail.then(|| Arc::clone(&self.working.schema));
+        Arc::make_mut(&mut self.working.schema).apply(command.clone())?;
+        self.changed = true;
+        match command {
+            Command::CreateTable { .. } => self.working.tables.push(Table::new()),
+            Command::AddField { table, .. } => self.add_column(*table),
+            Command::CreateIndex { .. } => {
+                if let Err(error) = self.build_index() {
+                    if let Some(before) = before {
+                        self.working.schema = before;
+                    }
+                    return Err(error);
+                }
+            }
+            Command::DropTable { table } => self.drop_table(table.0 as usize),
+            Command::DropField { table, field } => self.drop_field(table.0 as usize, *field),
+            Command::DropIndex { index } => self.drop_index(index.0 as usize),
+            Command::SetSingleRow { table, single } => {
+                if let Some(table) = self.working.tables.get_mut(table.0 as usize) {
+                    table.make_mut().single = *single;
+                }
+            }
+            Command::RenameTable { .. } | Command::RenameField { .. } | Command::Custom { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Checks that a table of which a command says that it has one row has one.
+    fn check_single_row(&self, command: &Command) -> Result<()> {
+        let Command::SetSingleRow { table: number, single: true } = command else { return Ok(()) };
+        let Some(table) = self.working.tables.get(number.0 as usize) else { return Ok(()) };
+        let (name, rows) = (self.working.table_name(*number), table.rows.len());
+        if rows == 1 {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "table `{name}` has {rows} rows: it must have exactly one before it is made a table of \
+             a single row"
+        )))
+    }
+
+    /// Drops a table and its indexes.
+    fn drop_table(&mut self, number: usize) {
+        self.forget_referrers(number, None);
+        let indexes = match self.working.tables.get(number) {
+            Some(table) => table.indexes.clone(),
+            None => Vec::new(),
+        };
+        indexes.into_iter().for_each(|index| self.drop_index(index));
+        self.working.tables.remove(number);
+    }
+
+    /// Drops a column, which no index is on.
+    fn drop_field(&mut self, number: usize, field: FieldNumber) {
+        self.forget_referrers(number, Some(field));
+        let View { tables, indexes, .. } = &mut self.working;
+        let Some(table) = tables.get_mut(number) else { return };
+        let Some(place) = table.place_of(field) else { return };
+        let table = table.make_mut();
+        table.drop_field(place);
+        for &index in &table.indexes {
+            if let Some(index) = indexes.get_mut(index) {
+                index.make_mut().forget_column(place);
+            }
+        }
+    }
+
+    fn drop_index(&mut self, number: usize) {
+        let Some(index) = self.working.indexes.get(number) else { return };
+        if let Some(table) = self.working.tables.get_mut(index.table) {
+            table.make_mut().indexes.retain(|&kept| kept != number);
+        }
+        self.working.indexes.remove(number);
+        // Keys that were twice in it don't matter any more.
+        self.suspects.retain(|(index, _)| *index != number);
+        self.suspect_indexes.retain(|index| *index != number);
+        self.forget_delayed(Some(number));
+    }
+
+    /// Adds the column of the last field of a table.
+    fn add_column(&mut self, number: TableNumber) {
+        let field = self.working.schema.table(number).and_then(|table| table.fields.last());
+        let table = self.working.tables.get_mut(number.0 as usize);
+        if let (Some(field), Some(table)) = (field, table) {
+            let table = table.make_mut();
+            table.begin(&self.epoch);
+            table.add_field(field);
+        }
+        self.note_referrer(number);
+    }
+
+    /// Builds the last index of the schema.
+    fn build_index(&mut self) -> Result<()> {
+        let Some(index) = self.working.schema.indexes().last() else { return Ok(()) };
+        let Some(owner) = self.working.schema.table(index.table) else { return Ok(()) };
+        let mut built = IndexTree::new(index, owner);
+        let at = built.table;
+        let number = self.working.indexes.next();
+        let twice = match self.working.tables.get(at) {
+            Some(table) => built.build(table, &self.epoch)?.err(),
+            None => None,
+        };
+        self.working.indexes.push(built);
+        if let Some((a, b)) = twice {
+            let error = same_key(&self.working, number, a, b);
+            self.working.indexes.pop();
+            return Err(error);
+        }
+        if let Some(table) = self.working.tables.get_mut(at) {
+            table.make_mut().indexes.push(number);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,223 @@
+//! What else a deletion changes: rows and fields that refer to what is deleted.
+//!
+//! It is all found before anything is changed, and then told to the transaction, which makes each an
+//! event of its own. So the journal says what happened, and replay needs no rules. Taken as
+//! statements, in that order, these changes make the same: when a row is deleted, nothing refers to
+//! it any more that a rule would change. So a log can be run as a script.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use annals_schema::{FieldNumber, OnDelete, RowId, TableNumber, Type, ValueRef};
+
+use crate::Result;
+use crate::btree;
+use crate::change::single_row;
+use crate::columns::column::Column;
+use crate::index::key;
+use crate::index::tree::IndexTree;
+use crate::reference::{Referrer, number_in};
+use crate::table::Table;
+use crate::{Store, View};
+
+/// What a deletion changes beside the rows that it was asked to delete.
+#[derive(Debug, Default)]
+pub struct Deletion {
+    /// References that become null: of rows that stay, and of rows that go later than the one that
+    /// they lead to.
+    pub nulls: Vec<(TableNumber, RowId, FieldNumber)>,
+    /// Rows that are deleted too, before those that were asked for, in this order.
+    pub rows: Vec<(TableNumber, RowId)>,
+}
+
+/// A lookup in an index costs about as much as a look at so many rows.
+const LOOKUP: u64 = 16;
+
+impl View {
+    /// Finds an index whose first field is a field.
+    pub(super) fn index_by(&self, table: TableNumber, field: FieldNumber) -> Option<&IndexTree> {
+        let table = self.tables.get(table.0 as usize)?;
+        let at = table.place_of(field)?;
+        let mut indexes = table.indexes.iter().filter_map(|&number| self.indexes.get(number));
+        indexes.find(|index| index.fields.first() == Some(&at)).map(|index| &**index)
+    }
+}
+
+impl IndexTree {
+    /// Gives the first row whose first field, a reference, leads to a row.
+    pub(super) fn first_referring(&self, to: u64) -> Result<Option<RowId>> {
+        self.referring(to)?.next_with(|entry, _| key::id_of(entry))
+    }
+
+    /// Gives the entries of the rows whose first field, a reference, leads to a row.
+    fn referring(&self, to: u64) -> Result<btree::Range<'_>> {
+        let mut low = Vec::new();
+        key::encode(&mut low, true, ValueRef::Reference(RowId(to)));
+        let high = key::successor(low.clone());
+        self.between(&low, high.as_deref())?.range(&low, high.as_deref())
+    }
+}
+
+/// Finds the rows that refer to others, in one statement.
+#[derive(Debug, Default)]
+struct Finder {
+    /// For a field without an index that was asked about more than once: all its references, as
+    /// where they lead and their rows, sorted. A deep cascade would else scan the table for each step.
+    known: HashMap<(TableNumber, FieldNumber), Vec<(u64, u64)>>,
+    scanned: HashSet<(TableNumber, FieldNumber)>,
+}
+
+impl Finder {
+    /// Gives the rows that refer to some rows; `to` is sorted.
+    fn referring(&mut self, view: &View, referrer: Referrer, to: &[u64]) -> Result<Vec<u64>> {
+        let of = (referrer.table, referrer.field);
+        let mut rows = Vec::new();
+        let Some(table) = view.tables.get(of.0.0 as usize) else { return Ok(rows) };
+        let Some(column) = table.column(of.1) else { return Ok(rows) };
+        let index = view.index_by(of.0, of.1);
+        if let Some(index) = index.filter(|_| to.len() as u64 <= table.rows.len() / LOOKUP + 1) {
+            for &to in to {
+                let mut entries = index.referring(to)?;
+                while let Some(id) = entries.next_with(|entry, _| key::id_of(entry))? {
+                    rows.push(id.0);
+                }
+            }
+            return Ok(rows);
+        }
+        if self.scanned.insert(of) {
+            for row in table.rows.iter() {
+                let (id, slot) = row?;
+                if number_in(column, slot)?.is_some_and(|number| to.binary_search(&number).is_ok())
+                {
+                    rows.push(id.0);
+                }
+            }
+            return Ok(rows);
+        }
+        let known = match self.known.entry(of) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(all_references(table, column)?),
+        };
+        for &to in to {
+            let from = known.partition_point(|&(number, _)| number < to);
+            let rest = known.get(from..).unwrap_or_default();
+            rows.extend(rest.iter().take_while(|(number, _)| *number == to).map(|&(_, id)| id));
+        }
+        Ok(rows)
+    }
+}
+
+/// Gives all references of a column, as where they lead and their rows, sorted.
+fn all_references(table: &Table, column: &Column) -> Result<Vec<(u64, u64)>> {
+    let mut all = Vec::new();
+    for row in table.rows.iter() {
+        let (id, slot) = row?;
+        all.extend(number_in(column, slot)?.map(|number| (number, id.0)));
+    }
+    all.sort_unstable();
+    Ok(all)
+}
+
+impl Store {
+    /// Tells whether an enforced reference may lead to rows of a table.
+    #[inline]
+    pub fn is_referred(&self, table: TableNumber) -> bool {
+        let table = self.working.tables.get(table.0 as usize);
+        table.is_some_and(|table| !table.referrers.is_empty())
+    }
+
+    /// Finds what else changes when rows with ids from `id` on are deleted, and notes what the commit
+    /// has to look at. Changes nothing.
+    ///
+    /// Cost: for each enforced reference to a table of which rows are deleted, a lookup for each of
+    /// these rows in an index that begins with the reference; without such an index a walk over the
+    /// referring table, at most two in one statement.
+    pub fn plan_deletion(&mut self, table: TableNumber, id: RowId, count: u64) -> Result<Deletion> {
+        self.check_there(table, id, count)?;
+        let asked = id.0..id.0 + count;
+        let mut gone = HashSet::new();
+        let mut plan = Deletion::default();
+        let mut finder = Finder::default();
+        let mut steps = vec![(table, asked.clone().collect::<Vec<_>>())];
+        let mut lost = Vec::new();
+        while let Some((target, ids)) = steps.pop() {
+            let Some(data) = self.working.tables.get(target.0 as usize) else { continue };
+            if data.single {
+                return Err(single_row(&self.working, target));
+            }
+            for referrer in &data.referrers {
+                if referrer.rule == OnDelete::Restrict {
+                    lost.extend(self.kept(*referrer, &ids)?.into_iter().map(|id| (target, id)));
+                    continue;
+                }
+                let rows = finder.referring(&self.working, *referrer, &ids)?;
+                if referrer.rule == OnDelete::SetNull {
+                    let null = |row| (referrer.table, RowId(row), referrer.field);
+                    plan.nulls.extend(rows.into_iter().map(null));
+                    continue;
+                }
+                let is_asked = |row| referrer.table == table && asked.contains(&row);
+                let new = |&row: &u64| !is_asked(row) && gone.insert((referrer.table, row));
+                let mut next: Vec<_> = rows.into_iter().filter(new).collect();
+                next.sort_unstable();
+                plan.rows.extend(next.iter().map(|&row| (referrer.table, RowId(row))));
+                if !next.is_empty() {
+                    steps.push((referrer.table, next));
+                }
+            }
+        }
+        plan.rows.reverse();
+        let goes = |of, row| (of == table && asked.contains(&row)) || gone.contains(&(of, row));
+        plan.nulls.retain(|&(of, row, _)| !goes(of, row.0));
+        self.untangle(&mut plan, table, asked)?;
+        lost.into_iter().for_each(|(table, id)| self.doubts.note_lost(table, id, 1));
+        Ok(plan)
+    }
+
+    /// Makes null the references of rows that go to rows that go before them: as where rows refer to
+    /// one another in a ring.
+    fn untangle(&self, plan: &mut Deletion, table: TableNumber, asked: Range<u64>) -> Result<()> {
+        let gone = plan.rows.iter().copied().zip(0_usize..);
+        let places: HashMap<_, _> = gone.clone().collect();
+        if places.is_empty() {
+            return Ok(());
+        }
+        let asked = asked.map(|id| ((table, RowId(id)), usize::MAX));
+        let mut nulls = Vec::new();
+        for ((table, id), place) in gone.chain(asked) {
+            let Some(data) = self.working.tables.get(table.0 as usize) else { continue };
+            let Some(slot) = data.rows.find(id.0)? else { continue };
+            let fields = self.working.schema.table(table).map_or(&[][..], |table| &table.fields);
+            for field in fields {
+                let Type::Reference(target, OnDelete::Cascade | OnDelete::SetNull) = field.ty
+                else {
+                    continue;
+                };
+                let Some(column) = data.column(field.number) else { continue };
+                let to = number_in(column, slot)?;
+                let before = to.and_then(|to| places.get(&(target, RowId(to))));
+                if before.is_some_and(|&before| before < place) {
+                    nulls.push((table, id, field.number));
+                }
+            }
+        }
+        plan.nulls.extend(nulls);
+        Ok(())
+    }
+
+    /// Gives those of some rows that a commit must look at, because rows may refer to them: all of
+    /// them if only a walk could tell.
+    fn kept(&self, referrer: Referrer, ids: &[u64]) -> Result<Vec<u64>> {
+        let Some(index) = self.working.index_by(referrer.table, referrer.field) else {
+            return Ok(ids.to_vec());
+        };
+        let mut kept = Vec::new();
+        for &id in ids {
+            if index.first_referring(id)?.is_some() {
+                kept.push(id);
+            }
+        }
+        Ok(kept)
+    }
+}

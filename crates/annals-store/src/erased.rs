@@ -1,0 +1,147 @@
+//! Erased values: null where a field may not be null.
+//!
+//! A column gets room for null with its first erased value, and the indexes on it are built again, for the keys
+//! of a field that may be null are other ones. From then on nothing is special about it, but that it goes on
+//! refusing null from programs.
+
+use annals_schema::{Field, FieldNumber, RowId, TableNumber, Value, ValueRef};
+
+use crate::Result;
+use crate::change::no_field;
+use crate::view::{no_row, no_table};
+use crate::{Store, Uniqueness};
+use annals_event::{Event, Vector, has_erased, is_erased};
+
+impl Store {
+    /// Applies an event in which null may stand for an erased value. If `watch` says so, it comes from a
+    /// program: what only the commit can refuse is noted, unique keys too.
+    ///
+    /// # Errors
+    /// As those of the changes by themselves. Part of it may have been done: all that is left is to roll back.
+    pub fn restore(&mut self, event: &Event<'_>, watch: bool) -> Result<()> {
+        let schema = std::sync::Arc::clone(&self.working.schema);
+        match *event {
+            Event::Insert { table, id, values } => {
+                let described = schema.table(table).ok_or_else(|| no_table(table))?;
+                let erased = described.fields.iter().zip(values).filter(|(f, v)| is_erased(f, v));
+                let erased: Vec<_> = erased.map(|(field, _)| field.number).collect();
+                for &field in &erased {
+                    self.make_room_for_null(table, field)?;
+                }
+                let zeros: Vec<_> = described.fields.iter().map(Field::zero_value).collect();
+                let values = filled(values, |at| described.fields.get(at).zip(zeros.get(at)));
+                self.insert_row(table, id, &values, watch.then_some(Uniqueness::AtCommit))?;
+                erased.into_iter().try_for_each(|field| self.erase_value(table, id, field))
+            }
+            Event::Update { table, id, field, value } => {
+                let described = schema.table(table).and_then(|table| table.field(field));
+                match described.is_some_and(|field| is_erased(field, &value)) {
+                    true => self.erase_value(table, id, field),
+                    false => self.update_row(table, id, (field, value), watch),
+                }
+            }
+            Event::UpdateVector { table, id, field, values: Vector::Values(values) } => {
+                let described = schema.table(table).and_then(|table| table.field(field));
+                let described = described.ok_or_else(|| no_field(&self.working, table, field))?;
+                let zero = described.zero_value();
+                self.make_room_for_null(table, field)?;
+                let filled = filled(values, |_| Some((described, &zero)));
+                self.update_vector(table, id, field, Vector::Values(&filled), watch)?;
+                for (id, _) in (id.0..).zip(values).filter(|(_, v)| is_erased(described, v)) {
+                    self.erase_value(table, RowId(id), field)?;
+                }
+                Ok(())
+            }
+            _ => self.apply(event),
+        }
+    }
+
+    /// Tells whether an event has a null that only says that a value was erased.
+    pub fn erases(&self, event: &Event<'_>) -> bool {
+        let field = |table, field| self.working.schema.table(table).and_then(|t| t.field(field));
+        match *event {
+            Event::Insert { table, values, .. } => {
+                self.working.schema.table(table).is_some_and(|table| has_erased(table, values))
+            }
+            Event::Update { table, field: number, value, .. } => {
+                field(table, number).is_some_and(|field| is_erased(field, &value))
+            }
+            Event::UpdateVector {
+                table, field: number, values: Vector::Values(values), ..
+            } => {
+                let field = field(table, number);
+                field.is_some_and(|field| values.iter().any(|value| is_erased(field, value)))
+            }
+            _ => false,
+        }
+    }
+
+    /// Makes a value null, whatever the schema says.
+    fn erase_value(&mut self, number: TableNumber, id: RowId, field: FieldNumber) -> Result<()> {
+        self.make_room_for_null(number, field)?;
+        let at = number.0 as usize;
+        let table = self.working.tables.get(at).ok_or_else(|| no_table(number))?;
+        let slot = table.rows.find(id.0)?.ok_or_else(|| no_row(&self.working, number, id))?;
+        let place = table.place_of(field).ok_or_else(|| no_field(&self.working, number, field))?;
+        self.reindex_row(at, (id, slot), (place, ValueRef::Null), false)?;
+        if let Some(table) = self.working.tables.get_mut(at) {
+            let table = table.make_mut();
+            table.begin(&self.epoch);
+            let fresh = table.rows.is_fresh(slot);
+            if let Some(column) = table.columns.get_mut(place) {
+                column.erase(slot, fresh, &self.epoch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a column room for null, if it has none, and builds the indexes on it again.
+    fn make_room_for_null(&mut self, number: TableNumber, field: FieldNumber) -> Result<()> {
+        let at = number.0 as usize;
+        let table = self.working.tables.get_mut(at).ok_or_else(|| no_table(number))?;
+        let place = table.place_of(field);
+        let Some(place) = place.filter(|&place| !table.is_nullable(place)) else { return Ok(()) };
+        self.changed = true;
+        table.make_mut().make_room_for_null(place);
+        let numbers = table.indexes.clone();
+        for number in numbers {
+            let index = self.working.indexes.get(number);
+            if index.is_some_and(|index| index.fields.contains(&place)) {
+                self.build_again(number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds an index from the rows of its table.
+    fn build_again(&mut self, number: usize) -> Result<()> {
+        self.forget_delayed(Some(number));
+        // They are written as keys were before.
+        let suspects = self.suspects.len();
+        self.suspects.retain(|(index, _)| *index != number);
+        if self.suspects.len() < suspects && !self.suspect_indexes.contains(&number) {
+            self.suspect_indexes.push(number);
+        }
+        let Some(index) = self.working.indexes.get_mut(number) else { return Ok(()) };
+        let Some(table) = self.working.tables.get(index.table) else { return Ok(()) };
+        // Within a transaction two rows may have a key.
+        let mut built = index.emptied();
+        built.unique = false;
+        let _unique = built.build(table, &self.epoch)?;
+        built.unique = index.unique;
+        *index.make_mut() = built;
+        Ok(())
+    }
+}
+
+/// Gives the values of a row, or of a field, with zeros for those that were erased.
+fn filled<'v>(
+    values: &[ValueRef<'v>],
+    field: impl Fn(usize) -> Option<(&'v Field, &'v Value)>,
+) -> Vec<ValueRef<'v>> {
+    let fill = |(at, value): (usize, &ValueRef<'v>)| match field(at) {
+        Some((field, zero)) if is_erased(field, value) => zero.as_ref(),
+        _ => *value,
+    };
+    values.iter().enumerate().map(fill).collect()
+}

@@ -1,0 +1,213 @@
+//! What is known to be damaged of images: objects that don't verify, or can't be read.
+//!
+//! Invariants
+//! 1. An object that was noted is never used again, also if a later read of it succeeds.
+//! 2. A root that reaches one is dropped: opening doesn't choose it, and no root is published that reaches one.
+//! 3. What is noted of a place is forgotten when that place is given out again.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::file::Image;
+use super::format::Root;
+use super::stored::{Source, Stored};
+use super::units::Extent;
+use super::walk::{Object, Step, walk};
+use crate::{Error, ErrorKind, Result};
+use annals_storage::sync::lock;
+
+/// How many findings are kept for a person to read.
+const MOST_FINDINGS: usize = 100;
+
+/// What a handle found damaged in the images that it opened.
+#[derive(Debug, Default)]
+pub struct Damage {
+    /// How many objects were noted so far.
+    count: AtomicUsize,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// By the hash of the image's header, and the place.
+    bad: HashMap<(u64, u64), Stored>,
+    findings: Vec<String>,
+}
+
+impl Damage {
+    /// Returns a sentence for each finding: at most the first hundred.
+    pub fn findings(&self) -> Vec<String> {
+        lock(&self.known).findings.clone()
+    }
+
+    /// Returns the findings, and forgets them.
+    pub fn take_findings(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.known).findings)
+    }
+
+    /// Adds a finding, unless it is there.
+    pub fn report(&self, finding: String) {
+        let findings = &mut lock(&self.known).findings;
+        if findings.len() < MOST_FINDINGS && !findings.contains(&finding) {
+            findings.push(finding);
+        }
+    }
+
+    /// Returns how many objects were noted so far: it only grows.
+    pub fn count(&self) -> usize {
+        self.count.load(Ordering::Acquire)
+    }
+}
+
+impl Image {
+    /// Lets the image note what it finds damaged in a record that others share.
+    pub fn noting_in(mut self, damage: &Arc<Damage>) -> Self {
+        self.damage = Arc::clone(damage);
+        self
+    }
+
+    /// Returns true if an object was noted as damaged.
+    pub(super) fn is_bad(&self, stored: &Stored) -> bool {
+        self.damage.count() > 0
+            && lock(&self.damage.known).bad.get(&(self.header, stored.place)) == Some(stored)
+    }
+
+    /// Returns true if nothing was noted.
+    pub fn is_nothing_bad(&self) -> bool {
+        self.damage.count() == 0
+    }
+
+    /// Returns all that was noted of this image.
+    pub(super) fn all_bad(&self) -> Vec<Stored> {
+        let known = lock(&self.damage.known);
+        let own = known.bad.iter().filter(|((header, _), _)| *header == self.header);
+        own.map(|(_, stored)| *stored).collect()
+    }
+
+    /// Notes that an object is damaged, and reports that once.
+    pub fn note_bad(&self, stored: &Stored, error: &Error) {
+        let mut known = lock(&self.damage.known);
+        if known.bad.insert((self.header, stored.place), *stored) == Some(*stored) {
+            return;
+        }
+        self.damage.count.fetch_add(1, Ordering::Release);
+        drop(known);
+        self.damage.report(format!(
+            "{error}; that part of the image isn't used any more, and what it held comes from an older state or \
+             the journal; nothing is lost, but check the disk"
+        ));
+    }
+
+    /// Forgets what was noted of space that is given out again.
+    pub(super) fn forget_bad(&self, given: &Stored) {
+        if self.damage.count() == 0 {
+            return;
+        }
+        let given = Extent::of(given);
+        let overlaps = |stored: &Stored| {
+            let bad = Extent::of(stored);
+            bad.start < given.start + given.count && given.start < bad.start + bad.count
+        };
+        let header = self.header;
+        lock(&self.damage.known).bad.retain(|(of, _), it| *of != header || !overlaps(it));
+    }
+
+    /// Returns true if nothing is damaged of what a root reaches, as far as is known already and as its directory
+    /// tells; `is_whole`: all that it reaches is read. Notes what is found.
+    ///
+    /// # Errors
+    /// Those of looking at it that say nothing about the image.
+    pub fn is_sound(&self, root: &Root, is_whole: bool) -> Result<bool> {
+        let mut last = root.catalog;
+        let walked = walk(self, root, |object, stored| {
+            if object == Object::Frames {
+                return Ok(Step::Enter); // only the past needs it
+            }
+            last = *stored;
+            if self.is_bad(stored) {
+                return Err(Error::corrupt("known to be damaged"));
+            }
+            if is_whole && matches!(object, Object::Page | Object::Bytes) {
+                self.verify(stored)?;
+            }
+            Ok(Step::Enter)
+        });
+        match walked {
+            Ok(_) => Ok(true),
+            Err(error) if is_damage(&error) => {
+                if !self.is_bad(&last) {
+                    self.note_bad(&last, &error.within(self.path()));
+                }
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns true if something that a root reaches doesn't verify, and all of that was written by earlier
+    /// backfills: tests damage what those had written.
+    #[cfg(feature = "testing")]
+    pub fn has_older_damage(&self, root: &Root) -> bool {
+        let (mut found, mut is_older) = (false, true);
+        let walked = walk(self, root, |object, stored| match self.verify(stored) {
+            Ok(()) => Ok(Step::Enter),
+            Err(_) => {
+                found = true;
+                is_older &= object == Object::Frames || !root.wrote(stored);
+                Ok(Step::Skip)
+            }
+        });
+        walked.is_ok() && found && is_older
+    }
+}
+
+/// Returns true if an error says that a part of an image can't be read.
+pub(super) fn is_damage(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io | ErrorKind::PageLost)
+}
+
+/// An image as views read it: what can't be read of it is noted, and a lost page.
+#[derive(Debug)]
+pub struct Guarded(pub Arc<Image>);
+
+impl Guarded {
+    #[cold]
+    fn lost(&self, stored: &Stored) -> Error {
+        Error::new(
+            ErrorKind::PageLost,
+            format!(
+                "{}: the {} bytes at {} are damaged, and the state is rebuilt without them: try again, from a new \
+                 snapshot or in a new transaction; nothing is lost",
+                self.0.path(),
+                stored.len,
+                stored.place
+            ),
+        )
+    }
+}
+
+impl Source for Guarded {
+    fn read(&self, stored: &Stored, out: &mut [u8]) -> Result<()> {
+        if self.0.is_bad(stored) {
+            return Err(self.lost(stored));
+        }
+        match self.0.read(stored, out) {
+            Err(error) if is_damage(&error) => {
+                self.0.note_bad(stored, &error);
+                Err(self.lost(stored))
+            }
+            read => read,
+        }
+    }
+
+    fn holds(&self, stored: &Stored) -> Result<()> {
+        match self.0.holds(stored) {
+            Err(error) if is_damage(&error) => {
+                self.0.note_bad(stored, &error);
+                Err(self.lost(stored))
+            }
+            held => held,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The image: the page file beside a journal that holds the store as of some transaction. A cache:
+//! deleting it loses nothing, ever.
+//!
+//! The store is what has pages, and knows nothing of files; it reads them through a [`Source`] by what
+//! is [`Stored`].
+//!
+//! In reading order: `stored`, `format`, `node` and `catalog` are the bytes; `roots` are the two slots;
+//! `walk` visits all that a root reaches, noting its `units`; `space` is what is free; `file` is an
+//! open image, which is made by `create` and found by `open`; `batch` writes objects and `publish` makes them
+//! a root, also of those that were put `aside` before; `frames` are older roots that are
+//! kept; `compact` copies what one reaches to another file;
+//! `check` looks at all of it, and `damage` is what was found damaged. (`document`, `vectors`,
+//! `tests`, `miniature` and `testing` are for tests only.)
+#![deny(clippy::indexing_slicing)]
+
+mod aside;
+mod batch;
+mod catalog;
+mod check;
+mod compact;
+mod create;
+mod damage;
+#[cfg(test)]
+mod document;
+mod file;
+mod format;
+mod frames;
+#[cfg(any(test, feature = "testing"))]
+mod miniature;
+mod node;
+mod open;
+mod pin;
+mod publish;
+mod roots;
+mod space;
+mod stored;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+mod units;
+#[cfg(test)]
+mod vectors;
+mod walk;
+
+pub use aside::{Mark, PutAside};
+pub use batch::Written;
+pub use catalog::{Array, Catalog, Kind};
+pub use check::{Report, check, slots};
+pub use create::{
+    SetAside, discard, image_name, open_derived, remove_leftovers, set_aside, set_aside_as,
+};
+pub use damage::{Damage, Guarded};
+pub use file::Image;
+pub use format::{Identity, MAX_HEIGHT, NODE_MAX_LEN, Root, journal_id_of};
+pub use frames::{Frame, Frames, KeyFrames};
+pub use node::{decode as decode_node, encode as encode_node};
+pub use open::{Judging, Opened, Usable, Witness, witnesses};
+pub use pin::RootPin;
+pub use publish::{Draft, NewRoot};
+pub use roots::Slot;
+pub use stored::{Source, Stored};
+pub use walk::{Step, read_catalog, walk_array};

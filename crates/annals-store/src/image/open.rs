@@ -1,0 +1,324 @@
+//! Opening: the header, the newest root that can be relied on, and its catalog; or the reason why the
+//! image can't be used.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use super::catalog::Catalog;
+use super::create::{SetAside, open_derived, set_aside};
+use super::damage::{Damage, is_damage};
+use super::file::{Held, Image};
+use super::format::{IMAGE_HEADER_LEN, IMAGE_VERSION, Identity, ImageHeader, Root};
+use super::roots::{Chosen, Roots, Slot};
+use super::walk::{Object, Step, read_catalog, walk};
+use crate::{Error, ErrorKind, Result};
+use annals_storage::Point;
+use annals_storage::mistakes::{Mistake, is_made};
+use annals_storage::sync::lock;
+use annals_storage::{Access, Directory, Storage};
+
+/// What was found where an image may be.
+#[derive(Debug)]
+pub enum Opened {
+    /// Nothing.
+    Missing,
+    /// An image that can be used.
+    Usable(Box<Usable>),
+    /// An image that can't be used.
+    SetAside(SetAside),
+}
+
+/// An image that can be used.
+#[derive(Debug)]
+pub struct Usable {
+    /// The image.
+    pub image: Image,
+    /// Its newest root that can be relied on. Whether the journal has that point is the caller's to see.
+    pub root: Root,
+    /// What that root stands for.
+    pub catalog: Catalog,
+}
+
+impl Image {
+    /// Opens the image of a journal. One of which no root is left, or of another journal, is set aside; it is
+    /// left where it is if it is opened for reading only. Reads the head and the catalog; and if it isn't known
+    /// whether the last backfill came to its end, all that this one wrote.
+    ///
+    /// A root that is damaged is dropped, and the next older one taken. What is known in `how.damage` counts;
+    /// what is found is noted there.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn open<'d>(
+        directory: &Arc<dyn Directory>,
+        name: &str,
+        identity: &Identity,
+        how: impl Into<Judging<'d>>,
+    ) -> Result<Opened> {
+        let how = how.into();
+        let access = how.access;
+        let Some(storage) = open_derived(&**directory, name, "image", access)? else {
+            return Ok(Opened::Missing);
+        };
+        match Self::load(directory, storage, (name, &how), Some(identity)) {
+            Ok(usable) => Ok(Opened::Usable(Box::new(usable))),
+            Err(error) if error.kind() == ErrorKind::Io => Err(error),
+            Err(error) if access == Access::Read => {
+                Ok(Opened::SetAside(SetAside { reason: error.to_string(), kept_as: None }))
+            }
+            Err(error) => set_aside(&**directory, name, error.to_string()).map(Opened::SetAside),
+        }
+    }
+
+    /// Loads what a file holds; of any journal, if none is given.
+    pub(super) fn load(
+        directory: &Arc<dyn Directory>,
+        storage: Arc<dyn Storage>,
+        (name, how): (&str, &Judging<'_>),
+        identity: Option<&Identity>,
+    ) -> Result<Usable> {
+        let shown = directory.display(name);
+        let header = read_header(&*storage, &shown)?;
+        if let Some(identity) = identity {
+            check_identity(&header.identity, identity).map_err(|error| error.within(&shown))?;
+        }
+        let mut image = Self::new(directory, storage, (name, how.access), header.hash());
+        if let Some(damage) = how.damage {
+            image = image.noting_in(damage);
+        }
+        let roots = image.roots()?;
+        let (chosen, catalog, is_frame) =
+            image.choose_sound(&roots, how).map_err(|error| within(error, &shown))?;
+        *lock(&image.held) = Held {
+            is_frame,
+            live: None,
+            newest: Some(chosen),
+            other: roots.other(&chosen),
+            last_number: roots.last_number(),
+            temporary: None,
+            // Whoever published the second root saw to that before.
+            is_named: chosen.root.number > 1,
+            frames: None,
+        };
+        Ok(Usable { image, root: chosen.root, catalog })
+    }
+
+    /// Chooses the newest root of which nothing is known to be damaged: one of the two slots', else a key frame;
+    /// true if it is one. Reads its catalog.
+    ///
+    /// # Errors
+    /// `Corrupt` or `Io` if there is none, with the reason.
+    fn choose_sound(&self, roots: &Roots, how: &Judging<'_>) -> Result<(Chosen, Catalog, bool)> {
+        let (len, mut catalog) = (self.len()?, None);
+        let mut judge = |chosen: &Chosen| {
+            if !chosen.is_whole {
+                verify_written(self, &chosen.root)?;
+            }
+            catalog = Some(self.judge(&chosen.root, how)?);
+            Ok(())
+        };
+        let failed = match roots.choose(len, &mut judge) {
+            Ok(chosen) => {
+                return Ok((chosen, catalog.ok_or_else(no_catalog)?, false));
+            }
+            Err(error) if !is_damage(&error) => return Err(error),
+            Err(error) => error,
+        };
+        let mut told: Vec<_> = roots.slots.iter().enumerate().collect();
+        told.sort_by_key(|(_, slot)| Reverse(slot.root().map(|root| root.number)));
+        let lists = told.iter().filter_map(|(_, slot)| slot.root());
+        let mut frames: Vec<_> = lists.flat_map(|root| self.frames_of(root).to_vec()).collect();
+        frames.sort_by_key(|root| Reverse(root.number));
+        // The next root goes into the slot of the newest that is damaged.
+        let slot = told.first().map_or(0, |(slot, _)| 1 - *slot);
+        for root in frames.into_iter().filter(|root| root.end <= len) {
+            match self.judge(&root, how) {
+                Ok(catalog) => return Ok((Chosen { root, slot, is_whole: true }, catalog, true)),
+                Err(error) if is_damage(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(failed)
+    }
+
+    /// Reads the catalog of a root, unless something that it reaches is damaged.
+    pub(super) fn judge(&self, root: &Root, how: &Judging<'_>) -> Result<Catalog> {
+        let catalog = read_catalog(self, root).inspect_err(|error| {
+            if is_damage(error) {
+                self.note_bad(&root.catalog, error);
+            }
+        })?;
+        match self.is_nothing_bad() || self.is_sound(root, how.is_whole)? {
+            true => Ok(catalog),
+            false => {
+                let number = root.number;
+                Err(Error::corrupt(format!("damaged: root {number} reaches what doesn't verify")))
+            }
+        }
+    }
+
+    /// Tells whether the root in use is still the newest: nobody has published another since it was
+    /// opened.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn is_newest(&self) -> Result<bool> {
+        Ok(self.holds_newest(&self.roots()?))
+    }
+
+    /// Tells whether what is at the image's name is this image, with the same newest root, and whether it
+    /// may be written through this handle.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn is_writable_newest(&self) -> Result<bool> {
+        let there = match self.directory.open(&self.name, Access::Read) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            there => there.map_err(|error| self.io("can't open it", error))?,
+        };
+        let is_same = read_header(&*there, &self.path()).is_ok_and(|it| it.hash() == self.header);
+        let roots = Roots::read(&*there, self.header)
+            .map_err(|error| self.io("can't read its roots", error))?;
+        Ok(is_same && self.access == Access::Write && self.holds_newest(&roots))
+    }
+
+    /// Reads the newest root that is whole, and nothing else; none if there is none, or no image of this
+    /// journal's.
+    pub fn peek(directory: &dyn Directory, name: &str, identity: &Identity) -> Option<Root> {
+        let storage = directory.open(name, Access::Read).ok()?;
+        let header = read_header(&*storage, name).ok()?;
+        check_identity(&header.identity, identity).ok()?;
+        let roots = Roots::read(&*storage, header.hash()).ok()?;
+        let whole = roots.slots.iter().filter_map(|slot| match slot {
+            Slot::Whole(root) => Some(*root),
+            _ => None,
+        });
+        whole.max_by_key(|root| root.number)
+    }
+
+    /// Reads both slots.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(super) fn roots(&self) -> Result<Roots> {
+        Roots::read(&*self.storage, self.header)
+            .map_err(|error| self.io("can't read its roots", error))
+    }
+}
+
+/// How an image is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Judging<'d> {
+    pub access: Access,
+    /// What is known to be damaged, and where more is noted.
+    pub damage: Option<&'d Arc<Damage>>,
+    /// If anything is known to be damaged, all of a root is read before it is taken.
+    pub is_whole: bool,
+}
+
+impl From<Access> for Judging<'_> {
+    fn from(access: Access) -> Self {
+        Self { access, damage: None, is_whole: false }
+    }
+}
+
+fn no_catalog() -> Error {
+    Error::corrupt("damaged: it has no catalog")
+}
+
+/// A point that a file beside a journal stands for: the journal was on permanent storage up to there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// What that file is called in messages.
+    pub what: &'static str,
+    pub segment: u64,
+    pub point: Point,
+}
+
+/// Returns what the roots of an image tell of its journal; nothing if there is none, or it is another's, or can't be
+/// read.
+pub fn witnesses(directory: &dyn Directory, name: &str, journal: &Identity) -> Vec<Witness> {
+    let copies = || {
+        let storage = directory.open(name, Access::Read).ok()?;
+        let header = read_header(&*storage, name).ok()?;
+        let Identity { journal_id, segment, segment_hash } = header.identity;
+        let is_other = segment == journal.segment && segment_hash != journal.segment_hash;
+        if journal_id != journal.journal_id || is_other || is_made(Mistake::WitnessIgnored) {
+            return None;
+        }
+        Roots::copies(&*storage, header.hash()).ok()
+    };
+    let witness = |root: Root| Witness { what: "image", segment: root.segment, point: root.point };
+    copies().unwrap_or_default().into_iter().map(witness).collect()
+}
+
+/// Puts the image's path in front of a message that may have it already.
+fn within(error: Error, shown: &str) -> Error {
+    if error.to_string().starts_with(shown) { error } else { error.within(shown) }
+}
+
+/// Verifies all that a root's backfill wrote: an object written by it is reached through nodes that were
+/// written by it too.
+pub(super) fn verify_written(image: &Image, root: &Root) -> Result<()> {
+    if is_made(Mistake::FirstCopyTrusted) {
+        return Ok(());
+    }
+    if !root.wrote(&root.catalog) {
+        return Err(Error::corrupt("damaged: the root's catalog is another backfill's"));
+    }
+    walk(image, root, |object, stored| {
+        if !root.wrote(stored) {
+            return Ok(Step::Skip);
+        }
+        if matches!(object, Object::Page | Object::Bytes | Object::Frames) {
+            image.verify(stored)?;
+        }
+        Ok(Step::Enter)
+    })
+    .map(drop)
+}
+
+/// Reads the header of an image.
+///
+/// # Errors
+/// `Corrupt`, `Unsupported`, `Io`.
+pub(super) fn read_header(storage: &dyn Storage, shown: &str) -> Result<ImageHeader> {
+    let mut bytes = [0; IMAGE_HEADER_LEN];
+    storage
+        .read_at(0, &mut bytes)
+        .map_err(|error| Error::io(format!("{shown}: can't read its header"), error))?;
+    let header = ImageHeader::decode(&bytes).ok_or_else(|| {
+        Error::corrupt(format!("{shown}: damaged: the image's header doesn't verify"))
+    })?;
+    if header.version > IMAGE_VERSION
+        || header.incompatible != 0
+        || header.read_only_compatible != 0
+    {
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "{shown}: made by a newer version of Annals (format {} of images, features {:#x} and \
+                 {:#x})",
+                header.version, header.incompatible, header.read_only_compatible
+            ),
+        ));
+    }
+    match header.version {
+        0 => Err(Error::corrupt(format!("{shown}: damaged: the image's header makes no sense"))),
+        _ => Ok(header),
+    }
+}
+
+/// Refuses an image of another journal, or of a segment that this journal doesn't have.
+pub(super) fn check_identity(found: &Identity, journal: &Identity) -> Result<()> {
+    let reason = if found.journal_id != journal.journal_id {
+        "it belongs to another journal"
+    } else if found.segment > journal.segment {
+        "it is of a later segment than the journal has"
+    } else if found.segment == journal.segment && found.segment_hash != journal.segment_hash {
+        "it belongs to another segment of the journal"
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid(reason))
+}

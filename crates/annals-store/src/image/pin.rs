@@ -1,0 +1,127 @@
+//! What keeps the space of a root from being used again: by this process, and by others.
+//!
+//! ```text
+//! open:     choose the newest root; pin it; read the roots again: if there is a newer one, start over
+//! backfill: pin the new root, before it is published; see which roots are pinned; use what none of them
+//!           and neither root on disk reaches
+//! ```
+//!
+//! Who finds its root to be the newest after it pinned it is seen by every backfill that may write over
+//! what the root reaches: that is the second one that begins later, at the earliest.
+//!
+//! A view over a backfill that has no root yet pins the root below, and the backfill itself by a number that no
+//! root has: whoever opens the image later finds no root that tells what such a view reaches, and so gives
+//! space behind the file's end alone (see [`super::space`]). The handle whose backfill it is knows what that is.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::file::Image;
+use annals_storage::mistakes::{Mistake, is_made};
+use annals_storage::{Clock, Hold, Lock, Storage};
+
+/// How often a pin is tried that somebody is in the way of, who just asks who pins what; and the pause
+/// between.
+const TRIES: usize = 1000;
+const PAUSE: Duration = Duration::from_micros(100);
+
+/// The first of the numbers by which backfills without a root are pinned: no image has so many roots.
+const EARLY: u64 = 1 << 61;
+
+/// Held by every view that lies over the base of a root. With the last of them other processes may use the
+/// space of the root again.
+#[derive(Debug)]
+pub struct RootPin {
+    /// The number of the root.
+    pub number: u64,
+    /// The image, and what is locked on it; none where the system can't.
+    locked: Option<(Arc<dyn Storage>, u64)>,
+    /// The pin of the root below, where the view lies over a backfill that has none yet.
+    _below: Option<Arc<Self>>,
+}
+
+impl RootPin {
+    /// Makes the pin of a root that only this process can read.
+    pub const fn here(number: u64) -> Self {
+        Self { number, locked: None, _below: None }
+    }
+
+    /// Gives the number by which a backfill without a root is pinned, if it is one.
+    pub fn early(&self) -> Option<u64> {
+        self.locked.as_ref().map(|(_, number)| *number).filter(|number| *number >= EARLY)
+    }
+}
+
+impl Drop for RootPin {
+    fn drop(&mut self) {
+        if let Some((storage, number)) = &self.locked {
+            // It could only fail if the file weren't open; and then the lock is gone too.
+            let _ = storage.unlock(Lock::Pin(*number));
+        }
+    }
+}
+
+impl Image {
+    /// Pins a root for all processes.
+    ///
+    /// # Errors
+    /// `Unsupported` where the system knows no locks on parts of a file; others of taking a lock.
+    pub fn pin(&self, number: u64, clock: &dyn Clock) -> io::Result<RootPin> {
+        for _ in 0..TRIES {
+            if self.storage.try_lock(Lock::Pin(number), Hold::Shared)? {
+                let locked = Some((Arc::clone(&self.storage), number));
+                return Ok(RootPin { number, locked, _below: None });
+            }
+            clock.pause(PAUSE);
+        }
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    /// Pins a backfill that has no root yet, for all processes, with the root `below` it, if there is one.
+    /// Nobody else may be doing that at the same time: its number is one that nobody has.
+    ///
+    /// # Errors
+    /// As [`Self::pin`].
+    pub fn pin_early(&self, below: Option<Arc<RootPin>>, clock: &dyn Clock) -> io::Result<RootPin> {
+        let last = self.pinned(EARLY..u64::MAX, usize::MAX)?.last().copied();
+        let locked = match self.pin(last.map_or(EARLY, |last| last + 1), clock) {
+            Ok(_) if is_made(Mistake::SpillNotPinned) => None,
+            Ok(mut pin) => pin.locked.take(),
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => None,
+            Err(error) => return Err(error),
+        };
+        Ok(RootPin {
+            number: below.as_ref().map_or(0, |below| below.number),
+            locked,
+            _below: below,
+        })
+    }
+
+    /// Gives all of these roots that anybody has pinned, this handle too, oldest first: at most `most`.
+    /// None where the system knows no such pins: then only one process has the image open.
+    ///
+    /// # Errors
+    /// Those of looking at locks.
+    pub fn pinned(&self, roots: Range<u64>, most: usize) -> io::Result<Vec<u64>> {
+        let (mut pinned, mut rest) = (Vec::new(), roots);
+        while pinned.len() < most {
+            match self.storage.oldest_pin(rest.clone()) {
+                Ok(Some(root)) => {
+                    pinned.push(root);
+                    rest.start = root.saturating_add(1);
+                }
+                Ok(None) => break,
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(pinned)
+    }
+
+    /// Gives a process that has a root pinned, where the system tells.
+    pub fn pinned_by(&self, root: u64) -> Option<u32> {
+        self.storage.holder(Lock::Pin(root))
+    }
+}

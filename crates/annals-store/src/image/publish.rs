@@ -1,0 +1,361 @@
+//! A backfill's draft of the next root, and how it is published.
+//!
+//! ```text
+//! objects of the new root ─► first copy ─► flush ─► second copy (─► link, flush the directory: a new image)
+//! ```
+//!
+//! | crash | what opening finds |
+//! |---|---|
+//! | before the first copy | the root before, whole; nothing that it reaches was written over |
+//! | before the flush is over | the first copy at most: what the backfill wrote is verified, or the root before is taken |
+//! | later | the new root: all of it is on permanent storage, and its first copy |
+//!
+//! The second copy is flushed by whoever flushes next. Until then an image whose last backfill wrote much
+//! opens with the root before, from whose slot and space nothing is taken before the next backfill.
+
+use std::io;
+use std::sync::{Arc, MutexGuard};
+
+use super::file::{Held, Image};
+use super::format::{Root, UNIT};
+use super::roots::{Chosen, Roots, write_copy};
+use super::space::Space;
+use super::stored::{Source, Stored};
+use super::walk::{Step, walk};
+use crate::{Error, ErrorKind, Result};
+use annals_storage::Point;
+use annals_storage::Storage;
+use annals_storage::mistakes::{Mistake, is_made};
+use annals_storage::sync::lock;
+
+/// What the caller says of a root; the rest is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewRoot {
+    /// The segment of the journal that `point` is in.
+    pub segment: u64,
+    /// The point of the journal that the root stands for: the journal is hard up to it.
+    pub point: Point,
+    /// When the backfill began, in microseconds since 1970.
+    pub time: i64,
+    /// The catalog.
+    pub catalog: Stored,
+    /// The list of key frames, if there are any.
+    pub frames: Option<Stored>,
+}
+
+/// A backfill under way: the only one. Unless it is published it leaves nothing.
+#[derive(Debug)]
+pub struct Draft<'i> {
+    pub(super) image: &'i Image,
+    pub(super) working: MutexGuard<'i, Option<Space>>,
+    pub(super) held: Held,
+    pub(super) number: u64,
+    /// The key frames that its root lists.
+    pub(super) frames: Arc<[Root]>,
+    pub(super) otherwise: Otherwise,
+}
+
+/// What becomes of the space if a draft isn't published.
+#[derive(Debug)]
+pub(super) enum Otherwise {
+    /// What it was given is free again.
+    Abandon,
+    /// It is as it was when the draft was taken up again.
+    Restore(Box<Space>),
+    /// It stays as it is: the draft was put aside.
+    Keep,
+}
+
+impl Image {
+    /// Begins a backfill. `pinned` are the numbers of all roots that anybody reads. Waits for another one of this
+    /// handle. The first time it walks the directory, for what is free.
+    ///
+    /// # Errors
+    /// `Poisoned` if the image is stopped; `Busy` if another process has advanced it, or if a draft of this
+    /// handle was put aside; `Io`; `Corrupt`.
+    pub fn space(&self, pinned: impl IntoIterator<Item = u64>) -> Result<Draft<'_>> {
+        let pinned: Vec<_> = pinned.into_iter().collect();
+        let mut working = lock(&self.working);
+        self.check_usable()?;
+        if working.as_ref().is_some_and(Space::is_put_aside) {
+            let what = "a transaction larger than memory has its pages in it: it has to end first";
+            return Err(Error::new(ErrorKind::Busy, format!("{}: {what}", self.path())));
+        }
+        self.make_whole()?;
+        let mut held = lock(&self.held).clone();
+        let newest = held.newest.map(|newest| newest.root);
+        let frames = match (held.frames.take(), newest) {
+            (Some(frames), _) => frames,
+            (None, Some(newest)) => self.frames_of(&newest),
+            (None, None) => Arc::default(),
+        };
+        let (mut space, frames) = match (working.take(), newest) {
+            (Some(space), _) => (space, frames),
+            (None, Some(newest)) => Space::find(self, &newest, held.other.as_ref(), &frames)?,
+            (None, None) => (Space::empty(), frames),
+        };
+        held.frames = Some(Arc::clone(&frames));
+        lock(&self.held).frames.clone_from(&held.frames);
+        let on_disk: Vec<_> = held.other.into_iter().chain(newest).map(|it| it.number).collect();
+        let frames: Vec<_> = frames.iter().map(|frame| frame.number).collect();
+        space.begin(&on_disk, &pinned, &frames);
+        *working = Some(space);
+        let number = held.last_number + u64::from(!is_made(Mistake::RootNumberRepeated));
+        let frames = Arc::default();
+        Ok(Draft { image: self, working, held, number, frames, otherwise: Otherwise::Abandon })
+    }
+
+    /// Makes a root whole that was found by its first copy alone, and the name durable of an image that was
+    /// just created: the next backfill rests on them, and what the page cache shows need not be on disk. Nor
+    /// does a flush bring it there if an earlier one failed: all that the backfill wrote is written again.
+    fn make_whole(&self) -> Result<()> {
+        let Held { newest, is_named, .. } = lock(&self.held).clone();
+        if newest.is_some() && !is_named {
+            let flushed = self.directory.flush();
+            flushed.map_err(|error| self.stop(self.io("can't make its name durable", error)))?;
+            lock(&self.held).is_named = true;
+        }
+        let Some(newest) = newest.filter(|newest| !newest.is_whole) else { return Ok(()) };
+        self.check_newest()?;
+        if !is_made(Mistake::FirstCopyNotRewritten) {
+            self.write_again(&newest.root)?;
+        }
+        if !is_made(Mistake::FirstCopyNotRewritten) && !is_made(Mistake::LengthNotRewritten) {
+            // The length, too: a flush that fails drops it, and it is only written once it has changed.
+            let longer = self.len()?.saturating_add(UNIT);
+            let grown = self.storage.set_len(longer);
+            grown.map_err(|error| self.io("can't make its length durable", error))?;
+        }
+        let written = write_copy(&*self.storage, (newest.slot, 0), &newest.root, self.header)
+            .and_then(|()| self.storage.flush())
+            .and_then(|()| write_copy(&*self.storage, (newest.slot, 1), &newest.root, self.header));
+        written.map_err(|error| self.stop(self.io("can't make its root whole", error)))?;
+        lock(&self.held).newest = Some(Chosen { is_whole: true, ..newest });
+        Ok(())
+    }
+
+    /// Writes again what a root's backfill wrote, as it is.
+    fn write_again(&self, root: &Root) -> Result<()> {
+        walk(self, root, |_, stored| {
+            if !root.wrote(stored) {
+                return Ok(Step::Skip);
+            }
+            let mut bytes = vec![0; usize::try_from(stored.len).unwrap_or(usize::MAX)];
+            self.read(stored, &mut bytes)?;
+            self.write(&[(stored.place, &[&bytes])])?;
+            Ok(Step::Enter)
+        })
+        .map(drop)
+    }
+
+    /// Refuses to go on from a root that another process has replaced, or that is damaged.
+    pub(super) fn check_newest(&self) -> Result<()> {
+        let roots = self.roots()?;
+        if self.holds_newest(&roots) {
+            return Ok(());
+        }
+        if roots.last_number() <= lock(&self.held).last_number {
+            // Nobody has: what was there doesn't verify any more.
+            return Err(Error::corrupt(format!(
+                "{}: damaged: its newest root isn't what was read before",
+                self.path()
+            )));
+        }
+        Err(Error::new(
+            ErrorKind::Busy,
+            format!("{}: another process has advanced the image: reopen it", self.path()),
+        ))
+    }
+
+    /// Tells whether the root in use is the newest that is told, as when it was chosen.
+    pub(super) fn holds_newest(&self, roots: &Roots) -> bool {
+        let held = lock(&self.held);
+        let told = match held.newest {
+            Some(newest) if held.is_frame => Some(newest.root),
+            newest => newest.and_then(|newest| roots.slots.get(newest.slot)?.root().copied()),
+        };
+        // A new one tells none, whatever number its first root will have.
+        let last = if held.newest.is_some() { held.last_number } else { 0 };
+        told == held.newest.map(|newest| newest.root) && roots.last_number() == last
+    }
+
+    /// Gives the file's unused end back; gives its length in bytes, or `None` if somebody reads a root of which
+    /// nobody knows here what it reaches.
+    ///
+    /// # Errors
+    /// As [`Self::space`]; `Io`.
+    pub fn shrink(&self, pinned: impl IntoIterator<Item = u64>) -> Result<Option<u64>> {
+        let pinned: Vec<_> = pinned.into_iter().collect();
+        let draft = self.space(pinned.iter().copied())?;
+        self.check_newest()?;
+        let Some(newest) = draft.held.newest else { return Ok(None) };
+        if draft.is_pinned_unknown(&pinned) {
+            return Ok(None);
+        }
+        let len = draft.used_end().max(newest.root.end);
+        if self.len()? > len {
+            self.storage.set_len(len).map_err(|error| self.io("can't shrink it", error))?;
+        }
+        Ok(Some(len))
+    }
+}
+
+impl Draft<'_> {
+    /// Gives the number of the backfill, which is that of its root.
+    pub const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Gives space for an object of `len` bytes; its place in bytes.
+    pub(crate) fn allocate(&mut self, len: u32) -> u64 {
+        self.working.as_mut().map_or(0, |space| space.allocate(len))
+    }
+
+    /// Gives space for an object, and the entry for it. `txid` is the last transaction of the backfill.
+    ///
+    /// # Errors
+    /// `Invalid` if it is longer than 4 GiB.
+    pub fn place(&mut self, bytes: &[u8], txid: u64) -> Result<Stored> {
+        let len = u32::try_from(bytes.len()).map_err(|_| {
+            let path = self.image.path();
+            Error::invalid(format!("{path}: {} bytes are too many for an object", bytes.len()))
+        })?;
+        let place = self.allocate(len);
+        self.image.forget_bad(&Stored { place, len, ..Stored::default() });
+        let low = self.number & u64::from(u32::MAX);
+        let backfill = u32::try_from(low).unwrap_or_default();
+        Ok(Stored { place, sum: Stored::sum_of(place, bytes), txid, len, backfill })
+    }
+
+    /// Notes that the new root won't reach something that the newest one does: for every entry that is
+    /// replaced or left out, nodes and the catalog too.
+    pub fn release(&mut self, stored: &Stored) {
+        if let Some(space) = self.working.as_mut() {
+            space.release(stored, self.number);
+        }
+    }
+
+    /// Gives where the last of the objects ends that the new root reaches as it is, in bytes.
+    pub fn end(&self) -> u64 {
+        self.space().map_or(0, Space::end)
+    }
+
+    /// Gives the space as it is.
+    pub(crate) fn space(&self) -> Option<&Space> {
+        self.working.as_ref()
+    }
+
+    fn used_end(&self) -> u64 {
+        self.space().map_or(u64::MAX, Space::used_end)
+    }
+
+    fn is_pinned_unknown(&self, pinned: &[u64]) -> bool {
+        let newest = self.held.newest.map(|newest| newest.root.number);
+        self.space().is_none_or(|space| space.is_unknown(newest, pinned))
+    }
+
+    /// Publishes a root whose objects were all written: it is on permanent storage once this returns.
+    ///
+    /// # Errors
+    /// `Busy` if another process has advanced the image; `Invalid` if the root would go back, or reaches what
+    /// wasn't written; `InUse` if a new image's name was taken meanwhile. Nothing was changed then.
+    /// `Io`: the image is stopped for this handle; opening it tells which root it has.
+    pub fn publish(mut self, new: &NewRoot) -> Result<Root> {
+        let image = self.image;
+        image.check_usable()?;
+        let root = self.complete(new)?;
+        image.check_newest()?;
+        let slot = self.held.newest.map_or(0, |newest| 1 - newest.slot);
+        let written = write_root(&*image.storage, slot, &root, image.header);
+        written.map_err(|error| image.stop(image.io("can't publish its root", error)))?;
+        if let Some(temporary) = &self.held.temporary {
+            image.link(temporary).map_err(|error| image.stop(error))?;
+        }
+        if let Some(space) = self.working.as_mut() {
+            space.published(root.number);
+        }
+        self.otherwise = Otherwise::Keep;
+        *lock(&image.held) = Held {
+            newest: Some(Chosen { root, slot, is_whole: true }),
+            other: self.held.newest.map(|newest| newest.root),
+            last_number: root.number,
+            is_frame: false,
+            live: self.working.as_ref().map(Space::live_bytes),
+            temporary: None,
+            is_named: true,
+            frames: Some(std::mem::take(&mut self.frames)),
+        };
+        Ok(root)
+    }
+
+    /// Returns something that is known to be damaged and that the new root reaches, if it does.
+    fn bad_that_is_reached(&self) -> Option<Stored> {
+        if self.image.is_nothing_bad() {
+            return None;
+        }
+        let space = self.space()?;
+        let is_live = |stored: &Stored| space.is_reached(stored, self.number, self.number);
+        self.image.all_bad().into_iter().find(is_live)
+    }
+
+    /// Makes the root, and sees that it goes forward and that the file has what it reaches.
+    fn complete(&self, new: &NewRoot) -> Result<Root> {
+        let place = |root: &NewRoot| (root.segment, root.point.position, root.point.txid);
+        let before = self.held.newest.map(|newest| newest.root);
+        let back = before
+            .is_some_and(|root| (root.segment, root.point.position, root.point.txid) > place(new));
+        let end = self.end();
+        let (bytes, objects) = self.space().map_or((0, 0), Space::asked);
+        let number = self.number;
+        let NewRoot { segment, point, time, catalog, frames } = *new;
+        let root = Root { number, segment, point, time, catalog, end, bytes, objects, frames };
+        let path = self.image.path();
+        if back {
+            return Err(Error::invalid(format!(
+                "{path}: a backfill can't go back to an older point"
+            )));
+        }
+        if let Some(bad) = self.bad_that_is_reached().filter(|_| !is_made(Mistake::DamagePublished))
+        {
+            return Err(Error::new(
+                ErrorKind::PageLost,
+                format!(
+                    "{path}: the new root would reach the {} damaged bytes at {}",
+                    bad.len, bad.place
+                ),
+            ));
+        }
+        if !root.wrote(&catalog) || self.image.len()? < end || end < 4 * UNIT {
+            return Err(Error::invalid(format!(
+                "{path}: the new root reaches what wasn't written"
+            )));
+        }
+        Ok(root)
+    }
+}
+
+/// Writes a root: the second copy only once all that it reaches, and the first copy, was flushed.
+fn write_root(storage: &dyn Storage, slot: usize, root: &Root, header: u64) -> io::Result<()> {
+    write_copy(storage, (slot, 0), root, header)?;
+    if is_made(Mistake::RootSlotsAtOnce) {
+        write_copy(storage, (1 - slot, 0), root, header)?;
+        write_copy(storage, (1 - slot, 1), root, header)?;
+    }
+    if is_made(Mistake::RootCopiesAtOnce) {
+        write_copy(storage, (slot, 1), root, header)?;
+    }
+    if !is_made(Mistake::RootNotFlushed) {
+        storage.flush()?;
+    }
+    write_copy(storage, (slot, 1), root, header)
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        match std::mem::replace(&mut self.otherwise, Otherwise::Keep) {
+            Otherwise::Abandon => self.working.iter_mut().for_each(Space::abandon),
+            Otherwise::Restore(before) => *self.working = Some(*before),
+            Otherwise::Keep => {}
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! Which space of an image is free: what no root on disk and nobody's pin reaches. It is found by
+//! walking the roots, and is never stored.
+//!
+//! Invariants
+//! 1. `used` has all that either root on disk and the key frames reach, all that a pin may reach, and what the backfill
+//!    under way was given. Only what isn't in it is given out.
+//! 2. `live` has what the newest root reaches, with the changes of the backfill under way.
+//! 3. What a root no longer reaches waits with that root's number and the number of the root that had it
+//!    first, until no root on disk and none that is pinned lies between. So a root that is pinned for
+//!    ever keeps what it reaches, and nothing else.
+//! 4. Nobody knows here what a root that is older than `known_from` and no key frame reaches, nor what another handle's
+//!    backfill has written that has no root (whose pin has a number above all roots'), but that it lies
+//!    before `fence`. While one of them is pinned, space is only given out behind that.
+//! 5. A backfill that was put aside may be seen before it has a root, by views that pin the root below it.
+//!    From the moment that anybody can have such a view, all that this backfill writes counts as first
+//!    reached through the root below, for as long as that is pinned. What nobody can have seen is free as
+//!    soon as the backfill's own view goes on without it. Other handles can't know any of this: for them
+//!    such a view has a pin of its own, by which 4 holds.
+
+use std::sync::Arc;
+
+use super::file::Image;
+use super::format::{OBJECTS_AT, Root, UNIT};
+use super::stored::Stored;
+use super::units::{Extent, Units, units};
+use super::walk::{Step, walk};
+use crate::{Error, ErrorKind, Result};
+use annals_storage::mistakes::{Mistake, is_made};
+
+/// The space of an image.
+#[derive(Clone, Debug)]
+pub(crate) struct Space {
+    used: Units,
+    live: Units,
+    waiting: Vec<Waiting>,
+    known_from: u64,
+    /// The key frames before that, of which it is known all the same.
+    known: Vec<u64>,
+    /// Where the file ended when the space was found, in units.
+    fence: u64,
+    /// Where the search for space begins in the backfill under way, and where it goes on.
+    first: u64,
+    cursor: u64,
+    /// What the backfill under way was given, and hasn't thrown away itself.
+    given: Units,
+    /// Which part of that no view leads to that anybody can have.
+    unseen: Units,
+    /// What of the latter it has thrown away: free as soon as its own view goes on without it.
+    garbage: Vec<Extent>,
+    /// Which backfills were seen before they were published.
+    early: Vec<Early>,
+    released: Vec<Released>,
+    /// How many bytes and objects were asked for.
+    asked: (u64, u64),
+    /// Whether the backfill under way was put aside, to go on later.
+    is_put_aside: bool,
+}
+
+/// Units that a root reached, and the number of the first root that did.
+type Released = (Extent, u64);
+
+/// What a root no longer reaches.
+#[derive(Clone, Debug)]
+struct Waiting {
+    /// The number of that root.
+    root: u64,
+    units: Vec<Released>,
+}
+
+/// A backfill of which others may have seen something before its root was published.
+#[derive(Clone, Copy, Debug)]
+struct Early {
+    /// The number of its root.
+    draft: u64,
+    /// The number of the root that is pinned by whoever has seen it; 0: there was none yet.
+    below: u64,
+}
+
+/// Gives the number of the root whose backfill wrote something. An entry has its lower half; a root
+/// isn't pinned for four thousand million backfills.
+fn first_root(stored: &Stored, number: u64) -> u64 {
+    let low = u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default();
+    number.saturating_sub(u64::from(low.wrapping_sub(stored.backfill)))
+}
+
+impl Space {
+    /// Makes the space of an image that has no root yet.
+    pub(super) fn empty() -> Self {
+        let mut used = Units::default();
+        used.take(Extent { start: 0, count: OBJECTS_AT / UNIT });
+        Self {
+            live: used.clone(),
+            used,
+            waiting: Vec::new(),
+            known_from: 0,
+            known: Vec::new(),
+            fence: 0,
+            first: 0,
+            cursor: 0,
+            given: Units::default(),
+            unseen: Units::default(),
+            garbage: Vec::new(),
+            early: Vec::new(),
+            released: Vec::new(),
+            asked: (0, 0),
+            is_put_aside: false,
+        }
+    }
+
+    /// Finds the space by walking the directories of the newest root, of the other one, if that is whole, and of
+    /// the key frames. Gives the key frames that are whole, too. Costs a read of each node that the newest
+    /// reaches, and of those of the others that differ.
+    ///
+    /// # Errors
+    /// `Io`; `Corrupt` if the newest root's directory is. (If another's is, nobody can use that root.)
+    pub(super) fn find(
+        image: &Image,
+        newest: &Root,
+        other: Option<&Root>,
+        frames: &Arc<[Root]>,
+    ) -> Result<(Self, Arc<[Root]>)> {
+        let mut space = Self::empty();
+        let live = walk(image, newest, |_, _| Ok(Step::Enter))?;
+        for extent in live.runs() {
+            space.live.take(extent);
+            space.used.take(extent);
+        }
+        space.known_from = newest.number;
+        space.fence = units(image.len()?);
+        let mut later = newest.number;
+        let other = other.filter(|other| other.number < newest.number);
+        let is_listed = |other: &&Root| frames.iter().all(|frame| frame.number != other.number);
+        if let Some(other) = other.filter(is_listed)
+            && space.find_older(image, other, later)?
+        {
+            space.known_from = other.number;
+            later = other.number;
+        }
+        let mut whole = Vec::with_capacity(frames.len());
+        for frame in frames.iter().rev() {
+            // One that is newer than the other root can't be.
+            if frame.number < later && space.find_older(image, frame, later)? {
+                later = frame.number;
+                space.known.push(frame.number);
+                whole.push(*frame);
+            }
+        }
+        if other.is_some_and(|other| space.known.first() == Some(&other.number)) {
+            space.known_from = space.known.remove(0);
+        }
+        whole.reverse();
+        let is_whole = whole.len() == frames.len();
+        Ok((space, if is_whole { Arc::clone(frames) } else { whole.into() }))
+    }
+
+    /// Finds what a root reaches that none of the later ones does, of which `later` is the oldest; `false` if it
+    /// isn't whole.
+    fn find_older(&mut self, image: &Image, root: &Root, later: u64) -> Result<bool> {
+        let mut found = Vec::new();
+        let used = &self.used;
+        let walked = walk(image, root, |_, stored| {
+            // What two roots reach is at the same place, and so is all that it leads to.
+            match Extent::of(stored) {
+                extent if used.are_used(extent) => Ok(Step::Skip),
+                extent if used.are_free(extent) => {
+                    found.push((extent, first_root(stored, root.number)));
+                    Ok(Step::Enter)
+                }
+                _ => Err(Error::corrupt(format!("damaged: {} is written over", stored.place))),
+            }
+        });
+        match walked {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::Corrupt => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        for (extent, _) in &found {
+            self.used.take(*extent);
+        }
+        self.waiting.push(Waiting { root: later, units: found });
+        Ok(true)
+    }
+
+    /// Tells how many bytes only these older roots hold, in order of their numbers, once the backfill of this
+    /// number is published.
+    pub(super) fn held_by(&self, roots: &[u64], number: u64) -> u64 {
+        let is_held = |first: u64, until: u64| {
+            let before = roots.partition_point(|root| *root < until);
+            before.checked_sub(1).and_then(|at| roots.get(at)).is_some_and(|last| first <= *last)
+        };
+        let waiting = self.waiting.iter().flat_map(|waiting| {
+            waiting.units.iter().map(|(extent, first)| (extent, *first, waiting.root))
+        });
+        let released = self.released.iter().map(|(extent, first)| (extent, *first, number));
+        let held = waiting.chain(released).filter(|(_, first, until)| is_held(*first, *until));
+        held.map(|(extent, ..)| extent.count * UNIT).sum()
+    }
+
+    /// Returns true if a root reaches something: an older one, or that of the backfill under way, whose number
+    /// is `next`.
+    pub(super) fn is_reached(&self, stored: &Stored, root: u64, next: u64) -> bool {
+        let extent = Extent::of(stored);
+        let is_since = |first: u64| first <= root;
+        if !self.live.are_free(extent) {
+            return is_since(first_root(stored, next));
+        }
+        let waiting = self.waiting.iter().flat_map(|waiting| {
+            waiting.units.iter().map(|(extent, first)| (extent, *first, waiting.root))
+        });
+        let released = self.released.iter().map(|(extent, first)| (extent, *first, next));
+        let mut all = waiting.chain(released);
+        all.any(|(it, first, until)| it.start == extent.start && is_since(first) && root < until)
+    }
+
+    /// Begins a backfill: what waited for none of these roots is free now. `on_disk` are those that an
+    /// opening may take, the newest last, `pinned` those that somebody reads, `frames` the key frames.
+    pub(super) fn begin(&mut self, on_disk: &[u64], pinned: &[u64], frames: &[u64]) {
+        debug_assert!(self.given.used() == 0 && self.released.is_empty());
+        let last = on_disk.len().saturating_sub(1);
+        let on_disk_before = match is_made(Mistake::OlderRootWrittenOver) {
+            true => &[],
+            false => on_disk.split_at(last).0,
+        };
+        let read = if is_made(Mistake::PinnedRootWrittenOver) { &[] } else { pinned };
+        let frames = if is_made(Mistake::KeyFrameWrittenOver) { &[] } else { frames };
+        let mut roots = [on_disk_before, on_disk.split_at(last).1, read, frames].concat();
+        roots.sort_unstable();
+        let Self { waiting, used, .. } = self;
+        for waiting in &mut *waiting {
+            let last = roots.iter().rev().find(|root| **root < waiting.root);
+            let is_read = |first: u64| {
+                last.is_some_and(|last| first <= *last) || is_made(Mistake::FreedSpaceForgotten)
+            };
+            waiting.units.retain(|(extent, first)| {
+                let is_read = is_read(*first);
+                if !is_read {
+                    used.give_back(*extent);
+                }
+                is_read
+            });
+        }
+        waiting.retain(|waiting| !waiting.units.is_empty());
+        self.early.retain(|early| pinned.contains(&early.below));
+        let newest = on_disk.last().copied();
+        self.first = if self.is_unknown(newest, pinned) { self.fence } else { 0 };
+        self.cursor = self.first;
+        self.asked = (0, 0);
+    }
+
+    /// Tells whether something is pinned of which nobody knows here what it reaches: an old root, one that
+    /// an opening found and a later one didn't, or another handle's backfill that has no root.
+    pub(super) fn is_unknown(&self, newest: Option<u64>, pinned: &[u64]) -> bool {
+        let newest = newest.unwrap_or(u64::MAX);
+        let is_known = |pin| pin >= self.known_from || self.known.contains(&pin);
+        pinned.iter().any(|&pin| pin > newest || !is_known(pin))
+    }
+
+    /// Gives out space for an object of `len` bytes: behind what was given out before in the same
+    /// backfill, so that it is written in one ascending sequence; in bytes.
+    pub(super) fn allocate(&mut self, len: u32) -> u64 {
+        let count = units(u64::from(len.max(1)));
+        let start = self.used.find(self.cursor, count);
+        let extent = Extent { start, count };
+        self.used.take(extent);
+        self.live.take(extent);
+        self.given.take(extent);
+        self.unseen.take(extent);
+        self.cursor = start + count;
+        self.asked = (self.asked.0 + u64::from(len), self.asked.1 + 1);
+        start * UNIT
+    }
+
+    /// Notes that the next root, of this number, won't reach something.
+    pub(super) fn release(&mut self, stored: &Stored, number: u64) {
+        let extent = Extent::of(stored);
+        let was_live = self.live.give_back(extent);
+        debug_assert!(was_live, "{stored:?} isn't reached, or was released before");
+        if was_live && self.unseen.give_back(extent) {
+            self.given.give_back(extent);
+            self.garbage.push(extent);
+        } else if was_live {
+            self.released.push((extent, self.first_that_reached(stored, number)));
+        }
+    }
+
+    /// Gives the number of the first pinned root that somebody may have reached something through.
+    fn first_that_reached(&self, stored: &Stored, number: u64) -> u64 {
+        let first = first_root(stored, number);
+        let early = self.early.iter().find(|early| early.draft == first);
+        early.map_or(first, |early| early.below)
+    }
+
+    /// Notes that the view of the backfill under way goes on from what was written so far: what it has
+    /// thrown away of that is free, and the search for space begins again.
+    pub(super) fn go_on(&mut self) {
+        for extent in std::mem::take(&mut self.garbage) {
+            self.used.give_back(extent);
+        }
+        self.cursor = self.first;
+    }
+
+    /// Notes that others may have a view that leads to what was written so far by the backfill of this
+    /// number; who has one pins the root `below` it.
+    pub(super) fn show(&mut self, draft: u64, below: u64) {
+        self.unseen = Units::default();
+        if self.early.iter().all(|early| early.draft != draft) {
+            self.early.push(Early { draft, below });
+        }
+    }
+
+    /// Notes that the backfill under way goes on later.
+    pub(super) fn put_aside(&mut self) {
+        self.go_on();
+        self.is_put_aside = true;
+    }
+
+    /// Tells whether a backfill was put aside: no other may begin.
+    pub(super) const fn is_put_aside(&self) -> bool {
+        self.is_put_aside
+    }
+
+    /// Gives how many bytes and objects the backfill under way asked for.
+    pub(super) const fn asked(&self) -> (u64, u64) {
+        self.asked
+    }
+
+    /// Ends a backfill that is on disk now as the root of this number.
+    pub(super) fn published(&mut self, number: u64) {
+        self.go_on();
+        self.unseen = Units::default();
+        self.given = Units::default();
+        self.is_put_aside = false;
+        let units = std::mem::take(&mut self.released);
+        self.waiting.push(Waiting { root: number, units });
+    }
+
+    /// Ends a backfill that failed: takes back what it was given.
+    pub(super) fn abandon(&mut self) {
+        self.is_put_aside = false;
+        self.go_on();
+        self.unseen = Units::default();
+        // What it was given and then released itself is among both, and no longer alive.
+        for (extent, _) in std::mem::take(&mut self.released) {
+            self.live.take(extent);
+        }
+        for extent in std::mem::take(&mut self.given).runs() {
+            self.live.give_back(extent);
+            self.used.give_back(extent);
+        }
+    }
+
+    /// Gives where the last of the newest root's objects ends, in bytes.
+    pub(crate) fn end(&self) -> u64 {
+        self.live.end() * UNIT
+    }
+
+    /// Gives where the last of all objects ends that somebody may reach, in bytes.
+    pub(crate) fn used_end(&self) -> u64 {
+        self.used.end() * UNIT
+    }
+
+    /// Gives how much the newest root reaches, the head of the file included, in bytes.
+    pub(super) const fn live_bytes(&self) -> u64 {
+        self.live.used() * UNIT
+    }
+
+    #[cfg(test)]
+    /// Gives how much is used, the head of the file included, in bytes.
+    pub(crate) const fn used_bytes(&self) -> u64 {
+        self.used.used() * UNIT
+    }
+
+    #[cfg(test)]
+    /// Gives the places and lengths, in bytes, that are free before the end of all that is used.
+    pub(crate) fn free(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.used.free_from(0).map(|extent| (extent.start * UNIT, extent.count * UNIT))
+    }
+
+    /// Gives what the newest root reaches, the head of the file included.
+    #[cfg(test)]
+    pub(super) const fn live(&self) -> &Units {
+        &self.live
+    }
+
+    /// Gives all that is used.
+    #[cfg(test)]
+    pub(super) const fn used(&self) -> &Units {
+        &self.used
+    }
+}

@@ -1,0 +1,71 @@
+//! Where something is in an image, and what proves that it is that.
+
+use std::fmt::Debug;
+
+use crate::Result;
+
+/// An entry of the image's directory: where a page, a long value, a node of the directory or the
+/// catalog is, and what proves it. All zeros stand for nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stored {
+    /// The offset in the image, in bytes: a multiple of the unit.
+    pub place: u64,
+    /// XXH3-64 of the bytes, with the place as its seed.
+    pub(crate) sum: u64,
+    /// The last transaction of the backfill that wrote it.
+    pub(crate) txid: u64,
+    /// How many bytes, at least 1. What a page has behind them is zeros.
+    pub(crate) len: u32,
+    /// The number of the backfill that wrote it, modulo 2^32.
+    pub(crate) backfill: u32,
+}
+
+impl Stored {
+    /// The length of an encoded entry, in bytes.
+    pub(crate) const LEN: usize = 32;
+
+    /// Encodes the entry.
+    pub(crate) fn encode(&self) -> [u8; Self::LEN] {
+        let mut out = [0; Self::LEN];
+        out[..8].copy_from_slice(&self.place.to_le_bytes());
+        out[8..16].copy_from_slice(&self.sum.to_le_bytes());
+        out[16..24].copy_from_slice(&self.txid.to_le_bytes());
+        out[24..28].copy_from_slice(&self.len.to_le_bytes());
+        out[28..].copy_from_slice(&self.backfill.to_le_bytes());
+        out
+    }
+
+    /// Decodes an entry; `None` for one that stands for nothing.
+    pub(crate) fn decode(bytes: &[u8; Self::LEN]) -> Option<Self> {
+        let eight = |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).copied();
+        let four = |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).copied();
+        let stored = Self {
+            place: u64::from_le_bytes(eight(0)?),
+            sum: u64::from_le_bytes(eight(8)?),
+            txid: u64::from_le_bytes(eight(16)?),
+            len: u32::from_le_bytes(four(24)?),
+            backfill: u32::from_le_bytes(four(28)?),
+        };
+        (stored.len > 0).then_some(stored)
+    }
+
+    /// Gives the checksum of bytes at a place.
+    pub(crate) fn sum_of(place: u64, bytes: &[u8]) -> u64 {
+        xxhash_rust::xxh3::xxh3_64_with_seed(bytes, place)
+    }
+}
+
+/// What stored bytes are read from.
+pub trait Source: Send + Sync + Debug {
+    /// Reads what is stored into `out`, which has just its length, and verifies it.
+    ///
+    /// # Errors
+    /// `Io`; `Corrupt` if the bytes aren't what was written.
+    fn read(&self, stored: &Stored, out: &mut [u8]) -> Result<()>;
+
+    /// Sees that there are that many bytes at that place, whatever they are.
+    ///
+    /// # Errors
+    /// `Io`; `Corrupt` if there are fewer.
+    fn holds(&self, stored: &Stored) -> Result<()>;
+}

@@ -1,0 +1,287 @@
+//! Moving through an index from any place, in both directions.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use annals_schema::{RowId, ValueRef};
+
+use crate::btree::Cursor;
+use crate::index::key;
+use crate::index::lookup::{IndexView, id_in};
+use crate::row::Row;
+use crate::{Error, Result};
+
+/// A gap between two rows in the order of an index, or at an end.
+///
+/// It is put anywhere by a `seek`, and goes on from there either way: [`next`](Self::next) gives the
+/// row behind the gap and goes behind it, [`prev`](Self::prev) gives the row before the gap and goes
+/// before it. So a `prev` after a `next` gives the same row again. At an end they give `None`, and
+/// the gap stays there. Every `seek` and every count takes logarithmic time, a step a few nanoseconds.
+///
+/// ```
+/// use annals::{Command, FieldNumber, IndexNumber, TableNumber, Type, ValueRef};
+///
+/// # fn main() -> annals::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let db = annals::Options::new().open(folder.path().join("a.annals"))?;
+/// # let mut tx = db.begin()?;
+/// # let table = TableNumber(0);
+/// # tx.apply_command(&Command::CreateTable { name: "city".to_owned() })?;
+/// # let name = "name".to_owned();
+/// # let (ty, nullable, default) = (Type::String, false, None);
+/// # tx.apply_command(&Command::AddField { table, name, ty, nullable, default })?;
+/// # let (name, fields) = ("by_name".to_owned(), vec![FieldNumber(0)]);
+/// # tx.apply_command(&Command::CreateIndex { name, table, fields, unique: true })?;
+/// for name in ["Lille", "Lyon", "Nantes", "Paris"] {
+///     tx.insert(table, &[ValueRef::String(name)])?;
+/// }
+/// tx.commit()?;
+///
+/// let now = db.read();
+/// let mut cities = now.index(IndexNumber(0))?.cursor();
+/// cities.seek(&[ValueRef::String("M")])?; // between Lyon and Nantes
+/// assert_eq!(cities.rank()?, 2);
+/// let nantes = cities.next().unwrap()?;
+/// assert_eq!(nantes.read::<&str>(FieldNumber(0)), "Nantes");
+/// assert_eq!(cities.prev().unwrap()?.id(), nantes.id());
+/// assert_eq!(cities.prev().unwrap()?.read::<&str>(FieldNumber(0)), "Lyon");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct IndexCursor<'a> {
+    index: IndexView<'a>,
+    /// Where it is, once that was asked for.
+    cursor: OnceLock<Cursor<'a>>,
+    /// Where it was put last, to go on from there in another view.
+    known: Known,
+}
+
+/// Where a cursor was put, or what it gave last.
+#[derive(Clone, Debug)]
+enum Known {
+    First,
+    Last,
+    /// Before this key; without one, after the last row.
+    Key(Option<Vec<u8>>),
+    Rank(u64),
+    Before(RowId),
+    After(RowId),
+}
+
+impl fmt::Debug for IndexCursor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IndexCursor").field("rank", &self.rank().ok()).finish_non_exhaustive()
+    }
+}
+
+impl<'a> IndexView<'a> {
+    /// Gives a cursor before the first row.
+    #[must_use]
+    pub fn cursor(&self) -> IndexCursor<'a> {
+        IndexCursor { index: *self, cursor: OnceLock::new(), known: Known::First }
+    }
+
+    /// Counts the rows that are before all those whose first fields equal these values, or would be.
+    ///
+    /// # Errors
+    /// The values don't fit the index; it can't be loaded.
+    pub fn rank(&self, values: &[ValueRef<'_>]) -> Result<u64> {
+        let mut cursor = self.cursor();
+        cursor.seek(values)?;
+        cursor.rank()
+    }
+
+    /// Gives the row that has `rank` rows before it; `None` if there are no more than these.
+    ///
+    /// # Errors
+    /// The index or the row can't be loaded.
+    pub fn nth(&self, rank: u64) -> Result<Option<Row<'a>>> {
+        let mut cursor = self.cursor();
+        cursor.seek_rank(rank)?;
+        cursor.next().transpose()
+    }
+}
+
+impl<'a> IndexCursor<'a> {
+    /// Gives the index.
+    #[must_use]
+    pub const fn index(&self) -> IndexView<'a> {
+        self.index
+    }
+
+    /// Goes before the first row whose first fields aren't less than these values.
+    ///
+    /// # Errors
+    /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
+    pub fn seek(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
+        let key = self.index.encode(values)?;
+        self.put(Known::Key(Some(key)))
+    }
+
+    /// Goes behind the last row whose first fields aren't greater than these values.
+    ///
+    /// # Errors
+    /// The values don't fit the index, or it can't be loaded; the gap stays where it was.
+    pub fn seek_behind(&mut self, values: &[ValueRef<'_>]) -> Result<()> {
+        let key = self.index.encode(values)?;
+        self.put(Known::Key(key::successor(key)))
+    }
+
+    /// Goes before a row, wherever the index has it: so a walk goes on where another ended, among
+    /// rows with equal keys too.
+    ///
+    /// # Errors
+    /// There is no such row, or it or the index can't be loaded; the gap stays where it was.
+    pub fn seek_row(&mut self, id: RowId) -> Result<()> {
+        self.put(Known::Before(id))
+    }
+
+    /// Goes behind the first `rank` rows; behind the last one if there are fewer.
+    ///
+    /// # Errors
+    /// The index can't be loaded; the gap stays where it was.
+    pub fn seek_rank(&mut self, rank: u64) -> Result<()> {
+        self.put(Known::Rank(rank))
+    }
+
+    /// Goes before the first row.
+    pub fn seek_first(&mut self) {
+        self.put_at(Known::First);
+    }
+
+    /// Goes behind the last row.
+    pub fn seek_last(&mut self) {
+        self.put_at(Known::Last);
+    }
+
+    /// Counts the rows before the gap, without visiting them.
+    ///
+    /// # Errors
+    /// The index can't be loaded.
+    pub fn rank(&self) -> Result<u64> {
+        match self.cursor().and_then(Cursor::rank) {
+            Err(error) => self.elsewhere(error)?.rank(),
+            rank => rank,
+        }
+    }
+
+    /// Gives the row behind the gap, and goes behind it. An error is that the row can't be loaded.
+    #[expect(clippy::should_implement_trait, reason = "a cursor goes both ways, and never ends")]
+    pub fn next(&mut self) -> Option<Result<Row<'a>>> {
+        let id = self.step(|cursor| cursor.next(id_in));
+        if let Ok(Some(id)) = id {
+            self.known = Known::After(id);
+        }
+        self.row(id)
+    }
+
+    /// Gives the row before the gap, and goes before it. An error is that the row can't be loaded.
+    pub fn prev(&mut self) -> Option<Result<Row<'a>>> {
+        let id = self.step(|cursor| cursor.prev(id_in));
+        if let Ok(Some(id)) = id {
+            self.known = Known::Before(id);
+        }
+        self.row(id)
+    }
+
+    /// Gives the row behind the gap. An error is that the row can't be loaded.
+    #[must_use]
+    pub fn peek_next(&self) -> Option<Result<Row<'a>>> {
+        match self.cursor().and_then(|cursor| cursor.peek_next(id_in)) {
+            Err(error) => match self.elsewhere(error) {
+                Ok(other) => other.peek_next(),
+                Err(error) => Some(Err(error)),
+            },
+            id => self.row(id),
+        }
+    }
+
+    /// Gives the row before the gap. An error is that the row can't be loaded.
+    #[must_use]
+    pub fn peek_prev(&self) -> Option<Result<Row<'a>>> {
+        match self.cursor().and_then(|cursor| cursor.peek_prev(id_in)) {
+            Err(error) => match self.elsewhere(error) {
+                Ok(other) => other.peek_prev(),
+                Err(error) => Some(Err(error)),
+            },
+            id => self.row(id),
+        }
+    }
+
+    /// Gives where it is. The tree of the index may have to be made first.
+    fn cursor(&self) -> Result<&Cursor<'a>> {
+        if let Some(cursor) = self.cursor.get() {
+            return Ok(cursor);
+        }
+        let mut cursor = self.index.data.tree()?.cursor();
+        move_to(&mut cursor, &self.index, &self.known)?;
+        Ok(self.cursor.get_or_init(|| cursor))
+    }
+
+    fn cursor_mut(&mut self) -> Result<&mut Cursor<'a>> {
+        self.cursor()?;
+        Ok(self.cursor.get_mut().expect("it was just put there"))
+    }
+
+    /// Takes a step: again in another view, if a page of this one is lost.
+    fn step(
+        &mut self,
+        step: impl Fn(&mut Cursor<'a>) -> Result<Option<RowId>>,
+    ) -> Result<Option<RowId>> {
+        loop {
+            match self.cursor_mut().and_then(&step) {
+                Err(error) => *self = self.elsewhere(error)?,
+                done => return done,
+            }
+        }
+    }
+
+    /// Returns the same cursor in another view, if a page of this one is lost.
+    #[cold]
+    fn elsewhere(&self, error: Error) -> Result<Self> {
+        let index = self.index.instead(error)?;
+        Ok(Self { index, cursor: OnceLock::new(), known: self.known.clone() })
+    }
+
+    /// Goes somewhere; after an error it is where it was.
+    fn put(&mut self, known: Known) -> Result<()> {
+        loop {
+            let index = self.index;
+            match self.cursor_mut().and_then(|cursor| move_to(cursor, &index, &known)) {
+                Err(error) => *self = self.elsewhere(error)?,
+                Ok(()) => {
+                    self.known = known;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Goes to an end. Nothing is loaded for it.
+    fn put_at(&mut self, known: Known) {
+        match self.cursor.get_mut() {
+            Some(cursor) if matches!(known, Known::Last) => cursor.seek_last(),
+            Some(cursor) => cursor.seek_first(),
+            None => {}
+        }
+        self.known = known;
+    }
+
+    fn row(&self, id: Result<Option<RowId>>) -> Option<Result<Row<'a>>> {
+        id.and_then(|id| id.map(|id| self.index.table.get(id)).transpose()).transpose()
+    }
+}
+
+/// Moves a cursor of an index to where another was put.
+fn move_to(cursor: &mut Cursor<'_>, index: &IndexView<'_>, known: &Known) -> Result<()> {
+    match known {
+        Known::First => cursor.seek_first(),
+        Known::Last => cursor.seek_last(),
+        Known::Key(key) => cursor.seek(key.as_deref())?,
+        Known::Rank(rank) => cursor.seek_rank(*rank)?,
+        Known::Before(id) => cursor.seek(Some(&index.key_of(*id)?))?,
+        Known::After(id) => cursor.seek(key::successor(index.key_of(*id)?).as_deref())?,
+    }
+    Ok(())
+}

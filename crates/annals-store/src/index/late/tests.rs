@@ -1,0 +1,273 @@
+//! Indexes whose entries came late, against indexes that have them in their trees.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use annals_schema::{Command, FieldNumber, IndexNumber, RowId, TableNumber, Type, ValueRef};
+
+use crate::index::delaying::EntryChange::Remove;
+use crate::index::delaying::change_entry;
+use crate::index::key::encode_id;
+use crate::{ErrorKind, Result};
+use crate::{Pager, Row, Store, TestImage, Uniqueness, View};
+use annals_event::{Event, Vector};
+use annals_storage::simulated::Rng;
+
+const TABLE: TableNumber = TableNumber(0);
+const NAME: FieldNumber = FieldNumber(0);
+const INDEXES: [IndexNumber; 3] = [IndexNumber(0), IndexNumber(1), IndexNumber(2)];
+
+fn key(random: &mut Rng) -> String {
+    let len = if random.percent(2) { 9000 } else { 1 + random.index(4) };
+    (0..len).map(|_| ['a', 'b', 'c', 'd', 'e'][random.index(5)]).collect()
+}
+
+/// Makes a store with a table (name, value) that has an index on each and one on both.
+fn store() -> Store {
+    let mut store = Store::new();
+    let mut commands = vec![Command::CreateTable { name: "t".to_owned() }];
+    for (name, ty, nullable) in [("name", Type::String, false), ("value", Type::Int64, true)] {
+        let (name, table) = (name.to_owned(), TABLE);
+        commands.push(Command::AddField { table, name, ty, nullable, default: None });
+    }
+    for (name, fields) in [("by_name", &[0][..]), ("by_value", &[1]), ("by_both", &[1, 0])] {
+        let fields = fields.iter().copied().map(FieldNumber).collect();
+        let (name, table) = (name.to_owned(), TABLE);
+        commands.push(Command::CreateIndex { name, table, fields, unique: false });
+    }
+    for command in &commands {
+        store.apply_command(command).unwrap();
+    }
+    store
+}
+
+/// Applies something that a journal may have to each of the stores.
+fn apply(stores: &mut [&mut Store], random: &mut Rng) {
+    let (table, next) = (TABLE, stores[0].view().table(TABLE).unwrap().next_id());
+    let (name, value) =
+        (key(random), i64::from(random.percent(50)) * random.below(40).cast_signed());
+    let value = if random.percent(10) { ValueRef::Null } else { ValueRef::Int64(value) };
+    let names: Vec<_> = (0..3).map(|_| key(random)).collect();
+    let names: Vec<_> = names.iter().map(|name| ValueRef::String(name)).collect();
+    let values = [ValueRef::String(&name), value];
+    let id = RowId(random.below(next.max(1)));
+    let event = match random.below(10) {
+        0..4 => Event::Insert { table, id: RowId(next), values: &values },
+        4 => Event::InsertVector { table, id: RowId(next), count: 3 },
+        5 => Event::UpdateVector { table, id, field: NAME, values: Vector::Values(&names) },
+        6 => Event::Update { table, id, field: NAME, value: values[0] },
+        7 => Event::Update { table, id, field: FieldNumber(1), value },
+        _ => Event::Delete { table, id },
+    };
+    let there = |id: u64| stores[0].view().table(TABLE).unwrap().contains(RowId(id)).unwrap();
+    let fits = match event {
+        Event::UpdateVector { .. } => (id.0..id.0 + 3).all(there),
+        Event::Update { .. } | Event::Delete { .. } => there(id.0),
+        _ => true,
+    };
+    if fits {
+        stores.iter_mut().for_each(|store| store.apply(&event).unwrap());
+    }
+}
+
+fn ids<'a>(rows: impl Iterator<Item = Result<Row<'a>>>) -> Vec<u64> {
+    rows.map(|row| row.unwrap().id().0).collect()
+}
+
+/// Asks both for the same few rows.
+fn look(plain: &View, late: &View, random: &mut Rng) {
+    let (name, from) = (key(random), random.below(40).cast_signed());
+    let name = ValueRef::String(&name);
+    let both = |number| (plain.index(number).unwrap(), late.index(number).unwrap());
+    let (a, b) = both(INDEXES[0]);
+    assert_eq!(a.len(), b.len());
+    assert_eq!(ids(a.equal(&[name])), ids(b.equal(&[name])));
+    assert_eq!(a.equal(&[name]).count(), b.equal(&[name]).count());
+    let each = |index: &crate::IndexView<'_>| {
+        let found = index.first_of_each([[name], [ValueRef::String("a")]]);
+        found.map(|row| row.unwrap().map(|row| row.id())).collect::<Vec<_>>()
+    };
+    assert_eq!(each(&a), each(&b));
+    let (a, b) = both(INDEXES[1 + random.index(2)]);
+    let upper = Bound::Excluded(ValueRef::Int64(from + random.below(5).cast_signed()));
+    let range = |index: &crate::IndexView<'_>| {
+        let lower = Bound::Included(ValueRef::Int64(from));
+        ids(index.range(&[], lower, upper).rev())
+    };
+    assert_eq!(range(&a), range(&b));
+}
+
+/// Asks both for all, in all ways.
+fn compare(plain: &View, late: &View) {
+    for number in INDEXES {
+        let (a, b) = (plain.index(number).unwrap(), late.index(number).unwrap());
+        assert_eq!(ids(a.rows()), ids(b.rows()));
+        let (mut a, mut b) = (a.cursor(), b.cursor());
+        a.seek_last();
+        b.seek_last();
+        assert_eq!(a.rank().unwrap(), b.rank().unwrap());
+        assert_eq!(a.prev().map(|row| row.unwrap().id()), b.prev().map(|row| row.unwrap().id()));
+    }
+    late.check().unwrap();
+}
+
+/// Stores what a store has published, and loads it.
+fn load(store: &Store, image: &Arc<TestImage>, pager: &Arc<Pager>) -> View {
+    let saved = store.published().save(pager, &mut image.keeper(true)).unwrap();
+    View::load(&saved.metadata, &saved.roots, pager).unwrap()
+}
+
+fn history(seed: u64) {
+    let mut random = Rng::new(seed);
+    let (image, pager) = TestImage::new(u64::MAX, random.percent(50));
+    let mut plain = store();
+    (0..random.below(400)).for_each(|_| apply(&mut [&mut plain], &mut random));
+    plain.commit();
+    let limit = [1, 20, 1 << 20][random.index(3)];
+    let mut late = Store::resume(load(&plain, &image, &pager)).delaying(limit);
+    for _ in 0..random.below(4) {
+        (0..random.below(40)).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
+        // As replay does where it comes to a transaction of which it doesn't know whether it counts.
+        late.make_delayed().unwrap();
+        plain.commit();
+        late.commit();
+        (0..random.below(40)).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
+        if random.percent(50) {
+            plain.rollback();
+            late.rollback();
+        }
+    }
+    late.end_delay();
+    let (a, b) = (plain.commit(), late.commit());
+    // Most are answered by trees that have some of the entries.
+    (0..random.below(40)).for_each(|_| look(&a, &b, &mut random));
+    if random.percent(50) {
+        compare(&a, &b);
+    }
+    // The store goes on, and from what is stored; a rollback goes back to a view whose entries are late.
+    let saved = b.save(&pager, &mut image.keeper(true)).unwrap();
+    if random.percent(50) {
+        (0..20).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
+    }
+    late.rebase(&saved);
+    (0..20).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
+    look(plain.view(), late.view(), &mut random);
+    if random.percent(50) {
+        plain.rollback();
+        late.rollback();
+        (0..20).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
+    }
+    compare(&plain.commit(), &late.commit());
+    compare(&a, &b);
+    drop(b);
+    compare(&a, &load(&plain_of(&a, &image, &pager), &image, &pager));
+}
+
+/// Makes a store that has a view.
+fn plain_of(view: &View, image: &Arc<TestImage>, pager: &Arc<Pager>) -> Store {
+    let saved = view.save(pager, &mut image.keeper(true)).unwrap();
+    Store::resume(View::load(&saved.metadata, &saved.roots, pager).unwrap())
+}
+
+#[test]
+fn late_entries_are_found_like_all_others() {
+    (1..=150).for_each(history);
+}
+
+#[test]
+fn threads_that_need_late_entries_make_one_tree() {
+    let (image, pager) = TestImage::new(u64::MAX, true);
+    let mut plain = store();
+    let mut random = Rng::new(7);
+    (0..300).for_each(|_| apply(&mut [&mut plain], &mut random));
+    plain.commit();
+    let mut late = Store::resume(load(&plain, &image, &pager)).delaying(1 << 20);
+    (0..300).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
+    late.end_delay();
+    let (a, b) = (plain.commit(), late.commit());
+    std::thread::scope(|scope| {
+        for seed in 0..4 {
+            let (a, b) = (&a, &b);
+            scope.spawn(move || {
+                let mut random = Rng::new(seed);
+                (0..50).for_each(|_| look(a, b, &mut random));
+                compare(a, b);
+            });
+        }
+    });
+}
+
+/// Else the tree without them would be kept in memory beside the stored one.
+#[test]
+fn an_index_goes_on_from_the_stored_tree_that_has_its_late_entries() {
+    let (image, pager) = TestImage::new(u64::MAX, true);
+    let mut plain = store();
+    let mut random = Rng::new(7);
+    (0..300).for_each(|_| apply(&mut [&mut plain], &mut random));
+    plain.commit();
+    let mut late = Store::resume(load(&plain, &image, &pager)).delaying(1 << 20);
+    (0..300).for_each(|_| apply(&mut [&mut plain, &mut late], &mut random));
+    late.end_delay();
+    let view = late.commit();
+    let saved = view.save(&pager, &mut image.keeper(true)).unwrap();
+    late.rebase(&saved);
+    for number in 0..INDEXES.len() {
+        assert!(view.indexes.get(number).unwrap().settled_tree().is_none(), "index {number}");
+        let index = late.working.indexes.get(number).unwrap();
+        assert!(index.settled_tree().is_some(), "index {number}");
+    }
+    compare(&plain.commit(), late.view());
+}
+
+#[test]
+fn an_entry_that_is_not_there_is_told_by_whoever_needs_the_tree() {
+    let (image, pager) = TestImage::new(u64::MAX, true);
+    let mut plain = store();
+    let values = [ValueRef::String("a"), ValueRef::Int64(1)];
+    plain.apply(&Event::Insert { table: TABLE, id: RowId(0), values: &values }).unwrap();
+    plain.commit();
+    let view = load(&plain, &image, &pager);
+    let mut late = Store::resume(view).delaying(100);
+    let index = late.working.indexes.get_mut(0).unwrap();
+    let mut entry = vec![b'b'];
+    encode_id(&mut entry, RowId(9));
+    change_entry(&mut late.delaying, (0, index), (&entry, Remove), &late.epoch).unwrap();
+    late.end_delay();
+    let view = late.view();
+    assert_eq!(ids(view.index(INDEXES[0]).unwrap().equal(&[values[0]])), [0]);
+    let mut rows = view.index(INDEXES[0]).unwrap().rows();
+    let error = rows.next().unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.to_string().contains("no entry for row 9"), "{error}");
+    assert!(rows.next().is_none());
+    let mut cursor = view.index(INDEXES[0]).unwrap().cursor();
+    assert!(cursor.next().unwrap().is_err() && cursor.rank().is_err());
+    assert!(late.apply(&Event::Insert { table: TABLE, id: RowId(1), values: &values }).is_err());
+}
+
+#[test]
+fn a_key_that_is_late_is_refused_to_a_second_row() {
+    let (image, pager) = TestImage::new(u64::MAX, true);
+    let mut plain = store();
+    let (name, fields) = ("unique".to_owned(), vec![NAME]);
+    let index = Command::CreateIndex { name, table: TABLE, fields, unique: true };
+    plain.apply_command(&index).unwrap();
+    plain.commit();
+    let mut late = Store::resume(load(&plain, &image, &pager)).delaying(100);
+    let names = ["a", "m", "z"].map(|name| [ValueRef::String(name), ValueRef::Null]);
+    for (id, values) in (0..).zip(&names) {
+        late.apply(&Event::Insert { table: TABLE, id: RowId(id), values }).unwrap();
+    }
+    late.end_delay();
+    late.commit();
+    let mut insert = |id, name| {
+        let values = [ValueRef::String(name), ValueRef::Null];
+        late.insert(TABLE, RowId(id), &values, Uniqueness::AtOnce).map_err(|error| error.kind())
+    };
+    assert_eq!(insert(3, "m"), Err(ErrorKind::Unique));
+    assert_eq!(insert(3, "n"), Ok(()));
+    assert_eq!(insert(4, "n"), Err(ErrorKind::Unique));
+    assert_eq!(insert(4, "b"), Ok(()));
+    late.view().check().unwrap();
+    assert_eq!(late.commit().index(INDEXES[0]).unwrap().rows().count(), 5);
+}

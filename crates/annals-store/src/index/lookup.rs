@@ -1,0 +1,413 @@
+//! Reading through indexes.
+
+use std::ops::Bound;
+
+use annals_schema::{RowId, ValueRef};
+
+use crate::btree::Range;
+use crate::columns::column::Column;
+use crate::index::key::{self, Out, Sought};
+use crate::index::tree::IndexTree;
+use crate::row::Row;
+use crate::view::TableView;
+use crate::{Error, Result};
+use annals_storage::debug::brief;
+
+/// So many rows ahead a walk asks the memory for what it will give.
+const AHEAD: usize = 16;
+
+/// An index in a view.
+#[derive(Clone, Copy)]
+pub struct IndexView<'a> {
+    pub(crate) table: TableView<'a>,
+    pub(crate) data: &'a IndexTree,
+}
+
+brief!(IndexView<'_>, "IndexView", "table": |it| it.table.schema().name, "rows": |it| it.len());
+
+impl<'a> IndexView<'a> {
+    /// Gives the table that the index is on.
+    #[must_use]
+    pub const fn table(&self) -> TableView<'a> {
+        self.table
+    }
+
+    /// Gives the number of rows. Constant time.
+    #[must_use]
+    pub const fn len(&self) -> u64 {
+        self.table.data.rows.len() // each row has one entry
+    }
+
+    /// Tells whether there is no row.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Gives all rows in order of the key, then of the id.
+    #[must_use]
+    pub fn rows(&self) -> IndexRows<'a> {
+        self.between(Vec::new(), None)
+    }
+
+    /// Gives the first of the rows whose first fields equal these values. Allocates nothing, if the values are
+    /// short.
+    ///
+    /// # Errors
+    /// The values don't fit the index; it or the row can't be loaded.
+    #[inline]
+    pub fn first(&self, values: &[ValueRef<'_>]) -> Result<Option<Row<'a>>> {
+        let mut key = Sought::new();
+        self.encode_to(values, &mut key)?;
+        self.first_with(key.bytes())
+    }
+
+    /// Gives the first row whose key begins with these bytes.
+    #[inline]
+    pub(super) fn first_with(&self, key: &[u8]) -> Result<Option<Row<'a>>> {
+        match self.data.holder(key) {
+            Ok(Some(id)) => self.table.get(id).map(Some),
+            Ok(None) => Ok(None),
+            Err(error) => self.instead(error)?.first_with(key),
+        }
+    }
+
+    /// Returns the same index in the view to go on in after an error, if that is of a lost page.
+    #[cold]
+    pub(super) fn instead(&self, error: Error) -> Result<Self> {
+        self.table.view.instead(error)?.index(self.data.number)
+    }
+
+    /// Makes the key of a row, with its id.
+    pub(super) fn key_of(&self, id: RowId) -> Result<Vec<u8>> {
+        let slot = self.table.get(id)?.slot;
+        let (table, mut key) = (self.table.data, Vec::new());
+        self.data.key(table, |field| table.value(field, slot), &mut key)?;
+        key::encode_id(&mut key, id);
+        Ok(key)
+    }
+
+    /// Gives the rows whose first fields equal these values. Values that don't fit the index give
+    /// one error.
+    #[must_use]
+    pub fn equal(&self, values: &[ValueRef<'_>]) -> IndexRows<'a> {
+        match self.encode(values) {
+            Ok(low) => self.beginning_with(low),
+            Err(error) => self.failed(error),
+        }
+    }
+
+    /// Gives the rows whose first fields equal `leading` and whose next field, a string or bytes,
+    /// begins with `prefix`. Values that don't fit the index give one error.
+    #[must_use]
+    pub fn prefix(&self, leading: &[ValueRef<'_>], prefix: &[u8]) -> IndexRows<'a> {
+        let variable = self.column(leading.len()).filter(|column| column.ty().is_variable());
+        match (self.encode(leading), variable) {
+            (Ok(mut low), Some(column)) => {
+                key::encode_prefix(&mut low, column.is_nullable(), prefix);
+                self.beginning_with(low)
+            }
+            (Err(error), _) => self.failed(error),
+            (Ok(_), None) => self.failed(self.mismatch(leading.len(), "a prefix")),
+        }
+    }
+
+    /// Gives the rows whose first fields equal `leading` and whose next field is in the bounds.
+    /// Null is in no bounds, unless one that is included is null itself: [`equal`](Self::equal) finds
+    /// nulls. NaN is greater than all other numbers. Values that don't fit the index give one error.
+    #[must_use]
+    pub fn range(
+        &self,
+        leading: &[ValueRef<'_>],
+        lower: Bound<ValueRef<'_>>,
+        upper: Bound<ValueRef<'_>>,
+    ) -> IndexRows<'a> {
+        match self.bounds(leading, lower, upper) {
+            Ok(Some((low, high))) => self.between(low, high),
+            Ok(None) => self.between(vec![0], Some(Vec::new())),
+            Err(error) => self.failed(error),
+        }
+    }
+
+    /// Turns bounds of values into bounds of keys; `None` if nothing is in them.
+    #[expect(clippy::type_complexity, reason = "two bounds")]
+    fn bounds(
+        &self,
+        leading: &[ValueRef<'_>],
+        lower: Bound<ValueRef<'_>>,
+        upper: Bound<ValueRef<'_>>,
+    ) -> Result<Option<(Vec<u8>, Option<Vec<u8>>)>> {
+        let key = |value: ValueRef<'_>| {
+            let mut out = self.encode(leading)?;
+            self.encode_next(leading.len(), value, &mut out)?;
+            Ok::<_, Error>(out)
+        };
+        let nullable = self.column(leading.len()).is_some_and(Column::is_nullable);
+        let low = match lower {
+            // Null comes before all values.
+            Bound::Unbounded if nullable && !matches!(upper, Bound::Included(ValueRef::Null)) => {
+                key::successor(key(ValueRef::Null)?)
+            }
+            Bound::Unbounded => Some(self.encode(leading)?),
+            Bound::Included(value) => Some(key(value)?),
+            Bound::Excluded(value) => key::successor(key(value)?),
+        };
+        let high = match upper {
+            Bound::Unbounded => key::successor(self.encode(leading)?),
+            Bound::Included(value) => key::successor(key(value)?),
+            Bound::Excluded(value) => Some(key(value)?),
+        };
+        Ok(low.map(|low| (low, high)))
+    }
+
+    /// Gives the column of one of the key's fields.
+    fn column(&self, at: usize) -> Option<&'a Column> {
+        self.table.data.columns.get(*self.data.fields.get(at)?)
+    }
+
+    pub(crate) fn encode(&self, values: &[ValueRef<'_>]) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        self.encode_to(values, &mut out)?;
+        Ok(out)
+    }
+
+    #[inline]
+    pub(super) fn encode_to(&self, values: &[ValueRef<'_>], out: &mut impl Out) -> Result<()> {
+        for (at, &value) in values.iter().enumerate() {
+            self.encode_next(at, value, out)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn encode_next(&self, at: usize, value: ValueRef<'_>, out: &mut impl Out) -> Result<()> {
+        match self.column(at).filter(|column| column.accepts(&value)) {
+            Some(column) => {
+                key::encode(out, column.is_nullable(), value);
+                Ok(())
+            }
+            None => Err(self.mismatch(at, &format!("{value:?}"))),
+        }
+    }
+
+    #[cold]
+    fn mismatch(&self, at: usize, asked: &str) -> Error {
+        let schema = &self.table.view.schema;
+        let name = schema.index(self.data.number).map_or("?", |index| &index.name);
+        let field = self.data.fields.get(at).and_then(|&f| self.table.schema().fields.get(f));
+        Error::invalid(match field {
+            Some(field) => format!(
+                "index `{name}`: {asked} can't be looked for in field `{}`, which is {:?}",
+                field.name, field.ty
+            ),
+            None => format!("index `{name}` has only {} fields", self.data.fields.len()),
+        })
+    }
+
+    fn beginning_with(&self, low: Vec<u8>) -> IndexRows<'a> {
+        let high = key::successor(low.clone());
+        self.between(low, high)
+    }
+
+    fn between(&self, low: Vec<u8>, high: Option<Vec<u8>>) -> IndexRows<'a> {
+        let tree = self.data.between(&low, high.as_deref());
+        match tree.and_then(|tree| tree.range(&low, high.as_deref())) {
+            Ok(entries) => {
+                IndexRows { index: *self, entries, error: None, low, high, given: [None; 2] }
+            }
+            Err(error) => match self.instead(error) {
+                Ok(other) => other.between(low, high),
+                Err(error) => self.failed(error),
+            },
+        }
+    }
+
+    fn failed(&self, error: Error) -> IndexRows<'a> {
+        let (entries, error) = (self.data.any().nothing(), Some(error));
+        let (low, high, given) = (Vec::new(), None, [None; 2]);
+        IndexRows { index: *self, entries, error, low, high, given }
+    }
+}
+
+/// Rows in the order of an index, from both ends.
+///
+/// `count`, `nth`, `skip` and `last` visit no rows but those that they give, and take logarithmic
+/// time. Values that don't fit the index are one error instead of rows; what can't be loaded is one
+/// error, and the end.
+pub struct IndexRows<'a> {
+    index: IndexView<'a>,
+    entries: Range<'a>,
+    error: Option<Error>,
+    /// The keys that it began with.
+    low: Vec<u8>,
+    high: Option<Vec<u8>>,
+    /// The last row that each end has given.
+    given: [Option<RowId>; 2],
+}
+
+brief!(IndexRows<'_>, "IndexRows", "index": |it| it.index);
+
+impl<'a> IndexRows<'a> {
+    /// Counts the rows that neither end has given, without visiting them.
+    ///
+    /// # Errors
+    /// The values that were looked for don't fit the index, unless that was said already; the index
+    /// can't be loaded.
+    pub fn left(&mut self) -> Result<u64> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        loop {
+            match self.entries.left() {
+                Err(error) => self.go_on(error)?,
+                left => return left,
+            }
+        }
+    }
+
+    /// Goes on in another view, if a page of this one is lost.
+    #[cold]
+    #[inline(never)]
+    fn go_on(&mut self, error: Error) -> Result<()> {
+        let index = self.index.instead(error)?;
+        let [front, back] = self.given;
+        let low = match front {
+            Some(id) => key::successor(index.key_of(id)?).unwrap_or_default(),
+            None => std::mem::take(&mut self.low),
+        };
+        let high = match back {
+            Some(id) => Some(index.key_of(id)?),
+            None => self.high.take(),
+        };
+        *self = index.between(low, high);
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    /// Takes a step at the front (0) or the back (1): again in another view, if a page of this one is lost.
+    #[inline]
+    fn step(
+        &mut self,
+        end: usize,
+        step: impl Fn(&mut Range<'a>) -> Result<Option<RowId>>,
+    ) -> Result<Option<RowId>> {
+        loop {
+            match step(&mut self.entries) {
+                Err(error) => self.go_on(error)?,
+                Ok(id) => {
+                    self.given[end] = id.or(self.given[end]);
+                    return Ok(id);
+                }
+            }
+        }
+    }
+
+    /// Returns the ids of the rows instead, from both ends. It reads no row, so that it takes a fraction of the
+    /// time.
+    pub fn ids(self) -> impl DoubleEndedIterator<Item = Result<RowId>> + use<'a> {
+        Ids(self)
+    }
+
+    /// Asks the memory for a row that will be given soon: rows that are neighbours here lie anywhere, and each
+    /// would have to be waited for. `glance` returns the row that comes after so many others.
+    #[inline]
+    fn ask_ahead(&self, glance: impl Fn(usize) -> Option<RowId>) {
+        let table = self.index.table.data;
+        if let Some(id) = glance(AHEAD) {
+            table.ask_for_cells(id);
+        }
+        if table.rows.has_base()
+            && let Some(id) = glance(AHEAD / 2)
+            && let Some(slot) = table.rows.slot_in_tail(id.0)
+        {
+            table.ask_for_texts(slot);
+        }
+    }
+
+    #[inline]
+    fn row(&mut self, id: Result<Option<RowId>>) -> Option<Result<Row<'a>>> {
+        match id {
+            Ok(Some(id)) => Some(self.index.table.get(id)),
+            Ok(None) => self.error.take().map(Err),
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+/// Gives the row of an entry.
+#[inline]
+pub(crate) fn id_in(entry: &[u8], _: &[u8]) -> RowId {
+    key::id_of(entry)
+}
+
+impl<'a> Iterator for IndexRows<'a> {
+    type Item = Result<Row<'a>>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let id = self.step(0, |entries| entries.next_with(id_in));
+        self.ask_ahead(|ahead| self.entries.glance(ahead, id_in));
+        self.row(id)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        // An error stands alone.
+        if self.error.is_some() { (1, Some(1)) } else { self.entries.size_hint() }
+    }
+
+    /// An error counts as one row.
+    fn count(mut self) -> usize {
+        self.left().map_or(1, |left| usize::try_from(left).unwrap_or(usize::MAX))
+    }
+
+    /// An error isn't skipped.
+    fn nth(&mut self, n: usize) -> Option<Self::Item> {
+        let id = self.step(0, |entries| entries.nth_with(n, id_in));
+        self.row(id)
+    }
+
+    fn last(mut self) -> Option<Self::Item> {
+        self.next_back()
+    }
+}
+
+impl DoubleEndedIterator for IndexRows<'_> {
+    #[inline]
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let id = self.step(1, |entries| entries.next_back_with(id_in));
+        self.ask_ahead(|ahead| self.entries.glance_back(ahead, id_in));
+        self.row(id)
+    }
+
+    /// An error isn't skipped.
+    fn nth_back(&mut self, n: usize) -> Option<Self::Item> {
+        let id = self.step(1, |entries| entries.nth_back_with(n, id_in));
+        self.row(id)
+    }
+}
+
+/// The ids of rows in the order of an index, from both ends.
+struct Ids<'a>(IndexRows<'a>);
+
+impl Iterator for Ids<'_> {
+    type Item = Result<RowId>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let Self(rows) = self;
+        let id = rows.step(0, |entries| entries.next_with(id_in)).transpose();
+        id.or_else(|| rows.error.take().map(Err))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl DoubleEndedIterator for Ids<'_> {
+    #[inline]
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let Self(rows) = self;
+        let id = rows.step(1, |entries| entries.next_back_with(id_in)).transpose();
+        id.or_else(|| rows.error.take().map(Err))
+    }
+}

@@ -1,0 +1,168 @@
+//! Entries of a run of rows: put into an index, or taken out, in the order of their keys.
+
+use annals_schema::RowId;
+
+use crate::Result;
+use crate::change::same_key;
+use crate::index::delaying::EntryChange::{Insert, Remove};
+use crate::index::delaying::change_entry;
+use crate::index::key;
+use crate::index::tree::IndexTree;
+use crate::pages::cells::place;
+use crate::table::Table;
+use crate::{Store, View};
+
+/// How many rows' keys are made and sorted at a time: what that takes doesn't grow with the run.
+const SORTED: u64 = 1 << 16;
+
+/// So many keys of an index may be suspect, or a sixteenth of all, before the index as a whole is.
+const SUSPECTS: usize = 1024;
+
+/// Sorted entries of some rows.
+#[derive(Debug, Default)]
+struct Entries {
+    bytes: Vec<u8>,
+    /// Where each begins and ends, and whether no other row may have its key.
+    all: Vec<(usize, usize, bool)>,
+}
+
+impl Entries {
+    /// Makes the entries of rows that are there.
+    fn fill(
+        &mut self,
+        index: &IndexTree,
+        table: &Table,
+        (id, count): (u64, u64),
+        key: &mut Vec<u8>,
+    ) -> Result<()> {
+        self.bytes.clear();
+        self.all.clear();
+        let mut id = id;
+        for run in table.runs(id, count) {
+            let (slot, len) = run?;
+            for slot in slot..slot + place(len) {
+                let counts = index.key(table, |field| table.value(field, slot), key)?;
+                key::encode_id(key, RowId(id));
+                let begin = self.bytes.len();
+                self.bytes.extend_from_slice(key);
+                self.all.push((begin, self.bytes.len(), counts));
+                id += 1;
+            }
+        }
+        let bytes = &self.bytes;
+        self.all.sort_unstable_by(|a, b| bytes.get(a.0..a.1).cmp(&bytes.get(b.0..b.1)));
+        Ok(())
+    }
+
+    /// Gives the entries in order, each with whether no other row may have its key.
+    fn iter(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        let entry = |&(begin, end, counts): &(usize, usize, bool)| {
+            (self.bytes.get(begin..end).unwrap_or_default(), counts)
+        };
+        self.all.iter().map(entry)
+    }
+}
+
+/// Gives the key of an entry.
+fn key_of(entry: &[u8]) -> &[u8] {
+    entry.get(..entry.len().saturating_sub(8)).unwrap_or_default()
+}
+
+impl Store {
+    /// Adds the entries of rows to the indexes of their table, or to those on one field (its place);
+    /// notes second rows with the same unique key if `watch` says so.
+    pub(crate) fn index_run(
+        &mut self,
+        at: usize,
+        (id, count): (u64, u64),
+        field: Option<usize>,
+        watch: bool,
+    ) -> Result<()> {
+        let mut entries = Entries::default();
+        let Self { working, suspects, suspect_indexes, delaying, epoch, key, .. } = self;
+        let View { tables, indexes, .. } = working;
+        let Some(table) = tables.get(at) else { return Ok(()) };
+        for &number in &table.indexes {
+            let Some(index) = concerned(indexes.get_mut(number), field) else { continue };
+            let mut watched = watch && index.unique && !suspect_indexes.contains(&number);
+            let mut noted = 0;
+            for first in (id..id + count).step_by(place(SORTED)) {
+                entries.fill(index, table, (first, SORTED.min(id + count - first)), key)?;
+                let mut last: &[u8] = &[];
+                for (entry, counts) in entries.iter() {
+                    let key = key_of(entry);
+                    if watched && counts && (key == key_of(last) || index.holder(key)?.is_some()) {
+                        let known =
+                            suspects.last().is_some_and(|(n, k)| (*n, &**k) == (number, key));
+                        if !known {
+                            suspects.push((number, key.into()));
+                            noted += 1;
+                        }
+                    }
+                    last = entry;
+                    change_entry(delaying, (number, index), (entry, Insert), epoch)?;
+                }
+                if noted > SUSPECTS && noted as u64 * 16 > table.rows.len() {
+                    suspects.retain(|(suspect, _)| *suspect != number);
+                    suspect_indexes.push(number);
+                    (watched, noted) = (false, 0);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the entries of rows from the indexes of their table, or from those on one field.
+    pub(crate) fn unindex_run(
+        &mut self,
+        at: usize,
+        (id, count): (u64, u64),
+        field: Option<usize>,
+    ) -> Result<()> {
+        let mut entries = Entries::default();
+        let Self { working, delaying, epoch, key, .. } = self;
+        let View { tables, indexes, .. } = working;
+        let Some(table) = tables.get(at) else { return Ok(()) };
+        for &number in &table.indexes {
+            let Some(index) = concerned(indexes.get_mut(number), field) else { continue };
+            for first in (id..id + count).step_by(place(SORTED)) {
+                entries.fill(index, table, (first, SORTED.min(id + count - first)), key)?;
+                for (entry, _) in entries.iter() {
+                    change_entry(delaying, (number, index), (entry, Remove), epoch)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails if any two rows have the same key in a unique index. Walks over it.
+    pub(crate) fn check_whole_index(&self, number: usize) -> Result<()> {
+        let Some(index) = self.working.indexes.get(number) else { return Ok(()) };
+        let Some(table) = self.working.tables.get(index.table) else { return Ok(()) };
+        let mut key = Vec::new();
+        let mut last: Vec<u8> = Vec::new();
+        let mut entries = index.tree()?.range(&[], None)?;
+        let mut next = |entry: &[u8], _: &[u8]| {
+            // Every entry ends with an id, so that none is empty but the one before the first.
+            let is_second = !last.is_empty() && key_of(&last) == key_of(entry);
+            let pair = is_second.then(|| (key::id_of(&last), key::id_of(entry)));
+            last.clear();
+            last.extend_from_slice(entry);
+            pair
+        };
+        while let Some(pair) = entries.next_with(&mut next)? {
+            let Some((a, b)) = pair else { continue };
+            let Some(slot) = table.rows.find(b.0)? else { continue };
+            if index.key(table, |field| table.value(field, slot), &mut key)? {
+                return Err(same_key(&self.working, number, a, b));
+            }
+        }
+        Ok(())
+    }
+}
+
+type Shared = crate::pages::unique::NoWeak<IndexTree>;
+
+fn concerned(index: Option<&mut Shared>, field: Option<usize>) -> Option<&mut Shared> {
+    index.filter(|index| field.is_none_or(|field| index.fields.contains(&field)))
+}

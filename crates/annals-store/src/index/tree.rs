@@ -1,0 +1,247 @@
+//! An index: a tree of keys, each followed by the id of its row.
+//!
+//! Invariants
+//! 1. There is one entry for each row of the table, and no other.
+//! 2. Outside transactions, a unique index has no two entries with equal keys that contain no null.
+
+use std::sync::Arc;
+
+use annals_schema::{Index, IndexNumber, RowId, ValueRef};
+
+use crate::btree::{Spot, Tree};
+use crate::columns::fetched::Fetched;
+use crate::index::key;
+use crate::index::late::{Delayed, Late};
+use crate::pages::load::Loader;
+use crate::pages::page::Epoch;
+use crate::pages::paged::Counted;
+use crate::pages::refresh::refresh;
+use crate::pages::save::{Saved, Saver};
+use crate::table::Table;
+use crate::{Error, Result};
+
+/// An index of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexTree {
+    pub(crate) number: IndexNumber,
+    /// The entries, but for those that are late.
+    tree: Tree,
+    late: Option<Arc<Late>>,
+    pub(crate) table: usize,
+    /// The places of its fields among the table's columns.
+    pub(crate) fields: Box<[usize]>,
+    pub(crate) unique: bool,
+}
+
+refresh!(IndexTree { tree, late; number, table, fields, unique });
+
+impl IndexTree {
+    /// Makes an index without entries.
+    pub(crate) fn new(index: &Index, table: &annals_schema::Table) -> Self {
+        Self {
+            number: index.number,
+            tree: Tree::new(0),
+            late: None,
+            table: index.table.0 as usize,
+            fields: index.fields.iter().filter_map(|&field| table.place_of(field)).collect(),
+            unique: index.unique,
+        }
+    }
+
+    /// Gives the same index, without entries.
+    pub(crate) fn emptied(&self) -> Self {
+        Self { tree: Tree::new(0), late: None, fields: self.fields.clone(), ..*self }
+    }
+
+    /// Hands the index over to be saved.
+    ///
+    /// # Errors
+    /// The tree that has all entries can't be made.
+    pub(crate) fn save(&self, out: &mut Saver) -> Result<()> {
+        self.tree()?.save(out);
+        Ok(())
+    }
+
+    /// Loads what `save` wrote.
+    ///
+    /// # Errors
+    /// It is no tree.
+    pub(crate) fn load(
+        input: &mut Loader<'_>,
+        index: &Index,
+        table: &annals_schema::Table,
+    ) -> Result<Self> {
+        Ok(Self { tree: Tree::load(input, 0)?, ..Self::new(index, table) })
+    }
+
+    /// Goes on from the base that was stored.
+    pub(crate) fn rebase(&mut self, saved: &Saved) {
+        // What was stored is the tree that has all entries, of this view or of one before it.
+        if let Some(made) = self.late.as_ref().and_then(|late| late.made()) {
+            (self.tree, self.late) = (made.clone(), None);
+        }
+        self.tree.rebase(saved);
+    }
+
+    /// Gives the tree that has all entries.
+    ///
+    /// # Errors
+    /// It has to be made first, and what that needs can't be loaded.
+    #[inline]
+    pub(crate) fn tree(&self) -> Result<&Tree> {
+        match &self.late {
+            None => Ok(&self.tree),
+            Some(late) => late.settled(&self.tree),
+        }
+    }
+
+    /// Gives a tree that has all entries of a range of keys; without `high`, to the end.
+    ///
+    /// # Errors
+    /// As [`Self::tree`].
+    #[inline]
+    pub(crate) fn between(&self, low: &[u8], high: Option<&[u8]>) -> Result<&Tree> {
+        match &self.late {
+            None => Ok(&self.tree),
+            Some(late) => late.between(&self.tree, low, high),
+        }
+    }
+
+    /// Gives the tree, if it has all entries without anything to be done.
+    pub(crate) const fn settled_tree(&self) -> Option<&Tree> {
+        match self.late {
+            None => Some(&self.tree),
+            Some(_) => None,
+        }
+    }
+
+    /// Gives a tree to look at nothing in.
+    pub(crate) const fn any(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Gives the tree that has all entries, to change it.
+    #[inline]
+    pub(crate) fn tree_mut(&mut self, epoch: &Epoch) -> Result<&mut Tree> {
+        if self.late.is_some() {
+            self.settle(epoch)?;
+        }
+        Ok(&mut self.tree)
+    }
+
+    #[cold]
+    fn settle(&mut self, epoch: &Epoch) -> Result<()> {
+        self.tree = self.tree()?.clone();
+        self.late = None;
+        epoch.note_made(self.tree.memory(Counted::Changes));
+        Ok(())
+    }
+
+    /// Takes entries, each after all that are there: who needs them in the tree makes it.
+    pub(crate) fn put_off(&mut self, delayed: Delayed) {
+        debug_assert!(self.late.is_none(), "a replay puts entries off once");
+        self.late = Some(Arc::new(Late::new(delayed)));
+    }
+
+    /// Tells how much memory it takes, in bytes.
+    pub(crate) fn memory(&self, what: Counted) -> usize {
+        let Some(late) = &self.late else { return self.tree.memory(what) };
+        late.memory() + late.made().unwrap_or(&self.tree).memory(what)
+    }
+
+    /// Notes that the column at a place, which isn't one of its own, is gone.
+    pub(crate) fn forget_column(&mut self, place: usize) {
+        for field in self.fields.iter_mut().filter(|field| **field > place) {
+            *field -= 1;
+        }
+    }
+
+    /// Writes the key of a row, given the value of each of its fields; tells whether it is one that
+    /// no other row may have.
+    ///
+    /// # Errors
+    /// Those of `value`.
+    #[inline]
+    pub(crate) fn key<'v>(
+        &self,
+        table: &Table,
+        value: impl Fn(usize) -> Result<Fetched<'v>>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        out.clear();
+        let mut counts = self.unique;
+        for &field in &self.fields {
+            let fetched = value(field)?;
+            let value = fetched.as_ref();
+            counts &= !matches!(value, ValueRef::Null);
+            key::encode(out, table.is_nullable(field), value);
+        }
+        Ok(counts)
+    }
+
+    /// Gives a row that has the key; if there is none, tells where the entry of one can be put, if that is plain.
+    #[inline]
+    pub(crate) fn holder_or_spot(&self, key: &[u8]) -> Result<(Option<RowId>, Option<Spot>)> {
+        match self.late {
+            None => self.tree.first_or_spot(key, |entry, _| key::id_of(entry)),
+            Some(_) => Ok((self.holder(key)?, None)),
+        }
+    }
+
+    /// Gives a row that has the key.
+    #[inline]
+    pub(crate) fn holder(&self, key: &[u8]) -> Result<Option<RowId>> {
+        let tree = match self.late {
+            None => &self.tree,
+            Some(_) => self.between(key, key::successor(key.to_vec()).as_deref())?,
+        };
+        tree.first_with(key, |entry, _| key::id_of(entry))
+    }
+
+    /// Gives two rows that have the same key, if there are.
+    pub(crate) fn holders(&self, key: &[u8]) -> Result<Option<(RowId, RowId)>> {
+        let upper = key::successor(key.to_vec());
+        let mut entries = self.between(key, upper.as_deref())?.range(key, upper.as_deref())?;
+        let first = entries.next_with(|entry, _| key::id_of(entry))?;
+        Ok(first.zip(entries.next_with(|entry, _| key::id_of(entry))?))
+    }
+
+    /// Adds the entries of all rows of a table, in order; gives the first two rows with a key that
+    /// only one may have.
+    pub(crate) fn build(
+        &mut self,
+        table: &Table,
+        epoch: &Epoch,
+    ) -> Result<Result<(), (RowId, RowId)>> {
+        let mut entries: Vec<(Box<[u8]>, Option<usize>)> = Vec::new();
+        let mut key = Vec::new();
+        for row in table.rows.iter() {
+            let (id, slot) = row?;
+            let counts = self.key(table, |field| table.value(field, slot), &mut key)?;
+            let len = key.len();
+            key::encode_id(&mut key, id);
+            entries.push((key.as_slice().into(), counts.then_some(len)));
+        }
+        entries.sort_unstable();
+        let mut last: Option<&(Box<[u8]>, Option<usize>)> = None;
+        for entry in &entries {
+            if let (Some((before, Some(a))), (here, Some(b))) = (last, entry)
+                && before.get(..*a) == here.get(..*b)
+            {
+                return Ok(Err((key::id_of(before), key::id_of(here))));
+            }
+            self.tree_mut(epoch)?.insert(&entry.0, &[], epoch)?;
+            last = Some(entry);
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// Says that an index of an image doesn't belong to its table: ours lose no entry.
+#[cold]
+pub(super) fn no_entry(id: RowId) -> Error {
+    Error::corrupt(format!(
+        "an index has no entry for row {}: the image was written like this; delete it",
+        id.0
+    ))
+}

@@ -1,0 +1,68 @@
+//! The store of [Annals](https://docs.rs/annals): tables and indexes in copy-on-write pages, and the image that holds
+//! them in a file. Programs use the crate `annals`, which hands on what they need.
+//!
+//! In reading order: [`pages`] are the memory; [`columns`] have the values of a field by slot, the
+//! [`rows`] say in which slot a row is, and a [`table`] is both. A [`btree`] holds sorted byte
+//! strings; an [`index`] is one. A [`View`] is all tables and indexes, and where [`blobs`] are, at one
+//! moment, read through [`row`] and the index's lookups and cursors; the [`Store`] is the writer's
+//! side: [`mod@change`] rows, [`vector`] whole runs of them, [`define`] tables; what enforced
+//! references ask for is in [`mod@reference`] and [`deletion`], what becomes of [`erased`] values in theirs. [`mod@save`] is the way of a view into
+//! an image and back. [`check`] executes the invariants.
+//!
+//! The tables know nothing of files, and nothing here knows the journal. An [`mod@image`] is a file of pages, of which the
+//! tables know how each is stored. The [`arena`] is the memory of pages.
+#![allow(
+    rustdoc::private_intra_doc_links,
+    reason = "the text above the code is for those who work there, and names its private parts"
+)]
+
+mod arena;
+mod blobs;
+mod btree;
+mod change;
+mod check;
+mod columns;
+mod define;
+mod deletion;
+mod erased;
+pub mod image;
+mod index;
+mod pages;
+mod reference;
+mod retired;
+mod row;
+mod rows;
+mod save;
+mod successor;
+mod table;
+mod vector;
+mod view;
+mod writer;
+
+use annals_storage::{Error, ErrorKind, Result, Violation};
+
+pub use blobs::Piece as BlobPiece;
+pub use check::Dangling;
+pub use columns::fetched::Fetched;
+pub use columns::primitive::Primitive;
+#[doc(hidden)]
+pub use columns::primitive::sealed;
+pub use columns::primitive::{from_cells, to_cells};
+pub use columns::values::Values;
+pub use columns::vector_view::VectorView;
+pub use index::cursor::IndexCursor;
+pub use index::each::FirstOfEach;
+pub use index::lookup::{IndexRows, IndexView};
+pub use pages::base::BaseRoot;
+pub use pages::pager::Pager;
+pub use pages::save::Saved;
+pub use pages::save::{Keep, Piece};
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub use pages::testing::TestImage;
+#[doc(hidden)]
+pub use row::CellId;
+pub use row::{Cell, Row, Rows};
+pub use successor::{Rescue, Shown};
+pub use view::{TableView, View};
+pub use writer::{Store, Uniqueness};

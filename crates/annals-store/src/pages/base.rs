@@ -1,0 +1,285 @@
+//! A base: what an array had at the last backfill, as a tree of entries in an image.
+//!
+//! It is loaded where it is looked at, and never changes: [`grow`](mod@crate::pages::grow) makes
+//! another that shares what is the same.
+//!
+//! Invariants
+//! 1. All leaves are at the same depth, `height` steps below the root; a node has 64 places.
+//! 2. What was loaded once is the same as long as the base lives: it may be borrowed.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use crate::image::{Array, Kind, NODE_MAX_LEN, Stored, decode_node};
+use crate::pages::flat::Flat;
+use crate::pages::item::{Held, Item};
+use crate::pages::pager::Pager;
+use crate::{Error, Result};
+
+/// How many bits of the number each level takes.
+pub(super) const BITS: u32 = 6;
+/// How many places a node has.
+pub(super) const FANOUT: usize = 1 << BITS;
+
+/// Arrays whose trees are higher than this, of 256 GiB, have no shorter way to their pages: it would take
+/// memory for each page that there could be.
+const FLAT: u8 = 3;
+
+/// Where the root of a base is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BaseRoot {
+    /// How many steps the leaves are below the root.
+    pub(crate) height: u8,
+    /// The root; none if the array was empty.
+    pub(crate) stored: Option<Stored>,
+}
+
+impl BaseRoot {
+    /// Takes the root of an array of an image, whose heights count the items too.
+    pub fn of(array: &Array) -> Self {
+        let stored = array.root.filter(|_| array.height > 0);
+        Self { height: array.height.saturating_sub(1), stored }
+    }
+
+    /// Gives the array of an image that has this root.
+    pub(crate) fn array(&self, kind: Kind) -> Array {
+        let height = if self.stored.is_some() { self.height + 1 } else { 0 };
+        Array { height, kind, root: self.stored }
+    }
+}
+
+/// Tells whether something that was loaded is well formed.
+pub(crate) type Check<T> = fn(&T) -> bool;
+
+/// What an array had at a backfill.
+pub(crate) struct Base<T> {
+    pub(super) root: Option<Link<T>>,
+    pub(super) height: u8,
+    pub(super) pager: Arc<Pager>,
+    pub(super) check: Check<T>,
+    /// The items that were looked at and stay.
+    pub(super) flat: Flat<T>,
+}
+
+impl<T> fmt::Debug for Base<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Base").field("height", &self.height).finish_non_exhaustive()
+    }
+}
+
+/// A node, or where it is.
+pub(super) struct Link<T> {
+    pub(super) stored: Stored,
+    pub(super) node: OnceLock<Arc<Node<T>>>,
+}
+
+/// A node of the tree.
+pub(super) struct Node<T> {
+    pub(super) kids: Kids<T>,
+}
+
+/// What a node has in its places.
+pub(super) enum Kids<T> {
+    /// Other nodes.
+    Inner(Box<[Option<Link<T>>]>),
+    /// Items, and those that were loaded.
+    Leaf(Box<[Option<Leaf<T>>]>),
+}
+
+/// Where an item is, and the item if it was loaded.
+pub(super) type Leaf<T> = (Stored, OnceLock<T>);
+
+impl<T: Clone> Clone for Link<T> {
+    fn clone(&self) -> Self {
+        Self { stored: self.stored, node: self.node.clone() }
+    }
+}
+
+impl<T: Item> Base<T> {
+    /// Begins with a root; nothing is loaded.
+    pub(crate) fn new(root: BaseRoot, pager: Arc<Pager>, check: Check<T>) -> Self {
+        let link = |stored| Link { stored, node: OnceLock::new() };
+        Self {
+            root: root.stored.map(link),
+            height: root.height,
+            pager,
+            check,
+            flat: Flat::default(),
+        }
+    }
+
+    /// Makes the same base, of which nothing is loaded.
+    pub(crate) fn unloaded(&self) -> Self {
+        Self::new(self.root(), Arc::clone(&self.pager), self.check)
+    }
+
+    /// Tells whether what is loaded of it stays.
+    pub(crate) fn keeps(&self) -> bool {
+        self.pager.keeps()
+    }
+
+    /// Tells where the root is.
+    pub(crate) fn root(&self) -> BaseRoot {
+        BaseRoot { height: self.height, stored: self.root.as_ref().map(|link| link.stored) }
+    }
+
+    /// Gives what was looked at before, and stays.
+    #[inline]
+    pub(crate) fn known(&self, index: usize) -> Option<&T> {
+        self.flat.get(index)
+    }
+
+    /// Tells where something is stored that wasn't looked at yet; none if it was, or isn't there.
+    ///
+    /// # Errors
+    /// A node that leads to it can't be loaded.
+    pub(crate) fn unseen(&self, index: usize) -> Result<Option<&Stored>> {
+        let leaf = if self.known(index).is_some() { None } else { self.leaf(index)? };
+        Ok(leaf.filter(|(_, item)| item.get().is_none()).map(|(stored, _)| stored))
+    }
+
+    /// Gives where it reads from.
+    pub(crate) const fn pager(&self) -> &Arc<Pager> {
+        &self.pager
+    }
+
+    /// Tells whether something that was loaded is well formed.
+    ///
+    /// # Errors
+    /// It isn't.
+    pub(crate) fn check(&self, stored: &Stored, item: &T) -> Result<()> {
+        (self.check)(item).then_some(()).ok_or_else(|| ill_formed(stored))
+    }
+
+    /// Notes what is at a place, and stays.
+    pub(crate) fn remember(&self, index: usize, item: &T) {
+        if self.height <= FLAT && covers(self.height, index) {
+            let places = FANOUT << (BITS * u32::from(self.height));
+            self.flat.put(index, places, T::clone(item));
+        }
+    }
+
+    /// Tells whether what is at a place was loaded to stay, or is known to be nothing. Loads nothing.
+    pub(super) fn has_loaded(&self, index: usize) -> bool {
+        if self.known(index).is_some() || !covers(self.height, index) {
+            return true;
+        }
+        let Some(mut link) = self.root.as_ref() else { return true };
+        let mut height = self.height;
+        loop {
+            let Some(node) = link.node.get() else { return false };
+            match &node.kids {
+                Kids::Inner(links) => {
+                    let place = (index >> (BITS * u32::from(height))) % FANOUT;
+                    let Some(Some(next)) = links.get(place) else { return true };
+                    (link, height) = (next, height - 1);
+                }
+                Kids::Leaf(items) => {
+                    let item = items.get(index % FANOUT).and_then(Option::as_ref);
+                    return item.is_none_or(|(_, item)| item.get().is_some());
+                }
+            }
+        }
+    }
+
+    /// Gives what is at a place.
+    ///
+    /// # Errors
+    /// It can't be loaded, or isn't what was written.
+    pub(crate) fn get(&self, index: usize) -> Result<Option<Held<'_, T>>> {
+        let Some((stored, item)) = self.leaf(index)? else { return Ok(None) };
+        let item = self.item(stored, item)?;
+        if let Held::Here(item) = &item {
+            self.remember(index, item);
+        }
+        Ok(Some(item))
+    }
+
+    /// Finds the entry of a place.
+    fn leaf(&self, index: usize) -> Result<Option<&Leaf<T>>> {
+        if !covers(self.height, index) {
+            return Ok(None);
+        }
+        let Some(mut link) = self.root.as_ref() else { return Ok(None) };
+        let mut height = self.height;
+        loop {
+            match &link.load(height, &self.pager)?.kids {
+                Kids::Inner(links) => {
+                    let place = (index >> (BITS * u32::from(height))) % FANOUT;
+                    let Some(Some(next)) = links.get(place) else { return Ok(None) };
+                    (link, height) = (next, height - 1);
+                }
+                Kids::Leaf(items) => return Ok(items.get(index % FANOUT).and_then(Option::as_ref)),
+            }
+        }
+    }
+
+    fn item<'b>(&self, stored: &Stored, item: &'b OnceLock<T>) -> Result<Held<'b, T>> {
+        if let Some(item) = item.get() {
+            return Ok(Held::Here(item));
+        }
+        if !self.pager.keeps() {
+            let check = |item: &T| self.check(stored, item);
+            return self.pager.through_cache(stored, check).map(Held::Kept);
+        }
+        let loaded = self.pager.load(stored)?;
+        self.check(stored, &loaded)?;
+        Ok(Held::Here(item.get_or_init(|| loaded)))
+    }
+}
+
+impl<T: Item> Link<T> {
+    /// Gives the node; loads it if that wasn't done yet.
+    pub(super) fn load(&self, height: u8, pager: &Pager) -> Result<&Arc<Node<T>>> {
+        if let Some(node) = self.node.get() {
+            return Ok(node);
+        }
+        // Not believed, though its checksum agreed: no more memory is taken than a node needs.
+        let len = usize::try_from(self.stored.len).ok().filter(|len| *len <= NODE_MAX_LEN);
+        let mut bytes = vec![0; len.ok_or_else(|| ill_formed(&self.stored))?];
+        pager.source().read(&self.stored, &mut bytes)?;
+        let entries = decode_node(&bytes, height + 1, u64::MAX)
+            .map_err(|wrong| ill_formed(&self.stored).advising(wrong))?;
+        let kids = if height > 0 {
+            let link = |stored| Self { stored, node: OnceLock::new() };
+            Kids::Inner(entries.map(|entry| entry.map(link)).into())
+        } else {
+            let item = |stored| (stored, OnceLock::new());
+            Kids::Leaf(entries.map(|entry| entry.map(item)).into())
+        };
+        Ok(self.node.get_or_init(|| Arc::new(Node { kids })))
+    }
+}
+
+#[cold]
+fn ill_formed(stored: &Stored) -> Error {
+    Error::corrupt(format!(
+        "the image has {} bytes at {} whose checksum is right, but which mean nothing",
+        stored.len, stored.place
+    ))
+}
+
+/// Tells whether a tree of that height has a place of that number.
+#[inline]
+pub(super) const fn covers(height: u8, index: usize) -> bool {
+    let bits = BITS * (height as u32 + 1);
+    bits >= usize::BITS || index >> bits == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+    use crate::pages::page::PageRef;
+    use crate::pages::testing::TestImage;
+
+    #[test]
+    fn a_node_that_claims_to_be_huge_takes_no_memory() {
+        let (_image, pager) = TestImage::new(u64::MAX, true);
+        let stored = Some(Stored { place: 12288, len: u32::MAX, ..Stored::default() });
+        let base: Base<PageRef> = Base::new(BaseRoot { height: 0, stored }, pager, |_| true);
+        let error = base.get(0).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.to_string().contains("mean nothing"), "{error}");
+    }
+}

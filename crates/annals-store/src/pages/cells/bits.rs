@@ -1,0 +1,266 @@
+//! Arrays of bits.
+
+use super::Pages;
+use super::runs::parts;
+use crate::Result;
+use crate::pages::load::Loader;
+use crate::pages::page::{Epoch, PAGE, PageRef};
+use crate::pages::paged::Counted;
+use crate::pages::refresh::refresh;
+use crate::pages::save::{Blanks, Saved, Saver};
+
+/// The number of bits in a page.
+pub(super) const PAGE_BITS: usize = PAGE * 8;
+
+/// How many words of bits an array has before it takes its first page.
+const SMALL_WORDS: usize = 2;
+
+/// Writes a bit of a word.
+#[inline]
+fn change(page: &PageRef, word: usize, slot: usize, bit: bool) {
+    let (mask, old) = (1_u64 << (slot % 64), page.load(word));
+    page.store(word, if bit { old | mask } else { old & !mask });
+}
+
+/// An array of bits.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bits {
+    pages: Pages,
+    small: [u64; SMALL_WORDS],
+}
+
+refresh!(Bits { pages; small });
+
+impl Bits {
+    /// Makes an array of at least `len` bits that are all set, in one page or less.
+    pub(crate) fn ones(len: usize) -> Self {
+        if len <= SMALL_WORDS * 64 {
+            let ones = if len == 0 { 0 } else { u64::MAX };
+            return Self { pages: Pages::default(), small: [ones; SMALL_WORDS] };
+        }
+        let pages = Pages::filled(&PageRef::filled([0xff]), len.div_ceil(PAGE_BITS));
+        Self { pages, small: [0; SMALL_WORDS] }
+    }
+
+    /// Gives the 64 bits from `index * 64` on.
+    ///
+    /// # Errors
+    /// Their page can't be loaded.
+    #[inline]
+    pub(crate) fn word(&self, index: usize) -> Result<u64> {
+        match self.pages.at_hand(index / (PAGE / 8)) {
+            Some(page) => Ok(page.load(index % (PAGE / 8))),
+            None => self.word_below(index),
+        }
+    }
+
+    /// Reads a bit whose page needs no looking for.
+    #[inline(always)]
+    pub(crate) fn at_hand(&self, slot: usize) -> Option<bool> {
+        let page = self.pages.at_hand(slot / PAGE_BITS)?;
+        Some(page.load(slot / 64 % (PAGE / 8)) >> (slot % 64) & 1 != 0)
+    }
+
+    /// Gives bits whose page has to be looked for.
+    #[inline(never)] // so that reading from one at hand stays short
+    fn word_below(&self, index: usize) -> Result<u64> {
+        match self.pages.all.below(index / (PAGE / 8))? {
+            Some(page) => Ok(page.load(index % (PAGE / 8))),
+            None => Ok(self.small.get(index).copied().unwrap_or(0)),
+        }
+    }
+
+    /// Reads a bit.
+    #[inline]
+    pub(crate) fn get(&self, slot: usize) -> Result<bool> {
+        Ok(self.word(slot / 64)? >> (slot % 64) & 1 != 0)
+    }
+
+    /// Tells whether a bit can be read again without loading anything. Loads it, if that wasn't done
+    /// yet.
+    ///
+    /// # Errors
+    /// Its page can't be loaded.
+    #[inline]
+    pub(crate) fn stays(&self, slot: usize) -> Result<bool> {
+        self.pages.stays(slot / PAGE_BITS)
+    }
+
+    /// Tells whether a bit that stays does so for all views over the same base.
+    pub(crate) fn stays_below(&self, slot: usize) -> bool {
+        self.pages.stays_below(slot / PAGE_BITS)
+    }
+
+    /// Tells whether something came from an image.
+    pub(crate) const fn has_base(&self) -> bool {
+        self.pages.all.base().is_some()
+    }
+
+    /// Writes a bit; copies its page first unless it is owned, or the bit is `fresh`.
+    #[inline]
+    pub(crate) fn set(&mut self, slot: usize, bit: bool, fresh: bool, epoch: &Epoch) -> Result<()> {
+        let (index, word) = (slot / PAGE_BITS, slot / 64 % (PAGE / 8));
+        if let Some(page) = self.pages.hot(index, fresh, epoch) {
+            change(page, word, slot, bit);
+            return Ok(());
+        }
+        self.set_with_page(slot, bit, fresh, epoch)
+    }
+
+    /// Writes a bit whose page isn't the hot one, or can still be done without.
+    #[cold]
+    fn set_with_page(&mut self, slot: usize, bit: bool, fresh: bool, epoch: &Epoch) -> Result<()> {
+        let (index, word) = (slot / PAGE_BITS, slot / 64 % (PAGE / 8));
+        let is_missing = self.pages.here(index).is_none() && self.pages.is_missing(index)?;
+        if is_missing && self.set_small(slot, bit) {
+            return Ok(());
+        }
+        let page = self.pages.for_writing(index, fresh, epoch)?;
+        if is_missing && index == 0 {
+            self.small.iter().enumerate().for_each(|(at, &word)| page.store(at, word));
+        }
+        change(page, word, slot, bit);
+        Ok(())
+    }
+
+    /// Writes a bit whose page isn't there without making one, if that can be.
+    #[cold]
+    fn set_small(&mut self, slot: usize, bit: bool) -> bool {
+        let Some(word) = self.small.get_mut(slot / 64) else { return !bit };
+        *word = *word & !(1 << (slot % 64)) | u64::from(bit) << (slot % 64);
+        true
+    }
+
+    /// Sets a run of bits, or clears it; makes no page for bits that are clear already.
+    pub(crate) fn set_run(
+        &mut self,
+        (slot, len): (usize, usize),
+        bit: bool,
+        fresh: bool,
+        epoch: &Epoch,
+    ) -> Result<()> {
+        for (index, at, len) in parts(slot, len, PAGE_BITS) {
+            let is_missing = self.pages.is_missing(index)?;
+            if is_missing && (!bit || index == 0 && at + len <= SMALL_WORDS * 64) {
+                let end = if index == 0 { (at + len).min(SMALL_WORDS * 64) } else { 0 };
+                (at..end).for_each(|slot| _ = self.set_small(slot, bit));
+                continue;
+            }
+            let page = self.pages.for_writing(index, fresh, epoch)?;
+            if is_missing && index == 0 {
+                self.small.iter().enumerate().for_each(|(at, &word)| page.store(at, word));
+            }
+            for (word, first, count) in parts(at, len, 64) {
+                let mask = (u64::MAX >> (64 - count)) << first;
+                let old = page.load(word);
+                page.store(word, if bit { old | mask } else { old & !mask });
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the first bit that is clear among `slot..end`.
+    pub(crate) fn first_clear(&self, slot: usize, end: usize) -> Result<Option<usize>> {
+        let mut at = slot;
+        while at < end {
+            let word = !self.word(at / 64)? >> (at % 64);
+            if word != 0 {
+                let found = at + word.trailing_zeros() as usize;
+                return Ok((found < end).then_some(found));
+            }
+            at = self.behind_full_words(at / 64 + 1) * 64;
+        }
+        Ok(None)
+    }
+
+    /// Gives the first word from `index` on that isn't known to be full: goes over full ones in the same page, if
+    /// that is at hand.
+    #[inline]
+    fn behind_full_words(&self, index: usize) -> usize {
+        const WORDS: usize = PAGE / 8;
+        let Some(page) = self.pages.at_hand(index / WORDS) else { return index };
+        let rest = (index % WORDS..WORDS).take_while(|&word| page.load(word) == u64::MAX);
+        index + rest.count()
+    }
+
+    /// Counts the bits that are set among `len` from `slot` on.
+    pub(crate) fn count(&self, slot: usize, len: usize) -> Result<usize> {
+        let end = slot + len;
+        let mut count = 0;
+        let mut at = slot;
+        while at < end {
+            let next = (at / 64 * 64 + 64).min(end);
+            let word = self.word(at / 64)? >> (at % 64);
+            let kept = if next - at == 64 { word } else { word & ((1 << (next - at)) - 1) };
+            count += kept.count_ones() as usize;
+            at = next;
+        }
+        Ok(count)
+    }
+
+    /// Finds the first bit that is set among `slot..end`.
+    #[inline]
+    pub(crate) fn first(&self, slot: usize, end: usize) -> Result<Option<usize>> {
+        let mut at = slot;
+        while at < end {
+            let word = self.word(at / 64)? >> (at % 64);
+            if word != 0 {
+                let found = at + word.trailing_zeros() as usize;
+                return Ok((found < end).then_some(found));
+            }
+            at = at / 64 * 64 + 64;
+        }
+        Ok(None)
+    }
+
+    /// Finds the last bit that is set among `slot..end`.
+    #[inline]
+    pub(crate) fn last(&self, slot: usize, end: usize) -> Result<Option<usize>> {
+        let mut at = end;
+        while at > slot {
+            let top = at - 1;
+            let word = self.word(top / 64)? << (63 - top % 64);
+            if word != 0 {
+                let found = top.checked_sub(word.leading_zeros() as usize);
+                return Ok(found.filter(|&found| found >= slot));
+            }
+            at = top / 64 * 64;
+        }
+        Ok(None)
+    }
+
+    /// Hands the array over to be saved.
+    pub(crate) fn save(&self, out: &mut Saver, blanks: &Blanks) {
+        self.small.iter().for_each(|&word| out.number(word));
+        self.pages.save(out, (PAGE_BITS, blanks), |page, (from, to), out| {
+            for (word, first, count) in parts(from, to - from, 64) {
+                let mask = (u64::MAX >> (64 - count)) << first;
+                let place = &mut out[word * 8..word * 8 + 8];
+                // Other bits of the word may be written meanwhile: hence the atomic load.
+                let bits = page.load(word) & mask;
+                for (to, from) in place.iter_mut().zip(bits.to_le_bytes()) {
+                    *to |= from;
+                }
+            }
+        });
+    }
+
+    /// Loads what `save` wrote.
+    pub(crate) fn load(input: &mut Loader<'_>) -> Result<Self> {
+        let mut small = [0; SMALL_WORDS];
+        for word in &mut small {
+            *word = input.number()?;
+        }
+        Ok(Self { pages: Pages::load(input)?, small })
+    }
+
+    /// Goes on from the base that was stored.
+    pub(crate) fn rebase(&mut self, saved: &Saved) {
+        self.pages.rebase(saved);
+    }
+
+    /// Tells how much memory it takes, in bytes.
+    pub(crate) fn memory(&self, what: Counted) -> usize {
+        self.pages.memory(what)
+    }
+}

@@ -1,0 +1,382 @@
+//! Arrays of cells in pages: fixed-size cells, bits, appended bytes, and whole pages for tree nodes.
+//!
+//! These types turn the raw pages into calls that are safe to make within the store.
+//!
+//! Invariants (those of [`crate::pages::page`] apply)
+//! 1. A cell is read only when the view that holds the array leads to it.
+//! 2. `fresh` is said only of a cell that no published view leads to.
+//! 3. Node pages are written only while they are owned, never behind a length.
+//! 4. A page that isn't there is zeros, but for the first one of an array of cells or bits: as long as
+//!    that isn't there, its first cells are in `small`, and behind those are zeros. So a table of a
+//!    thousand columns and a few rows takes no thousand pages.
+#![allow(
+    unsafe_code,
+    reason = "the safe face of the pages' raw cells, for the store's own modules only"
+)]
+
+mod bits;
+mod heap;
+mod numbers;
+mod runs;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::pages::item::Held;
+use crate::pages::load::Loader;
+use crate::pages::page::{Epoch, PAGE, PageRef};
+use crate::pages::paged::{Counted, Paged};
+use crate::pages::refresh::refresh;
+use crate::pages::save::{Blanks, Saved, Saver, filled_parts};
+use crate::{Error, Result};
+
+pub(crate) use self::bits::Bits;
+pub(crate) use self::heap::{Heap, Longs, NodePage, Nodes};
+pub(crate) use self::numbers::FreeNumbers;
+
+/// Turns a number that was kept in a page into a place in memory.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "it was made from a place in this memory")]
+pub(crate) const fn place(number: u64) -> usize {
+    number as usize
+}
+
+/// The pages of an array.
+///
+/// Invariant: `hot` is a page that the overlay has too, at that index; or none.
+#[derive(Clone, Debug, Default)]
+struct Pages {
+    all: Paged<PageRef>,
+    /// The page that was last changed, so that a run of appends finds it without a walk.
+    hot: Option<(usize, PageRef)>,
+}
+
+refresh!(Pages { all, hot; });
+
+impl Pages {
+    fn filled(page: &PageRef, len: usize) -> Self {
+        Self { all: Paged::filled(page, len), hot: None }
+    }
+
+    /// Gives a page that is in memory as a change.
+    #[inline]
+    fn here(&self, index: usize) -> Option<&PageRef> {
+        self.all.here(index)
+    }
+
+    /// Gives a page that needs no looking for.
+    #[inline(always)]
+    fn at_hand(&self, index: usize) -> Option<&PageRef> {
+        self.all.at_hand(index)
+    }
+
+    #[inline]
+    fn get(&self, index: usize) -> Result<Option<Held<'_, PageRef>>> {
+        self.all.get(index)
+    }
+
+    /// Tells whether what is at a place can be read again without loading anything. Loads it, if that
+    /// wasn't done yet.
+    #[inline]
+    fn stays(&self, index: usize) -> Result<bool> {
+        Ok(!matches!(self.get(index)?, Some(Held::Kept(_))))
+    }
+
+    /// Tells whether what is at a place, which stays, does so for all views over the same base.
+    fn stays_below(&self, index: usize) -> bool {
+        self.all.stays_below(index)
+    }
+
+    /// Tells whether there is no page.
+    fn is_missing(&self, index: usize) -> Result<bool> {
+        Ok(self.get(index)?.is_none())
+    }
+
+    /// Gives the page in which a cell may be written, if it is the one that was last changed.
+    #[inline]
+    fn hot(&self, index: usize, fresh: bool, epoch: &Epoch) -> Option<&PageRef> {
+        match &self.hot {
+            Some((at, page)) if *at == index && page.may_write(fresh, epoch) => Some(page),
+            _ => None,
+        }
+    }
+
+    /// Gives a page in which a cell may be written; copies it first unless it is owned, or the cell
+    /// is `fresh`.
+    fn for_writing(&mut self, index: usize, fresh: bool, epoch: &Epoch) -> Result<&PageRef> {
+        let found = self.all.here(index).filter(|page| page.may_write(fresh, epoch)).cloned();
+        let page = match found {
+            Some(page) => page,
+            None => {
+                self.hot = None;
+                own(&mut self.all, index, epoch)?.clone()
+            }
+        };
+        Ok(&self.hot.insert((index, page)).1)
+    }
+
+    fn save(
+        &self,
+        out: &mut Saver,
+        (each, blanks): (usize, &Blanks),
+        copy: impl Fn(&PageRef, (usize, usize), &mut [u8]),
+    ) {
+        out.pages(
+            &self.all,
+            |_| true,
+            |index, page| {
+                filled_parts(page, (index, each), blanks, |part, out| copy(page, part, out))
+            },
+        );
+    }
+
+    fn load(input: &mut Loader<'_>) -> Result<Self> {
+        Ok(Self { all: input.array(|_| true)?, hot: None })
+    }
+
+    fn rebase(&mut self, saved: &Saved) {
+        self.hot = None;
+        saved.rebase_pages(&mut self.all);
+    }
+
+    fn memory(&self, what: Counted) -> usize {
+        self.all.memory(what)
+    }
+}
+
+/// Makes page `index` one that the current transaction owns.
+#[cold]
+fn own<'d>(pages: &'d mut Paged<PageRef>, index: usize, epoch: &Epoch) -> Result<&'d PageRef> {
+    let page = match pages.unseen(index)? {
+        // What would be copied is loaded as the copy.
+        Some((base, stored)) => {
+            let page = base.pager().load_own(stored, epoch)?;
+            base.check(stored, &page)?;
+            page
+        }
+        None => match pages.get(index)? {
+            Some(page) => page.copy(epoch),
+            None => PageRef::zeroed_for(pages.id(), index, epoch),
+        },
+    };
+    pages.put(index, page);
+    Ok(pages.here(index).expect("it was just put there"))
+}
+
+/// How many bytes of cells an array has before it takes its first page: few, then some.
+const SMALL: [usize; 2] = [128, 1024];
+
+/// An array of cells of `W` bytes, a power of two.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cells<const W: usize> {
+    pages: Pages,
+    small: Option<Arc<Vec<u8>>>,
+}
+
+refresh!(impl [const W: usize] for Cells<W> { pages, small; });
+
+impl<const W: usize> Cells<W> {
+    const EACH: usize = PAGE / W;
+
+    /// Makes an array that has the same cell in at least the first `len` places, in one page or less.
+    pub(crate) fn filled(cell: [u8; W], len: usize) -> Self {
+        if len <= SMALL[1] / W {
+            let small = (len > 0).then(|| Arc::new(cell.repeat(len)));
+            return Self { pages: Pages::default(), small };
+        }
+        let page = PageRef::filled(cell);
+        Self { pages: Pages::filled(&page, len.div_ceil(Self::EACH)), small: None }
+    }
+
+    /// Reads a cell.
+    ///
+    /// # Errors
+    /// Its page can't be loaded.
+    #[inline]
+    pub(crate) fn get(&self, slot: usize) -> Result<[u8; W]> {
+        self.at_hand(slot).map_or_else(|| self.get_below(slot), Ok)
+    }
+
+    /// Reads a cell whose page needs no looking for.
+    #[inline(always)]
+    pub(crate) fn at_hand(&self, slot: usize) -> Option<[u8; W]> {
+        let page = self.pages.at_hand(slot / Self::EACH)?;
+        // SAFETY: the view leads to the cell (invariant 1).
+        Some(unsafe { page.read(slot % Self::EACH * W) })
+    }
+
+    /// Borrows a part of a cell whose page needs no looking for.
+    #[inline]
+    pub(crate) fn slice_at_hand(&self, slot: usize, offset: usize, len: usize) -> Option<&[u8]> {
+        let page = self.pages.at_hand(slot / Self::EACH)?;
+        // SAFETY: the view leads to the cell (invariant 1); to write to it needs a `&mut` of the array
+        // or, in a later transaction, a copy of the page.
+        Some(unsafe { page.slice(slot % Self::EACH * W + offset, len) })
+    }
+
+    /// Tells whether the page of a cell is in memory as the base has it: no change covers it.
+    pub(crate) fn is_below(&self, slot: usize) -> bool {
+        self.pages.here(slot / Self::EACH).is_none()
+            && self.pages.at_hand(slot / Self::EACH).is_some()
+    }
+
+    /// Begins to fetch the page of a cell, if it is in memory: a KiB of it in a step, for the processor sees by
+    /// itself how that goes on.
+    #[inline]
+    pub(crate) fn fetch(&self, slot: usize) {
+        if let Some(page) = self.pages.at_hand(slot / Self::EACH) {
+            (0..PAGE).step_by(1024).for_each(|offset| page.fetch(offset));
+        }
+    }
+
+    /// Reads a cell whose page has to be looked for.
+    #[inline(never)] // so that reading from one at hand stays short
+    fn get_below(&self, slot: usize) -> Result<[u8; W]> {
+        match self.pages.all.below(slot / Self::EACH)? {
+            // SAFETY: the view leads to the cell (invariant 1).
+            Some(page) => Ok(unsafe { page.read(slot % Self::EACH * W) }),
+            None => Ok(self.small(slot, 0, W).first_chunk().copied().unwrap_or([0; W])),
+        }
+    }
+
+    /// Borrows a part of a cell whose page isn't there; gives nothing for zeros.
+    fn small(&self, slot: usize, offset: usize, len: usize) -> &[u8] {
+        let small = self.small.as_ref().filter(|_| slot < SMALL[1] / W);
+        let at = |small| <[u8]>::get(small, slot * W + offset..slot * W + offset + len);
+        small.and_then(|small| at(small)).unwrap_or_default()
+    }
+
+    /// Borrows a part of a cell, or copies it if only a cache has it.
+    ///
+    /// # Errors
+    /// Its page can't be loaded.
+    #[inline]
+    pub(crate) fn slice(&self, slot: usize, offset: usize, len: usize) -> Result<Cow<'_, [u8]>> {
+        let at = slot % Self::EACH * W + offset;
+        match self.pages.get(slot / Self::EACH)? {
+            // SAFETY: the view leads to the cell (invariant 1); to write to it needs a `&mut` of
+            // the array or, in a later transaction, a copy of the page.
+            Some(Held::Here(page)) => Ok(Cow::Borrowed(unsafe { page.slice(at, len) })),
+            // SAFETY: the view leads to the cell, and it is copied at once.
+            Some(Held::Kept(page)) => Ok(Cow::Owned(unsafe { page.slice(at, len) }.to_vec())),
+            None => Ok(Cow::Borrowed(self.small(slot, offset, len))),
+        }
+    }
+
+    /// Tells whether a cell can be read again without loading anything. Loads it, if that wasn't done
+    /// yet.
+    ///
+    /// # Errors
+    /// Its page can't be loaded.
+    #[inline]
+    pub(crate) fn stays(&self, slot: usize) -> Result<bool> {
+        self.pages.stays(slot / Self::EACH)
+    }
+
+    /// Tells whether a cell that stays does so for all views over the same base.
+    pub(crate) fn stays_below(&self, slot: usize) -> bool {
+        self.pages.stays_below(slot / Self::EACH)
+    }
+
+    /// Writes a cell; copies its page first unless it is owned, or the cell is `fresh`.
+    ///
+    /// # Errors
+    /// Its page can't be loaded.
+    #[inline]
+    pub(crate) fn set(
+        &mut self,
+        slot: usize,
+        cell: [u8; W],
+        fresh: bool,
+        epoch: &Epoch,
+    ) -> Result<()> {
+        let (index, offset) = (slot / Self::EACH, slot % Self::EACH * W);
+        if let Some(page) = self.pages.hot(index, fresh, epoch) {
+            // SAFETY: owned, or fresh and not shared (invariant 2); `&mut self` ends all borrows.
+            unsafe { page.put(offset, cell) };
+            return Ok(());
+        }
+        self.set_with_page(slot, cell, fresh, epoch)
+    }
+
+    /// Writes a cell whose page isn't the hot one, or can still be done without.
+    #[cold]
+    fn set_with_page(
+        &mut self,
+        slot: usize,
+        cell: [u8; W],
+        fresh: bool,
+        epoch: &Epoch,
+    ) -> Result<()> {
+        let (index, offset) = (slot / Self::EACH, slot % Self::EACH * W);
+        let here = self.pages.here(index);
+        if let Some(page) = here.filter(|page| !fresh && page.is_owned(epoch)) {
+            // A change here and there must not push aside the page to which rows are appended.
+            // SAFETY: owned; `&mut self` ends all borrows.
+            unsafe { page.put(offset, cell) };
+            return Ok(());
+        }
+        if here.is_none() && self.pages.is_missing(index)? && self.set_small(slot, cell) {
+            return Ok(());
+        }
+        let page = self.pages.for_writing(index, fresh, epoch)?;
+        if index == 0
+            && let Some(small) = self.small.take()
+        {
+            // SAFETY: the page is owned: as long as there are small cells, there was no page 0.
+            unsafe { page.write(0, &small) };
+        }
+        // SAFETY: owned, or fresh and not shared (invariant 2); `&mut self` ends all borrows.
+        unsafe { page.put(offset, cell) };
+        Ok(())
+    }
+
+    /// Writes a cell whose page isn't there without making one, if that can be.
+    fn set_small(&mut self, slot: usize, cell: [u8; W]) -> bool {
+        let len = self.small.as_ref().map_or(0, |small| small.len());
+        if slot >= len / W {
+            if cell == [0; W] {
+                return true;
+            }
+            let Some(more) = SMALL.into_iter().find(|size| slot < size / W) else { return false };
+            Arc::make_mut(self.small.get_or_insert_default()).resize(more, 0);
+        }
+        let small = Arc::make_mut(self.small.get_or_insert_default());
+        small[slot * W..][..W].copy_from_slice(&cell);
+        true
+    }
+
+    /// Hands the array over to be saved.
+    pub(crate) fn save(&self, out: &mut Saver, blanks: &Blanks) {
+        out.bytes(self.small.as_ref().map_or(&[], |small| small));
+        self.pages.save(out, (Self::EACH, blanks), |page, (from, to), out| {
+            // SAFETY: a published view leads to these cells, so nobody writes to them.
+            out[from * W..to * W].copy_from_slice(unsafe { page.slice(from * W, (to - from) * W) });
+        });
+    }
+
+    /// Loads what `save` wrote.
+    pub(crate) fn load(input: &mut Loader<'_>) -> Result<Self> {
+        let small = input.bytes()?;
+        if small.len() > SMALL[1] || !small.len().is_multiple_of(W) {
+            let len = small.len();
+            return Err(Error::corrupt(format!("{len} bytes of small cells can't be")));
+        }
+        let small = (!small.is_empty()).then(|| Arc::new(small.to_vec()));
+        Ok(Self { pages: Pages::load(input)?, small })
+    }
+
+    /// Goes on from the base that was stored.
+    pub(crate) fn rebase(&mut self, saved: &Saved) {
+        self.pages.rebase(saved);
+    }
+
+    /// Tells how much memory it takes, in bytes.
+    pub(crate) fn memory(&self, what: Counted) -> usize {
+        let small = self.small.as_ref().map_or(0, |small| small.capacity() + size_of::<Vec<u8>>());
+        self.pages.memory(what) + small
+    }
+}
+
+#[cfg(test)]
+mod tests;

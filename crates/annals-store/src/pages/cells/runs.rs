@@ -1,0 +1,179 @@
+//! Runs of cells: read and written a page at a time.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::{Cells, SMALL};
+use crate::Result;
+use crate::pages::item::Held;
+use crate::pages::page::{Epoch, PAGE, PageRef};
+
+/// What the pages that aren't there hold, aligned as pages are.
+#[repr(align(64))]
+struct Zeros([u8; PAGE]);
+
+static ZEROS: Zeros = Zeros([0; PAGE]);
+
+/// So many cells are gathered before they are written.
+const GATHERED: usize = 64;
+
+/// A part of a run that lies in one page: the page's number, the first place in it, and how many.
+pub(super) type Part = (usize, usize, usize);
+
+/// Parts a run of cells or bits, of which a page has `each`.
+pub(super) fn parts(first: usize, len: usize, each: usize) -> impl Iterator<Item = Part> {
+    let (mut at, end) = (first, first + len);
+    std::iter::from_fn(move || {
+        let count = (each - at % each).min(end - at);
+        let part = (at / each, at % each, count);
+        at += count;
+        (count > 0).then_some(part)
+    })
+}
+
+impl<const W: usize> Cells<W> {
+    /// Borrows consecutive cells: `len` of them, or fewer where their page ends.
+    /// Copies them if only a cache has their page.
+    ///
+    /// # Errors
+    /// Their page can't be loaded.
+    pub(crate) fn run(&self, slot: usize, len: usize) -> Result<Cow<'_, [u8]>> {
+        let (index, at) = (slot / Self::EACH, slot % Self::EACH);
+        let len = len.min(Self::EACH - at);
+        match self.pages.get(index)? {
+            Some(Held::Here(page)) => {
+                // SAFETY: as in `slice`: the view leads to the cells.
+                return Ok(Cow::Borrowed(unsafe { page.slice(at * W, len * W) }));
+            }
+            Some(Held::Kept(page)) => {
+                // SAFETY: as in `slice`: they are copied at once.
+                return Ok(Cow::Owned(unsafe { page.slice(at * W, len * W) }.to_vec()));
+            }
+            None => {}
+        }
+        Ok(Cow::Borrowed(match self.small.as_ref().and_then(|small| small.get(slot * W..)) {
+            Some(small) if !small.is_empty() => &small[..small.len().min(len * W)],
+            _ => &ZEROS.0[..len * W],
+        }))
+    }
+
+    /// Writes what `cell_of` makes of some values to consecutive cells; zeros where it makes nothing.
+    ///
+    /// # Errors
+    /// Their page can't be loaded.
+    pub(crate) fn write_of<V: Copy>(
+        &mut self,
+        slot: usize,
+        values: &[V],
+        cell_of: impl Fn(V) -> Option<[u8; W]>,
+        (fresh, epoch): (bool, &Epoch),
+    ) -> Result<()> {
+        let mut cells = [[0; W]; GATHERED];
+        for (number, values) in values.chunks(GATHERED).enumerate() {
+            for (cell, &value) in cells.iter_mut().zip(values) {
+                *cell = cell_of(value).unwrap_or([0; W]);
+            }
+            let bytes = cells.as_flattened().get(..values.len() * W).unwrap_or_default();
+            self.write(slot + number * GATHERED, bytes, fresh, epoch)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a run of cells zeros; makes no page for it.
+    pub(crate) fn zero(
+        &mut self,
+        slot: usize,
+        len: usize,
+        fresh: bool,
+        epoch: &Epoch,
+    ) -> Result<()> {
+        parts(slot, len, Self::EACH).try_for_each(|part| self.zero_part(part, fresh, epoch))
+    }
+
+    fn zero_part(&mut self, (index, at, len): Part, fresh: bool, epoch: &Epoch) -> Result<()> {
+        if len == Self::EACH {
+            self.pages.take_away(index);
+            self.small = self.small.take().filter(|_| index > 0);
+        } else if self.pages.is_missing(index)? {
+            if index == 0
+                && let Some(small) = &mut self.small
+                && at * W < small.len()
+            {
+                let end = small.len().min((at + len) * W);
+                Arc::make_mut(small)[at * W..end].fill(0);
+            }
+        } else {
+            let page = self.pages.for_writing(index, fresh, epoch)?;
+            // SAFETY: owned, or fresh and not shared (invariant 2); `&mut self` ends all borrows.
+            unsafe { page.write(at * W, &ZEROS.0[..len * W]) };
+        }
+        Ok(())
+    }
+
+    /// Writes a run of cells, with one copy for each page.
+    pub(crate) fn write(
+        &mut self,
+        slot: usize,
+        cells: &[u8],
+        fresh: bool,
+        epoch: &Epoch,
+    ) -> Result<()> {
+        let mut rest = cells;
+        for part in parts(slot, cells.len() / W, Self::EACH) {
+            let (cells, behind) = rest.split_at(part.2 * W);
+            rest = behind;
+            self.write_part(part, cells, fresh, epoch)?;
+        }
+        Ok(())
+    }
+
+    fn write_part(&mut self, part: Part, cells: &[u8], fresh: bool, epoch: &Epoch) -> Result<()> {
+        let (index, at, len) = part;
+        // What is written over as a whole needn't be loaded.
+        let is_whole = len == Self::EACH;
+        let is_missing =
+            self.pages.here(index).is_none() && !is_whole && self.pages.is_missing(index)?;
+        if (is_missing || is_whole) && cells.iter().all(|&byte| byte == 0) {
+            return self.zero_part(part, fresh, epoch);
+        }
+        if is_missing && index == 0 && (at + len) * W <= SMALL[1] {
+            let mut cells = (at..).zip(cells.as_chunks::<W>().0);
+            return cells.try_for_each(|(slot, cell)| self.set(slot, *cell, fresh, epoch));
+        }
+        // Nothing of the page that is there would be left in a copy of it.
+        if is_whole && !self.pages.here(index).is_some_and(|page| page.may_write(fresh, epoch)) {
+            let page = PageRef::zeroed_for(self.pages.all.id(), index, epoch);
+            self.pages.renew(index, page);
+        }
+        let page = self.pages.for_writing(index, fresh, epoch)?;
+        if index == 0
+            && let Some(small) = self.small.take()
+        {
+            // SAFETY: the page is owned: as long as there are small cells, there was no page 0.
+            unsafe { page.write(0, &small) };
+        }
+        // SAFETY: owned, or fresh and not shared (invariant 2); `&mut self` ends all borrows.
+        unsafe { page.write(at * W, cells) };
+        Ok(())
+    }
+}
+
+impl super::Pages {
+    /// Puts a new page at a place.
+    fn renew(&mut self, index: usize, page: PageRef) {
+        self.hot = None;
+        self.all.put(index, page);
+    }
+
+    /// Takes away the page that is at a place. The first one leaves a page of zeros, so that no few cells
+    /// come to be without a page: a backfill that stored the page meanwhile would cover them.
+    fn take_away(&mut self, index: usize) {
+        self.hot = None;
+        if self.all.here(index).is_some() || self.all.base().is_some() {
+            match index {
+                0 => self.all.put(0, PageRef::gone()),
+                _ => self.all.remove(index),
+            }
+        }
+    }
+}

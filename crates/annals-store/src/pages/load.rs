@@ -1,0 +1,97 @@
+//! Loading a view: what an image says of it, read in the order in which it was saved.
+//!
+//! Pages are not read: each array begins with the root that it was saved with.
+
+use std::sync::Arc;
+
+use crate::image::MAX_HEIGHT;
+use crate::pages::base::{Base, BaseRoot, Check};
+use crate::pages::item::Item;
+use crate::pages::paged::Paged;
+use crate::pages::pager::Pager;
+use crate::{Error, Result};
+use annals_event::compact;
+
+/// Reads what a [`Saver`](crate::pages::save::Saver) wrote.
+#[derive(Debug)]
+pub(crate) struct Loader<'a> {
+    metadata: &'a [u8],
+    roots: std::slice::Iter<'a, BaseRoot>,
+    pager: &'a Arc<Pager>,
+}
+
+impl<'a> Loader<'a> {
+    /// Begins with all that was saved.
+    pub(crate) fn new(metadata: &'a [u8], roots: &'a [BaseRoot], pager: &'a Arc<Pager>) -> Self {
+        Self { metadata, roots: roots.iter(), pager }
+    }
+
+    /// Reads a number.
+    pub(crate) fn number(&mut self) -> Result<u64> {
+        compact::take(&mut self.metadata).map_err(|_| ends())
+    }
+
+    /// Reads a number of things in memory, or of slots.
+    pub(crate) fn count(&mut self) -> Result<usize> {
+        let number = self.number()?;
+        // Sums of a few of them must not overflow.
+        usize::try_from(number).ok().filter(|&count| count <= usize::MAX >> 8).ok_or_else(|| {
+            Error::corrupt(format!("the image's catalog has a number that can't be: {number}"))
+        })
+    }
+
+    /// Reads a number of 32 bits.
+    pub(crate) fn word(&mut self) -> Result<u32> {
+        let number = self.number()?;
+        u32::try_from(number).map_err(|_| {
+            Error::corrupt(format!("the image's catalog has a number that can't be: {number}"))
+        })
+    }
+
+    /// Reads whether something is so.
+    pub(crate) fn flag(&mut self) -> Result<bool> {
+        Ok(self.flag_to(1)? == 1)
+    }
+
+    /// Reads a flag that is at most this.
+    pub(crate) fn flag_to(&mut self, most: u8) -> Result<u8> {
+        let (&flag, rest) = self.metadata.split_first().ok_or_else(ends)?;
+        self.metadata = rest;
+        if flag <= most {
+            return Ok(flag);
+        }
+        Err(Error::corrupt(format!(
+            "the image's catalog has a flag of {flag}, and the largest there is {most}"
+        )))
+    }
+
+    /// Reads bytes.
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8]> {
+        let len = self.count()?;
+        let (bytes, rest) = self.metadata.split_at_checked(len).ok_or_else(ends)?;
+        self.metadata = rest;
+        Ok(bytes)
+    }
+
+    /// Takes the next array; `check` tells whether what is loaded of it is well formed.
+    pub(crate) fn array<T: Item>(&mut self, check: Check<T>) -> Result<Paged<T>> {
+        let root = self.roots.next().ok_or_else(ends)?;
+        if root.height >= MAX_HEIGHT {
+            return Err(Error::corrupt("the image's catalog has a root that is too high"));
+        }
+        Ok(Paged::on(Arc::new(Base::new(*root, Arc::clone(self.pager), check))))
+    }
+
+    /// Fails unless everything was read.
+    pub(crate) fn end(mut self) -> Result<()> {
+        if self.metadata.is_empty() && self.roots.next().is_none() {
+            return Ok(());
+        }
+        Err(Error::corrupt("the image's catalog has more than its schema needs"))
+    }
+}
+
+#[cold]
+fn ends() -> Error {
+    Error::corrupt("the image's catalog ends too early")
+}

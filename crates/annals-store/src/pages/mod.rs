@@ -1,0 +1,30 @@
+//! Pages: the memory of the store, shared between views and copied when it is changed.
+//!
+//! In reading order: a [`page`] is what is shared and copied, some of them taken [`ahead`], and lies in the [arena](crate::arena);
+//! a [`directory`] finds pages by number, and two of them [`merge`](mod@merge). A [`base`] finds and loads
+//! those of an image, through the [`pager`] (what it loaded lies in a [`flat`] array, and [`resident`] says
+//! what is all there); a [`paged`] array is both, the directory over the base; an [`item`] is what it has in its
+//! places. [`cells`] are arrays in pages. [`save`] and [`load`] are the two ways between a view and an
+//! image, [`grow`] makes the next base, and [`rebase`] lets an array go on from it. [`unique`] is how shared things are changed, [`numbered`]
+//! how tables and indexes are found by number.
+
+mod ahead;
+pub(super) mod base;
+pub(super) mod cells;
+pub(super) mod directory;
+mod flat;
+pub(super) mod grow;
+pub(super) mod item;
+pub(super) mod load;
+mod merge;
+pub(super) mod numbered;
+pub(super) mod page;
+pub(super) mod paged;
+pub(super) mod pager;
+mod rebase;
+pub(super) mod refresh;
+pub(super) mod resident;
+pub(super) mod save;
+#[cfg(any(test, feature = "testing"))]
+pub(super) mod testing;
+pub(super) mod unique;

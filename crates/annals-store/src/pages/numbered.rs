@@ -1,0 +1,73 @@
+//! Tables and indexes by their numbers, which are never used again.
+
+use crate::pages::refresh::Refresh;
+use crate::pages::unique::NoWeak;
+
+/// What has numbers, at the place of its number; a dropped one leaves its place empty.
+#[derive(Clone, Debug)]
+pub(crate) struct Numbered<T>(Vec<Option<NoWeak<T>>>);
+
+impl<T: Clone> Refresh for Numbered<T> {
+    fn refresh(&mut self, newer: &Self) {
+        self.0.refresh(&newer.0);
+    }
+}
+
+impl<T: Clone> Numbered<T> {
+    pub(crate) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Makes another handle of the same things: one reference count each.
+    pub(crate) fn share(&self) -> Self {
+        Self(self.0.iter().map(|item| item.as_ref().map(NoWeak::share)).collect())
+    }
+
+    /// Gives the next number to something.
+    pub(crate) fn push(&mut self, item: T) {
+        self.0.push(Some(NoWeak::new(item)));
+    }
+
+    /// Leaves out a number: what had it was dropped.
+    pub(crate) fn skip(&mut self) {
+        self.0.push(None);
+    }
+
+    /// Takes the last number back.
+    pub(crate) fn pop(&mut self) {
+        self.0.pop();
+    }
+
+    /// Drops what has a number.
+    pub(crate) fn remove(&mut self, number: usize) {
+        if let Some(item) = self.0.get_mut(number) {
+            *item = None;
+        }
+    }
+
+    /// Tells the next number.
+    pub(crate) fn next(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, number: usize) -> Option<&NoWeak<T>> {
+        self.0.get(number)?.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, number: usize) -> Option<&mut NoWeak<T>> {
+        self.0.get_mut(number)?.as_mut()
+    }
+
+    /// Takes what has a number, and leaves the place empty.
+    #[inline]
+    pub(crate) fn take(&mut self, number: usize) -> Option<NoWeak<T>> {
+        self.0.get_mut(number)?.take()
+    }
+
+    /// Gives all that weren't dropped, in order of their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &NoWeak<T>> {
+        self.0.iter().flatten()
+    }
+}

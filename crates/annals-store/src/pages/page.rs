@@ -1,0 +1,412 @@
+//! A page: 16 KiB of cells, shared by reference count, written by at most one writer.
+//!
+//! Pages lie in the [arena](crate::arena). This file and [`crate::pages::cells`], which wraps it, are
+//! the only ones in the store with `unsafe` code (and one line in [`crate::columns::strings`] that trusts
+//! checked UTF-8).
+//!
+//! Invariants
+//! 1. There is one writer: who holds the store's [`Epoch`]. It moves on at each commit and rollback.
+//! 2. A page whose tag is the current epoch was made by the current transaction and is reached from
+//!    the working view alone; a view is published only by moving the epoch on.
+//! 3. In a page with another tag the writer writes only cells that no published view leads to (they
+//!    lie behind every published length), and nothing at all in a page tagged as shared.
+//! 4. A reader reads only cells that its view leads to. So a reader and the writer never meet in a
+//!    cell; where they may meet in a word (bitmaps), both sides use atomics.
+//! 5. What is in a page is little-endian, whatever the machine.
+#![allow(
+    unsafe_code,
+    reason = "a page is shared with readers while the writer fills the cells that they can't see"
+)]
+
+use std::cell::Cell;
+use std::ptr::{copy_nonoverlapping, write_bytes};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::arena::{PAGE_MEMORY, Taken};
+use crate::image::{Source, Stored};
+use crate::pages::ahead::Ahead;
+use crate::pages::paged::ArrayId;
+use crate::{Error, Result};
+
+pub(crate) use crate::arena::{PAGE, PageRef};
+
+/// The tag of pages that stand in many places at once and are never written.
+const SHARED: u64 = u64::MAX;
+/// The tag of the page that stands where one of an image was taken away: shared, and all zeros.
+const GONE: u64 = u64::MAX - 1;
+/// The tag of pages that were loaded from an image, which no transaction made.
+const LOADED: u64 = 0;
+
+/// The right to write, and the tag of the pages that the current transaction makes (invariant 1).
+#[derive(Debug)]
+pub(crate) struct Epoch {
+    number: u64,
+    ahead: Ahead,
+    /// How many bytes of pages and long values were made since this was last taken.
+    made: Cell<usize>,
+}
+
+impl Epoch {
+    /// Makes the first epoch of a store.
+    pub(crate) fn first() -> Self {
+        Self { number: 1, ahead: Ahead::default(), made: Cell::new(0) }
+    }
+
+    /// Notes that something of that many bytes was made.
+    #[inline]
+    pub(crate) fn note_made(&self, bytes: usize) {
+        self.made.set(self.made.get().saturating_add(bytes));
+    }
+
+    /// Tells how many bytes were made since that was last forgotten.
+    #[inline]
+    pub(crate) const fn made(&self) -> usize {
+        self.made.get()
+    }
+
+    /// Begins to count anew.
+    pub(crate) fn forget_made(&self) {
+        self.made.set(0);
+    }
+
+    /// Makes an epoch that no store has: whoever goes on from pages that are made in it copies them first.
+    pub(crate) fn apart() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self { number, ahead: Ahead::default(), made: Cell::new(0) }
+    }
+
+    /// Moves on: every page that there is now is no longer the transaction's own.
+    pub(crate) fn advance(&mut self) {
+        self.number += 1;
+    }
+
+    /// Gives the number, for what remembers when it was last prepared.
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+/// A page's bytes are reached through raw pointers only, a cell at a time.
+impl PageRef {
+    /// Makes a page of zeros that belongs to the current transaction.
+    pub(crate) fn zeroed(epoch: &Epoch) -> Self {
+        epoch.note_made(PAGE_MEMORY);
+        Self::tagged(epoch.number)
+    }
+
+    /// Makes a page of zeros that belongs to the current transaction, for a place of an array: behind that of the
+    /// place before, if that can be.
+    pub(crate) fn zeroed_for(array: ArrayId, index: usize, epoch: &Epoch) -> Self {
+        epoch.note_made(PAGE_MEMORY);
+        let mut page = Self::of_zeros(epoch.ahead.take(array, index, epoch.number));
+        page.set_tag(epoch.number);
+        page
+    }
+
+    /// Makes a page that repeats a cell and is never written: it may stand in many places.
+    pub(crate) fn filled<const W: usize>(cell: [u8; W]) -> Self {
+        let mut page = Self::take(SHARED).page;
+        for place in page.new_bytes().chunks_exact_mut(W) {
+            place.copy_from_slice(&cell);
+        }
+        page
+    }
+
+    /// Loads a page from an image; behind what is stored of it are zeros.
+    pub(crate) fn stored(stored: &Stored, source: &dyn Source) -> Result<Self> {
+        let len = usize::try_from(stored.len).ok().filter(|&len| len <= PAGE).ok_or_else(|| {
+            Error::corrupt(format!("a page of {} bytes in the image is too long", stored.len))
+        })?;
+        let mut page = Self::tagged(LOADED);
+        source.read(stored, &mut page.new_bytes()[..len])?;
+        Ok(page)
+    }
+
+    /// Gives the page that stands where one of an image was taken away.
+    pub(crate) fn gone() -> Self {
+        static PAGE: OnceLock<PageRef> = OnceLock::new();
+        PAGE.get_or_init(|| Self::tagged(GONE)).clone()
+    }
+
+    /// Tells whether it is that page.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.tag() == GONE
+    }
+
+    /// Makes a page of zeros.
+    fn tagged(tag: u64) -> Self {
+        Self::of_zeros(Self::take(tag))
+    }
+
+    fn of_zeros(taken: Taken) -> Self {
+        let Taken { page, is_zeros } = taken;
+        if !is_zeros {
+            // SAFETY: the page is new, and nobody else has it.
+            unsafe { write_bytes(page.place(0), 0, PAGE) };
+        }
+        page
+    }
+
+    /// Borrows all of a page that was just made, and that nobody else has.
+    fn new_bytes(&mut self) -> &mut [u8; PAGE] {
+        // SAFETY: nobody else has the page, and this borrow of the only reference is the unique one.
+        unsafe { &mut *self.place(0).cast() }
+    }
+
+    /// Copies the page into one that belongs to the current transaction.
+    pub(crate) fn copy(&self, epoch: &Epoch) -> Self {
+        epoch.note_made(PAGE_MEMORY);
+        let copy = Self::take(epoch.number).page;
+        // SAFETY: both sides are whole pages, and the copy is a new one. Only the writer, who is running this
+        // (invariant 1), ever writes to the original.
+        unsafe { copy_nonoverlapping(self.place(0).cast_const(), copy.place(0), PAGE) };
+        copy
+    }
+
+    /// Loads a page from an image into one that belongs to the current transaction.
+    pub(crate) fn stored_as_own(
+        stored: &Stored,
+        source: &dyn Source,
+        epoch: &Epoch,
+    ) -> Result<Self> {
+        epoch.note_made(PAGE_MEMORY);
+        let mut page = Self::stored(stored, source)?;
+        page.set_tag(epoch.number);
+        Ok(page)
+    }
+
+    /// Tells how much memory it takes, in bytes: nothing if it stands in many places.
+    pub(crate) fn memory(&self) -> usize {
+        if self.is_shared() { 0 } else { PAGE_MEMORY }
+    }
+
+    /// Gives the place of a byte, which lies within the page or at its end.
+    #[inline]
+    const fn place(&self, offset: usize) -> *mut u8 {
+        debug_assert!(offset <= PAGE, "a cell lies within its page");
+        // SAFETY: within the page, or at its end, as all callers see to.
+        unsafe { self.bytes().as_ptr().add(offset) }
+    }
+
+    /// Tells whether the current transaction made the page.
+    #[inline]
+    pub(crate) fn is_owned(&self, epoch: &Epoch) -> bool {
+        self.tag() == epoch.number
+    }
+
+    /// Tells whether the page stands in many places.
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.tag() >= GONE
+    }
+
+    /// Tells whether the writer may write a cell where the page is: in a page of its own, or a cell
+    /// that is `fresh`, that is, that no published view leads to.
+    #[inline]
+    pub(crate) fn may_write(&self, fresh: bool, epoch: &Epoch) -> bool {
+        self.is_owned(epoch) || (fresh && !self.is_shared())
+    }
+
+    /// Reads a cell.
+    ///
+    /// # Safety
+    /// The caller's view leads to the cell, or the caller is the writer (invariant 4).
+    #[inline]
+    pub(crate) unsafe fn read<const W: usize>(&self, offset: usize) -> [u8; W] {
+        assert!(offset <= PAGE - W, "a cell lies within its page");
+        // SAFETY: within the page, by the assertion; nobody writes to it meanwhile (invariant 4).
+        unsafe { self.place(offset).cast::<[u8; W]>().read_unaligned() }
+    }
+
+    /// Begins to fetch what is around a byte of the page, where the processor knows how, without waiting.
+    #[inline]
+    pub(crate) fn fetch(&self, offset: usize) {
+        assert!(offset < PAGE, "a cell lies within its page");
+        ask_for_line(self.place(offset).cast_const());
+    }
+
+    /// Borrows a range of bytes.
+    ///
+    /// # Safety
+    /// The caller's view leads to all of them, and they are not written as long as the borrow lasts
+    /// (invariants 3 and 4).
+    #[inline]
+    pub(crate) unsafe fn slice(&self, offset: usize, len: usize) -> &[u8] {
+        assert!(offset <= PAGE && len <= PAGE - offset, "a cell lies within its page");
+        // SAFETY: within the page, by the assertion; not written meanwhile, by the contract.
+        unsafe { std::slice::from_raw_parts(self.place(offset), len) }
+    }
+
+    /// Writes a cell.
+    ///
+    /// # Safety
+    /// As for [`Self::write`].
+    #[inline]
+    pub(crate) unsafe fn put<const W: usize>(&self, offset: usize, cell: [u8; W]) {
+        assert!(offset <= PAGE - W, "a cell lies within its page");
+        // SAFETY: within the page, by the assertion; nobody looks at it meanwhile, by the contract.
+        unsafe { self.place(offset).cast::<[u8; W]>().write_unaligned(cell) }
+    }
+
+    /// Writes a range of bytes.
+    ///
+    /// # Safety
+    /// The caller is the writer; either the page is its own and nothing borrows the range, or no
+    /// published view leads to any of these bytes and the page isn't shared (invariant 3).
+    #[inline]
+    pub(crate) unsafe fn write(&self, offset: usize, bytes: &[u8]) {
+        assert!(offset <= PAGE && bytes.len() <= PAGE - offset, "a cell lies within its page");
+        // SAFETY: within the page, by the assertion; nobody looks at it meanwhile, by the contract.
+        unsafe { copy_nonoverlapping(bytes.as_ptr(), self.place(offset), bytes.len()) };
+    }
+
+    /// Borrows the whole page.
+    ///
+    /// # Safety
+    /// The page is one of those that are written only while they are owned, and it isn't written as
+    /// long as the borrow lasts (invariant 2).
+    #[inline]
+    pub(crate) unsafe fn whole(&self) -> &[u8; PAGE] {
+        // SAFETY: by the contract nobody writes to the page meanwhile.
+        unsafe { &*self.place(0).cast() }
+    }
+
+    /// Borrows the whole page for writing.
+    ///
+    /// # Safety
+    /// The caller is the writer, owns the page, and reaches it through a `&mut` of the structure
+    /// that it belongs to, which lasts as long as this borrow (invariant 2).
+    #[inline]
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "the caller's borrow of the structure is the unique one"
+    )]
+    pub(crate) unsafe fn whole_mut(&self) -> &mut [u8; PAGE] {
+        // SAFETY: by the contract nobody else looks at the page meanwhile.
+        unsafe { &mut *self.place(0).cast() }
+    }
+
+    /// Gives a word of a bitmap.
+    #[inline]
+    fn word(&self, index: usize) -> &AtomicU64 {
+        assert!(index < PAGE / 8, "a word lies within its page");
+        // SAFETY: within the page, by the assertion, and aligned, as a page is. Bitmap pages are
+        // touched by atomics alone, but for copies that the writer itself makes (invariant 4).
+        unsafe { AtomicU64::from_ptr(self.place(index * 8).cast()) }
+    }
+
+    /// Loads a word of a bitmap.
+    #[inline]
+    pub(crate) fn load(&self, index: usize) -> u64 {
+        u64::from_le(self.word(index).load(Ordering::Relaxed))
+    }
+
+    /// Stores a word of a bitmap; the caller is the writer (a load and a store lose nothing then).
+    #[inline]
+    pub(crate) fn store(&self, index: usize, word: u64) {
+        self.word(index).store(word.to_le(), Ordering::Relaxed);
+    }
+}
+
+/// Asks the memory for bytes that are about to be read, and doesn't wait for them. Without effect on what
+/// anybody reads.
+#[inline]
+pub(crate) fn ask_for(bytes: &[u8]) {
+    let last = bytes.last().map(std::ptr::from_ref);
+    bytes.chunks(64).map(<[u8]>::as_ptr).chain(last).for_each(ask_for_line);
+}
+
+/// Asks the memory for what is around an address, where the processor knows how.
+#[inline]
+fn ask_for_line(address: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: any address may be asked for, and every processor of this kind knows the instruction.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = address;
+}
+
+/// A page of a published view that nobody writes to any more, as the bytes that are stored of it.
+#[derive(Debug)]
+pub struct Frozen {
+    page: PageRef,
+    len: usize,
+}
+
+impl Frozen {
+    /// Takes a page. The caller knows that every slot of it is led to by a published view, or that it is
+    /// of those that are written only while they are owned, and that a published view has it: so it is
+    /// never written again (invariants 2 and 3).
+    pub(crate) fn new(page: PageRef) -> Self {
+        let mut frozen = Self { page, len: PAGE };
+        frozen.len = super::save::used(frozen.as_ref());
+        frozen
+    }
+}
+
+impl AsRef<[u8]> for Frozen {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: within the page; nobody writes to it, as `new` was told.
+        unsafe { self.page.slice(0, self.len) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fresh_cells_are_written_while_others_are_read() {
+        let mut epoch = Epoch::first();
+        let page = PageRef::zeroed(&epoch);
+        // SAFETY: the page is owned and nothing else looks at it.
+        unsafe { page.write(0, &7_u64.to_le_bytes()) };
+        page.store(100, 1);
+        epoch.advance();
+        let reader = page.clone();
+        let thread = std::thread::spawn(move || {
+            // SAFETY: the cell was written before the thread began, and isn't written again.
+            let borrowed = unsafe { reader.slice(0, 8) };
+            (0..50).all(|_| borrowed == 7_u64.to_le_bytes() && reader.load(100) & 1 == 1)
+        });
+        for cell in 1..50_usize {
+            assert!(page.may_write(true, &epoch) && !page.may_write(false, &epoch));
+            // SAFETY: the other thread reads cell 0 only.
+            unsafe { page.write(cell * 8, &9_u64.to_le_bytes()) };
+            page.store(100, page.load(100) | 1 << cell);
+        }
+        assert!(thread.join().unwrap());
+    }
+
+    #[test]
+    fn a_copy_belongs_to_the_transaction_and_leaves_the_original() {
+        let mut epoch = Epoch::first();
+        let page = PageRef::filled([1, 2]);
+        assert!(!page.may_write(true, &epoch) && page.is_shared());
+        epoch.advance();
+        let copy = page.copy(&epoch);
+        assert!(copy.may_write(false, &epoch));
+        // SAFETY: the copy is owned; nothing borrows it.
+        unsafe { copy.write(PAGE - 2, &[3, 4]) };
+        // SAFETY: nobody writes any more.
+        unsafe {
+            assert_eq!(page.read::<2>(PAGE - 2), [1, 2]);
+            assert_eq!(copy.read::<4>(PAGE - 4), [1, 2, 3, 4]);
+            copy.whole_mut()[0] = 9;
+            assert_eq!(copy.whole()[..2], [9, 2]);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a cell lies within its page")]
+    fn a_cell_outside_is_refused() {
+        let page = PageRef::zeroed(&Epoch::first());
+        // SAFETY: nobody writes; the range is refused.
+        let _ = unsafe { page.read::<8>(PAGE - 7) };
+    }
+}

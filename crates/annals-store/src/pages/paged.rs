@@ -1,0 +1,286 @@
+//! A paged array: what changed in memory, over what is in an image.
+//!
+//! Invariants
+//! 1. What the overlay has at a place counts; where it has nothing, the base counts. `near` has some of
+//!    what the base has, the very items: those that were in the overlay before they were stored. It is
+//!    there because it is nearer: a store that was never closed is read as fast as without an image.
+//! 2. An item of the base is never changed: it is copied into the overlay first. So a view, which has
+//!    both, stays as it is.
+//! 3. Without a base, what is taken away leaves nothing; with one, something that is *gone*, which reads
+//!    as zeros or as nothing, and covers what the base has.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Result;
+use crate::image::Stored;
+use crate::pages::base::Base;
+use crate::pages::directory::Directory;
+use crate::pages::item::{Held, Item};
+use crate::pages::rebase::Rebase;
+use crate::pages::refresh::Refresh;
+
+/// Tells arrays of this process apart, whichever view has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ArrayId(u64);
+
+impl ArrayId {
+    pub(super) fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Tells what arrays have in their places: two with the same one have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Version(u64);
+
+impl Version {
+    fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// What of the memory counts that something takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// All.
+    All,
+    /// What no image has: what is near is none of it.
+    Changes,
+}
+
+/// An array of items.
+#[derive(Debug)]
+pub(crate) struct Paged<T> {
+    id: ArrayId,
+    /// Another one after each change.
+    version: Version,
+    overlay: Directory<T>,
+    near: Directory<T>,
+    base: Option<Arc<Base<T>>>,
+}
+
+impl<T: Clone> Refresh for Paged<T> {
+    #[inline(always)]
+    fn refresh(&mut self, newer: &Self) {
+        if self.version != newer.version {
+            self.refresh_changed(newer);
+        }
+    }
+}
+
+impl<T: Clone> Paged<T> {
+    #[inline(never)]
+    fn refresh_changed(&mut self, newer: &Self) {
+        let Self { id, version, overlay, near, base } = self;
+        (*id, *version) = (newer.id, newer.version);
+        overlay.refresh(&newer.overlay);
+        near.refresh(&newer.near);
+        base.refresh(&newer.base);
+    }
+}
+
+impl<T: Clone> Clone for Paged<T> {
+    /// Makes another view of the same array: it has the same id.
+    fn clone(&self) -> Self {
+        Self {
+            id: self.id,
+            version: self.version,
+            overlay: self.overlay.clone(),
+            near: self.near.clone(),
+            base: self.base.clone(),
+        }
+    }
+}
+
+impl<T> Default for Paged<T> {
+    fn default() -> Self {
+        let (overlay, near) = (Directory::default(), Directory::default());
+        Self { id: ArrayId::next(), version: Version::next(), overlay, near, base: None }
+    }
+}
+
+impl<T: Item> Paged<T> {
+    /// Makes an array that has the same item in at least the first `len` places.
+    pub(crate) fn filled(item: &T, len: usize) -> Self {
+        Self { overlay: Directory::filled(item, len), ..Self::default() }
+    }
+
+    /// Begins with what is in an image.
+    pub(crate) fn on(base: Arc<Base<T>>) -> Self {
+        Self { base: Some(base), ..Self::default() }
+    }
+
+    /// Tells which array it is.
+    pub(crate) const fn id(&self) -> ArrayId {
+        self.id
+    }
+
+    /// Gives what it has in an image.
+    pub(crate) const fn base(&self) -> Option<&Arc<Base<T>>> {
+        self.base.as_ref()
+    }
+
+    /// Gives what changed since.
+    pub(crate) const fn overlay(&self) -> &Directory<T> {
+        &self.overlay
+    }
+
+    /// Gives what is at a place, if it is in the overlay: it may be written, where `Page::may_write`
+    /// says so.
+    #[inline]
+    pub(crate) fn here(&self, index: usize) -> Option<&T> {
+        self.overlay.get(index)
+    }
+
+    /// Gives what is at a place, if that needs no looking for: it is a change, or was looked at before and
+    /// stays.
+    #[inline(always)]
+    pub(crate) fn at_hand(&self, index: usize) -> Option<&T> {
+        match self.overlay.get(index) {
+            None => self.base.as_ref()?.known(index),
+            item => item,
+        }
+    }
+
+    /// Gives what is at a place.
+    ///
+    /// # Errors
+    /// It can't be loaded.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> Result<Option<Held<'_, T>>> {
+        match self.overlay.get(index) {
+            Some(item) => Ok(Some(Held::Here(item))),
+            None => self.below(index),
+        }
+    }
+
+    /// Gives what the base has at a place.
+    ///
+    /// # Errors
+    /// It can't be loaded.
+    #[inline]
+    pub(crate) fn below(&self, index: usize) -> Result<Option<Held<'_, T>>> {
+        if let Some(item) = self.base.as_ref().and_then(|base| base.known(index)) {
+            return Ok(Some(Held::Here(item)));
+        }
+        self.find_below(index)
+    }
+
+    #[inline(never)] // so that reading what was looked at before stays short
+    fn find_below(&self, index: usize) -> Result<Option<Held<'_, T>>> {
+        match (self.near.get(index), &self.base) {
+            (Some(item), base) => {
+                base.iter().for_each(|base| base.remember(index, item));
+                Ok(Some(Held::Here(item)))
+            }
+            (None, Some(base)) => base.get(index),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Tells where something is stored that is nowhere in memory, and gives the base that has it.
+    ///
+    /// # Errors
+    /// What leads to it can't be loaded.
+    pub(crate) fn unseen(&self, index: usize) -> Result<Option<(&Base<T>, &Stored)>> {
+        let is_near = self.overlay.get(index).is_some() || self.near.get(index).is_some();
+        match self.base.as_ref().filter(|base| !is_near && base.keeps()) {
+            Some(base) => Ok(base.unseen(index)?.map(|stored| (&**base, stored))),
+            None => Ok(None),
+        }
+    }
+
+    /// Tells whether what is at a place, which stays in memory, does so for all views over the same base,
+    /// whatever those have changed: then what lies below a change does, too.
+    pub(crate) fn stays_below(&self, index: usize) -> bool {
+        let Some(base) = &self.base else { return true };
+        self.overlay.get(index).is_none()
+            || self.near.get(index).is_some()
+            || base.has_loaded(index)
+    }
+
+    /// Puts something at a place.
+    pub(crate) fn put(&mut self, index: usize, item: T) {
+        self.version = Version::next();
+        self.overlay.set(index, Some(item));
+    }
+
+    /// Takes away what is at a place.
+    pub(crate) fn remove(&mut self, index: usize) {
+        self.version = Version::next();
+        self.overlay.set(index, self.base.is_some().then(T::gone));
+    }
+
+    /// Gives what is near.
+    pub(super) const fn near(&self) -> &Directory<T> {
+        &self.near
+    }
+
+    /// Goes on with a newer base of the same array: what that has leaves the overlay. Costs what changed
+    /// since it was saved.
+    pub(super) fn rebase(&mut self, rebase: &Rebase<T>) {
+        if self.base.as_ref().is_some_and(|base| Arc::ptr_eq(base, &rebase.base)) {
+            return;
+        }
+        self.version = Version::next();
+        self.overlay = rebase.left_of(&self.overlay);
+        self.near = rebase.near();
+        self.base = Some(Arc::clone(&rebase.base));
+    }
+
+    /// Tells how much memory what is in the overlay takes, and near if that counts, in bytes. Walks over
+    /// it.
+    pub(crate) fn memory(&self, what: Counted) -> usize {
+        let near = match what {
+            Counted::All => self.near.memory(Item::memory),
+            Counted::Changes => 0,
+        };
+        self.overlay.memory(Item::memory) + near
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::testing::TestImage;
+
+    #[test]
+    fn an_array_that_is_brought_up_to_date_is_what_a_clone_is() {
+        type Change<'c> = &'c dyn Fn(&mut Paged<Arc<[u8]>>);
+        let (image, pager) = TestImage::new(u64::MAX, true);
+        let rebase: Change<'_> = &|array| {
+            let array_then = array.clone();
+            image.save(&pager, |out| out.longs(&array_then)).rebase_longs(array);
+        };
+        let put = |place: usize, byte: u8| {
+            move |array: &mut Paged<Arc<[u8]>>| array.put(place, Arc::from([byte]))
+        };
+        let remove = |place: usize| move |array: &mut Paged<Arc<[u8]>>| array.remove(place);
+        let changes: [Change<'_>; 9] = [
+            &put(3, 1),
+            &put(700, 2),
+            &put(3, 3),
+            &remove(700),
+            rebase,
+            &put(1, 4),
+            &remove(3),
+            rebase,
+            &|array| *array = Paged::default(),
+        ];
+        let mut array = Paged::default();
+        let all = |array: &Paged<Arc<[u8]>>| {
+            let at = |place| array.get(place).unwrap().map(|item| item.to_vec());
+            let base = array.base().map(Arc::as_ptr);
+            ([1, 3, 700].map(at), array.here(3).is_some(), base)
+        };
+        for (number, change) in changes.into_iter().enumerate() {
+            let mut old = array.clone();
+            change(&mut array);
+            old.refresh(&array);
+            assert_eq!((all(&old), old.id()), (all(&array), array.id()), "change {number}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The pager: where a store's views load from what isn't in memory, and what they keep of it.
+//!
+//! As long as the whole image fits into the budget, what was loaded stays where it was loaded to, and is
+//! then as near as if it had always been there. If it doesn't fit, only the nodes of the directories
+//! stay; pages and long values go through a cache of that size.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::Result;
+use crate::image::{Source, Stored};
+use crate::pages::item::{Cached, Item};
+use crate::pages::page::{Epoch, PAGE, PageRef};
+
+/// What a part of the cache has at least, in bytes: a page, else each step of a walk would load one anew.
+const LEAST: usize = PAGE + 256;
+
+/// How many entries of indexes are left at most: 10,000 pages are loaded and copied in 0.1 s.
+const LATE: usize = 16 * 1024;
+
+/// How many parts the cache has, so that threads seldom meet in one.
+const SHARDS: usize = 16;
+
+/// What is no longer than this is read without asking first whether the image has it, in bytes.
+const SMALL: u32 = 1 << 20;
+
+/// Loads what is stored in an image.
+pub struct Pager {
+    source: Arc<dyn Source>,
+    /// Whether what is loaded stays.
+    keeps: AtomicBool,
+    shards: [Mutex<Shard>; SHARDS],
+    /// How many bytes each part of the cache may have.
+    room: usize,
+    /// How many bytes were read from the image: tests see by it what isn't loaded twice.
+    #[cfg(test)]
+    loaded: std::sync::atomic::AtomicU64,
+}
+
+impl fmt::Debug for Pager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pager").field("keeps", &self.keeps()).finish_non_exhaustive()
+    }
+}
+
+/// A part of the cache: a clock of places, each with a bit that says whether it was used since the
+/// hand went by. (Corbató, "A paging experiment with the Multics system", 1968.)
+#[derive(Debug, Default)]
+struct Shard {
+    known: HashMap<u64, usize, BuildHasherDefault<PlaceHasher>>,
+    clock: Vec<(Stored, Cached, bool)>,
+    hand: usize,
+    bytes: usize,
+}
+
+/// Spreads places, which are multiples of the unit.
+#[derive(Debug, Default)]
+struct PlaceHasher(u64);
+
+impl Hasher for PlaceHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+}
+
+impl Pager {
+    /// Makes a pager with a budget, in bytes; `keeps` says whether all of the image fits into it.
+    pub fn new(source: Arc<dyn Source>, budget: u64, keeps: bool) -> Self {
+        Self {
+            source,
+            keeps: AtomicBool::new(keeps),
+            shards: std::array::from_fn(|_| Mutex::default()),
+            room: usize::try_from(budget / SHARDS as u64).unwrap_or(usize::MAX).max(LEAST),
+            #[cfg(test)]
+            loaded: std::sync::atomic::AtomicU64::new(0),
+        }
+    }
+
+    /// Tells how many entries of indexes an opening may leave to be put in by whoever needs them: each may be
+    /// one page to copy, and all of those are in memory then.
+    pub const fn late_entries(&self) -> usize {
+        let pages = self.room / PAGE * SHARDS / 8;
+        if pages < LATE { pages + 1 } else { LATE }
+    }
+
+    /// Tells whether what is loaded stays where it was loaded to.
+    #[inline]
+    pub fn keeps(&self) -> bool {
+        self.keeps.load(Ordering::Relaxed)
+    }
+
+    /// Changes that, for what is loaded from now on.
+    pub fn set_keeps(&self, keeps: bool) {
+        self.keeps.store(keeps, Ordering::Relaxed);
+    }
+
+    /// Tells how many bytes were read from the image.
+    #[cfg(test)]
+    pub(crate) fn loaded(&self) -> u64 {
+        self.loaded.load(Ordering::Relaxed)
+    }
+
+    /// Gives where it reads from.
+    pub(crate) fn source(&self) -> &dyn Source {
+        &*self.source
+    }
+
+    /// Loads an item without looking for it in the cache.
+    pub(crate) fn load<T: Item>(&self, stored: &Stored) -> Result<T> {
+        #[cfg(test)]
+        self.loaded.fetch_add(u64::from(stored.len), Ordering::Relaxed);
+        // Not believed, though its checksum agreed: no more memory is taken than the image has bytes.
+        if stored.len > SMALL {
+            self.source.holds(stored)?;
+        }
+        T::load(stored, self.source())
+    }
+
+    /// Loads a page that belongs to the current transaction.
+    pub(crate) fn load_own(&self, stored: &Stored, epoch: &Epoch) -> Result<PageRef> {
+        #[cfg(test)]
+        self.loaded.fetch_add(u64::from(stored.len), Ordering::Relaxed);
+        PageRef::stored_as_own(stored, self.source(), epoch)
+    }
+
+    /// Gives an item from the cache, or loads it there; `check` refuses what isn't one.
+    pub(crate) fn through_cache<T: Item>(
+        &self,
+        stored: &Stored,
+        check: impl FnOnce(&T) -> Result<()>,
+    ) -> Result<T> {
+        let mut hasher = PlaceHasher::default();
+        hasher.write_u64(stored.place);
+        let shard = &self.shards[usize::from(hasher.finish().to_le_bytes()[7]) % SHARDS];
+        let lock = || shard.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(item) = lock().find(stored).and_then(|cached| T::from_cached(&cached)) {
+            return Ok(item);
+        }
+        let item: T = self.load(stored)?;
+        check(&item)?;
+        lock().keep(*stored, item.clone().into_cached(), self.room);
+        Ok(item)
+    }
+}
+
+impl Shard {
+    fn find(&mut self, stored: &Stored) -> Option<Cached> {
+        let (at, cached, used) = self.clock.get_mut(*self.known.get(&stored.place)?)?;
+        // Its place may have been used again since.
+        (at == stored).then(|| {
+            *used = true;
+            cached.clone()
+        })
+    }
+
+    fn keep(&mut self, stored: Stored, cached: Cached, room: usize) {
+        if let Some(&at) = self.known.get(&stored.place) {
+            self.drop_at(at);
+        }
+        if cached.memory() > room {
+            return; // whoever looks at it has it as long as they do
+        }
+        self.bytes += cached.memory();
+        while self.bytes > room && !self.clock.is_empty() {
+            self.hand %= self.clock.len();
+            match self.clock.get_mut(self.hand) {
+                Some((.., used @ true)) => {
+                    *used = false;
+                    self.hand += 1;
+                }
+                _ => self.drop_at(self.hand),
+            }
+        }
+        self.known.insert(stored.place, self.clock.len());
+        self.clock.push((stored, cached, false));
+    }
+
+    fn drop_at(&mut self, at: usize) {
+        let (stored, cached, _) = self.clock.swap_remove(at);
+        self.bytes -= cached.memory();
+        self.known.remove(&stored.place);
+        if let Some((moved, ..)) = self.clock.get(at) {
+            self.known.insert(moved.place, at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+    use crate::pages::testing::TestImage;
+
+    const fn stored(place: u64, len: u32) -> Stored {
+        Stored { place, sum: 0, txid: 1, len, backfill: 1 }
+    }
+
+    #[test]
+    fn the_cache_has_no_more_than_its_room() {
+        let mut shard = Shard::default();
+        let value = |len: usize| Cached::Long(vec![0; len].into());
+        for place in 1..100 {
+            shard.keep(stored(place, 100), value(100), 1000);
+            assert!((100..=1000).contains(&shard.bytes), "{}", shard.bytes);
+        }
+        let before = shard.bytes;
+        // What would have the room to itself, and more, leaves the others alone.
+        shard.keep(stored(200, 2000), value(2000), 1000);
+        assert!(shard.find(&stored(200, 2000)).is_none() && shard.bytes == before);
+        assert!(shard.find(&stored(99, 100)).is_some());
+        // It replaces what was at its place, all the same.
+        shard.keep(stored(99, 2000), value(2000), 1000);
+        assert!(shard.find(&stored(99, 100)).is_none() && shard.bytes < before);
+    }
+
+    #[test]
+    fn an_item_is_not_found_where_its_place_is_used_again() {
+        let mut shard = Shard::default();
+        let value = |byte| Cached::Long(vec![byte; 100].into());
+        let (old, new) = (stored(1, 100), Stored { backfill: 2, ..stored(1, 100) });
+        shard.keep(old, value(1), 1000);
+        assert!(shard.find(&new).is_none(), "what was at its place before");
+        shard.keep(new, value(2), 1000);
+        assert!(matches!(shard.find(&new), Some(Cached::Long(bytes)) if bytes[0] == 2));
+        assert!(shard.find(&old).is_none());
+    }
+
+    #[test]
+    fn a_value_that_claims_to_be_huge_takes_no_memory() {
+        let (_image, pager) = TestImage::new(u64::MAX, true);
+        let error = pager.load::<Arc<[u8]>>(&stored(12288, u32::MAX)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.to_string().contains("shorter"), "{error}");
+    }
+}

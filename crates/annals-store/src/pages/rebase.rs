@@ -1,0 +1,80 @@
+//! Letting an array go on from the base that a backfill gave it.
+//!
+//! All that takes long is done when the base is made, with nobody waiting. What is left to do when a
+//! view goes on from it costs what changed since, for the view shares the rest with the one that was saved.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::pages::base::Base;
+use crate::pages::directory::Directory;
+use crate::pages::item::Item;
+use crate::pages::paged::Paged;
+use annals_storage::mistakes::{Mistake, is_made};
+
+/// The base that an array got, and what of the array that was saved it has.
+pub(super) struct Rebase<T> {
+    pub(super) base: Arc<Base<T>>,
+    /// What of the overlay the base has, the very items, and what it took away.
+    known: Directory<T>,
+    /// What is near where the base keeps what is loaded.
+    near: Directory<T>,
+    /// The places of which the base has a copy, or a part of one: the item may have been written since.
+    parts: Vec<usize>,
+    /// Whether there was no base before: what was taken away since left nothing.
+    is_first: bool,
+}
+
+/// Which places of an overlay a base hasn't got as they are.
+#[derive(Default)]
+pub(super) struct Exceptions {
+    /// Where it has a copy of a part.
+    pub(super) parts: Vec<usize>,
+    /// Where it has nothing, for no view leads to anything there: the writer may fill it at any time.
+    pub(super) blanks: Vec<Range<usize>>,
+    /// Where something was taken away.
+    pub(super) gone: Vec<usize>,
+}
+
+impl<T: Item> Rebase<T> {
+    /// Prepares for the base that has all of an array but for some exceptions.
+    pub(super) fn new(array: &Paged<T>, base: Arc<Base<T>>, but: Exceptions) -> Self {
+        let Exceptions { parts, blanks, gone } = but;
+        let mut known = array.overlay().clone();
+        blanks.into_iter().for_each(|places| known.clear(places));
+        parts.iter().for_each(|place| known.set(*place, None));
+        let mut near = array.near().under(&known);
+        for place in parts.iter().chain(&gone) {
+            // It would be older than what the base has.
+            if near.get(*place).is_some() {
+                near.set(*place, None);
+            }
+        }
+        Self { base, known, near, parts, is_first: array.base().is_none() }
+    }
+
+    /// Lets go of what the base has in memory.
+    pub(super) fn unload(&mut self) {
+        self.base = Arc::new(self.base.unloaded());
+    }
+
+    /// Gives what stays in the overlay of an array that grew from the one that was saved.
+    pub(super) fn left_of(&self, overlay: &Directory<T>) -> Directory<T> {
+        let gone = self.is_first.then(T::gone);
+        let is_same = |own: &T, known: &T| {
+            own.is_same(known) || (is_made(Mistake::ChangedPageDropped) && !known.is_gone())
+        };
+        let mut left = overlay.without(&self.known, is_same, gone.as_ref());
+        for place in self.parts.iter().filter(|_| self.is_first) {
+            if left.get(*place).is_none() {
+                left.set(*place, Some(T::gone()));
+            }
+        }
+        left
+    }
+
+    /// Gives what is near from now on.
+    pub(super) fn near(&self) -> Directory<T> {
+        if self.base.keeps() { self.near.clone() } else { Directory::default() }
+    }
+}

@@ -1,0 +1,73 @@
+//! Where a table's cells stay in memory, all columns together.
+//!
+//! A row is given only when all its values can be read without an error. To ask each column for that costs more
+//! than to read one of them; so it is noted here for the rows around, which lie in the same pages.
+//!
+//! Invariants
+//! 1. Views share what is noted as long as the bases of the table are the same: who takes others begins anew.
+//!    So what is noted holds for all of them, with the changes of each or without: of what one view has changed
+//!    it says nothing, unless what lies below in the base stays, too. Who moves what the base has to another
+//!    slot begins anew: nobody may have looked at it.
+//! 2. A column that comes to be is in memory for whoever has it. Who drops one begins anew, for others still
+//!    have it.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::flat::Flat;
+use super::page::PAGE;
+
+/// So many slots are in the same page of each column: those of the largest cells.
+const BLOCK: usize = PAGE / 16;
+/// How many words of bits there are: enough for 17 thousand million slots.
+const WORDS: usize = 1 << 18;
+
+/// A bit for each block of slots.
+#[derive(Debug, Default)]
+pub(crate) struct Resident(Flat<AtomicU64>);
+
+impl Resident {
+    /// Tells whether the cells of a slot stay.
+    #[inline]
+    pub(crate) fn has(&self, slot: usize) -> bool {
+        let word = self.0.get(slot / BLOCK / 64);
+        // Pairs with `note`: who sees the bit sees the pages in their places.
+        word.is_some_and(|word| word.load(Ordering::Acquire) >> (slot / BLOCK % 64) & 1 != 0)
+    }
+
+    /// Gives the slots for which the same is noted as for this one.
+    pub(crate) const fn around(slot: usize) -> Range<usize> {
+        let first = slot / BLOCK * BLOCK;
+        first..first + BLOCK
+    }
+
+    /// Notes that they do.
+    #[cold]
+    pub(crate) fn note(&self, slot: usize) {
+        let index = slot / BLOCK / 64;
+        if index < WORDS {
+            let word = self.0.put(index, WORDS, AtomicU64::new(0));
+            word.fetch_or(1 << (slot / BLOCK % 64), Ordering::Release);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_noted_and_no_other() {
+        let resident = Resident::default();
+        let slots = [0, 5 * BLOCK + 7, 64 * BLOCK, 40_000 * BLOCK];
+        for slot in slots {
+            assert!(!resident.has(slot));
+            resident.note(slot);
+            assert!(resident.has(slot) && resident.has(slot / BLOCK * BLOCK));
+            assert!(!resident.has(slot + BLOCK));
+        }
+        resident.note(usize::MAX);
+        assert!(!resident.has(usize::MAX));
+        assert!(slots.iter().all(|&slot| resident.has(slot)));
+    }
+}

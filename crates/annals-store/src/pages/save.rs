@@ -1,0 +1,389 @@
+//! Saving a view: what of it isn't in the image yet, and what else there is to know of it.
+//!
+//! Every part of a view writes what it knows of itself into the metadata, in a fixed order, and hands
+//! its arrays over; [`mod@crate::pages::load`] reads both in the same order. Nothing is written
+//! to the image while this is done: that comes after, array by array.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::Result;
+use crate::image::{self, Kind, RootPin, Stored};
+use crate::pages::base::{Base, BaseRoot, Check};
+use crate::pages::grow::Change;
+use crate::pages::item::Item;
+use crate::pages::page::{Frozen, PAGE, PageRef};
+use crate::pages::paged::{ArrayId, Paged};
+use crate::pages::pager::Pager;
+use crate::pages::rebase::{Exceptions, Rebase};
+use annals_event::compact;
+use annals_storage::mistakes::{Mistake, is_made};
+
+/// Takes what a backfill writes, and learns what it leaves behind.
+pub trait Keep {
+    /// Learns, before anything is stored, how many items there will be.
+    fn expect(&mut self, _items: u64) {}
+
+    /// Stores bytes: an item, or a node of a directory.
+    fn store(&mut self, piece: Piece) -> Result<Stored>;
+
+    /// Notes that the new root doesn't reach this any more.
+    fn leave(&mut self, stored: Stored);
+}
+
+/// Bytes to be stored, which stay as they are.
+#[derive(Debug)]
+pub enum Piece {
+    /// A page of the view itself.
+    Page(Frozen),
+    /// A long value of the view itself.
+    Long(Arc<[u8]>),
+    /// A copy of a part of a page of the view, which may still be written.
+    Part(Vec<u8>),
+    /// Something made for the image: a node of its directory, or its catalog.
+    Node(Vec<u8>),
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Page(page) => page.as_ref(),
+            Self::Long(value) => value,
+            Self::Part(bytes) | Self::Node(bytes) => bytes,
+        }
+    }
+}
+
+/// Slots of an array that no view leads to: the writer may fill them at any time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Blanks {
+    /// All from here on.
+    pub(crate) from: usize,
+    /// And those from the first to before the second.
+    pub(crate) gap: (usize, usize),
+}
+
+impl Blanks {
+    /// No slot is blank: the array is only changed by copying its pages.
+    pub(crate) const NONE: Self = Self { from: usize::MAX, gap: (0, 0) };
+
+    /// Gives the parts of a page of `each` slots that are not blank, as slots of the page.
+    pub(super) fn filled(&self, index: usize, each: usize) -> impl Iterator<Item = (usize, usize)> {
+        let (first, end) = (index * each, index * each + each);
+        let clip = move |slot: usize| slot.clamp(first, end) - first;
+        let (low, high) = (clip(self.gap.0.min(self.from)), clip(self.gap.1.min(self.from)));
+        let parts = if is_made(Mistake::BlanksIgnored) {
+            [(0, each), (0, 0)]
+        } else if low < high {
+            [(0, low), (high, clip(self.from))]
+        } else {
+            [(0, clip(self.from)), (0, 0)]
+        };
+        parts.into_iter().filter(|(begin, end)| begin < end)
+    }
+}
+
+/// What is to be stored of an item.
+pub(super) enum Content<T> {
+    /// All of it, as it is in memory.
+    Whole(T),
+    /// A copy of a part: the item may still be written.
+    Part(Vec<u8>),
+    /// Nothing: no view leads to any of it.
+    Blank,
+}
+
+/// An array whose changes are to be stored.
+struct Array<T> {
+    array: Paged<T>,
+    check: Check<T>,
+    changes: Vec<(usize, Content<T>)>,
+    /// Which places are blank.
+    blanks: Vec<Range<usize>>,
+}
+
+/// The arrays of a view, each of one kind of item.
+enum AnyArray {
+    Pages(Array<PageRef>),
+    Longs(Array<Arc<[u8]>>),
+}
+
+impl AnyArray {
+    /// Tells how many items are to be stored.
+    fn items(&self) -> u64 {
+        match self {
+            Self::Pages(array) => array.items(),
+            Self::Longs(array) => array.items(),
+        }
+    }
+
+    /// Gives where the root is from which it goes on.
+    fn from(&self) -> Option<Stored> {
+        match self {
+            Self::Pages(array) => array.array.base()?.root().stored,
+            Self::Longs(array) => array.array.base()?.root().stored,
+        }
+    }
+}
+
+/// Collects what is to be stored of a view.
+#[derive(Default)]
+pub(crate) struct Saver {
+    metadata: Vec<u8>,
+    arrays: Vec<AnyArray>,
+}
+
+impl std::fmt::Debug for Saver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Saver").field("arrays", &self.arrays.len()).finish_non_exhaustive()
+    }
+}
+
+/// What was stored of a view.
+pub struct Saved {
+    /// The roots of all arrays, in their order.
+    pub roots: Vec<BaseRoot>,
+    kinds: Vec<Kind>,
+    /// The places of the roots from which they go on.
+    from: HashSet<u64>,
+    /// What keeps the space of the root that has all this, once that is published.
+    pub pin: Option<Arc<RootPin>>,
+    /// What else there is to know of the view.
+    pub metadata: Vec<u8>,
+    pages: HashMap<ArrayId, Rebase<PageRef>>,
+    longs: HashMap<ArrayId, Rebase<Arc<[u8]>>>,
+}
+
+impl std::fmt::Debug for Saved {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Saved").field("arrays", &self.roots.len()).finish_non_exhaustive()
+    }
+}
+
+impl Saver {
+    /// Writes a number.
+    pub(crate) fn number(&mut self, number: u64) {
+        compact::put(&mut self.metadata, number);
+    }
+
+    /// Writes a number of things in memory.
+    pub(crate) fn count(&mut self, count: usize) {
+        self.number(count as u64);
+    }
+
+    /// Writes whether something is so.
+    pub(crate) fn flag(&mut self, is_so: bool) {
+        self.metadata.push(u8::from(is_so));
+    }
+
+    /// Writes a flag that tells more than whether something is so.
+    pub(crate) fn flag_of(&mut self, flag: u8) {
+        self.metadata.push(flag);
+    }
+
+    /// Writes bytes, and their number.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.count(bytes.len());
+        self.metadata.extend_from_slice(bytes);
+    }
+
+    /// Hands over an array of pages; `content` says what is to be stored of one.
+    pub(super) fn pages(
+        &mut self,
+        pages: &Paged<PageRef>,
+        check: Check<PageRef>,
+        content: impl Fn(usize, &PageRef) -> Content<PageRef>,
+    ) {
+        self.arrays.push(AnyArray::Pages(collect(pages, check, content)));
+    }
+
+    /// Hands over an array of long values.
+    pub(super) fn longs(&mut self, longs: &Paged<Arc<[u8]>>) {
+        let whole = |_, value: &Arc<[u8]>| Content::Whole(Arc::clone(value));
+        self.arrays.push(AnyArray::Longs(collect(longs, |_| true, whole)));
+    }
+
+    /// Stores everything that was handed over.
+    ///
+    /// # Errors
+    /// Those of `keep`; a node of the directory can't be loaded.
+    pub(crate) fn store(self, pager: &Arc<Pager>, keep: &mut dyn Keep) -> Result<Saved> {
+        let mut saved = Saved {
+            roots: Vec::with_capacity(self.arrays.len()),
+            kinds: Vec::with_capacity(self.arrays.len()),
+            from: self.arrays.iter().filter_map(AnyArray::from).map(|root| root.place).collect(),
+            pin: None,
+            metadata: self.metadata,
+            pages: HashMap::new(),
+            longs: HashMap::new(),
+        };
+        keep.expect(self.arrays.iter().map(AnyArray::items).sum());
+        for array in self.arrays {
+            match array {
+                AnyArray::Pages(array) => {
+                    let (id, rebase) = array.store(pager, keep, |p| Piece::Page(Frozen::new(p)))?;
+                    saved.roots.push(rebase.base.root());
+                    saved.kinds.push(Kind::Pages);
+                    saved.pages.insert(id, rebase);
+                }
+                AnyArray::Longs(array) => {
+                    let (id, rebase) = array.store(pager, keep, Piece::Long)?;
+                    saved.roots.push(rebase.base.root());
+                    saved.kinds.push(Kind::Bytes);
+                    saved.longs.insert(id, rebase);
+                }
+            }
+        }
+        Ok(saved)
+    }
+}
+
+impl Saved {
+    /// Gives the number of the root that has all this, once that is published.
+    pub fn root(&self) -> u64 {
+        self.pin.as_ref().map_or(0, |pin| pin.number)
+    }
+
+    /// Gives all arrays, in their order, as the catalog of an image has them.
+    pub fn arrays(&self) -> Vec<image::Array> {
+        self.roots.iter().zip(&self.kinds).map(|(root, &kind)| root.array(kind)).collect()
+    }
+
+    /// Tells whether one of the arrays goes on from an array of the root before.
+    pub fn goes_on_from(&self, array: &image::Array) -> bool {
+        array.root.is_none_or(|root| self.from.contains(&root.place))
+    }
+
+    /// Lets go of what is in memory: it comes through the cache from now on.
+    pub fn unload(&mut self) {
+        self.pages.values_mut().for_each(Rebase::unload);
+        self.longs.values_mut().for_each(Rebase::unload);
+    }
+
+    /// Lets an array of pages go on from the base that it got, if it was there.
+    pub(super) fn rebase_pages(&self, pages: &mut Paged<PageRef>) {
+        if let Some(rebase) = self.pages.get(&pages.id()) {
+            pages.rebase(rebase);
+        }
+    }
+
+    /// Lets an array of long values go on from the base that it got, if it was there.
+    pub(super) fn rebase_longs(&self, longs: &mut Paged<Arc<[u8]>>) {
+        if let Some(rebase) = self.longs.get(&longs.id()) {
+            longs.rebase(rebase);
+        }
+    }
+}
+
+fn collect<T: Item>(
+    array: &Paged<T>,
+    check: Check<T>,
+    content: impl Fn(usize, &T) -> Content<T>,
+) -> Array<T> {
+    let (mut changes, mut blanks) = (Vec::new(), Vec::<Range<usize>>::new());
+    array.overlay().each(&mut |index, item: &T| match content(index, item) {
+        _ if item.is_gone() => changes.push((index, Content::Whole(item.clone()))),
+        Content::Blank => match blanks.last_mut().filter(|last| last.end == index) {
+            Some(last) => last.end += 1,
+            None => blanks.push(index..index + 1),
+        },
+        content => changes.push((index, content)),
+    });
+    Array { array: array.clone(), check, changes, blanks }
+}
+
+impl<T: Item> Array<T> {
+    /// Tells how many items are to be stored: what is gone needs nothing but its entry taken away.
+    fn items(&self) -> u64 {
+        let is_stored = |content: &Content<T>| match content {
+            Content::Whole(item) => !item.is_gone(),
+            Content::Part(_) => true,
+            Content::Blank => false,
+        };
+        self.changes.iter().filter(|(_, content)| is_stored(content)).count() as u64
+    }
+
+    fn store(
+        self,
+        pager: &Arc<Pager>,
+        keep: &mut dyn Keep,
+        whole: impl Fn(T) -> Piece,
+    ) -> Result<(ArrayId, Rebase<T>)> {
+        let mut but = Exceptions { blanks: self.blanks, ..Exceptions::default() };
+        let mut changes: Vec<Change<T>> = Vec::with_capacity(self.changes.len());
+        for (index, content) in self.changes {
+            match content {
+                Content::Whole(item) if item.is_gone() => {
+                    but.gone.push(index);
+                    changes.push((index, None));
+                }
+                Content::Whole(item) => {
+                    let stored = keep.store(whole(item.clone()))?;
+                    changes.push((index, Some((stored, pager.keeps().then_some(item)))));
+                }
+                Content::Part(bytes) => {
+                    but.parts.push(index);
+                    changes.push((index, Some((keep.store(Piece::Part(bytes))?, None))));
+                }
+                Content::Blank => {}
+            }
+        }
+        let empty = || {
+            let root = BaseRoot { height: 0, stored: None };
+            Arc::new(Base::new(root, Arc::clone(pager), self.check))
+        };
+        let base = self.array.base().cloned().unwrap_or_else(empty);
+        let mut base = if changes.is_empty() { base } else { Arc::new(base.grow(changes, keep)?) };
+        if !pager.keeps() {
+            base = Arc::new(base.unloaded());
+        }
+        Ok((self.array.id(), Rebase::new(&self.array, base, but)))
+    }
+}
+
+/// Gives a page's filled parts: all of it, a copy, or nothing.
+pub(super) fn filled_parts(
+    page: &PageRef,
+    (index, each): (usize, usize),
+    blanks: &Blanks,
+    copy: impl Fn((usize, usize), &mut [u8]),
+) -> Content<PageRef> {
+    let mut bytes = Vec::new();
+    for part in blanks.filled(index, each) {
+        if part == (0, each) {
+            return Content::Whole(page.clone());
+        }
+        bytes.resize(PAGE, 0);
+        copy(part, &mut bytes);
+    }
+    if bytes.is_empty() {
+        return Content::Blank;
+    }
+    bytes.truncate(used(&bytes));
+    Content::Part(bytes)
+}
+
+/// Tells how many bytes there are before the zeros at the end: at least one.
+pub(super) fn used(bytes: &[u8]) -> usize {
+    let zeros = bytes.iter().rev().take_while(|&&byte| byte == 0).count();
+    (bytes.len() - zeros).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blank_slots_are_left_out() {
+        let blanks = Blanks { from: 25, gap: (12, 14) };
+        let filled = |index| blanks.filled(index, 10).collect::<Vec<_>>();
+        assert_eq!(filled(0), [(0, 10)]);
+        assert_eq!(filled(1), [(0, 2), (4, 10)]);
+        assert_eq!(filled(2), [(0, 5)]);
+        assert_eq!(filled(3), []);
+        assert_eq!(Blanks::NONE.filled(7, 10).collect::<Vec<_>>(), [(0, 10)]);
+        let behind = Blanks { from: 5, gap: (8, 9) };
+        assert_eq!(behind.filled(0, 10).collect::<Vec<_>>(), [(0, 5)]);
+    }
+}

@@ -1,0 +1,400 @@
+//! A row, and reading its fields.
+
+use std::fmt;
+
+use annals_schema::{Blob, FieldNumber, RowId, Timestamp, Type, Value, ValueRef};
+use annals_storage::TypedId;
+
+use crate::columns::column::Column;
+use crate::columns::fetched::Fetched;
+use crate::columns::raw::ValueKind;
+use crate::rows::RowIter;
+use crate::view::{TableView, no_row};
+use crate::{Error, Result};
+use annals_storage::debug::brief;
+
+/// A row in a view.
+#[derive(Clone)]
+pub struct Row<'a> {
+    pub(super) table: TableView<'a>,
+    pub(super) id: RowId,
+    pub(super) slot: usize,
+    /// The values of all columns, if the view doesn't keep them in memory.
+    held: Option<Box<[Value]>>,
+}
+
+impl fmt::Debug for Row<'_> {
+    /// Shows the fields by their names, and references as ids of the tables that they lead to.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = self.table.schema();
+        let name_of = |table| self.table.view.table_name(table);
+        let mut shown = f.debug_struct("Row");
+        shown.field("id", &format_args!("{}::Id({})", table.name, self.id.0));
+        for field in &table.fields {
+            match (field.ty, self.value(field.number)) {
+                (_, ValueRef::Null) => shown.field(&field.name, &format_args!("None")),
+                (Type::Reference(to, _), ValueRef::Reference(id)) => {
+                    let id = format_args!("Some({}::Id({}))", name_of(to), id.0);
+                    shown.field(&field.name, &id)
+                }
+                (_, value) if field.nullable => shown.field(&field.name, &Some(Plain(value))),
+                (_, value) => shown.field(&field.name, &Plain(value)),
+            };
+        }
+        shown.finish()
+    }
+}
+
+/// A value, shown as the Rust value that a getter gives.
+struct Plain<'a>(ValueRef<'a>);
+
+impl fmt::Debug for Plain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ValueRef::Null => f.write_str("None"),
+            ValueRef::Bool(v) => v.fmt(f),
+            ValueRef::Int8(v) => v.fmt(f),
+            ValueRef::Int16(v) => v.fmt(f),
+            ValueRef::Int32(v) => v.fmt(f),
+            ValueRef::Int64(v) => v.fmt(f),
+            ValueRef::UInt8(v) => v.fmt(f),
+            ValueRef::UInt16(v) => v.fmt(f),
+            ValueRef::UInt32(v) => v.fmt(f),
+            ValueRef::UInt64(v) => v.fmt(f),
+            ValueRef::Float32(v) => v.fmt(f),
+            ValueRef::Float64(v) => v.fmt(f),
+            ValueRef::String(v) => v.fmt(f),
+            ValueRef::Bytes(v) => v.fmt(f),
+            ValueRef::Timestamp(v) => Timestamp(v).fmt(f),
+            ValueRef::Blob(v) => v.fmt(f),
+            ValueRef::Reference(v) => v.fmt(f),
+        }
+    }
+}
+
+/// What is in memory of a row; in another view than it was asked of, if a page of that is lost.
+struct Loaded<'a> {
+    table: TableView<'a>,
+    slot: usize,
+    /// The values, if they don't stay where they were loaded to.
+    held: Option<Box<[Value]>>,
+}
+
+impl<'a> Row<'a> {
+    /// Gives the row that is in a slot. What of it isn't in memory is loaded now, so that reading its
+    /// fields can't fail.
+    #[inline(always)] // a row that isn't moved through memory can be read while others are waited for
+    pub(super) fn load(table: TableView<'a>, id: RowId, slot: usize) -> Result<Self> {
+        let Loaded { table, slot, held } = match table.data.is_at_hand(slot) {
+            true => Loaded { table, slot, held: None },
+            false => load_row(&table, id, slot)?,
+        };
+        Ok(Self { table, id, slot, held })
+    }
+
+    /// Gives the row of an id, and loads it as [`load`](Self::load) does.
+    ///
+    /// # Errors
+    /// `NotFound`: there is none; it can't be loaded.
+    #[inline(always)] // as before
+    pub(super) fn get(table: TableView<'a>, id: RowId) -> Result<Self> {
+        let Loaded { table, slot, held } = match table.data.rows.at_hand(id.0) {
+            Some(slot) if table.data.is_at_hand(slot) => Loaded { table, slot, held: None },
+            _ => find(&table, id)?,
+        };
+        Ok(Self { table, id, slot, held })
+    }
+
+    /// Gives what reading a field takes.
+    #[inline(always)]
+    fn parts(&self) -> Parts<'_> {
+        Parts { table: self.table, slot: self.slot, held: self.held.as_deref() }
+    }
+
+    /// Gives the row's id.
+    #[must_use]
+    pub const fn id(&self) -> RowId {
+        self.id
+    }
+
+    /// Gives the value of a field.
+    ///
+    /// # Panics
+    /// If the table has no such field: a bug of the caller, who knows the schema.
+    #[inline]
+    #[must_use]
+    pub fn value(&self, field: FieldNumber) -> ValueRef<'_> {
+        self.parts().value(field)
+    }
+
+    /// Reads a field, if that needs no looking for: null, or what `read` gives of its column.
+    #[inline(always)]
+    fn quick<'r, T>(
+        &'r self,
+        field: FieldNumber,
+        read: impl FnOnce(&'r Column, usize) -> Option<T>,
+    ) -> Option<Option<T>> {
+        if self.held.is_some() {
+            return None;
+        }
+        let column = self.table.data.column(field)?;
+        match column.null_at_hand(self.slot)? {
+            true => Some(None),
+            false => read(column, self.slot).map(Some),
+        }
+    }
+
+    /// Reads a field whose type is known when compiling.
+    ///
+    /// # Panics
+    /// If the table has no such field, or it is of another type: a bug of the caller.
+    #[inline(always)]
+    #[must_use]
+    pub fn read<'r, T: Cell<'r>>(&'r self, field: FieldNumber) -> T {
+        T::read(self, field)
+    }
+}
+
+/// What reading a field of a row takes, apart from the row: what is called with it leaves the row in registers.
+#[derive(Clone, Copy)]
+struct Parts<'r> {
+    table: TableView<'r>,
+    slot: usize,
+    held: Option<&'r [Value]>,
+}
+
+impl<'r> Parts<'r> {
+    /// Gives the value of a field.
+    fn value(self, field: FieldNumber) -> ValueRef<'r> {
+        let data = self.table.data;
+        let column = data.column(field).expect("the caller knows the table's fields");
+        if let Some(held) = self.held {
+            let value = data.place_of(field).and_then(|place| held.get(place));
+            return value.map_or(ValueRef::Null, Value::as_ref);
+        }
+        match column.get(self.slot) {
+            Ok(Fetched::Here(value)) => value,
+            _ => {
+                debug_assert!(false, "`load` saw to it that the value stays in memory");
+                column.zero_value()
+            }
+        }
+    }
+}
+
+/// Finds a row that isn't at hand, and its values as [`load_values`] does.
+#[inline(never)] // so that a row that is at hand costs little
+fn find<'a>(table: &TableView<'a>, id: RowId) -> Result<Loaded<'a>> {
+    match table.data.rows.find(id.0) {
+        Ok(Some(slot)) if table.data.is_at_hand(slot) => {
+            Ok(Loaded { table: *table, slot, held: None })
+        }
+        Ok(Some(slot)) => load_row(table, id, slot),
+        Ok(None) => Err(no_row(table.view, table.number, id)),
+        Err(error) => find(&table.instead(error)?, id),
+    }
+}
+
+/// Loads the row that is in a slot.
+fn load_row<'a>(table: &TableView<'a>, id: RowId, slot: usize) -> Result<Loaded<'a>> {
+    match load_values(table, slot) {
+        Ok(held) => Ok(Loaded { table: *table, slot, held }),
+        Err(error) => find(&table.instead(error)?, id),
+    }
+}
+
+/// Loads the values of a row, and gives them if they don't stay where they were loaded to.
+#[inline(never)] // as before
+fn load_values(table: &TableView<'_>, slot: usize) -> Result<Option<Box<[Value]>>> {
+    if table.data.values_stay(slot)? {
+        return Ok(None);
+    }
+    let values = table.data.columns.iter().map(|column| Ok(column.get(slot)?.into_value()));
+    values.collect::<Result<_>>().map(Some)
+}
+
+/// A Rust type that a field can be read as: `bool`, the integers and floats, `&str`, `&[u8]`,
+/// `Timestamp`, `Blob`, `RowId`, and `Option` of each for fields that may be null.
+pub trait Cell<'r>: Sized {
+    /// Reads the field (a null field read as a plain type gives its zero).
+    ///
+    /// # Panics
+    /// If the table has no such field, or it is of another type: a bug of the caller.
+    fn read(row: &'r Row<'_>, field: FieldNumber) -> Self;
+}
+
+/// The id of a row of one table, as generated code has it. It is a trait of this crate, so that the compiler knows
+/// which types are none.
+#[doc(hidden)]
+pub trait CellId: TypedId {}
+
+impl<'r, I: CellId> Cell<'r> for Option<I> {
+    #[inline]
+    fn read(row: &'r Row<'_>, field: FieldNumber) -> Self {
+        Option::<RowId>::read(row, field).map(Into::into)
+    }
+}
+
+/// Says which field was read as what.
+#[cold]
+fn wrong_type(table: TableView<'_>, field: FieldNumber, asked: &str) -> ! {
+    let table = table.schema();
+    let (name, ty) = table.field(field).map_or(("?", None), |f| (&*f.name, Some(f.ty)));
+    panic!("field `{name}` of table `{}` is {ty:?}, and was read as {asked}", table.name)
+}
+
+macro_rules! cell {
+    ($type:ty, $quick:expr, $zero:expr, $($pattern:pat => $value:expr),+) => {
+        impl<'r> Cell<'r> for $type {
+            #[inline(always)]
+            fn read(row: &'r Row<'_>, field: FieldNumber) -> Self {
+                #[inline(never)] // so that reading what is at hand stays short
+                fn slow<'r>(row: Parts<'r>, field: FieldNumber) -> $type {
+                    match row.value(field) {
+                        $($pattern => $value,)+
+                        ValueRef::Null => $zero,
+                        _ => wrong_type(row.table, field, stringify!($type)),
+                    }
+                }
+                match row.quick(field, $quick) {
+                    Some(Some(value)) => value,
+                    _ => slow(row.parts(), field),
+                }
+            }
+        }
+
+        impl<'r> Cell<'r> for Option<$type> {
+            #[inline(always)]
+            fn read(row: &'r Row<'_>, field: FieldNumber) -> Self {
+                #[inline(never)] // as before
+                fn slow<'r>(row: Parts<'r>, field: FieldNumber) -> Option<$type> {
+                    match row.value(field) {
+                        $($pattern => Some($value),)+
+                        ValueRef::Null => None,
+                        _ => wrong_type(row.table, field, stringify!(Option<$type>)),
+                    }
+                }
+                match row.quick(field, $quick) {
+                    Some(value) => value,
+                    None => slow(row.parts(), field),
+                }
+            }
+        }
+    };
+}
+
+/// Reads a number, given the size of its cells and its type.
+macro_rules! number {
+    ($type:ty, $size:ident, $kind:ident) => {
+        cell!(
+            $type,
+            |column, slot| column.$size(slot, ValueKind::$kind).map(<$type>::from_le_bytes),
+            <$type>::default(),
+            ValueRef::$kind(v) => v
+        );
+    };
+}
+
+number!(i8, one, Int8);
+number!(i16, two, Int16);
+number!(i32, four, Int32);
+number!(u8, one, UInt8);
+number!(u16, two, UInt16);
+number!(u32, four, UInt32);
+number!(u64, eight, UInt64);
+number!(f32, four, Float32);
+number!(f64, eight, Float64);
+cell!(
+    i64,
+    |column, slot| column.eight(slot, ValueKind::Int64).map(i64::from_le_bytes),
+    0,
+    ValueRef::Int64(v) => v, ValueRef::Timestamp(v) => v
+);
+cell!(bool, Column::bit, false, ValueRef::Bool(v) => v);
+cell!(&'r str, |column, slot| column.text(slot, ValueKind::String), "", ValueRef::String(v) => v);
+cell!(&'r [u8], |column, slot| column.variable(slot, ValueKind::Bytes), &[], ValueRef::Bytes(v) => v);
+cell!(
+    Timestamp,
+    |column, slot| column.eight(slot, ValueKind::Timestamp).map(|v| Timestamp(i64::from_le_bytes(v))),
+    Timestamp(0),
+    ValueRef::Timestamp(v) => Timestamp(v)
+);
+cell!(
+    Blob,
+    |column, slot| column.eight(slot, ValueKind::Blob).map(|v| Blob(u64::from_le_bytes(v))),
+    Blob(0),
+    ValueRef::Blob(v) => v
+);
+cell!(
+    RowId,
+    |column, slot| column.eight(slot, ValueKind::Reference).map(|v| RowId(u64::from_le_bytes(v))),
+    RowId(0),
+    ValueRef::Reference(v) => v
+);
+
+/// Rows in order of their ids, from both ends.
+#[derive(Clone)]
+pub struct Rows<'a> {
+    pub(super) table: TableView<'a>,
+    pub(super) rows: RowIter<'a>,
+}
+
+brief!(Rows<'_>, "Rows", "table": |it| it.table);
+
+impl Rows<'_> {
+    /// Goes on in another view, if a page of this one is lost.
+    #[cold]
+    #[inline(never)]
+    fn go_on(&mut self, error: Error) -> Result<()> {
+        *self = self.table.instead(error)?.rows_in(self.rows.rest());
+        Ok(())
+    }
+}
+
+impl<'a> Iterator for Rows<'a> {
+    type Item = Result<Row<'a>>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.rows.next()? {
+                Ok((id, slot)) => return Some(Row::load(self.table, id, slot)),
+                Err(error) => match self.go_on(error) {
+                    Ok(()) => {}
+                    Err(error) => return Some(Err(error)),
+                },
+            }
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.rows.size_hint()
+    }
+
+    /// Counts without looking at a row: at once for all rows of a table, else 64 ids in a step.
+    fn count(self) -> usize {
+        self.rows.count()
+    }
+
+    fn last(mut self) -> Option<Self::Item> {
+        self.next_back()
+    }
+}
+
+impl DoubleEndedIterator for Rows<'_> {
+    #[inline]
+    fn next_back(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.rows.next_back()? {
+                Ok((id, slot)) => return Some(Row::load(self.table, id, slot)),
+                Err(error) => match self.go_on(error) {
+                    Ok(()) => {}
+                    Err(error) => return Some(Err(error)),
+                },
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

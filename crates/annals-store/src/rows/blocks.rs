@@ -1,0 +1,187 @@
+//! Removing rows, and moving those of a block that is crowded or nearly empty.
+//!
+//! What moves is told to the table, which moves the cells of its columns.
+
+use annals_schema::RowId;
+
+use super::{BLOCK, Extent, RowMap, key_of};
+use crate::pages::cells::place;
+use crate::pages::page::Epoch;
+use crate::{Error, Result};
+
+/// A block is given an extent when more than this many of its rows are there.
+const CROWDED: usize = 512;
+/// A part of an extent that is at least this long is dissolved when few of its rows are left.
+const SMALL: u64 = 64;
+
+/// Rows that get another slot: from, to.
+pub(in super::super) type Moves = Vec<(usize, usize)>;
+
+impl RowMap {
+    /// Removes the row of that id, which is in that slot; gives the rows that move because of it.
+    pub(in super::super) fn remove(
+        &mut self,
+        id: RowId,
+        slot: usize,
+        epoch: &Epoch,
+    ) -> Result<Moves> {
+        let id = id.0;
+        let fresh = self.is_fresh(slot);
+        self.live.set(slot, false, fresh, epoch)?;
+        // Only an image can say that there are fewer rows than there are.
+        self.len = self.len.checked_sub(1).ok_or_else(|| {
+            Error::corrupt(format!("row {id} isn't counted in the image; delete it"))
+        })?;
+        let in_tail = self.in_tail(id);
+        let extent = if in_tail { Some(self.tail) } else { self.find_extent(id)? };
+        let Some(extent) = extent else { return Ok(Moves::new()) };
+        let block = id / BLOCK * BLOCK;
+        let part = extent.clip(block, block + BLOCK);
+        let live = self.live.count(part.base, place(part.len))? as u64;
+        if live > 0 && (part.len < SMALL || live * 8 > part.len) {
+            return Ok(Moves::new());
+        }
+        if in_tail {
+            self.cut_tail(part.end(), epoch)?;
+        }
+        self.dissolve(part, extent, in_tail, epoch)
+    }
+
+    /// Puts the tail's ids before `end` into the tree, as an extent of its own.
+    fn cut_tail(&mut self, end: u64, epoch: &Epoch) -> Result<()> {
+        if end == self.tail.end() {
+            return self.close_tail(epoch);
+        }
+        self.put(self.tail.clip(0, end), epoch)?;
+        self.tail = self.tail.clip(end, u64::MAX);
+        Ok(())
+    }
+
+    /// Takes a part out of an extent of the tree; its rows get slots of their own.
+    fn dissolve(
+        &mut self,
+        part: Extent,
+        extent: Extent,
+        cut: bool,
+        epoch: &Epoch,
+    ) -> Result<Moves> {
+        let extent = if cut { extent.clip(0, part.end()) } else { extent };
+        let mut rows = Vec::new();
+        self.add_live_rows(part, &mut rows)?;
+        self.punch(part, extent, epoch)?;
+        let mut moves = Moves::new();
+        for (id, from) in rows {
+            let to = self.take_slot(epoch)?;
+            self.move_live(from, to, epoch)?;
+            self.put(Extent { start: id, base: to, len: 1 }, epoch)?;
+            moves.push((from, to));
+        }
+        self.give((part.base, place(part.len)), epoch)?;
+        Ok(moves)
+    }
+
+    fn move_live(&mut self, from: usize, to: usize, epoch: &Epoch) -> Result<()> {
+        let fresh = self.is_fresh(from);
+        self.live.set(from, false, fresh, epoch)?;
+        let fresh = self.is_fresh(to);
+        self.live.set(to, true, fresh, epoch)
+    }
+
+    fn add_live_rows(&self, part: Extent, rows: &mut Vec<(u64, usize)>) -> Result<()> {
+        let end = part.base + place(part.len);
+        let mut at = part.base;
+        while let Some(slot) = self.live.first(at, end)? {
+            rows.push((part.start + (slot - part.base) as u64, slot));
+            at = slot + 1;
+        }
+        Ok(())
+    }
+
+    /// Leaves of an extent of the tree what lies before and behind a part of it.
+    fn punch(&mut self, part: Extent, extent: Extent, epoch: &Epoch) -> Result<()> {
+        self.extents.make_mut().remove(&key_of(extent.start), epoch)?;
+        let rests = [extent.clip(0, part.start), extent.clip(part.end(), u64::MAX)];
+        let mut rests = rests.into_iter().filter(|rest| rest.len > 0);
+        rests.try_for_each(|rest| self.put(rest, epoch))
+    }
+
+    /// After an insert: gives the block of the row an extent of its own if it is crowded with
+    /// smaller ones. To look at every row would cost too much, so every sixteenth slot is looked at.
+    #[inline]
+    pub(in super::super) fn crowd(
+        &mut self,
+        id: RowId,
+        slot: usize,
+        epoch: &Epoch,
+    ) -> Result<Moves> {
+        let block = id.0 / BLOCK * BLOCK;
+        let touches_tail = self.tail.len > 0 && self.tail.start < block + BLOCK;
+        if !slot.is_multiple_of(16) || touches_tail {
+            return Ok(Moves::new());
+        }
+        self.crowd_block(block, epoch)
+    }
+
+    #[cold]
+    fn crowd_block(&mut self, block: u64, epoch: &Epoch) -> Result<Moves> {
+        let extents = self.extents_in(block)?;
+        let parts: Vec<_> = extents.iter().map(|e| e.clip(block, block + BLOCK)).collect();
+        let mut live = 0;
+        for part in &parts {
+            live += self.live.count(part.base, place(part.len))?;
+        }
+        let longest = parts.iter().map(|part| part.len).max().unwrap_or(0);
+        if live <= CROWDED || longest == BLOCK {
+            return Ok(Moves::new());
+        }
+        let mut rows = Vec::with_capacity(live);
+        for &part in &parts {
+            self.add_live_rows(part, &mut rows)?;
+        }
+        for (&part, &extent) in parts.iter().zip(&extents) {
+            self.punch(part, extent, epoch)?;
+        }
+        let moves = self.settle(block, &rows, epoch)?;
+        for part in parts {
+            self.give((part.base, place(part.len)), epoch)?;
+        }
+        Ok(moves)
+    }
+
+    /// Gives a block an extent, and moves its rows there.
+    fn settle(&mut self, block: u64, rows: &[(u64, usize)], epoch: &Epoch) -> Result<Moves> {
+        let base = match self.free.make_mut().take_block(self.slots_end)? {
+            Some(base) => base,
+            None => {
+                self.slots_end += place(BLOCK);
+                self.slots_end - place(BLOCK)
+            }
+        };
+        let home = Extent { start: block, base, len: BLOCK };
+        for slot in base..base + place(BLOCK) {
+            let fresh = self.is_fresh(slot);
+            self.live.set(slot, false, fresh, epoch)?;
+        }
+        self.put(home, epoch)?;
+        let mut moves = Moves::new();
+        for &(id, from) in rows {
+            self.move_live(from, home.slot(id), epoch)?;
+            moves.push((from, home.slot(id)));
+        }
+        Ok(moves)
+    }
+
+    /// Gives the extents of the tree that have ids of a block; at most one begins before it.
+    fn extents_in(&self, block: u64) -> Result<Vec<Extent>> {
+        let (low, high) = (key_of(block), key_of(block + BLOCK));
+        let before = self.extents.floor(&low, |key, value| self.extent(key, value))?;
+        let before = before.transpose()?;
+        let before = before.filter(|extent| extent.start < block && extent.end() > block);
+        let mut found = Vec::from_iter(before);
+        let mut within = self.extents.range(&low, Some(&high))?;
+        while let Some(next) = within.next_with(|key, value| self.extent(key, value))? {
+            found.push(next?);
+        }
+        Ok(found)
+    }
+}

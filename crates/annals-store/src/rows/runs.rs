@@ -1,0 +1,170 @@
+//! Runs of rows: ids one after another, in slots one after another.
+
+use super::{BLOCK, Extent, RowMap, key_of};
+use crate::Result;
+use crate::pages::cells::place;
+use crate::pages::page::Epoch;
+
+/// A gap between extents that is shorter than this is filled row by row, so that the tree doesn't
+/// get many small extents.
+const GAP_RUN: u64 = 64;
+
+impl RowMap {
+    /// Finds the first row whose id is among `count` from `id` on.
+    pub(in super::super) fn first_in(&self, id: u64, count: u64) -> Result<Option<u64>> {
+        let end = id.saturating_add(count);
+        let before = self.extents.floor(&key_of(id), |key, value| self.extent(key, value))?;
+        let mut next = before.transpose()?;
+        let mut tail = (self.tail.len > 0).then_some(self.tail);
+        let mut within = self.extents.range(&key_of(id + 1), Some(&key_of(end)))?;
+        loop {
+            if let Some(extent) = next {
+                let part = extent.clip(id, end);
+                if let Some(slot) = self.live.first(part.base, part.base + place(part.len))? {
+                    return Ok(Some(part.start + (slot - part.base) as u64));
+                }
+            }
+            let found = within.next_with(|key, value| self.extent(key, value))?.transpose()?;
+            next = found.or_else(|| tail.take());
+            if next.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Finds the slots of the rows from `id` on: the first, and how many follow one another in it,
+    /// at most `most`; `None` if there is no row of that id.
+    pub(in super::super) fn run_at(&self, id: u64, most: u64) -> Result<Option<(usize, u64)>> {
+        let extent = if self.in_tail(id) { Some(self.tail) } else { self.find_extent(id)? };
+        let Some(extent) = extent else { return Ok(None) };
+        let part = extent.clip(id, id.saturating_add(most));
+        let end = part.base + place(part.len);
+        let dead = self.live.first_clear(part.base, end)?.unwrap_or(end);
+        Ok((dead > part.base).then_some((part.base, (dead - part.base) as u64)))
+    }
+
+    /// Adds rows that aren't there, with ids from `id` on: `count`, or as many as get slots one after
+    /// another. Gives the first slot and the number of rows; `None` if the row has to be inserted
+    /// alone.
+    pub(in super::super) fn insert_run(
+        &mut self,
+        id: u64,
+        count: u64,
+        epoch: &Epoch,
+    ) -> Result<Option<(usize, u64)>> {
+        let run = if !self.in_tail(id) && self.is_behind_all(id)? {
+            Some(self.append_run(id, count, epoch)?)
+        } else {
+            self.fill_gap(id, count, epoch)?
+        };
+        let Some((slot, len)) = run else { return Ok(None) };
+        for (slot, len, fresh) in self.fresh_parts(slot, place(len)) {
+            self.live.set_run((slot, len), true, fresh, epoch)?;
+        }
+        self.len += len;
+        self.next_id = self.next_id.max(id + len);
+        Ok(Some((slot, len)))
+    }
+
+    /// Tells whether a row of that id would come right behind the last one of the tail: then nobody has it.
+    #[inline]
+    pub(in super::super) fn is_next(&self, id: u64) -> bool {
+        id == self.tail.end() && self.tail.len > 0 && self.tail_has_room(1)
+    }
+
+    /// Adds the row that [is next](Self::is_next); gives its slot, and whether that is fresh.
+    #[inline]
+    pub(in super::super) fn append(&mut self, epoch: &Epoch) -> Result<(usize, bool)> {
+        let slot = self.tail.base + place(self.tail.len);
+        self.tail.len += 1;
+        self.len += 1;
+        self.next_id = self.next_id.max(self.tail.end());
+        let fresh = self.is_fresh(slot);
+        self.live.set(slot, true, fresh, epoch)?;
+        Ok((slot, fresh))
+    }
+
+    /// Adds rows behind the last one of the tail, behind which the first [is next](Self::is_next): so many, or as
+    /// many as it has room for. Each gets the slot that it would get alone. Gives the first slot, and their
+    /// number.
+    pub(in super::super) fn append_many(
+        &mut self,
+        count: u64,
+        epoch: &Epoch,
+    ) -> Result<(usize, u64)> {
+        let slot = self.tail.base + place(self.tail.len);
+        let len = count.min((self.tail_reserved - slot) as u64);
+        self.tail.len += len;
+        self.len += len;
+        self.next_id = self.next_id.max(self.tail.end());
+        for (slot, len, fresh) in self.fresh_parts(slot, place(len)) {
+            self.live.set_run((slot, len), true, fresh, epoch)?;
+        }
+        Ok((slot, len))
+    }
+
+    /// Appends to the tail, or begins another one with one row.
+    fn append_run(&mut self, id: u64, count: u64, epoch: &Epoch) -> Result<(usize, u64)> {
+        let adjoins = self.tail.len > 0 && id == self.tail.end();
+        let reusable = self.free.total() >= place(BLOCK);
+        if adjoins && !self.tail_has_room(1) && self.tail_reserved == self.slots_end && !reusable {
+            self.slots_end += place(count.max(self.tail.len.min(BLOCK)));
+            self.tail_reserved = self.slots_end;
+        }
+        if !adjoins || !self.tail_has_room(1) {
+            return Ok((self.lengthen_tail(id, epoch)?, 1));
+        }
+        let slot = self.tail.slot(id);
+        let len = count.min((self.tail_reserved - slot) as u64);
+        self.tail.len += len;
+        Ok((slot, len))
+    }
+
+    /// Gives ids before the tail, which are in no extent, an extent of their own.
+    fn fill_gap(&mut self, id: u64, count: u64, epoch: &Epoch) -> Result<Option<(usize, u64)>> {
+        if self.in_tail(id) || self.find_extent(id)?.is_some() {
+            return Ok(None);
+        }
+        let mut behind = self.extents.range(&key_of(id), None)?;
+        let next = behind.next_with(|key, value| self.extent(key, value))?.transpose()?;
+        let tail = (self.tail.len > 0).then_some(self.tail);
+        let end = next.or(tail).map_or(u64::MAX, |extent| extent.start);
+        let count = count.min(end.saturating_sub(id));
+        if count < GAP_RUN {
+            return Ok(None);
+        }
+        let (base, room) = match self.take_range(true)? {
+            Some((base, len)) if len as u64 >= GAP_RUN => (base, len),
+            short => {
+                if let Some(slots) = short {
+                    self.give(slots, epoch)?;
+                }
+                self.slots_end += place(count);
+                (self.slots_end - place(count), place(count))
+            }
+        };
+        let len = count.min(room as u64);
+        self.give((base + place(len), room - place(len)), epoch)?;
+        self.put(Extent { start: id, base, len }, epoch)?;
+        Ok(Some((base, len)))
+    }
+
+    /// Parts a run of slots by whether published views lead to them: slot, number, and whether they
+    /// are fresh.
+    pub(in super::super) fn fresh_parts(
+        &self,
+        slot: usize,
+        len: usize,
+    ) -> impl Iterator<Item = (usize, usize, bool)> + use<> {
+        let ((low, high), rest) = (self.fresh_tail, self.fresh_end);
+        let end = slot + len;
+        let mut at = slot;
+        std::iter::from_fn(move || {
+            let next = [low, high, rest].into_iter().filter(|&border| border > at).min();
+            let part = (at, next.map_or(end, |next| next.min(end)) - at);
+            let fresh = at >= rest || (at >= low && at < high);
+            at += part.1;
+            (part.1 > 0).then_some((part.0, part.1, fresh))
+        })
+    }
+}

@@ -1,0 +1,475 @@
+//! A table: its row map and its columns.
+//!
+//! Invariants
+//! 1. Each live slot of the row map has a value in each column.
+//! 2. A slot that is not live holds nothing in a column's heap.
+
+use std::sync::Arc;
+
+use annals_schema::{Field, FieldNumber, RowId, ValueRef};
+
+use crate::Result;
+use crate::columns::column::Column;
+use crate::columns::fetched::Fetched;
+use crate::pages::cells::place;
+use crate::pages::load::Loader;
+use crate::pages::page::Epoch;
+use crate::pages::paged::Counted;
+use crate::pages::refresh::refresh;
+use crate::pages::resident::Resident;
+use crate::pages::save::{Saved, Saver};
+use crate::reference::{Referrer, target_of};
+use crate::rows::RowMap;
+use annals_event::{Vector, width};
+
+/// Of so many fields the memory is asked ahead: who reads more is kept waiting less by each.
+const ASKED: usize = 4;
+
+/// A table.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    pub(super) rows: RowMap,
+    pub(super) columns: Vec<Column>,
+    /// The numbers of its indexes.
+    pub(super) indexes: Vec<usize>,
+    /// The enforced references that lead to it.
+    pub(super) referrers: Vec<Referrer>,
+    /// Whether it has an enforced reference itself.
+    pub(super) refers: bool,
+    /// Whether it always has exactly one row.
+    pub(super) single: bool,
+    /// The transaction that last changed it.
+    epoch: u64,
+    /// Where all cells of the columns stay in memory, over the bases that it has.
+    resident: Arc<Resident>,
+    /// Where besides all strings and bytes lie in their cells, and are what they should be.
+    short: Arc<Resident>,
+}
+
+refresh!(Table { rows, columns, resident, short; indexes, referrers, refers, single, epoch });
+
+impl Table {
+    /// Makes a table without fields.
+    pub(super) fn new() -> Self {
+        Self {
+            rows: RowMap::new(),
+            columns: Vec::new(),
+            indexes: Vec::new(),
+            referrers: Vec::new(),
+            refers: false,
+            single: false,
+            epoch: 0,
+            resident: Arc::default(),
+            short: Arc::default(),
+        }
+    }
+
+    /// Prepares the table to be changed by a transaction.
+    #[inline]
+    pub(super) fn begin(&mut self, epoch: &Epoch) {
+        if self.epoch != epoch.number() {
+            self.epoch = epoch.number();
+            self.rows.begin();
+        }
+    }
+
+    /// Finds a column by its field.
+    #[inline]
+    pub(super) fn column(&self, field: FieldNumber) -> Option<&Column> {
+        self.columns.get(self.place_of(field)?)
+    }
+
+    /// Finds the place of a field's column: that of its number, as long as no field was dropped.
+    #[inline]
+    pub(super) fn place_of(&self, field: FieldNumber) -> Option<usize> {
+        let place = field.0 as usize;
+        match self.columns.get(place) {
+            Some(column) if column.field() == field => Some(place),
+            _ => self.search(field),
+        }
+    }
+
+    #[cold]
+    fn search(&self, field: FieldNumber) -> Option<usize> {
+        self.columns.binary_search_by_key(&field, Column::field).ok()
+    }
+
+    /// Drops a column.
+    pub(super) fn drop_field(&mut self, place: usize) {
+        self.columns.remove(place);
+        // Whoever still has the column must not believe what is noted without it.
+        (self.resident, self.short) = Default::default();
+        self.note_refers();
+    }
+
+    /// Gives a column room for null, which its field may not be: a value of it was erased.
+    pub(super) fn make_room_for_null(&mut self, place: usize) {
+        if let Some(column) = self.columns.get_mut(place) {
+            column.make_room_for_null();
+            // Whoever hasn't got that room must not believe what is noted with it, nor the other way round.
+            (self.resident, self.short) = Default::default();
+        }
+    }
+
+    /// Tells whether a field may be null, or values of it were erased.
+    #[inline]
+    pub(super) fn is_nullable(&self, field: usize) -> bool {
+        self.columns.get(field).is_some_and(Column::is_nullable)
+    }
+
+    /// Gives the value of a field in a slot.
+    #[inline]
+    pub(super) fn value(&self, field: usize, slot: usize) -> Result<Fetched<'_>> {
+        match self.columns.get(field) {
+            Some(column) => column.get(slot),
+            None => Ok(Fetched::Here(ValueRef::Null)),
+        }
+    }
+
+    /// Adds a column; existing rows get the field's default.
+    pub(super) fn add_field(&mut self, field: &Field) {
+        self.columns.push(Column::new(field, self.rows.slots()));
+        self.note_refers();
+    }
+
+    fn note_refers(&mut self) {
+        self.refers = self.columns.iter().any(|column| target_of(column.ty()).is_some());
+    }
+
+    /// Tells whether a new row of that id needs nothing but its cells: it comes behind all others, no index
+    /// and no reference has to know of it, and there may be more than one.
+    #[inline]
+    pub(super) fn is_appended(&self, id: u64) -> bool {
+        self.rows.is_next(id) && self.indexes.is_empty() && !self.refers && !self.single
+    }
+
+    /// Adds a row behind all others, as [`Self::is_appended`] says; its values were checked.
+    #[inline]
+    pub(super) fn append(&mut self, values: &[ValueRef<'_>], epoch: &Epoch) -> Result<()> {
+        let (slot, fresh) = self.rows.append(epoch)?;
+        for (column, &value) in self.columns.iter_mut().zip(values) {
+            column.insert(slot, value, fresh, epoch)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a row that isn't there; its values were checked.
+    #[inline]
+    pub(super) fn insert(
+        &mut self,
+        id: RowId,
+        values: &[ValueRef<'_>],
+        epoch: &Epoch,
+    ) -> Result<()> {
+        let slot = self.rows.insert(id, epoch)?;
+        let fresh = self.rows.is_fresh(slot);
+        for (column, &value) in self.columns.iter_mut().zip(values) {
+            column.insert(slot, value, fresh, epoch)?;
+        }
+        let moves = self.rows.crowd(id, slot, epoch)?;
+        self.move_rows(&moves, epoch)
+    }
+
+    /// Adds rows of zero values that aren't there, with ids from `id` on.
+    pub(super) fn insert_run(&mut self, id: RowId, count: u64, epoch: &Epoch) -> Result<()> {
+        let (mut id, end) = (id.0, id.0 + count);
+        while id < end {
+            if let Some((slot, len)) = self.rows.insert_run(id, end - id, epoch)? {
+                for (slot, len, fresh) in self.rows.fresh_parts(slot, place(len)) {
+                    for column in &mut self.columns {
+                        column.zero_run(slot, len, fresh, epoch)?;
+                    }
+                }
+                id += len;
+            } else {
+                let zeros: Vec<_> = self.columns.iter().map(Column::zero_value).collect();
+                self.insert(RowId(id), &zeros, epoch)?;
+                id += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds rows that aren't there, given the values of each column, which were checked. All lies where it
+    /// would if they had been added one by one: who makes a page anew relies on that.
+    pub(super) fn insert_columns(
+        &mut self,
+        (first, count): (RowId, u64),
+        values: &[Vec<ValueRef<'_>>],
+        epoch: &Epoch,
+    ) -> Result<()> {
+        let mut done = 0;
+        while done < count {
+            let id = first.0 + done;
+            if !self.rows.is_next(id) {
+                let row = values.iter().filter_map(|values| values.get(place(done)).copied());
+                self.insert(RowId(id), &row.collect::<Vec<_>>(), epoch)?;
+                done += 1;
+                continue;
+            }
+            let (slot, len) = self.rows.append_many(count - done, epoch)?;
+            let mut begin = place(done);
+            for (slot, len, fresh) in self.rows.fresh_parts(slot, place(len)) {
+                for (column, values) in self.columns.iter_mut().zip(values) {
+                    let part = values.get(begin..begin + len).unwrap_or_default();
+                    column.write_values(slot, part, (true, fresh), epoch)?;
+                }
+                begin += len;
+            }
+            done += len;
+        }
+        Ok(())
+    }
+
+    /// Finds the first of `count` rows from `id` on that isn't there.
+    pub(super) fn first_missing(&self, id: u64, count: u64) -> Result<Option<u64>> {
+        let mut present = 0;
+        for run in self.runs(id, count) {
+            present += run?.1;
+        }
+        Ok((present < count).then_some(id.saturating_add(present)))
+    }
+
+    /// Gives the slots of rows with ids from `id` on, all of which are there: the first slot and
+    /// the number of each run. It ends at an error.
+    pub(super) fn runs(&self, id: u64, count: u64) -> impl Iterator<Item = Result<(usize, u64)>> {
+        let (mut id, end) = (id, id.saturating_add(count));
+        std::iter::from_fn(move || {
+            let run =
+                if id < end { self.rows.run_at(id, end - id).transpose()? } else { return None };
+            id = run.as_ref().map_or(end, |&(_, len)| id + len);
+            Some(run)
+        })
+    }
+
+    /// Changes the values of a field in rows that are there; they were checked. If the rows are
+    /// `new`, they hold zeros.
+    pub(super) fn write_run(
+        &mut self,
+        (id, field): (u64, usize),
+        values: Vector<'_>,
+        new: bool,
+        epoch: &Epoch,
+    ) -> Result<()> {
+        let Self { rows, columns, .. } = self;
+        let Some(column) = columns.get_mut(field) else { return Ok(()) };
+        let Some(count) = values.len(column.ty()) else { return Ok(()) };
+        let (mut id, end) = (id, id + count as u64);
+        let mut left = values;
+        while let Some((slot, len)) = rows.run_at(id, end - id)? {
+            for (slot, len, fresh) in rows.fresh_parts(slot, place(len)) {
+                left = match left {
+                    Vector::Cells(cells) => {
+                        let bytes = len * width(column.ty()).unwrap_or(1);
+                        let (cells, rest) = cells.split_at(bytes);
+                        column.write_run(slot, cells, fresh, epoch)?;
+                        Vector::Cells(rest)
+                    }
+                    Vector::Values(values) => {
+                        let (values, rest) = values.split_at(len);
+                        column.write_values(slot, values, (new, fresh), epoch)?;
+                        Vector::Values(rest)
+                    }
+                };
+            }
+            id += len;
+            if id == end {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes a value; it was checked.
+    pub(super) fn update(
+        &mut self,
+        slot: usize,
+        field: usize,
+        value: ValueRef<'_>,
+        epoch: &Epoch,
+    ) -> Result<()> {
+        let fresh = self.rows.is_fresh(slot);
+        match self.columns.get_mut(field) {
+            Some(column) => column.replace(slot, value, fresh, epoch),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes a row.
+    pub(super) fn delete(&mut self, id: RowId, slot: usize, epoch: &Epoch) -> Result<()> {
+        for column in &mut self.columns {
+            column.clear(slot, epoch)?;
+        }
+        let moves = self.rows.remove(id, slot, epoch)?;
+        self.move_rows(&moves, epoch)
+    }
+
+    #[inline]
+    fn move_rows(&mut self, moves: &[(usize, usize)], epoch: &Epoch) -> Result<()> {
+        if !moves.is_empty() && self.rows.has_base() {
+            // What nobody has looked at yet comes to slots of which more is noted.
+            (self.resident, self.short) = Default::default();
+        }
+        for &(from, to) in moves {
+            let fresh = self.rows.is_fresh(to);
+            for column in &mut self.columns {
+                column.move_cell(from, to, fresh, epoch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the memory for the first fields of a row that is about to be read, if finding it is a matter of an
+    /// addition; gives its slot.
+    #[inline]
+    pub(super) fn ask_for_cells(&self, id: RowId) -> Option<usize> {
+        let slot = self.rows.slot_in_tail(id.0)?;
+        self.columns.iter().take(ASKED).for_each(|column| column.ask_for_cell(slot));
+        Some(slot)
+    }
+
+    /// Asks the memory for the strings that are looked at when the row of a slot is loaded.
+    #[inline]
+    pub(super) fn ask_for_texts(&self, slot: usize) {
+        if self.rows.has_base() {
+            self.columns.iter().take(ASKED).for_each(|column| column.ask_for_text(slot));
+        }
+    }
+
+    /// Tells whether the values of a slot can be read without loading anything, and without an error. It may
+    /// be so though this says that it isn't.
+    #[inline(always)]
+    pub(super) fn is_at_hand(&self, slot: usize) -> bool {
+        !self.rows.has_base() || self.short.has(slot) || self.texts_are_at_hand(slot)
+    }
+
+    #[inline(never)] // so that reading rows of short texts stays short
+    fn texts_are_at_hand(&self, slot: usize) -> bool {
+        self.resident.has(slot) && self.columns.iter().all(|column| column.text_is_at_hand(slot))
+    }
+
+    /// Tells whether the values of a slot can be read again without loading anything, and without an error.
+    /// Loads them, if that wasn't done yet.
+    ///
+    /// # Errors
+    /// Those of reading them.
+    pub(super) fn values_stay(&self, slot: usize) -> Result<bool> {
+        for column in &self.columns {
+            if !column.cells_stay(slot)? {
+                return Ok(false);
+            }
+        }
+        // What a change covers may still have to be loaded for whoever hasn't got that change.
+        let is_known = self.resident.has(slot);
+        if !is_known && self.columns.iter().all(|column| column.cells_stay_below(slot)) {
+            self.resident.note(slot);
+            // Once, when the first row of a block is read: rows behind it are then known by a bit.
+            let around = || Resident::around(slot);
+            if self.columns.iter().all(|column| column.texts_are_short_below(around())) {
+                self.short.note(slot);
+            }
+        }
+        for column in &self.columns {
+            if !column.text_stays(slot)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Hands the table, of a published view, over to be saved.
+    pub(super) fn save(&self, out: &mut Saver) {
+        self.rows.save(out);
+        let blanks = self.rows.blanks();
+        self.columns.iter().for_each(|column| column.save(out, &blanks));
+    }
+
+    /// Loads what `save` wrote of the rows and columns of a table. What other parts of the schema
+    /// say of it is for the caller to note.
+    /// `erased` are the fields with erased values.
+    pub(super) fn load(
+        input: &mut Loader<'_>,
+        schema: &annals_schema::Table,
+        erased: &[FieldNumber],
+    ) -> Result<Self> {
+        let rows = RowMap::load(input)?;
+        let columns = schema.fields.iter();
+        let columns =
+            columns.map(|field| Column::load(input, field, erased.contains(&field.number)));
+        let mut table = Self { columns: columns.collect::<Result<_>>()?, rows, ..Self::new() };
+        table.note_refers();
+        Ok(table)
+    }
+
+    /// Goes on from the bases that were stored.
+    pub(super) fn rebase(&mut self, saved: &Saved) {
+        self.rows.rebase(saved);
+        self.columns.iter_mut().for_each(|column| column.rebase(saved));
+        (self.resident, self.short) = Default::default();
+    }
+
+    /// Tells how much memory it takes, in bytes.
+    pub(super) fn memory(&self, what: Counted) -> usize {
+        let columns: usize = self.columns.iter().map(|column| column.memory(what)).sum();
+        size_of::<Self>() + self.rows.memory(what) + columns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use annals_schema::{Command, FieldNumber, RowId, TableNumber, Type, ValueRef};
+
+    use crate::{Store, TestImage, Uniqueness};
+
+    const TABLE: TableNumber = TableNumber(0);
+    const ROWS: u64 = 5000;
+
+    /// A row that could be read without loading anything can't, when the table goes on from a base of which
+    /// nothing is in memory. Rows of short texts are known by other bits than those of long ones.
+    #[test]
+    fn rows_known_to_be_in_memory_are_forgotten_with_the_base() {
+        read_over_a_base_that_is_not_in_memory(["a text that has a page of its own", "short"]);
+        read_over_a_base_that_is_not_in_memory(["short", "brief"]);
+    }
+
+    fn read_over_a_base_that_is_not_in_memory(texts: [&str; 2]) {
+        let (image, pager) = TestImage::new(u64::MAX, true);
+        let mut store = Store::new();
+        store.apply_command(&Command::CreateTable { name: "t".to_owned() }).unwrap();
+        for (name, ty) in [("a", Type::Int64), ("s", Type::String)] {
+            let (name, default) = (name.to_owned(), None);
+            let field = Command::AddField { table: TABLE, name, ty, nullable: false, default };
+            store.apply_command(&field).unwrap();
+        }
+        for id in 0..ROWS {
+            let values = [ValueRef::Int64(1), ValueRef::String(texts[0])];
+            store.insert(TABLE, RowId(id), &values, Uniqueness::AtOnce).unwrap();
+        }
+        let save = |store: &mut Store| {
+            let saved = store.commit().save(&pager, &mut image.keeper(true)).unwrap();
+            store.rebase(&saved);
+        };
+        let read = |store: &Store, id| {
+            let row = store.view().table(TABLE)?.get(RowId(id))?;
+            Ok::<_, crate::Error>(format!("{:?}", row.value(FieldNumber(0))))
+        };
+        save(&mut store);
+        for id in 0..ROWS {
+            assert_eq!(read(&store, id).unwrap(), "Int64(1)");
+        }
+        for id in 0..ROWS {
+            store.update(TABLE, RowId(id), FieldNumber(0), ValueRef::Int64(2)).unwrap();
+            store.update(TABLE, RowId(id), FieldNumber(1), ValueRef::String(texts[1])).unwrap();
+        }
+        pager.set_keeps(false);
+        save(&mut store);
+        image.set_broken(true);
+        // The last pages stay in memory, for rows may be appended to them.
+        for id in (0..ROWS - 1000).step_by(100) {
+            let error = read(&store, id).unwrap_err();
+            assert!(error.to_string().contains("the test broke it"), "row {id}: {error}");
+        }
+        image.set_broken(false);
+        assert_eq!(read(&store, 0).unwrap(), "Int64(2)");
+    }
+}

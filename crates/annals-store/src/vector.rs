@@ -1,0 +1,416 @@
+//! Changing runs of rows: everything is checked first, then everything is changed.
+
+use annals_schema::{FieldNumber, RowId, TableNumber, ValueRef};
+
+use crate::blobs::Blobs;
+use crate::change::{bad_id, bad_value, fits, no_field, single_row};
+use crate::columns::column::Column;
+use crate::table::Table;
+use crate::view::{no_row, no_table};
+use crate::{Error, ErrorKind, Result};
+use crate::{Store, Values};
+use annals_event::{MAX_VECTOR, Vector};
+
+/// What is known of a run of values that was checked.
+#[derive(Clone, Copy, Debug)]
+pub struct Checked {
+    /// How many there are.
+    pub count: u64,
+    /// Whether all are what rows have before anything is set.
+    pub is_zero: bool,
+}
+
+impl Store {
+    /// Inserts rows of zero values at free ids from `id` on, at most [`MAX_VECTOR`]. On error nothing
+    /// has changed. If `watch` says so, what only the commit can refuse is noted.
+    pub fn insert_vector(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        count: u64,
+        watch: bool,
+    ) -> Result<()> {
+        check_count(count)?;
+        self.check_free(table, id, count)?;
+        self.add_rows(table, id, count)?;
+        self.index_run(table.0 as usize, (id.0, count), None, watch)
+    }
+
+    /// Sets a field of rows with ids from `id` on, at most [`MAX_VECTOR`]. On error nothing has
+    /// changed. If `watch` says so, what only the commit can refuse is noted.
+    pub fn update_vector(
+        &mut self,
+        table: TableNumber,
+        id: RowId,
+        field: FieldNumber,
+        values: Vector<'_>,
+        watch: bool,
+    ) -> Result<()> {
+        let checked = self.check_vector(table, id, field, &Values::from(values))?;
+        check_count(checked.count)?;
+        self.set_rows(table, id, field, values, watch)
+    }
+
+    /// Deletes rows with ids from `id` on, the last one first. On error nothing has changed.
+    pub fn delete_vector(&mut self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
+        check_count(count)?;
+        self.check_there(number, id, count)?;
+        if self.table(number)?.single {
+            return Err(single_row(&self.working, number));
+        }
+        (id.0..id.0 + count).rev().try_for_each(|id| self.delete(number, RowId(id)))
+    }
+
+    fn table(&self, number: TableNumber) -> Result<&Table> {
+        let table = self.working.tables.get(number.0 as usize);
+        table.map(|table| &**table).ok_or_else(|| no_table(number))
+    }
+
+    /// Fails unless rows can be inserted at ids from `id` on.
+    pub fn check_free(&self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
+        let table = self.table(number)?;
+        if table.single {
+            return Err(single_row(&self.working, number));
+        }
+        let last = id.0.saturating_add(count.saturating_sub(1));
+        if last > RowId::MAX.0 {
+            return Err(bad_id(&self.working, number, RowId(last)));
+        }
+        match table.rows.first_in(id.0, count)? {
+            Some(used) => Err(bad_id(&self.working, number, RowId(used))),
+            None => Ok(()),
+        }
+    }
+
+    /// Fails unless there are rows with ids from `id` on.
+    pub fn check_there(&self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
+        match self.table(number)?.first_missing(id.0, count)? {
+            Some(missing) => Err(no_row(&self.working, number, RowId(missing))),
+            None => Ok(()),
+        }
+    }
+
+    /// Fails unless a field of the rows from `id` on can take these values.
+    pub fn check_vector(
+        &self,
+        number: TableNumber,
+        id: RowId,
+        field: FieldNumber,
+        values: &Values<'_>,
+    ) -> Result<Checked> {
+        let checked = self.check_values(number, field, values)?;
+        self.check_there(number, id, checked.count)?;
+        Ok(checked)
+    }
+
+    /// Fails unless a field can take these values.
+    pub fn check_values(
+        &self,
+        number: TableNumber,
+        field: FieldNumber,
+        values: &Values<'_>,
+    ) -> Result<Checked> {
+        let column = self.table(number)?.column(field);
+        let column = column.ok_or_else(|| no_field(&self.working, number, field))?;
+        let Some(count) = values.len(column.ty()) else {
+            let what = "the given vector is not one of values of its type";
+            return Err(Error::invalid(format!("{}: {what}", self.name_of(number, field))));
+        };
+        let mut is_zero = true;
+        values.each(column.ty(), |_, piece| {
+            is_zero = is_zero && holds_zeros(column, piece);
+            match first_bad(column, piece, &self.working.blobs) {
+                Some(value) => Err(bad_value(&self.working, number, field, &value)),
+                None => Ok(()),
+            }
+        })?;
+        Ok(Checked { count: count as u64, is_zero })
+    }
+
+    /// Fails unless a field can take these values, which the program made once more after it had made
+    /// them for [`check_values`](Self::check_values).
+    pub fn check_again(
+        &self,
+        number: TableNumber,
+        field: FieldNumber,
+        values: Vector<'_>,
+    ) -> Result<()> {
+        let column = self.table(number)?.column(field);
+        match column.and_then(|column| first_bad(column, values, &self.working.blobs)) {
+            Some(value) => Err(bad_value(&self.working, number, field, &value)
+                .within("a value was another one when it was asked for again")),
+            None => Ok(()),
+        }
+    }
+
+    fn name_of(&self, table: TableNumber, field: FieldNumber) -> String {
+        let schema = self.working.schema.table(table);
+        let field = schema.and_then(|table| table.field(field)).map_or("?", |field| &field.name);
+        format!("table `{}`, field `{field}`", self.working.table_name(table))
+    }
+
+    /// Adds rows of zero values, which were checked, without their entries in indexes.
+    pub fn add_rows(&mut self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
+        self.changed = true;
+        let Some(table) = self.working.tables.get_mut(number.0 as usize) else { return Ok(()) };
+        let table = table.make_mut();
+        table.begin(&self.epoch);
+        table.insert_run(id, count, &self.epoch)
+    }
+
+    /// Adds the entries of rows that were added, and notes what only the commit can refuse.
+    pub fn index_rows(&mut self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
+        self.index_run(number.0 as usize, (id.0, count), None, true)
+    }
+
+    /// Inserts rows with ids from one on, so many, in replay, given the values of each field: as many inserts do,
+    /// one by one.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn apply_rows(
+        &mut self,
+        number: TableNumber,
+        run: (RowId, u64),
+        columns: &[Vec<ValueRef<'_>>],
+    ) -> Result<()> {
+        self.insert_columns(number, run, columns).map_err(|error| match error.kind() {
+            ErrorKind::Io | ErrorKind::Corrupt | ErrorKind::PageLost => error,
+            _ => Error::corrupt(error.to_string()),
+        })
+    }
+
+    fn insert_columns(
+        &mut self,
+        number: TableNumber,
+        (first, count): (RowId, u64),
+        columns: &[Vec<ValueRef<'_>>],
+    ) -> Result<()> {
+        self.check_free(number, first, count)?;
+        let at = number.0 as usize;
+        let Some(table) = self.working.tables.get_mut(at) else { return Ok(()) };
+        let blobs = &self.working.blobs;
+        for (column, values) in table.columns.iter().zip(columns) {
+            if let Some(value) = values.iter().find(|value| !fits(column, value, blobs)) {
+                let field = column.field();
+                return Err(bad_value(&self.working, number, field, value));
+            }
+        }
+        self.changed = true;
+        let table = table.make_mut_of(|| self.retired.table(at));
+        table.begin(&self.epoch);
+        table.insert_columns((first, count), columns, &self.epoch)?;
+        match table.indexes.is_empty() {
+            true => Ok(()),
+            false => self.index_columns(at, (first, count), columns),
+        }
+    }
+
+    /// Sets a field of rows that were added and have no entries in indexes yet.
+    pub fn fill_rows(
+        &mut self,
+        number: TableNumber,
+        id: RowId,
+        field: FieldNumber,
+        values: Vector<'_>,
+    ) -> Result<()> {
+        if let Some((place, run)) = self.write_rows((number, field), id, values, true)? {
+            self.note_run(number, (field, place), run);
+        }
+        Ok(())
+    }
+
+    /// Sets a field of rows; it was checked.
+    pub fn set_rows(
+        &mut self,
+        number: TableNumber,
+        id: RowId,
+        field: FieldNumber,
+        values: Vector<'_>,
+        watch: bool,
+    ) -> Result<()> {
+        let at = number.0 as usize;
+        let Some(table) = self.working.tables.get(at) else { return Ok(()) };
+        let Some(place) = table.place_of(field) else { return Ok(()) };
+        let count = table.columns.get(place).and_then(|column| values.len(column.ty()));
+        let run = (id.0, count.unwrap_or(0) as u64);
+        self.unindex_run(at, run, Some(place))?;
+        self.write_rows((number, field), id, values, false)?;
+        self.index_run(at, run, Some(place), watch)?;
+        if watch {
+            self.note_run(number, (field, place), run);
+        }
+        Ok(())
+    }
+
+    /// Writes a field of rows; gives the place of the field, and the run.
+    fn write_rows(
+        &mut self,
+        (number, field): (TableNumber, FieldNumber),
+        id: RowId,
+        values: Vector<'_>,
+        new: bool,
+    ) -> Result<Option<(usize, (u64, u64))>> {
+        self.changed = true;
+        let Some(table) = self.working.tables.get_mut(number.0 as usize) else { return Ok(None) };
+        let Some(place) = table.place_of(field) else { return Ok(None) };
+        let count = table.columns.get(place).and_then(|column| values.len(column.ty()));
+        let Some(count) = count else { return Ok(None) };
+        let table = table.make_mut();
+        table.begin(&self.epoch);
+        table.write_run((id.0, place), values, new, &self.epoch)?;
+        Ok(Some((place, (id.0, count as u64))))
+    }
+}
+
+fn check_count(count: u64) -> Result<()> {
+    if (1..=MAX_VECTOR).contains(&count) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("a vector of {count} rows is none: it has 1 to {MAX_VECTOR}")))
+}
+
+/// Finds the first value that a column doesn't take.
+fn first_bad<'v>(column: &Column, values: Vector<'v>, blobs: &Blobs) -> Option<ValueRef<'v>> {
+    match values {
+        Vector::Cells(cells) => {
+            let at = column.first_bad_cell(cells, blobs)?;
+            values.iter(column.ty()).nth(at)
+        }
+        Vector::Values(values) => values.iter().find(|value| !fits(column, value, blobs)).copied(),
+    }
+}
+
+/// Tells whether all values are what a row has before anything is set, bit for bit.
+fn holds_zeros(column: &Column, values: Vector<'_>) -> bool {
+    let nullable = column.takes_null();
+    match values {
+        Vector::Cells(cells) => !nullable && cells.iter().all(|&byte| byte == 0),
+        Vector::Values(values) => values.iter().all(|value| match value {
+            ValueRef::Null => nullable,
+            ValueRef::String(text) => !nullable && text.is_empty(),
+            ValueRef::Bytes(bytes) => !nullable && bytes.is_empty(),
+            _ => false,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Uniqueness, View};
+    use annals_schema::{Command, Type};
+
+    const TABLE: TableNumber = TableNumber(0);
+
+    /// Reads all of a view of which each number is `round`, and each text too.
+    fn read(view: &View, rows: u64, round: i64) {
+        let table = view.table(TABLE).unwrap();
+        let numbers = table.vector(FieldNumber(0), RowId(0), rows).unwrap();
+        let mut count = 0;
+        for chunk in numbers.chunks::<i64>().unwrap() {
+            let chunk = chunk.unwrap();
+            assert!(chunk.iter().all(|&number| number == round));
+            count += chunk.len() as u64;
+        }
+        let texts = table.vector(FieldNumber(1), RowId(0), rows).unwrap();
+        assert!(texts.strings().unwrap().all(|text| text.unwrap() == round.to_string().repeat(8)));
+        assert_eq!((count, table.len()), (rows, rows));
+    }
+
+    /// Small enough for Miri, which looks for races between the writer and the readers.
+    #[test]
+    fn readers_go_on_while_runs_are_appended_and_rewritten() {
+        let mut store = Store::new();
+        store.apply_command(&Command::CreateTable { name: "t".to_owned() }).unwrap();
+        for (name, ty, nullable) in [("a", Type::Int64, false), ("b", Type::String, true)] {
+            let (name, table) = (name.to_owned(), TABLE);
+            let command = Command::AddField { table, name, ty, nullable, default: None };
+            store.apply_command(&command).unwrap();
+        }
+        let (mut next, mut threads) = (0, Vec::new());
+        for round in 0..6_i64 {
+            store.insert_vector(TABLE, RowId(next), 150, true).unwrap();
+            let count = next + 150;
+            let cells = round.to_le_bytes().repeat(usize::try_from(count).unwrap());
+            let number = FieldNumber(0);
+            store.update_vector(TABLE, RowId(0), number, Vector::Cells(&cells), true).unwrap();
+            let text = round.to_string().repeat(8);
+            let texts = vec![ValueRef::String(&text); usize::try_from(count).unwrap()];
+            let values = Vector::Values(&texts);
+            store.update_vector(TABLE, RowId(0), FieldNumber(1), values, true).unwrap();
+            if round % 3 == 2 {
+                store.rollback();
+                continue;
+            }
+            next = count;
+            let view = store.commit();
+            threads.push(std::thread::spawn(move || read(&view, count, round)));
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        store.view().check().unwrap();
+    }
+
+    /// Makes a store with a table of a number and a text that may be null, which has a row 5.
+    fn with_row() -> Store {
+        let mut store = Store::new();
+        store.apply_command(&Command::CreateTable { name: "t".to_owned() }).unwrap();
+        for (name, ty, nullable) in [("a", Type::Int64, false), ("b", Type::String, true)] {
+            let (name, table) = (name.to_owned(), TABLE);
+            let command = Command::AddField { table, name, ty, nullable, default: None };
+            store.apply_command(&command).unwrap();
+        }
+        let values = [ValueRef::Int64(1), ValueRef::Null];
+        store.insert(TABLE, RowId(5), &values, Uniqueness::AtOnce).unwrap();
+        store.commit();
+        store
+    }
+
+    #[test]
+    fn a_run_that_no_writer_made_is_refused_and_leaves_nothing() {
+        let mut store = with_row();
+        let numbers = vec![ValueRef::Int64(2); 3];
+        let texts = vec![ValueRef::String("x"), ValueRef::Null, ValueRef::String("y")];
+        let wrong = vec![ValueRef::Int64(2), ValueRef::Null, ValueRef::Int64(2)];
+        let good = [numbers.clone(), texts.clone()];
+        let cases = [
+            (TABLE, 3, good.clone()),
+            (TABLE, 5, good.clone()),
+            (TABLE, RowId::MAX.0 - 1, good.clone()),
+            (TABLE, u64::MAX - 1, good.clone()),
+            (TableNumber(1), 6, good.clone()),
+            (TABLE, 6, [wrong, texts]),
+            (TABLE, 6, [numbers.clone(), numbers]),
+        ];
+        for (number, (table, id, columns)) in cases.into_iter().enumerate() {
+            let refused = store.apply_rows(table, (RowId(id), 3), &columns).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Corrupt, "case {number}: {refused}");
+            store.rollback();
+            store.view().check().unwrap();
+            assert_eq!(store.view().table(TABLE).unwrap().len(), 1);
+        }
+        store.apply_rows(TABLE, (RowId(6), 3), &good).unwrap();
+        assert_eq!(store.commit().table(TABLE).unwrap().len(), 4);
+        store.view().check().unwrap();
+    }
+
+    #[test]
+    fn a_table_of_one_row_gets_no_second_one_behind_it() {
+        let mut store = with_row();
+        let values = [ValueRef::Int64(2), ValueRef::Null];
+        // There is room behind the last row.
+        for id in 6..10 {
+            store.insert(TABLE, RowId(id), &values, Uniqueness::AtOnce).unwrap();
+        }
+        (6..10).for_each(|id| store.delete(TABLE, RowId(id)).unwrap());
+        let command = Command::SetSingleRow { table: TABLE, single: true };
+        store.apply_command(&command).unwrap();
+        for id in [4, 6, 10] {
+            let refused = store.insert(TABLE, RowId(id), &values, Uniqueness::AtOnce);
+            assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
+        }
+        let columns = values.map(|value| vec![value; 2]);
+        assert!(store.apply_rows(TABLE, (RowId(10), 2), &columns).is_err());
+        assert_eq!(store.commit().table(TABLE).unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,12 @@
+//! The store: tables and indexes in memory, made of copy-on-write pages.
+
+pub use annals_store::{
+    Cell, Dangling, Fetched, FirstOfEach, IndexCursor, IndexRows, IndexView, Primitive, Row, Rows,
+    Store, TableView, Uniqueness, Values, VectorView, View,
+};
+
+pub(crate) use annals_store::{
+    BaseRoot, BlobPiece, CellId, Keep, Pager, Piece, Rescue, Saved, Shown, sealed,
+};
+#[cfg(test)]
+pub(crate) use annals_store::{TestImage, from_cells, to_cells};
