@@ -26,7 +26,7 @@ bench *part:
 instructions *part:
     cargo run --release -p annals-bench -- --table instructions {{part}}
 
-# Undefined behaviour and data races in unsafe code: all modules that have any, or `just miri arena`, ..
+# Undefined behaviour and data races in unsafe code: all modules that have any, or `just miri store::arena`, ..
 miri *modules:
     .ci/miri {{modules}}
 

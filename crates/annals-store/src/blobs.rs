@@ -29,6 +29,7 @@ pub struct Piece {
 
 impl Piece {
     /// Tells whether the byte at `offset` of the blob is in this piece.
+    #[inline]
     pub fn holds(&self, offset: u64) -> bool {
         offset.checked_sub(self.offset).is_some_and(|skipped| skipped < u64::from(self.len))
     }
@@ -153,16 +154,22 @@ fn read(key: &[u8], value: &[u8]) -> Option<(u64, Piece)> {
 
 impl View {
     /// Gives the blob that was written last; number 0 if none was.
+    #[doc(hidden)]
+    #[inline]
     pub fn last_blob(&self) -> Blob {
         Blob(self.blobs.last)
     }
 
     /// Gives the length of a blob, if there is one with that number.
+    #[doc(hidden)]
+    #[inline]
     pub fn blob_len(&self, blob: Blob) -> Result<Option<u64>> {
         self.again(|view| view.blobs.len_of(blob))
     }
 
     /// Finds the piece that has the byte of a blob at `offset`.
+    #[doc(hidden)]
+    #[inline]
     pub fn blob_piece(&self, blob: Blob, offset: u64) -> Result<Option<Piece>> {
         let piece = self.again(|view| view.blobs.piece(blob, offset))?;
         Ok(piece.filter(|piece| piece.holds(offset)))
@@ -171,6 +178,7 @@ impl View {
 
 impl Store {
     /// Gives the number of the next blob.
+    #[doc(hidden)]
     pub fn next_blob(&self) -> Result<Blob> {
         match self.working.blobs.last {
             last if last < Blob::MAX.0 => Ok(Blob(last + 1)),
@@ -179,17 +187,22 @@ impl Store {
     }
 
     /// Gives the blob that the current transaction wrote last, to which it may append, and its length.
+    #[doc(hidden)]
+    #[inline]
     pub const fn open_blob(&self) -> Option<(Blob, u64)> {
         self.open_blob
     }
 
     /// Ends the blob that was written last: nothing can be appended to it any more.
+    #[doc(hidden)]
+    #[inline]
     pub const fn end_blob(&mut self) {
         self.open_blob = None;
     }
 
     /// Adds a piece: the first one of the next blob, or the next one of the blob that the current
     /// transaction wrote last. Anything else is an error.
+    #[doc(hidden)]
     pub fn add_piece(&mut self, blob: Blob, offset: u64, len: usize, position: u64) -> Result<()> {
         let follows = match self.open_blob {
             Some((open, end)) if open == blob => offset == end && end > 0 && len > 0,
@@ -211,6 +224,8 @@ impl Store {
 
 impl Store {
     /// Notes that all blobs are elsewhere by now: at these pieces, in order.
+    #[doc(hidden)]
+    #[inline]
     pub fn move_blobs(&mut self, pieces: impl Iterator<Item = (Blob, Piece)>) -> Result<()> {
         *self.working.blobs.make_mut() = Blobs::new();
         self.changed = true;

@@ -121,6 +121,7 @@ fn all_references(table: &Table, column: &Column) -> Result<Vec<(u64, u64)>> {
 
 impl Store {
     /// Tells whether an enforced reference may lead to rows of a table.
+    #[doc(hidden)]
     #[inline]
     pub fn is_referred(&self, table: TableNumber) -> bool {
         let table = self.working.tables.get(table.0 as usize);
@@ -133,6 +134,7 @@ impl Store {
     /// Cost: for each enforced reference to a table of which rows are deleted, a lookup for each of
     /// these rows in an index that begins with the reference; without such an index a walk over the
     /// referring table, at most two in one statement.
+    #[doc(hidden)]
     pub fn plan_deletion(&mut self, table: TableNumber, id: RowId, count: u64) -> Result<Deletion> {
         self.check_there(table, id, count)?;
         let asked = id.0..id.0 + count;

@@ -18,6 +18,7 @@ impl Store {
     ///
     /// # Errors
     /// As those of the changes by themselves. Part of it may have been done: all that is left is to roll back.
+    #[doc(hidden)]
     pub fn restore(&mut self, event: &Event<'_>, watch: bool) -> Result<()> {
         let schema = std::sync::Arc::clone(&self.working.schema);
         match *event {
@@ -57,6 +58,7 @@ impl Store {
     }
 
     /// Tells whether an event has a null that only says that a value was erased.
+    #[doc(hidden)]
     pub fn erases(&self, event: &Event<'_>) -> bool {
         let field = |table, field| self.working.schema.table(table).and_then(|t| t.field(field));
         match *event {

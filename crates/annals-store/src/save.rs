@@ -35,6 +35,7 @@ impl View {
     /// # Errors
     /// Those of `keep`; a part of the image's directory can't be loaded. What was stored until then is
     /// of no use.
+    #[doc(hidden)]
     pub fn save(&self, pager: &Arc<Pager>, keep: &mut dyn Keep) -> Result<Saved> {
         let mut out = Saver::default();
         save_schema(&self.schema, &mut out);
@@ -61,6 +62,7 @@ impl View {
     ///
     /// # Errors
     /// `Corrupt`: that isn't what a view gives.
+    #[doc(hidden)]
     pub fn load(metadata: &[u8], roots: &[BaseRoot], pager: &Arc<Pager>) -> Result<Self> {
         let mut input = Loader::new(metadata, roots, pager);
         let mut view = Self::new();

@@ -74,6 +74,7 @@ impl Refresh for Successor {
 
 impl View {
     /// Notes who can rebuild the view, and which state it shows. Once is enough.
+    #[doc(hidden)]
     #[inline]
     pub fn rescued_by(&self, rescue: &Weak<dyn Rescue>, shown: Shown) {
         if self.pin.is_some() {
@@ -82,6 +83,7 @@ impl View {
     }
 
     /// True if pages of it may lie in an image, and so be lost.
+    #[doc(hidden)]
     #[inline]
     pub fn lies_over_image(&self) -> bool {
         self.pin.is_some()

@@ -67,6 +67,7 @@ impl Store {
     }
 
     /// Fails unless rows can be inserted at ids from `id` on.
+    #[doc(hidden)]
     pub fn check_free(&self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
         let table = self.table(number)?;
         if table.single {
@@ -83,6 +84,8 @@ impl Store {
     }
 
     /// Fails unless there are rows with ids from `id` on.
+    #[doc(hidden)]
+    #[inline]
     pub fn check_there(&self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
         match self.table(number)?.first_missing(id.0, count)? {
             Some(missing) => Err(no_row(&self.working, number, RowId(missing))),
@@ -91,6 +94,7 @@ impl Store {
     }
 
     /// Fails unless a field of the rows from `id` on can take these values.
+    #[doc(hidden)]
     pub fn check_vector(
         &self,
         number: TableNumber,
@@ -104,6 +108,7 @@ impl Store {
     }
 
     /// Fails unless a field can take these values.
+    #[doc(hidden)]
     pub fn check_values(
         &self,
         number: TableNumber,
@@ -129,6 +134,7 @@ impl Store {
 
     /// Fails unless a field can take these values, which the program made once more after it had made
     /// them for [`check_values`](Self::check_values).
+    #[doc(hidden)]
     pub fn check_again(
         &self,
         number: TableNumber,
@@ -150,6 +156,8 @@ impl Store {
     }
 
     /// Adds rows of zero values, which were checked, without their entries in indexes.
+    #[doc(hidden)]
+    #[inline]
     pub fn add_rows(&mut self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
         self.changed = true;
         let Some(table) = self.working.tables.get_mut(number.0 as usize) else { return Ok(()) };
@@ -159,6 +167,8 @@ impl Store {
     }
 
     /// Adds the entries of rows that were added, and notes what only the commit can refuse.
+    #[doc(hidden)]
+    #[inline]
     pub fn index_rows(&mut self, number: TableNumber, id: RowId, count: u64) -> Result<()> {
         self.index_run(number.0 as usize, (id.0, count), None, true)
     }
@@ -168,6 +178,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
+    #[doc(hidden)]
     pub fn apply_rows(
         &mut self,
         number: TableNumber,
@@ -207,6 +218,7 @@ impl Store {
     }
 
     /// Sets a field of rows that were added and have no entries in indexes yet.
+    #[doc(hidden)]
     pub fn fill_rows(
         &mut self,
         number: TableNumber,
@@ -221,6 +233,7 @@ impl Store {
     }
 
     /// Sets a field of rows; it was checked.
+    #[doc(hidden)]
     pub fn set_rows(
         &mut self,
         number: TableNumber,

@@ -55,6 +55,8 @@ impl View {
     }
 
     /// Makes another view of the same state: one reference count for each table and index.
+    #[doc(hidden)]
+    #[inline]
     pub fn share(&self) -> Self {
         Self {
             schema: Arc::clone(&self.schema),
@@ -67,16 +69,21 @@ impl View {
     }
 
     /// Lets the view keep the space of the root over which it lies.
+    #[doc(hidden)]
+    #[inline]
     pub fn pinned(self, pin: Arc<RootPin>) -> Self {
         Self { pin: Some(pin), ..self }
     }
 
     /// Gives what keeps the space of the root over which the view lies.
+    #[doc(hidden)]
+    #[inline]
     pub const fn pin(&self) -> Option<&Arc<RootPin>> {
         self.pin.as_ref()
     }
 
     /// Gives the number of the root over which the view lies; 0 if there is none.
+    #[doc(hidden)]
     #[inline]
     pub fn root(&self) -> u64 {
         self.pin.as_ref().map_or(0, |pin| pin.number)
@@ -115,6 +122,8 @@ impl View {
     }
 
     /// Tells how much memory what no image has of the view takes, in bytes. Walks over those pages.
+    #[doc(hidden)]
+    #[inline]
     pub fn unsaved(&self) -> usize {
         self.count(Counted::Changes)
     }

@@ -94,6 +94,8 @@ impl Store {
     }
 
     /// Goes on from a view that was loaded: it is published, and nothing has changed since.
+    #[doc(hidden)]
+    #[inline]
     pub fn resume(view: View) -> Self {
         Self { working: view.share(), published: Arc::new(view), ..Self::new() }
     }
@@ -103,6 +105,8 @@ impl Store {
     ///
     /// The published view stays as it is, and a rollback goes back to it. Tables, indexes and fields
     /// that came or went since are left alone.
+    #[doc(hidden)]
+    #[inline]
     pub fn rebase(&mut self, saved: &Saved) {
         self.retired.clear();
         self.working.rebase(saved);
@@ -110,6 +114,7 @@ impl Store {
     }
 
     /// Tells how many bytes of the working view could be stored and aren't: at most so many.
+    #[doc(hidden)]
     #[inline]
     pub const fn unsaved(&self) -> usize {
         self.held.saturating_sub(self.rest).saturating_add(self.epoch.made())
@@ -118,6 +123,8 @@ impl Store {
     /// Tells whether more than `limit` bytes of the working view could be stored and aren't. Pages that
     /// were made may be gone again, so that it counts those that are there, if many were made since it
     /// last did.
+    #[doc(hidden)]
+    #[inline]
     pub fn has_unsaved(&mut self, limit: usize) -> bool {
         if self.unsaved() <= limit {
             return false;
@@ -132,6 +139,8 @@ impl Store {
     /// that can be, for pages to which something is still appended are left. From then on the working view
     /// is another one than what is published, whatever the transaction changes: a rollback must not stay with
     /// what was stored, and a commit must.
+    #[doc(hidden)]
+    #[inline]
     pub fn go_on(&mut self, saved: &Saved) {
         self.rebase(saved);
         self.rest_before.get_or_insert(self.rest);
@@ -147,6 +156,8 @@ impl Store {
 
     /// Publishes the working view once more, which no transaction has changed: it may lie over another base
     /// by now.
+    #[doc(hidden)]
+    #[inline]
     pub fn republish(&mut self) -> Arc<View> {
         debug_assert!(!self.changed, "no transaction is open");
         self.retired.clear();
@@ -156,12 +167,15 @@ impl Store {
     }
 
     /// Notes who can rebuild the working view, which no transaction has changed since this state.
+    #[doc(hidden)]
+    #[inline]
     pub fn be_rescued_by(&mut self, rescue: &Weak<dyn Rescue>, shown: Shown) {
         self.forget_rescue();
         self.working.rescued_by(rescue, shown);
     }
 
     /// Notes that the working view is about to change.
+    #[doc(hidden)]
     #[inline]
     pub fn forget_rescue(&mut self) {
         if self.working.successor.is_known() {

@@ -31,6 +31,8 @@ impl<'a> Fetched<'a> {
     }
 
     /// Gives the text, if it is one.
+    #[doc(hidden)]
+    #[inline]
     pub fn into_text(self) -> Option<Cow<'a, str>> {
         match self {
             Self::Here(ValueRef::String(text)) => Some(Cow::Borrowed(text)),
@@ -40,6 +42,8 @@ impl<'a> Fetched<'a> {
     }
 
     /// Gives the bytes, if it is a value of bytes.
+    #[doc(hidden)]
+    #[inline]
     pub fn into_bytes(self) -> Option<Cow<'a, [u8]>> {
         match self {
             Self::Here(ValueRef::Bytes(bytes)) => Some(Cow::Borrowed(bytes)),

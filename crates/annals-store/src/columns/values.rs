@@ -75,12 +75,16 @@ impl<'a> Values<'a> {
 
     /// Tells whether code of the program makes the values each time they are asked for, and so might
     /// make others than those that were checked.
+    #[doc(hidden)]
+    #[inline]
     pub const fn may_change(&self) -> bool {
         matches!(self.source, Source::Made(..))
     }
 
     /// Lets `take` have the values in pieces of events, in order, each with the place of its first
     /// value.
+    #[doc(hidden)]
+    #[inline]
     pub fn each_piece(
         &self,
         ty: Type,

@@ -237,6 +237,7 @@ impl<'a> VectorView<'a> {
     }
 
     /// Says that the field can't be read as what was asked for.
+    #[doc(hidden)]
     #[cold]
     pub fn unfit(&self, asked: &str) -> Error {
         let table = self.table.schema();

@@ -24,6 +24,7 @@ pub struct Mark(Box<Space>);
 
 impl Image {
     /// Makes the file as short as it was before a draft failed: on a full disk others need that space.
+    #[inline]
     pub fn shorten(&self, len: u64) {
         // What can't be cut is free space.
         let _ = self.storage.set_len(len);
@@ -32,6 +33,7 @@ impl Image {
 
 impl Draft<'_> {
     /// Puts the draft aside, with all that it was given; `image` is its own.
+    #[inline]
     pub fn put_aside(mut self, image: &Arc<Image>) -> PutAside {
         debug_assert!(std::ptr::eq(self.image, &raw const **image), "a draft is of its image");
         self.otherwise = Otherwise::Keep;
@@ -41,6 +43,7 @@ impl Draft<'_> {
 
     /// Puts a draft aside that was taken up again; gives how the space was before. The only view that leads
     /// to what it has written since its last part was seen goes on from what was written now.
+    #[inline]
     pub fn keep(mut self) -> Option<Mark> {
         self.working.iter_mut().for_each(Space::go_on);
         match std::mem::replace(&mut self.otherwise, Otherwise::Keep) {
@@ -67,6 +70,7 @@ impl PutAside {
 
     /// Notes that others may have a view that leads to what was written so far: none of it is used for
     /// anything else before the draft is over.
+    #[inline]
     pub fn show(&self) {
         let below = self.held.newest.map_or(0, |newest| newest.root.number);
         let mut working = lock(&self.image.working);
@@ -74,11 +78,13 @@ impl PutAside {
     }
 
     /// Gives where the last of the draft's objects ends, or of the newest root's, in bytes.
+    #[inline]
     pub fn end(&self) -> u64 {
         lock(&self.image.working).as_ref().map_or(0, Space::end)
     }
 
     /// Goes back to how the space was: what was given since is free again.
+    #[inline]
     pub fn go_back(&self, mark: Mark) {
         *lock(&self.image.working) = Some(*mark.0);
     }

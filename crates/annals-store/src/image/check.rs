@@ -70,6 +70,7 @@ pub fn check(directory: &Arc<dyn Directory>, name: &str, clock: &dyn Clock) -> R
 }
 
 /// Tells what the two root slots of an image tell now, if it can be read.
+#[inline]
 pub fn slots(directory: &dyn Directory, name: &str) -> Option<[Slot; 2]> {
     let storage = directory.open(name, Access::Read).ok()?;
     let header = read_header(&*storage, name).ok()?;

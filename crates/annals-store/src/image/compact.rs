@@ -69,6 +69,7 @@ impl Image {
     ///
     /// # Errors
     /// `Io`.
+    #[inline]
     pub fn is_linked(&self) -> Result<bool> {
         self.storage
             .is_linked()

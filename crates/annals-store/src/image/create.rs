@@ -46,6 +46,7 @@ pub struct SetAside {
 ///
 /// # Errors
 /// `Io`.
+#[inline]
 pub fn set_aside(directory: &dyn Directory, name: &str, reason: String) -> Result<SetAside> {
     set_aside_as(directory, name, reason, journal_id_of)
 }
@@ -125,6 +126,7 @@ impl Image {
     ///
     /// # Errors
     /// `InUse` if there is an image of that name; `Io`.
+    #[inline]
     pub fn create(
         directory: &Arc<dyn Directory>,
         name: &str,

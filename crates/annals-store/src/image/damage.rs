@@ -37,16 +37,19 @@ struct Known {
 
 impl Damage {
     /// Returns a sentence for each finding: at most the first hundred.
+    #[inline]
     pub fn findings(&self) -> Vec<String> {
         lock(&self.known).findings.clone()
     }
 
     /// Returns the findings, and forgets them.
+    #[inline]
     pub fn take_findings(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.known).findings)
     }
 
     /// Adds a finding, unless it is there.
+    #[inline]
     pub fn report(&self, finding: String) {
         let findings = &mut lock(&self.known).findings;
         if findings.len() < MOST_FINDINGS && !findings.contains(&finding) {
@@ -55,6 +58,7 @@ impl Damage {
     }
 
     /// Returns how many objects were noted so far: it only grows.
+    #[inline]
     pub fn count(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
@@ -62,6 +66,7 @@ impl Damage {
 
 impl Image {
     /// Lets the image note what it finds damaged in a record that others share.
+    #[inline]
     pub fn noting_in(mut self, damage: &Arc<Damage>) -> Self {
         self.damage = Arc::clone(damage);
         self
@@ -74,6 +79,7 @@ impl Image {
     }
 
     /// Returns true if nothing was noted.
+    #[inline]
     pub fn is_nothing_bad(&self) -> bool {
         self.damage.count() == 0
     }

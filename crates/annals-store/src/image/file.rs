@@ -91,6 +91,7 @@ impl Image {
     }
 
     /// Gives a time, in microseconds since 1970, by which a root had been replaced, if one is known.
+    #[inline]
     pub fn replaced_before(&self, number: u64) -> Option<i64> {
         let held = lock(&self.held);
         let newest = held.newest.map(|newest| newest.root);
@@ -99,6 +100,7 @@ impl Image {
     }
 
     /// Gives the image's path, for messages.
+    #[inline]
     pub fn path(&self) -> String {
         self.directory.display(&self.name)
     }
@@ -107,6 +109,8 @@ impl Image {
     ///
     /// # Errors
     /// `Io`.
+    #[inline]
+    #[allow(clippy::len_without_is_empty, reason = "an image is never empty")]
     pub fn len(&self) -> Result<u64> {
         self.storage.len().map_err(|error| self.io("can't tell its length", error))
     }
@@ -116,6 +120,7 @@ impl Image {
     ///
     /// # Errors
     /// `Io`; `Corrupt`.
+    #[inline]
     pub fn reached(&self, root: &Root) -> Result<u64> {
         match self.working.try_lock() {
             Ok(space) if space.is_some() => {
@@ -141,6 +146,7 @@ impl Image {
     ///
     /// # Errors
     /// `Io`; the draft is still good, and so is what was there before. `Poisoned` if the image is stopped.
+    #[inline]
     pub fn write(&self, objects: &[(u64, &[&[u8]])]) -> Result<Written> {
         self.check_usable()?;
         batch::write(&*self.storage, objects).map_err(|error| self.io("can't write to it", error))

@@ -48,6 +48,8 @@ impl Default for KeyFrames {
 }
 
 impl KeyFrames {
+    /// Returns no key frames.
+    #[inline]
     pub const fn new() -> Self {
         Self { budget: None, spacing: 256 << 10 }
     }
@@ -61,8 +63,11 @@ const LEAST_BUDGET: u64 = 4 << 20;
 pub struct Frame {
     /// The image, as if that root were its newest; for reading only.
     pub image: Image,
+    /// The root.
     pub root: Root,
+    /// What its catalog says.
     pub catalog: Catalog,
+    /// Keeps what the root reaches from being overwritten.
     pub pin: RootPin,
 }
 

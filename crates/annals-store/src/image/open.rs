@@ -162,6 +162,7 @@ impl Image {
     ///
     /// # Errors
     /// `Io`.
+    #[inline]
     pub fn is_newest(&self) -> Result<bool> {
         Ok(self.holds_newest(&self.roots()?))
     }
@@ -171,6 +172,7 @@ impl Image {
     ///
     /// # Errors
     /// `Io`.
+    #[inline]
     pub fn is_writable_newest(&self) -> Result<bool> {
         let there = match self.directory.open(&self.name, Access::Read) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
@@ -209,6 +211,7 @@ impl Image {
 /// How an image is opened.
 #[derive(Clone, Copy, Debug)]
 pub struct Judging<'d> {
+    /// What the image is opened for.
     pub access: Access,
     /// What is known to be damaged, and where more is noted.
     pub damage: Option<&'d Arc<Damage>>,
@@ -231,7 +234,9 @@ fn no_catalog() -> Error {
 pub struct Witness {
     /// What that file is called in messages.
     pub what: &'static str,
+    /// The segment of the journal.
     pub segment: u64,
+    /// The point in it that the root stands for.
     pub point: Point,
 }
 

@@ -44,11 +44,13 @@ pub struct RootPin {
 
 impl RootPin {
     /// Makes the pin of a root that only this process can read.
+    #[inline]
     pub const fn here(number: u64) -> Self {
         Self { number, locked: None, _below: None }
     }
 
     /// Gives the number by which a backfill without a root is pinned, if it is one.
+    #[inline]
     pub fn early(&self) -> Option<u64> {
         self.locked.as_ref().map(|(_, number)| *number).filter(|number| *number >= EARLY)
     }
@@ -68,6 +70,7 @@ impl Image {
     ///
     /// # Errors
     /// `Unsupported` where the system knows no locks on parts of a file; others of taking a lock.
+    #[inline]
     pub fn pin(&self, number: u64, clock: &dyn Clock) -> io::Result<RootPin> {
         for _ in 0..TRIES {
             if self.storage.try_lock(Lock::Pin(number), Hold::Shared)? {
@@ -121,6 +124,7 @@ impl Image {
     }
 
     /// Gives a process that has a root pinned, where the system tells.
+    #[inline]
     pub fn pinned_by(&self, root: u64) -> Option<u32> {
         self.storage.holder(Lock::Pin(root))
     }

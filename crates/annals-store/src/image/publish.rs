@@ -202,6 +202,7 @@ impl Image {
 
 impl Draft<'_> {
     /// Gives the number of the backfill, which is that of its root.
+    #[inline]
     pub const fn number(&self) -> u64 {
         self.number
     }
@@ -229,6 +230,7 @@ impl Draft<'_> {
 
     /// Notes that the new root won't reach something that the newest one does: for every entry that is
     /// replaced or left out, nodes and the catalog too.
+    #[inline]
     pub fn release(&mut self, stored: &Stored) {
         if let Some(space) = self.working.as_mut() {
             space.release(stored, self.number);
@@ -236,6 +238,7 @@ impl Draft<'_> {
     }
 
     /// Gives where the last of the objects ends that the new root reaches as it is, in bytes.
+    #[inline]
     pub fn end(&self) -> u64 {
         self.space().map_or(0, Space::end)
     }

@@ -83,6 +83,7 @@ where
 ///
 /// # Errors
 /// As [`walk`].
+#[inline]
 pub fn walk_array<V>(source: &dyn Source, array: &Array, end: u64, visit: V) -> Result<()>
 where
     V: FnMut(Object, &Stored) -> Result<Step>,
@@ -94,6 +95,7 @@ where
 ///
 /// # Errors
 /// `Corrupt`, `Io`.
+#[inline]
 pub fn read_catalog(source: &dyn Source, root: &Root) -> Result<Catalog> {
     let bytes = read(source, &root.catalog)?;
     Catalog::decode(&bytes, root.end)

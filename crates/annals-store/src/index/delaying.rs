@@ -80,6 +80,8 @@ impl Delaying {
 
 impl Store {
     /// Puts off the entries of indexes, at most `limit`, for a replay: see [`late`](super::late).
+    #[doc(hidden)]
+    #[inline]
     pub fn delaying(mut self, limit: usize) -> Self {
         self.delaying = Some(Delaying { indexes: Vec::new(), count: 0, limit });
         self
@@ -89,6 +91,7 @@ impl Store {
     ///
     /// # Errors
     /// An index can't be loaded, or has other entries.
+    #[doc(hidden)]
     pub fn make_delayed(&mut self) -> Result<()> {
         let Self { delaying, working, epoch, .. } = self;
         let Some(delaying) = delaying else { return Ok(()) };
@@ -102,6 +105,8 @@ impl Store {
     }
 
     /// Puts nothing off any more: the indexes have beside them what was.
+    #[doc(hidden)]
+    #[inline]
     pub fn end_delay(&mut self) {
         let Some(delaying) = self.delaying.take() else { return };
         for (number, delayed) in delaying.indexes.into_iter().enumerate() {

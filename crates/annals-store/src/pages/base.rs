@@ -36,6 +36,7 @@ pub struct BaseRoot {
 
 impl BaseRoot {
     /// Takes the root of an array of an image, whose heights count the items too.
+    #[inline]
     pub fn of(array: &Array) -> Self {
         let stored = array.root.filter(|_| array.height > 0);
         Self { height: array.height.saturating_sub(1), stored }

@@ -76,6 +76,7 @@ impl Hasher for PlaceHasher {
 
 impl Pager {
     /// Makes a pager with a budget, in bytes; `keeps` says whether all of the image fits into it.
+    #[inline]
     pub fn new(source: Arc<dyn Source>, budget: u64, keeps: bool) -> Self {
         Self {
             source,
@@ -89,6 +90,7 @@ impl Pager {
 
     /// Tells how many entries of indexes an opening may leave to be put in by whoever needs them: each may be
     /// one page to copy, and all of those are in memory then.
+    #[inline]
     pub const fn late_entries(&self) -> usize {
         let pages = self.room / PAGE * SHARDS / 8;
         if pages < LATE { pages + 1 } else { LATE }
@@ -101,6 +103,7 @@ impl Pager {
     }
 
     /// Changes that, for what is loaded from now on.
+    #[inline]
     pub fn set_keeps(&self, keeps: bool) {
         self.keeps.store(keeps, Ordering::Relaxed);
     }

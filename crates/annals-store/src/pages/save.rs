@@ -241,21 +241,25 @@ impl Saver {
 
 impl Saved {
     /// Gives the number of the root that has all this, once that is published.
+    #[inline]
     pub fn root(&self) -> u64 {
         self.pin.as_ref().map_or(0, |pin| pin.number)
     }
 
     /// Gives all arrays, in their order, as the catalog of an image has them.
+    #[inline]
     pub fn arrays(&self) -> Vec<image::Array> {
         self.roots.iter().zip(&self.kinds).map(|(root, &kind)| root.array(kind)).collect()
     }
 
     /// Tells whether one of the arrays goes on from an array of the root before.
+    #[inline]
     pub fn goes_on_from(&self, array: &image::Array) -> bool {
         array.root.is_none_or(|root| self.from.contains(&root.place))
     }
 
     /// Lets go of what is in memory: it comes through the cache from now on.
+    #[inline]
     pub fn unload(&mut self) {
         self.pages.values_mut().for_each(Rebase::unload);
         self.longs.values_mut().for_each(Rebase::unload);

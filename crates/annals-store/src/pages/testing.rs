@@ -26,6 +26,7 @@ pub struct TestImage {
 
 impl TestImage {
     /// Makes an image, and a pager with a budget, in bytes, that keeps what it loads or doesn't.
+    #[inline]
     pub fn new(budget: u64, keeps: bool) -> (Arc<Self>, Arc<Pager>) {
         let image = Arc::new(Self::default());
         let pager = Pager::new(Arc::clone(&image) as Arc<dyn Source>, budget, keeps);
@@ -33,6 +34,7 @@ impl TestImage {
     }
 
     /// Makes reading fail, or work again.
+    #[inline]
     pub fn set_broken(&self, broken: bool) {
         *self.broken.lock().unwrap() = broken;
     }
@@ -49,6 +51,7 @@ impl TestImage {
 
     /// Gives what stores pieces in it. If `once`, what was left already may not be left again, as where
     /// each view that is saved goes on from the last one that was.
+    #[inline]
     pub fn keeper(self: &Arc<Self>, once: bool) -> impl Keep + use<> {
         Keeper(Arc::clone(self), once)
     }
