@@ -1,4 +1,6 @@
 //! An image in memory, for tests of what is saved and loaded.
+#![allow(clippy::unwrap_used, reason = "tests fail where it is wrong, as they should")]
+#![cfg_attr(not(test), allow(dead_code, reason = "the tests of other crates use a part of it"))]
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
