@@ -1,5 +1,6 @@
 //! House rules, as tests. Each was seen to fail.
 
+mod circles;
 mod imports;
 mod layers;
 mod tokens;

@@ -37,6 +37,8 @@ struct Module {
 #[derive(Default)]
 pub(super) struct Crate {
     modules: BTreeMap<Names, Module>,
+    /// Those that have a file of their own.
+    files: BTreeSet<Names>,
     tests: BTreeSet<Names>,
     named: Vec<Named>,
 }
@@ -74,7 +76,7 @@ pub(super) fn of_sources(sources: &[(String, String)]) -> Crate {
 pub(super) fn module_of(relative: &Path) -> Names {
     let whole = relative.with_extension("");
     let mut names: Names = whole.iter().map(|name| name.to_string_lossy().into_owned()).collect();
-    if names.last().is_some_and(|last| last == "mod" || last == "lib") {
+    if names.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
         names.pop();
     }
     names
@@ -85,6 +87,7 @@ impl Crate {
         let module = module_of(relative);
         let is_test = (0..=module.len()).any(|len| self.tests.contains(&module[..len]));
         self.modules.entry(module.clone()).or_default();
+        self.files.insert(module.clone());
         let file = relative.to_string_lossy().into_owned();
         let blocks = vec![Block { depth: 0, module, is_test }];
         let tokens = tokens(source);
@@ -98,13 +101,38 @@ impl Crate {
             module: named.module.clone(),
             place: named.place.clone(),
             is_test: named.is_test,
-            path: self.resolve(&named.module, &named.path, 20),
+            path: self.resolve(&named.module, &named.path, 20, &mut Vec::new()),
         });
         named.collect()
     }
 
-    /// Returns where that which a module names is defined; gives up after `fuel` aliases.
-    fn resolve(&self, module: &[String], path: &[String], fuel: usize) -> Names {
+    /// Returns which file names something of which other: of the one that defines it, and of those that hand it on.
+    pub(super) fn links(&self) -> BTreeSet<(Names, Names)> {
+        let mut links = BTreeSet::new();
+        for named in &self.named {
+            let (from, mut passed) = (self.file_of(&named.module), Vec::new());
+            self.resolve(&named.module, &named.path, 20, &mut passed);
+            links.extend(passed.iter().map(|to| (from.clone(), self.file_of(to))));
+        }
+        links
+    }
+
+    /// Returns the file that a module is in.
+    fn file_of(&self, module: &[String]) -> Names {
+        let lens = (0..=module.len()).rev();
+        let mut prefixes = lens.map(|len| module[..len].to_vec());
+        prefixes.find(|prefix| self.files.contains(prefix)).unwrap_or_default()
+    }
+
+    /// Returns where that which a module names is defined; gives up after `fuel` aliases. Adds the modules on the way
+    /// there to `passed`.
+    fn resolve(
+        &self,
+        module: &[String],
+        path: &[String],
+        fuel: usize,
+        passed: &mut Vec<Names>,
+    ) -> Names {
         let Some((first, rest)) = path.split_first().filter(|_| fuel > 0) else {
             return path.to_vec();
         };
@@ -123,15 +151,18 @@ impl Crate {
                 at = below;
             } else if let Some(target) = self.modules.get(&at).and_then(|m| m.bound.get(name)) {
                 let target = [&target[..], after].concat();
-                return self.resolve(&at, &target, fuel - 1);
+                passed.push(at.clone());
+                return self.resolve(&at, &target, fuel - 1, passed);
             } else if let Some(target) = self.handed_on(&at, name, fuel - 1) {
                 let target = [&target[..], after].concat();
-                return self.resolve(&[], &target, fuel - 1);
+                passed.push(at);
+                return self.resolve(&[], &target, fuel - 1, passed);
             } else {
                 break;
             }
             rest = after;
         }
+        passed.push(at.clone());
         let whole = std::iter::once("crate".to_owned()).chain(at).chain(rest.iter().cloned());
         whole.collect()
     }
@@ -150,7 +181,7 @@ impl Crate {
             return None;
         }
         module.globs.iter().find_map(|glob| {
-            let target = self.resolve(at, glob, fuel);
+            let target = self.resolve(at, glob, fuel, &mut Vec::new());
             let (first, inside) = target.split_first()?;
             let its = self.modules.get(inside).filter(|_| first == "crate")?;
             let has = its.items.contains(name) || self.knows(inside, name);

@@ -1,0 +1,116 @@
+//! Few circles: files and folders of one folder that name each other, directly or by way of others.
+//!
+//! What a file names are its `use` items and the paths in its code, tests included, by whatever name it was handed on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::imports::{self, Crate, Names};
+
+/// The most siblings that may be in one circle.
+const MOST: usize = 3;
+
+/// The folders with a larger circle, and how many are in that. A number here may only become smaller.
+const LARGER: &[(&str, usize)] = &[
+    ("annals-event", 6),
+    ("annals-journal", 12),
+    ("annals-storage", 12),
+    ("annals-store", 12),
+    ("annals-store/image", 4),
+    ("annals-store/index", 4),
+    ("annals-store/pages", 13),
+    ("annals/history", 4),
+];
+
+/// Who names whom, among the files and folders of one folder.
+type Siblings = BTreeMap<String, BTreeSet<String>>;
+
+/// Returns the siblings of each folder of a crate.
+fn folders(all: &Crate) -> BTreeMap<Names, Siblings> {
+    let mut folders: BTreeMap<Names, Siblings> = BTreeMap::new();
+    for (from, to) in all.links() {
+        let shared = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
+        // A file that has the folder is no sibling of those in it.
+        if let (Some(one), Some(other)) = (from.get(shared), to.get(shared)) {
+            let siblings = folders.entry(from[..shared].to_vec()).or_default();
+            siblings.entry(one.clone()).or_default().insert(other.clone());
+        }
+    }
+    folders
+}
+
+/// Returns all that a sibling leads to.
+fn reached(siblings: &Siblings, from: &str) -> BTreeSet<String> {
+    let (mut found, mut rest) = (BTreeSet::new(), vec![from]);
+    while let Some(next) = rest.pop() {
+        for other in siblings.get(next).into_iter().flatten() {
+            if found.insert(other.clone()) {
+                rest.push(other);
+            }
+        }
+    }
+    found
+}
+
+/// Returns the largest circle of siblings.
+fn largest_circle(siblings: &Siblings) -> BTreeSet<String> {
+    let all: BTreeMap<_, _> = siblings.keys().map(|name| (name, reached(siblings, name))).collect();
+    let circle = |name: &String| -> BTreeSet<String> {
+        let back = |other: &&String| all.get(other).is_some_and(|found| found.contains(name));
+        all[name].iter().filter(back).cloned().collect()
+    };
+    siblings.keys().map(circle).max_by_key(BTreeSet::len).unwrap_or_default()
+}
+
+#[test]
+fn few_siblings_name_each_other_in_a_circle() {
+    let mut wrong = Vec::new();
+    let mut found = BTreeMap::new();
+    for package in std::fs::read_dir(super::root().join("crates")).unwrap() {
+        let package = package.unwrap();
+        let crate_name = package.file_name().to_string_lossy().into_owned();
+        let all = imports::read(&package.path().join("src"));
+        for (folder, siblings) in folders(&all) {
+            let place = std::iter::once(crate_name.clone()).chain(folder).collect::<Vec<_>>();
+            let (place, circle) = (place.join("/"), largest_circle(&siblings));
+            let larger = LARGER.iter().find(|(known, _)| *known == place);
+            let allowed = larger.map_or(MOST, |(_, size)| *size);
+            if circle.len() > allowed {
+                let names = circle.iter().cloned().collect::<Vec<_>>().join(" ");
+                wrong.push(format!(
+                    "{place}: {} in a circle, {allowed} at most: {names}",
+                    circle.len()
+                ));
+            }
+            found.insert(place, circle.len());
+        }
+    }
+    assert!(found.len() > 40, "only {} folders were found", found.len());
+    for (place, size) in LARGER {
+        let now = found.get(*place).copied().unwrap_or_default();
+        if now < *size {
+            wrong.push(format!("{place}: only {now} are in a circle now: lower the entry"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn circles_are_seen_through_other_names_and_in_tests() {
+    let source = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    let all = imports::of_sources(&[
+        source("lib.rs", "mod room; mod other; pub(crate) use room::a::One as Handed;"),
+        source("other.rs", "use crate::Handed;"),
+        source("room/mod.rs", "mod a; mod b; mod c; mod d; pub(crate) use b::Two;"),
+        source("room/a.rs", "use super::Two; pub(crate) struct One;"),
+        source("room/b.rs", "pub(crate) struct Two; fn f() { super::c::g(); }"),
+        source("room/c.rs", "#[cfg(test)] mod tests { use crate::Handed; } pub(crate) fn g() {}"),
+        source("room/d.rs", "use super::a::One; use crate::other;"),
+    ]);
+    let folders = folders(&all);
+    let circle = |folder: &[&str]| -> Vec<String> {
+        let folder: Names = folder.iter().map(|name| (*name).to_owned()).collect();
+        largest_circle(&folders[&folder]).into_iter().collect()
+    };
+    assert_eq!(circle(&["room"]), ["a", "b", "c"]);
+    assert_eq!(circle(&[]), ["other", "room"]);
+}
