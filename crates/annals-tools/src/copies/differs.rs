@@ -5,8 +5,7 @@ use super::target::Target;
 use annals::{Error, ErrorKind, Result};
 use annals_journal::{Committed, Erasure, Frame, Point};
 
-/// Tells whether a segment has this point, or rather that it goes on from there: its frames are read only
-/// where slots don't tell.
+/// True if a segment has this point, or continues from it. Reads frames only if no slot has the point.
 pub(super) fn has(part: &Part, point: Point) -> Result<bool> {
     let slots = part.head.copies().map(|slot| slot.point);
     if part.head.start() == point || slots.clone().any(|slot| slot == point) {
@@ -28,7 +27,7 @@ pub(super) fn has(part: &Part, point: Point) -> Result<bool> {
 /// Says that a copy isn't the beginning of a journal. Reads both until they part.
 pub(super) fn error(source: &Source, target: &Target, copy: &mut Source) -> Error {
     let (from, to) = (&source.shown, &target.shown);
-    let behind = match last_common(source, copy) {
+    let common = match last_common(source, copy) {
         Ok((txid, true)) => {
             let message = format!(
                 "{to}: has all that {from} has, and more: the last transaction that both have is {txid}, \
@@ -46,7 +45,7 @@ pub(super) fn error(source: &Source, target: &Target, copy: &mut Source) -> Erro
             ErrorKind::Diverged,
             format!(
                 "{to}: isn't the beginning of {from} any more: the erasure that transaction {mark} of {from} \
-                 marks took values out of transactions that {to} has; {behind}; nothing was changed: {to} still \
+                 marks took values out of transactions that {to} has; {common}; nothing was changed: {to} still \
                  has those values, so remove it, and push to a new file",
             ),
         );
@@ -54,7 +53,7 @@ pub(super) fn error(source: &Source, target: &Target, copy: &mut Source) -> Erro
     Error::new(
         ErrorKind::Diverged,
         format!(
-            "{to}: isn't the beginning of {from}: {behind}, and {to} has transactions up to {}; nothing \
+            "{to}: isn't the beginning of {from}: {common}, and {to} has transactions up to {}; nothing \
              was changed: push to another file, or move this one elsewhere",
             target.end.txid
         ),
@@ -93,7 +92,7 @@ pub(super) fn another(source: &Source, target: &Target) -> Error {
     )
 }
 
-/// Gives the last transaction that two journals have in common, 0 if there is none, and whether the first
+/// Returns the last transaction that two journals have in common, 0 if there is none, and whether the first
 /// of them has no more.
 fn last_common(source: &Source, copy: &mut Source) -> Result<(u64, bool)> {
     let ours = source.again().look(None)?;
@@ -112,7 +111,7 @@ fn last_common(source: &Source, copy: &mut Source) -> Result<(u64, bool)> {
     Ok((common, false))
 }
 
-/// Gives the last commit that two files of one segment share, and whether the first has no more.
+/// Returns the last commit that two files of one segment share, and whether the first has no more.
 fn common_of(part: &Part, other: &Part) -> Result<(u64, bool)> {
     let start = part.head.start();
     let mut common = start.txid;

@@ -25,7 +25,7 @@ use super::{Meter, differs};
 /// What was copied of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
-    /// Whether the copy was made anew.
+    /// Whether the copy was created.
     pub is_new: bool,
     /// How many transactions were copied, not counting states that segments begin with.
     pub transactions: u64,
@@ -97,7 +97,7 @@ impl Push {
     /// Copies all that is there by now; creates the copy if there is none, with all history that is left.
     /// Nobody else may have the copy open for writing; it is locked from now on.
     ///
-    /// After an error it may be called again: the copy is recovered, and goes on behind its last
+    /// After an error it may be called again: the copy is recovered, and continues after its last
     /// transaction.
     ///
     /// Cost: reads and writes what is new, with a flush for each 16 MiB, and for each call that brings
@@ -157,7 +157,7 @@ impl Push {
         Ok((target, Copied { is_new, transactions: end.txid - before, end, segment, soft }))
     }
 
-    /// Copies what the copy lacks; gives how many transactions aren't hard.
+    /// Copies what the copy lacks; returns how many transactions aren't hard.
     fn copy_all(&mut self, target: &mut Target, parts: &[Part]) -> Result<u64> {
         for (place, part) in parts.iter().enumerate() {
             let Some(next) = parts.get(place + 1) else {

@@ -35,7 +35,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Gives its header.
+    /// Returns its header.
     pub(crate) const fn header(&self) -> &Header {
         &self.head.header
     }
@@ -46,7 +46,7 @@ impl Part {
         FrameReader::new(&*self.storage, self.head.hash, from, limit).confirming(&self.head.slots)
     }
 
-    /// Gives its length in bytes.
+    /// Returns its length in bytes.
     pub(crate) fn len(&self) -> Result<u64> {
         self.storage.len().map_err(|error| self.unreadable(error))
     }
@@ -64,7 +64,7 @@ impl Part {
         ))
     }
 
-    /// Gives how far the newest segment is known to be on permanent storage, by what its writers tell
+    /// Returns how far the newest segment is known to be on permanent storage, by what its writers tell
     /// too, and the last transaction that is there at all. All up to `from` is known.
     pub(crate) fn hard(&self, from: Point) -> Result<(u64, u64)> {
         let survey = Survey::since_now(&*self.storage, &self.shown, from)?;
@@ -85,7 +85,7 @@ impl Source {
         like((&*self.directory, &self.name), to, name)
     }
 
-    /// Gives another look at the same journal.
+    /// Returns a new handle of the same journal.
     pub(crate) fn again(&self) -> Self {
         Self::new(Arc::clone(&self.directory), &self.name)
     }
@@ -146,7 +146,7 @@ impl Source {
         Ok(parts)
     }
 
-    /// Gives the segment before another, if it was the newest at the last look and has no name any more.
+    /// Returns the segment before another, if it was the newest at the last look and has no name any more.
     fn removed(&self, successor: &Header) -> Option<(Arc<dyn Storage>, String, Head)> {
         let storage = self.newest.clone()?;
         let head = Head::read(&*storage, &self.shown).ok()?;
@@ -168,7 +168,7 @@ impl Source {
     }
 }
 
-/// Tells whether all is there that was looked for.
+/// True if all segments were found.
 fn is_whole(parts: &[Part], from: Option<u64>) -> bool {
     let Some(first) = parts.first().map(Part::header) else { return false };
     from.map_or(first.is_base(), |from| first.segment <= from)

@@ -17,7 +17,7 @@ use annals_storage::{Access, Clock, Directory, Hold, Lock, Storage};
 
 /// So much is written at once.
 const PIECE: usize = 1 << 20;
-/// Behind so much a commit is made durable, and others are told.
+/// After so much a commit is made durable, and others are told.
 const BATCH: u64 = 16 << 20;
 /// How often a file is opened again that is replaced meanwhile.
 const TRIES: usize = 100;
@@ -33,7 +33,7 @@ pub(super) struct Target {
     checkpoints: Checkpoints,
     /// The last commit that is on permanent storage.
     pub(super) end: Point,
-    /// The last commit that was taken, and all behind it, up to `taken`, in `piece` or written.
+    /// The last commit that was taken. The frames after it, up to `taken`, are in `piece` or written.
     reached: Point,
     taken: Point,
     piece: Vec<u8>,
@@ -86,7 +86,7 @@ impl Target {
             let settled =
                 annals_journal::settle(&*storage, &**directory, name, &survey, recovery, secret)?;
             if survey.is_empty() {
-                // Whoever gave it its name may have ended before that was durable.
+                // The process that gave it its name may have ended before that was durable.
                 let kept = match head.header.segment {
                     0 => annals_journal::keep_name(&**directory, name),
                     _ => segments::keep_path(&**directory, name, &head.header),
@@ -165,7 +165,7 @@ impl Target {
         })
     }
 
-    /// Tells whether nothing was committed in its newest segment; the state that it may begin with was before.
+    /// True if nothing was committed in its newest segment, but for the state that it may begin with.
     pub(super) fn is_empty(&self) -> bool {
         self.end.txid < self.header.first_own_txid()
     }
@@ -315,7 +315,7 @@ fn lost(shown: &str, end: Point) -> Error {
     ))
 }
 
-/// Reads a seal that stands right behind the last commit, and is followed by the segment that is there.
+/// Reads a seal that stands right after the last commit, and is followed by the segment that is there.
 fn seal_before(frame: &Frame<'_>, end: Point, part: &Part) -> Option<Sealing> {
     let seal = Seal::of(frame).filter(|_| frame.header.position == end.position)?;
     let follows = part.successor.as_ref().is_some_and(|next| seal.is_followed_by(next));

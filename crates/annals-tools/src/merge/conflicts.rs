@@ -13,7 +13,7 @@ pub enum OnConflict {
     Refuse,
     /// Keeps the row of the earlier file, and leaves the other out. References to that lead to the one that is kept.
     Keep,
-    /// Gives the row of the earlier file all values of the other one, which is left out. The id stays, and references
+    /// Writes all values of the later row to the row of the earlier file, and leaves the later row out. The id stays, and references
     /// to both lead to it.
     Replace,
 }

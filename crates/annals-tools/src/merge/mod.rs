@@ -277,7 +277,7 @@ impl Merging {
         Ok(())
     }
 
-    /// Gives the values of a row as they are in the new database.
+    /// Returns the values of a row as they are in the new database.
     fn values<'r>(
         &mut self,
         tx: &mut Transaction<'_>,
@@ -367,7 +367,7 @@ impl Merging {
     }
 }
 
-/// Gives a row other values.
+/// Writes other values to a row.
 fn replace(
     tx: &mut Transaction<'_>,
     table: &Table,
@@ -414,7 +414,7 @@ impl Source<'_> {
         }
     }
 
-    /// Copies a blob, once; gives its new number.
+    /// Copies a blob, once; returns its new number.
     fn copy(&mut self, tx: &mut Transaction<'_>, blob: Blob) -> Result<Blob> {
         if let Some(&copied) = self.blobs.get(&blob) {
             return Ok(copied);
@@ -456,7 +456,7 @@ fn same_schema(first: &str, ours: &Schema, theirs: &Schema) -> Result<()> {
     ))
 }
 
-/// Gives where the ids of a table begin in the new database, and how many were given out in the file.
+/// Returns the first id of a table's rows in the new database, and the table's next id in the file.
 fn span(tx: &Transaction<'_>, snapshot: &Snapshot, table: &Table) -> Result<(u64, u64)> {
     let next = snapshot.table(table.number)?.next_id();
     let ours = tx.view().table(table.number)?;
