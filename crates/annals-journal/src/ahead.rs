@@ -11,11 +11,12 @@
 
 use std::sync::MutexGuard;
 
+use annals_storage::step;
+
 use super::checkpoints::{Checkpoints, lock};
 use super::device::SPACE_STEP;
 use super::space::zero;
 use crate::{Error, Result};
-use annals_storage::mistakes::{Mistake, is_made};
 
 impl Checkpoints {
     /// Fills space ahead with zeros, so that small commits needn't make the file grow. Failures
@@ -56,7 +57,7 @@ impl Checkpoints {
     fn claim(&self, held: &MutexGuard<'_, ()>, zeroed_to: u64) -> Result<()> {
         self.flush()?;
         let mut slots = lock(&self.slots);
-        for _ in 0..if is_made(Mistake::SpaceToldOnce) { 1 } else { 2 } {
+        for _ in 0..step!(SpaceToldOnce, 2, else 1) {
             slots.write(self, self.durable(), zeroed_to, self.secret())?;
             self.flush()?;
         }

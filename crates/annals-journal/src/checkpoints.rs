@@ -18,9 +18,8 @@ use super::segments::Sealing;
 use super::slots::Slots;
 use super::space::{Look, Space, zero};
 use crate::{Error, ErrorKind, Result};
-use annals_storage::Storage;
-use annals_storage::mistakes::{Mistake, is_made};
 pub(super) use annals_storage::sync::lock;
+use annals_storage::{Storage, step};
 
 /// A slot is at most about this many flushed bytes behind.
 pub(super) const SLOT_LAG: u64 = 1 << 20;
@@ -141,9 +140,7 @@ impl Checkpoints {
             progress.durable = point;
         }
         drop(progress);
-        if !is_made(Mistake::OthersZeroed) {
-            self.space.set(len.max(end.position));
-        }
+        step!(OthersZeroed, self.space.set(len.max(end.position)));
     }
 
     /// As [`Self::adopt`], in its turn, where nothing has to be recovered: what this handle may have left
@@ -180,7 +177,7 @@ impl Checkpoints {
     ///
     /// Cost: two flushes the first time, and one more if something there isn't durable yet.
     pub fn draw_secret(&self, draw: impl FnOnce() -> Secret) -> Result<()> {
-        if self.has_secret.load(Ordering::Acquire) || is_made(Mistake::SecretKept) {
+        if step!(SecretKept, self.has_secret.load(Ordering::Acquire), else true) {
             return Ok(());
         }
         self.check_usable()?;
@@ -270,9 +267,7 @@ impl Checkpoints {
                 Ok(())
             }
             Err(error) => {
-                if !is_made(Mistake::FailedFlushForgotten) {
-                    self.poison(&format!("a flush failed: {error}"));
-                }
+                step!(FailedFlushForgotten, self.poison(&format!("a flush failed: {error}")));
                 Err(Error::io(format!("{}: can't flush the journal", self.name), error))
             }
         }
@@ -410,8 +405,8 @@ impl Checkpoints {
         self.harden()?;
         self.advance_slot()?;
         let slots = *lock(&self.slots);
-        if !slots.is_flushed(self.flushes_done()) && !is_made(Mistake::HardSlotNotFlushed) {
-            self.flush()?;
+        if !slots.is_flushed(self.flushes_done()) {
+            step!(HardSlotNotFlushed, self.flush()?);
         }
         let point = slots.newest().point;
         self.tell()?;
@@ -423,18 +418,15 @@ impl Checkpoints {
     pub(crate) fn cut(&self, point: Point, dirty_to: u64) -> Result<()> {
         self.check_usable()?;
         let io = |error| Error::io(format!("{}: can't cut the journal", self.name), error);
-        if self.is_shared && !is_made(Mistake::CutNotMarked) {
+        if step!(CutNotMarked, self.is_shared, else false) {
             // Should this process end in the midst of it, the next one that writes recovers first.
             self.is_suspect.store(true, Ordering::Release);
             self.tell()?;
         }
         let len = self.storage.len().map_err(io)?;
-        if !is_made(Mistake::RollbackNotZeroed) {
-            zero(&*self.storage, point.position, dirty_to.min(len)).map_err(io)?;
-        }
-        if !is_made(Mistake::RollbackNotFlushed) {
-            self.flush()?;
-        }
+        let zeroed = || zero(&*self.storage, point.position, dirty_to.min(len)).map_err(io);
+        step!(RollbackNotZeroed, zeroed()?);
+        step!(RollbackNotFlushed, self.flush()?);
         self.note_durable(point);
         let mut slots = lock(&self.slots);
         for _ in 0..2 {
@@ -463,10 +455,7 @@ impl Checkpoints {
                 }
             };
         }
-        match is_made(Mistake::SealNotFlushed) {
-            true => Ok(()),
-            false => self.flush(),
-        }
+        step!(SealNotFlushed, self.flush(), else Ok(()))
     }
 
     /// Makes frames durable that were made elsewhere and were written up to a point, and lets a slot and

@@ -1,10 +1,11 @@
 //! The steps of each commit level after its frames are written. `docs/crash.md` argues why they do.
 
+use annals_storage::step;
+
 use super::checkpoints::Checkpoints;
 use super::format::Point;
 use super::level::Level;
 use crate::Result;
-use annals_storage::mistakes::{Mistake, is_made};
 
 impl Checkpoints {
     /// Does what a level asks for, for all commits up to `target`, whose frames are written: the recipe
@@ -23,17 +24,11 @@ impl Checkpoints {
             Level::Half => self.half(target),
             Level::TwoPhase => self.two_phase(target),
         };
-        reached.inspect_err(|error| {
-            if !is_made(Mistake::FailedFlushForgotten) {
-                self.poison(&error.to_string());
-            }
-        })
+        reached.inspect_err(|error| step!(FailedFlushForgotten, self.poison(&error.to_string())))
     }
 
     fn checksummed(&self, target: Point) -> Result<()> {
-        if !is_made(Mistake::CommitNotFlushed) {
-            self.flush()?;
-        }
+        step!(CommitNotFlushed, self.flush()?);
         self.note_durable(target);
         // A slot that can't be written now is written later: the commit stands without it.
         let _ = self.advance_lagging_slot();
@@ -41,15 +36,13 @@ impl Checkpoints {
     }
 
     fn half(&self, target: Point) -> Result<()> {
-        if !is_made(Mistake::SlotBeforeFlush) {
-            self.flush()?;
-        }
+        step!(SlotBeforeFlush, self.flush()?);
         self.note_durable(target);
         self.advance_slot()
     }
 
     fn two_phase(&self, target: Point) -> Result<()> {
         self.half(target)?;
-        if is_made(Mistake::SecondFlushLeftOut) { Ok(()) } else { self.flush() }
+        step!(SecondFlushLeftOut, self.flush(), else Ok(()))
     }
 }

@@ -20,8 +20,7 @@ use std::sync::Arc;
 use super::format::{FRAMES_AT, Header, VERSION};
 use super::head;
 use crate::{Error, Result};
-use annals_storage::mistakes::{Mistake, is_made};
-use annals_storage::{Access, Clock, Directory, Hold, Lock, Storage};
+use annals_storage::{Access, Clock, Directory, Hold, Lock, Storage, step};
 
 /// Creates a new journal; `None` if there is a file of that name by now, or if it has to be tried
 /// again.
@@ -93,10 +92,7 @@ fn remove_leftovers(directory: &dyn Directory, name: &str) {
 /// nothing is lost with it, and the next creation makes it anew.
 #[inline]
 pub fn keep_name(directory: &dyn Directory, name: &str) -> io::Result<()> {
-    if is_made(Mistake::NameNotFlushed) {
-        return Ok(());
-    }
-    let flushed = directory.flush();
+    let flushed = step!(NameNotFlushed, directory.flush(), else Ok(()));
     if flushed.is_err() {
         let _ = directory.remove(name);
     }

@@ -16,12 +16,13 @@
 
 use siphasher::sip::SipHasher24;
 
+use annals_storage::step;
+
 use super::format::{
     self, FLAG_EXPLICIT_TIME, FLAG_FAR_TIME, FLAG_FIRST, FLAG_MORE, FRAME_ALIGN, FRAME_HEADER_LEN,
     FRAME_MAGIC, FRAME_TRAILER_LEN, FRAMES_AT, LEVEL_MASK, MAX_FRAME_LEN, Secret, seeded_hash,
 };
 use annals_storage::bytes::{Fields, Layout};
-use annals_storage::mistakes::{Mistake, is_made};
 
 /// Where the header check is, and how many bytes of the header are before it.
 const CHECK_AT: usize = FRAME_HEADER_LEN - 4;
@@ -213,16 +214,14 @@ impl Trailer {
     /// Returns the durable position that a frame claims, if its tag proves that it was made for the file
     /// of this secret.
     pub(crate) fn claim(&self, header: &FrameHeader, secret: &Secret) -> Option<u64> {
-        if is_made(Mistake::ClaimsIgnored) {
-            return None;
-        }
-        header.durable.filter(|_| self.is_proven(header, secret))
+        let durable = step!(ClaimsIgnored, header.durable, else None);
+        durable.filter(|_| self.is_proven(header, secret))
     }
 
     /// True if the frame was made for the file of this secret.
     #[inline]
     pub fn is_proven(&self, header: &FrameHeader, secret: &Secret) -> bool {
-        self.tag == tag(header, self.check, secret) || is_made(Mistake::TagNotChecked)
+        step!(TagNotChecked, self.tag == tag(header, self.check, secret), else true)
     }
 }
 
@@ -309,7 +308,7 @@ pub(crate) fn finish(frame: &mut Vec<u8>, header: &FrameHeader, making: Making<'
 
 /// Returns the nonce that a frame gets: the one that was drawn.
 fn seed(nonce: u64) -> u64 {
-    if is_made(Mistake::NonceNotRandom) { 0 } else { nonce }
+    step!(NonceNotRandom, nonce, else 0)
 }
 
 /// What the verification of a frame shows whose header was decoded.
@@ -325,16 +324,14 @@ impl Verified {
         let trailer = Trailer::of(frame)?;
         let body = frame.get(..frame.len() - FRAME_TRAILER_LEN)?;
         let hash = seeded_hash(body, header.nonce);
-        let verifies = low(hash) == trailer.check || is_made(Mistake::TornFrameAccepted);
+        let verifies = step!(TornFrameAccepted, low(hash) == trailer.check, else true);
         verifies.then_some(Self { trailer, hash })
     }
 
     /// Returns the chain that the frame must have after another one.
     pub(crate) fn chain_after(&self, header: &FrameHeader, previous: u64) -> u64 {
-        match is_made(Mistake::TornFrameAccepted) {
-            true => self.trailer.chain,
-            false => chain(self.hash, self.trailer, header, previous),
-        }
+        let follows = || chain(self.hash, self.trailer, header, previous);
+        step!(TornFrameAccepted, follows(), else self.trailer.chain)
     }
 }
 

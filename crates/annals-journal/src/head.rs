@@ -7,8 +7,7 @@ use super::format::{
 };
 use super::verdict::{salvage_advice, shown_path};
 use crate::{Error, ErrorKind, Result};
-use annals_storage::mistakes::{Mistake, is_made};
-use annals_storage::{Storage, is_compressed};
+use annals_storage::{Storage, is_compressed, step};
 
 /// What the first 16 KiB of a journal say, as far as their checksums agree.
 #[derive(Clone, Debug)]
@@ -65,10 +64,7 @@ impl Head {
     /// Returns all copies of slots that verify.
     #[inline]
     pub fn copies(&self) -> impl Iterator<Item = &Slot> + Clone {
-        let counts = |slot: &&[Option<Slot>; 2]| {
-            let [first, second] = slot;
-            first == second || !is_made(Mistake::CopiesMustAgree)
-        };
+        let counts = |[first, second]: &&[Option<Slot>; 2]| step!(CopiesMustAgree, first.is_some() || second.is_some(), else first == second);
         self.slots.iter().filter(counts).flatten().flatten()
     }
 

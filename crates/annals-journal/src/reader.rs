@@ -5,8 +5,7 @@ use std::io;
 use super::format::{self, FRAME_HEADER_LEN, Point};
 use super::frame::{self, FrameHeader, Spot, Trailer, Verified};
 use super::head::SlotCopies;
-use annals_storage::Storage;
-use annals_storage::mistakes::{Mistake, is_made};
+use annals_storage::{Storage, step};
 
 /// How much is read at once.
 const WINDOW: usize = 1 << 20;
@@ -147,7 +146,7 @@ impl<'s> FrameReader<'s> {
     /// True if the chain that a frame should have is the right one: a slot tells it, or the frames that it leads to
     /// reach a slot, or one that was made for this file.
     pub(crate) fn confirms(&mut self, header: &FrameHeader, chain: u64) -> io::Result<bool> {
-        let Some(slots) = self.witness.filter(|_| !is_made(Mistake::WrongChainRefused)) else {
+        let Some(slots) = step!(WrongChainRefused, self.witness, else None) else {
             return Ok(false);
         };
         let position = header.position + header.frame_len();

@@ -24,8 +24,7 @@ use super::survey::Survey;
 use super::tail;
 use super::verdict::{Verdict, shown_path};
 use crate::{Error, ErrorKind, Result};
-use annals_storage::mistakes::{Mistake, is_made};
-use annals_storage::{Directory, Storage};
+use annals_storage::{Directory, Storage, step};
 
 /// What opening does with a journal whose end isn't in order.
 ///
@@ -226,9 +225,7 @@ fn make_durable(
     for wrong in &survey.wrong_chains {
         storage.write_at(wrong.position.saturating_sub(8), &wrong.chain.to_le_bytes())?;
     }
-    if !is_made(Mistake::AcceptedNotRewritten) {
-        rewrite(storage, head.hash, head.hard_point(), end)?;
-    }
+    step!(AcceptedNotRewritten, rewrite(storage, head.hash, head.hard_point(), end)?);
     let claimed = head.copies().map(|slot| slot.zeroed_to).max().unwrap_or(0).min(survey.len);
     let zeroed_to = match survey.has_fixed_len {
         true => claimed.max(dirty_to).max(end.position),
@@ -238,7 +235,7 @@ fn make_durable(
     let mut slot = Slot { point: end, zeroed_to, sequence, secret };
     let mut first = head.older_slot();
     let is_told = end.position <= head.hard_point().position;
-    if survey.may_hold_a_commit() && !is_told && !is_made(Mistake::ProofCutFirst) {
+    if step!(ProofCutFirst, survey.may_hold_a_commit() && !is_told, else false) {
         // What is cut may be all that proves how far the rest was flushed.
         storage.flush()?;
         slot.sequence += 1;
@@ -246,23 +243,21 @@ fn make_durable(
         storage.flush()?;
         first = 1 - first;
     }
-    if !is_made(Mistake::TailNotZeroed) {
+    step!(TailNotZeroed, {
         zero(storage, end.position, zeroed_to)?;
         // Also where it is that long already: a flush that failed may have lost the length.
         if !survey.has_fixed_len {
             storage.set_len(zeroed_to)?;
         }
-    }
+    });
     head.repair_headers(storage)?;
-    if !is_made(Mistake::RecoveryNotFlushed) {
-        storage.flush()?;
-    }
+    step!(RecoveryNotFlushed, storage.flush()?);
     for which in [first, 1 - first] {
         slot.sequence += 1;
         head::write_slot(storage, which, &slot, head.hash)?;
-        if which != first || !is_made(Mistake::SlotsAtOnce) {
+        step!(SlotsAtOnce, storage.flush()?, else if which != first {
             storage.flush()?;
-        }
+        });
     }
     Ok((zeroed_to, Slots::flushed(first, slot)))
 }

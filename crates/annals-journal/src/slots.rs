@@ -9,11 +9,12 @@
 //!    by then.
 //! 4. `torn` says which slots have copies that differ, from a write that was interrupted.
 
+use annals_storage::step;
+
 use super::checkpoints::Checkpoints;
 use super::format::{Point, Secret, Slot};
 use super::head::{self, Head};
 use crate::{Error, Result};
-use annals_storage::mistakes::{Mistake, is_made};
 
 /// Which slot is written next, and what the other one tells.
 #[derive(Clone, Copy, Debug)]
@@ -61,8 +62,8 @@ impl Slots {
         zeroed_to: u64,
         secret: Secret,
     ) -> Result<()> {
-        if !self.is_flushed(checkpoints.flushes_done()) && !is_made(Mistake::SlotsAtOnce) {
-            checkpoints.flush()?;
+        if !self.is_flushed(checkpoints.flushes_done()) {
+            step!(SlotsAtOnce, checkpoints.flush()?);
         }
         checkpoints.check_usable()?;
         let slot = Slot { point, zeroed_to, sequence: self.newest.sequence + 1, secret };

@@ -18,8 +18,7 @@ use super::recover::Recovery;
 use super::segments::Seal;
 use super::verdict::salvage_advice;
 use crate::{Error, ErrorKind, Result};
-use annals_storage::Storage;
-use annals_storage::mistakes::{Mistake, is_made};
+use annals_storage::{Storage, step};
 
 /// Which commits count, and where to begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,7 +135,7 @@ impl Survey {
         let start = rule.from.unwrap_or_else(|| head.start());
         let mut survey = Self::begin(storage, name, rule, (head, start))?;
         survey.check_slots(survey.end.position, name)?;
-        survey.check_slots_before(storage, name)?;
+        step!(SlotChainIgnored, survey.check_slots_before(storage, name)?);
         survey.follow(storage, name, visit)?;
         Ok(survey)
     }
@@ -150,7 +149,7 @@ impl Survey {
     ) -> Result<Self> {
         let len = device::end_of(storage, &head).map_err(|error| unreadable(name, error))?;
         let slots = head.copies().map(|slot| slot.point.position);
-        let live = head.live.map(|live| live.hard).filter(|_| !is_made(Mistake::LiveIgnored));
+        let live = step!(LiveIgnored, head.live.map(|live| live.hard), else None);
         let hard = slots.chain(live).max().unwrap_or(FRAMES_AT).max(rule.known);
         Ok(Self {
             rule,
@@ -193,7 +192,7 @@ impl Survey {
         if self.has_fixed_len && has_lost_slot {
             self.look_beyond(storage, &mut reader).map_err(io)?;
         }
-        self.look_ahead(&mut reader).map_err(io)
+        step!(TailNotLookedAt, self.look_ahead(&mut reader), else Ok(())).map_err(io)
     }
 
     /// Returns the secret with which frames prove what they claim.
@@ -339,9 +338,6 @@ impl Survey {
                 continue;
             }
             let mut chain = [0; 8];
-            if is_made(Mistake::SlotChainIgnored) {
-                continue;
-            }
             let read = storage.read_at(at.saturating_sub(8), &mut chain);
             let is_read = read.map_err(|error| unreadable(name, error))? == chain.len();
             if !is_read || u64::from_le_bytes(chain) != slot.point.chain {
@@ -378,9 +374,6 @@ impl Survey {
     /// verifies, nothing within its length is a frame, also if its payload doesn't verify: so the work is
     /// in proportion to the bytes.
     fn look_ahead(&mut self, reader: &mut FrameReader<'_>) -> std::io::Result<()> {
-        if is_made(Mistake::TailNotLookedAt) {
-            return Ok(());
-        }
         let Some(first) = reader.first_nonzero(self.verified_to)? else { return Ok(()) };
         let reached = self.reached().txid;
         let secret = self.secret();

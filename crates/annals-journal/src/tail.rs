@@ -6,8 +6,7 @@ use std::sync::Arc;
 use super::recover::Cut;
 use super::survey::Survey;
 use crate::{Error, Result};
-use annals_storage::mistakes::{Mistake, is_made};
-use annals_storage::{Directory, Storage};
+use annals_storage::{Directory, Storage, step};
 
 /// A tail is saved up to this length.
 pub(super) const SAVE_AT_MOST: u64 = 64 << 20;
@@ -43,7 +42,7 @@ fn read_step(storage: &dyn Storage, from: u64, to: u64, bytes: &mut Vec<u8>) -> 
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }
-    if *bytes == again || is_made(Mistake::CutReadOnce) {
+    if step!(CutReadOnce, *bytes == again, else true) {
         return Ok(());
     }
     let message = format!("two reads of {step} bytes at position {from} gave different ones");

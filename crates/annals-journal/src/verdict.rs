@@ -1,10 +1,11 @@
 //! The verdict on a journal: what a survey amounts to, and how to say it.
 
+use annals_storage::step;
+
 use super::format::Live;
 use super::recover::Recovery;
 use super::survey::Survey;
 use crate::Error;
-use annals_storage::mistakes::{Mistake, is_made};
 
 /// What a survey amounts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +21,8 @@ pub enum Verdict {
 impl Survey {
     /// Judges by DESIGN's table: whole, a tail, or damage.
     pub fn verdict(&self) -> Verdict {
-        let lacks = self.end.position < self.hard && !is_made(Mistake::DamageCut);
-        let is_slotless = self.head.newest_slot().is_none() && !is_made(Mistake::SlotlessWritten);
+        let lacks = step!(DamageCut, self.end.position < self.hard, else false);
+        let is_slotless = step!(SlotlessWritten, self.head.newest_slot().is_none(), else false);
         if lacks || is_slotless {
             Verdict::Damaged
         } else if self.may_hold_a_commit() || self.uncommitted_frames > 0 {
@@ -37,7 +38,7 @@ impl Survey {
     #[inline]
     pub fn is_told(&self) -> bool {
         let is_told = |live: Live| !live.suspect && live.soft == self.end;
-        self.head.live.is_some_and(is_told) || is_made(Mistake::SuspectTrusted)
+        step!(SuspectTrusted, self.head.live.is_some_and(is_told), else true)
     }
 
     /// True if a commit may lie in what follows the end.

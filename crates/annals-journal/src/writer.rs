@@ -23,8 +23,7 @@ use super::frame::{self, FrameHeader, Making};
 use super::level::Level;
 use crate::{Error, ErrorKind, Result};
 use annals_event::{self, Encoder, Event, MAX_PIECE};
-use annals_storage::Clock;
-use annals_storage::mistakes::{Mistake, is_made};
+use annals_storage::{Clock, step};
 
 /// A data frame is written when the events of a transaction take this much.
 const FRAME_TARGET: usize = MAX_PAYLOAD - 2 * MAX_PIECE;
@@ -303,10 +302,7 @@ impl Writer {
             length: 0,
             txid: self.committed.txid + 1,
             position: self.written,
-            durable: Some(match is_made(Mistake::UnflushedClaimed) {
-                true => self.committed.position,
-                false => durable.position,
-            }),
+            durable: Some(step!(UnflushedClaimed, durable.position, else self.committed.position)),
             nonce: self.clock.random(),
             time: 0,
         };

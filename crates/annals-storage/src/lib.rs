@@ -32,6 +32,7 @@ mod identity;
 mod interrupted;
 mod lock;
 mod memory;
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod mistakes;
 mod names;
@@ -43,6 +44,7 @@ mod process;
 mod rest;
 #[cfg(any(test, feature = "testing"))]
 pub mod simulated;
+mod step;
 pub mod sync;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod uring;

@@ -1,7 +1,7 @@
-//! Deliberate mistakes in commit, recovery and backfill, so that tests can show that each would be found.
+//! Deliberate mistakes in commit, recovery and backfill, so that tests can show that each is found.
 //!
-//! Without the feature `testing` none can be made: [`is_made`] is then a constant, and costs
-//! nothing. `docs/crash.md` lists what each breaks and which test finds it.
+//! Each belongs to a [`step!`](crate::step), which a test leaves out or replaces. `docs/crash.md` lists
+//! what each mistake breaks and which test finds it.
 
 /// Declares the mistakes, and [`Mistake::ALL`] with them.
 macro_rules! mistakes {
@@ -179,25 +179,15 @@ mistakes! {
     OthersZeroed,
 }
 
-#[cfg(feature = "testing")]
 thread_local!(static MADE: std::cell::Cell<Option<Mistake>> = const { std::cell::Cell::new(None) });
 
 /// Lets this thread make a mistake from now on, or none.
-#[cfg(feature = "testing")]
 pub fn make(mistake: Option<Mistake>) {
     MADE.set(mistake);
 }
 
-/// Tells whether this mistake is to be made.
-#[cfg(feature = "testing")]
+/// True if this thread makes this mistake.
+#[must_use]
 pub fn is_made(mistake: Mistake) -> bool {
     MADE.get() == Some(mistake)
-}
-
-/// Tells whether this mistake is to be made: never.
-#[cfg(not(feature = "testing"))]
-#[inline]
-#[must_use]
-pub const fn is_made(_: Mistake) -> bool {
-    false
 }

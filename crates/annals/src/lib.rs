@@ -77,6 +77,7 @@ pub use annals_schema::{
 /// # }
 /// ```
 pub use annals_storage::Violation;
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use annals_storage::mistakes;
 pub use annals_storage::{Error, ErrorKind, Result};

@@ -10,8 +10,7 @@ use crate::format::{Header, Point};
 use crate::head::Head;
 use crate::reader::{Frame, FrameReader};
 use crate::{Error, Result};
-use annals_storage::mistakes::{Mistake, is_made};
-use annals_storage::{Access, Clock, Directory, Hold, Lock, Storage, SystemClock};
+use annals_storage::{Access, Clock, Directory, Hold, Lock, Storage, SystemClock, step};
 
 /// A sealed segment that is open for reading.
 #[derive(Clone, Debug)]
@@ -107,7 +106,7 @@ impl Kept {
             if frame.header.is_seal() {
                 let seal = Seal::of(&frame).filter(|_| frame.header.position == end.position);
                 let follows = seal.is_some_and(|seal| seal.is_followed_by(successor));
-                return match follows || is_made(Mistake::BorderNotVerified) {
+                return match step!(BorderNotVerified, follows, else true) {
                     true => Ok(()),
                     false => Err(self.foreign(frame.header.position)),
                 };

@@ -11,8 +11,7 @@ use crate::recover::{self, Recovery};
 use crate::survey::{Rule, Survey};
 use crate::verdict::Verdict;
 use crate::{Error, ErrorKind, Result};
-use annals_storage::mistakes::{Mistake, is_made};
-use annals_storage::{Access, Clock, Directory, Hold, Lock, Storage};
+use annals_storage::{Access, Clock, Directory, Hold, Lock, Storage, step};
 
 /// A segment that is ready, but for its name.
 #[derive(Debug)]
@@ -157,11 +156,7 @@ impl Next {
     #[inline]
     pub fn publish(&self, directory: &dyn Directory, name: &str) -> io::Result<()> {
         directory.rename(&self.temporary, name)?;
-        if is_made(Mistake::RestartNotFlushed) {
-            self.storage.renamed(name);
-            return Ok(());
-        }
-        keep_path(directory, name, &self.header)?;
+        step!(RestartNotFlushed, keep_path(directory, name, &self.header)?);
         self.storage.renamed(name);
         Ok(())
     }
@@ -228,9 +223,7 @@ fn write(
         return Err(io::ErrorKind::ResourceBusy.into());
     }
     storage.write_at(0, head)?;
-    if !is_made(Mistake::NextNotFlushed) {
-        storage.flush()?;
-    }
+    step!(NextNotFlushed, storage.flush()?);
     Ok(storage)
 }
 
@@ -302,8 +295,7 @@ pub fn keep(
             ),
         )),
         Err(error) => Err(io(error)),
-        Ok(()) if is_made(Mistake::KeptNameNotFlushed) => Ok(()),
-        Ok(()) => directory.flush().map_err(|error| {
+        Ok(()) => step!(KeptNameNotFlushed, directory.flush(), else Ok(())).map_err(|error| {
             // The path leads to it all the same.
             let _ = directory.remove(&kept);
             io(error)
@@ -340,13 +332,13 @@ pub fn finish(
         return Ok(()); // the path leads to its successor by now
     }
     // What the page cache shows need not be on the disk.
-    if !is_made(Mistake::SealNotRewritten) {
+    step!(SealNotRewritten, {
         let segment = survey.head.hash;
         recover::rewrite(storage, segment, survey.head.hard_point(), seal.point()).map_err(io)?;
         // Also where it is that long already: a flush that failed may have lost the length.
         storage.set_len(seal.end).map_err(io)?;
         storage.flush().map_err(io)?;
-    }
+    });
     keep(directory, name, storage, &survey.head.header)?;
     let next = match Next::find(directory, name, seal, by).map_err(io)? {
         Some(ready) => ready,
@@ -383,7 +375,7 @@ pub fn remove(directory: &dyn Directory, name: &str, before: u64) -> io::Result<
             Err(error) if error.kind() == io::ErrorKind::Unsupported => true,
             taken => taken?,
         };
-        if !free && !is_made(Mistake::PinsIgnored) {
+        if step!(PinsIgnored, !free, else false) {
             pinned = Some(number);
         }
         newest.get_or_insert(storage);

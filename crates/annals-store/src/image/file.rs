@@ -18,9 +18,8 @@ use super::space::Space;
 use super::stored::{Source, Stored};
 use super::walk::{Step, walk};
 use crate::{Error, ErrorKind, Result};
-use annals_storage::mistakes::{Mistake, is_made};
 use annals_storage::sync::lock;
-use annals_storage::{Access, Directory, Origin, Storage};
+use annals_storage::{Access, Directory, Origin, Storage, step};
 
 /// An image file, for as many readers as there are and one backfill.
 #[derive(Debug)]
@@ -198,7 +197,7 @@ impl Image {
     }
 
     fn compare(&self, stored: &Stored, found: u64) -> Result<()> {
-        if found == stored.sum || is_made(Mistake::DamagedPageUsed) {
+        if step!(DamagedPageUsed, found == stored.sum, else true) {
             return Ok(());
         }
         Err(Error::corrupt(format!(
@@ -212,9 +211,9 @@ impl Image {
 
     /// Stops the image for this handle.
     pub(super) fn stop(&self, error: Error) -> Error {
-        if !is_made(Mistake::FailedImageFlushForgotten) {
+        step!(FailedImageFlushForgotten, {
             let _ = self.stopped.set(error.to_string());
-        }
+        });
         error
     }
 

@@ -27,9 +27,8 @@ use super::roots::Chosen;
 use super::space::Space;
 use super::stored::{Source as _, Stored};
 use crate::{Error, ErrorKind, Result};
-use annals_storage::mistakes::{Mistake, is_made};
 use annals_storage::sync::lock;
-use annals_storage::{Access, Clock, Directory};
+use annals_storage::{Access, Clock, Directory, step};
 
 /// How many key frames are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,7 +212,7 @@ impl Draft<'_> {
             let reaches = |space: &Space| {
                 bad.iter().any(|stored| space.is_reached(stored, root.number, self.number))
             };
-            !self.space().is_some_and(reaches) || is_made(Mistake::DamagedFrameListed)
+            step!(DamagedFrameListed, !self.space().is_some_and(reaches), else true)
         };
         let stays = |root: &&Root| are_read(root) && is_sound(root);
         let mut frames: Vec<_> = before.iter().filter(stays).copied().collect();

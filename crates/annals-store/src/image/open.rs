@@ -13,9 +13,8 @@ use super::roots::{Chosen, Roots, Slot};
 use super::walk::{Object, Step, read_catalog, walk};
 use crate::{Error, ErrorKind, Result};
 use annals_storage::Point;
-use annals_storage::mistakes::{Mistake, is_made};
 use annals_storage::sync::lock;
-use annals_storage::{Access, Directory, Storage};
+use annals_storage::{Access, Directory, Storage, step};
 
 /// What was found where an image may be.
 #[derive(Debug)]
@@ -248,7 +247,7 @@ pub fn witnesses(directory: &dyn Directory, name: &str, journal: &Identity) -> V
         let header = read_header(&*storage, name).ok()?;
         let Identity { journal_id, segment, segment_hash } = header.identity;
         let is_other = segment == journal.segment && segment_hash != journal.segment_hash;
-        if journal_id != journal.journal_id || is_other || is_made(Mistake::WitnessIgnored) {
+        if step!(WitnessIgnored, journal_id != journal.journal_id || is_other, else true) {
             return None;
         }
         Roots::copies(&*storage, header.hash()).ok()
@@ -265,9 +264,7 @@ fn within(error: Error, shown: &str) -> Error {
 /// Verifies all that a root's backfill wrote: an object written by it is reached through nodes that were
 /// written by it too.
 pub(super) fn verify_written(image: &Image, root: &Root) -> Result<()> {
-    if is_made(Mistake::FirstCopyTrusted) {
-        return Ok(());
-    }
+    step!(FirstCopyTrusted, else return Ok(()));
     if !root.wrote(&root.catalog) {
         return Err(Error::corrupt("damaged: the root's catalog is another backfill's"));
     }

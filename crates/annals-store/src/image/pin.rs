@@ -19,8 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::file::Image;
-use annals_storage::mistakes::{Mistake, is_made};
-use annals_storage::{Clock, Hold, Lock, Storage};
+use annals_storage::{Clock, Hold, Lock, Storage, step};
 
 /// How often a pin is tried that somebody is in the way of, who just asks who pins what; and the pause
 /// between.
@@ -90,8 +89,7 @@ impl Image {
     pub fn pin_early(&self, below: Option<Arc<RootPin>>, clock: &dyn Clock) -> io::Result<RootPin> {
         let last = self.pinned(EARLY..u64::MAX, usize::MAX)?.last().copied();
         let locked = match self.pin(last.map_or(EARLY, |last| last + 1), clock) {
-            Ok(_) if is_made(Mistake::SpillNotPinned) => None,
-            Ok(mut pin) => pin.locked.take(),
+            Ok(mut pin) => step!(SpillNotPinned, pin.locked.take(), else None),
             Err(error) if error.kind() == io::ErrorKind::Unsupported => None,
             Err(error) => return Err(error),
         };

@@ -23,10 +23,9 @@ use super::space::Space;
 use super::stored::{Source, Stored};
 use super::walk::{Step, walk};
 use crate::{Error, ErrorKind, Result};
-use annals_storage::Point;
 use annals_storage::Storage;
-use annals_storage::mistakes::{Mistake, is_made};
 use annals_storage::sync::lock;
+use annals_storage::{Point, step};
 
 /// What the caller says of a root; the rest is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +99,7 @@ impl Image {
         let frames: Vec<_> = frames.iter().map(|frame| frame.number).collect();
         space.begin(&on_disk, &pinned, &frames);
         *working = Some(space);
-        let number = held.last_number + u64::from(!is_made(Mistake::RootNumberRepeated));
+        let number = held.last_number + step!(RootNumberRepeated, 1, else 0);
         let frames = Arc::default();
         Ok(Draft { image: self, working, held, number, frames, otherwise: Otherwise::Abandon })
     }
@@ -117,15 +116,7 @@ impl Image {
         }
         let Some(newest) = newest.filter(|newest| !newest.is_whole) else { return Ok(()) };
         self.check_newest()?;
-        if !is_made(Mistake::FirstCopyNotRewritten) {
-            self.write_again(&newest.root)?;
-        }
-        if !is_made(Mistake::FirstCopyNotRewritten) && !is_made(Mistake::LengthNotRewritten) {
-            // The length, too: a flush that fails drops it, and it is only written once it has changed.
-            let longer = self.len()?.saturating_add(UNIT);
-            let grown = self.storage.set_len(longer);
-            grown.map_err(|error| self.io("can't make its length durable", error))?;
-        }
+        step!(FirstCopyNotRewritten, self.write_again(&newest.root)?);
         let written = write_copy(&*self.storage, (newest.slot, 0), &newest.root, self.header)
             .and_then(|()| self.storage.flush())
             .and_then(|()| write_copy(&*self.storage, (newest.slot, 1), &newest.root, self.header));
@@ -134,7 +125,7 @@ impl Image {
         Ok(())
     }
 
-    /// Writes again what a root's backfill wrote, as it is.
+    /// Writes again what a root's backfill wrote, as it is, and the length.
     fn write_again(&self, root: &Root) -> Result<()> {
         walk(self, root, |_, stored| {
             if !root.wrote(stored) {
@@ -144,8 +135,15 @@ impl Image {
             self.read(stored, &mut bytes)?;
             self.write(&[(stored.place, &[&bytes])])?;
             Ok(Step::Enter)
-        })
-        .map(drop)
+        })?;
+        step!(LengthNotRewritten, self.change_len()?);
+        Ok(())
+    }
+
+    /// Changes the length: a flush that fails drops it, and it is only written once it has changed.
+    fn change_len(&self) -> Result<()> {
+        let grown = self.storage.set_len(self.len()?.saturating_add(UNIT));
+        grown.map_err(|error| self.io("can't make its length durable", error))
     }
 
     /// Refuses to go on from a root that another process has replaced, or that is damaged.
@@ -318,8 +316,7 @@ impl Draft<'_> {
                 "{path}: a backfill can't go back to an older point"
             )));
         }
-        if let Some(bad) = self.bad_that_is_reached().filter(|_| !is_made(Mistake::DamagePublished))
-        {
+        if let Some(bad) = step!(DamagePublished, self.bad_that_is_reached(), else None) {
             return Err(Error::new(
                 ErrorKind::PageLost,
                 format!(
@@ -340,16 +337,12 @@ impl Draft<'_> {
 /// Writes a root: the second copy only once all that it reaches, and the first copy, was flushed.
 fn write_root(storage: &dyn Storage, slot: usize, root: &Root, header: u64) -> io::Result<()> {
     write_copy(storage, (slot, 0), root, header)?;
-    if is_made(Mistake::RootSlotsAtOnce) {
+    step!(RootSlotsAtOnce, else {
         write_copy(storage, (1 - slot, 0), root, header)?;
         write_copy(storage, (1 - slot, 1), root, header)?;
-    }
-    if is_made(Mistake::RootCopiesAtOnce) {
-        write_copy(storage, (slot, 1), root, header)?;
-    }
-    if !is_made(Mistake::RootNotFlushed) {
-        storage.flush()?;
-    }
+    });
+    step!(RootCopiesAtOnce, else write_copy(storage, (slot, 1), root, header)?);
+    step!(RootNotFlushed, storage.flush()?);
     write_copy(storage, (slot, 1), root, header)
 }
 

@@ -19,13 +19,14 @@
 
 use std::sync::Arc;
 
+use annals_storage::step;
+
 use super::file::Image;
 use super::format::{OBJECTS_AT, Root, UNIT};
 use super::stored::Stored;
 use super::units::{Extent, Units, units};
 use super::walk::{Step, walk};
 use crate::{Error, ErrorKind, Result};
-use annals_storage::mistakes::{Mistake, is_made};
 
 /// The space of an image.
 #[derive(Clone, Debug)]
@@ -217,20 +218,16 @@ impl Space {
     pub(super) fn begin(&mut self, on_disk: &[u64], pinned: &[u64], frames: &[u64]) {
         debug_assert!(self.given.used() == 0 && self.released.is_empty());
         let last = on_disk.len().saturating_sub(1);
-        let on_disk_before = match is_made(Mistake::OlderRootWrittenOver) {
-            true => &[],
-            false => on_disk.split_at(last).0,
-        };
-        let read = if is_made(Mistake::PinnedRootWrittenOver) { &[] } else { pinned };
-        let frames = if is_made(Mistake::KeyFrameWrittenOver) { &[] } else { frames };
-        let mut roots = [on_disk_before, on_disk.split_at(last).1, read, frames].concat();
+        let (before, newest) = on_disk.split_at(last);
+        let before = step!(OlderRootWrittenOver, before, else &[]);
+        let read = step!(PinnedRootWrittenOver, pinned, else &[]);
+        let frames = step!(KeyFrameWrittenOver, frames, else &[]);
+        let mut roots = [before, newest, read, frames].concat();
         roots.sort_unstable();
         let Self { waiting, used, .. } = self;
         for waiting in &mut *waiting {
             let last = roots.iter().rev().find(|root| **root < waiting.root);
-            let is_read = |first: u64| {
-                last.is_some_and(|last| first <= *last) || is_made(Mistake::FreedSpaceForgotten)
-            };
+            let is_read = |first: u64| step!(FreedSpaceForgotten, last.is_some_and(|last| first <= *last), else true);
             waiting.units.retain(|(extent, first)| {
                 let is_read = is_read(*first);
                 if !is_read {

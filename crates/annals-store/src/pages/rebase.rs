@@ -10,7 +10,7 @@ use crate::pages::base::Base;
 use crate::pages::directory::Directory;
 use crate::pages::item::Item;
 use crate::pages::paged::Paged;
-use annals_storage::mistakes::{Mistake, is_made};
+use annals_storage::step;
 
 /// The base that an array got, and what of the array that was saved it has.
 pub(super) struct Rebase<T> {
@@ -62,7 +62,8 @@ impl<T: Item> Rebase<T> {
     pub(super) fn left_of(&self, overlay: &Directory<T>) -> Directory<T> {
         let gone = self.is_first.then(T::gone);
         let is_same = |own: &T, known: &T| {
-            own.is_same(known) || (is_made(Mistake::ChangedPageDropped) && !known.is_gone())
+            let is_same = own.is_same(known);
+            step!(ChangedPageDropped, is_same, else is_same || !known.is_gone())
         };
         let mut left = overlay.without(&self.known, is_same, gone.as_ref());
         for place in self.parts.iter().filter(|_| self.is_first) {

@@ -8,6 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use annals_storage::step;
+
 use crate::Result;
 use crate::image::{self, Kind, RootPin, Stored};
 use crate::pages::base::{Base, BaseRoot, Check};
@@ -18,7 +20,6 @@ use crate::pages::paged::{ArrayId, Paged};
 use crate::pages::pager::Pager;
 use crate::pages::rebase::{Exceptions, Rebase};
 use annals_event::compact;
-use annals_storage::mistakes::{Mistake, is_made};
 
 /// Takes what a backfill writes, and learns what it leaves behind.
 pub trait Keep {
@@ -73,13 +74,11 @@ impl Blanks {
         let (first, end) = (index * each, index * each + each);
         let clip = move |slot: usize| slot.clamp(first, end) - first;
         let (low, high) = (clip(self.gap.0.min(self.from)), clip(self.gap.1.min(self.from)));
-        let parts = if is_made(Mistake::BlanksIgnored) {
-            [(0, each), (0, 0)]
-        } else if low < high {
-            [(0, low), (high, clip(self.from))]
-        } else {
-            [(0, clip(self.from)), (0, 0)]
+        let parts = match low < high {
+            true => [(0, low), (high, clip(self.from))],
+            false => [(0, clip(self.from)), (0, 0)],
         };
+        let parts = step!(BlanksIgnored, parts, else [(0, each), (0, 0)]);
         parts.into_iter().filter(|(begin, end)| begin < end)
     }
 }

@@ -1,12 +1,13 @@
 //! Opening with care: asking before a recovery, keeping a copy.
 
+use annals_storage::step;
+
 use crate::db::beside;
 use crate::db::inspect;
 use crate::db::options::Options;
 use crate::db::replay::unapplied::Unapplied;
 use crate::journal::format::Secret;
 use crate::journal::{self, Recovery, Settled, Survey, Verdict, segments};
-use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Directory, Storage};
 use crate::{Error, ErrorKind, Result};
 
@@ -94,8 +95,8 @@ fn keep_name(
     let is_empty = survey.end == survey.head.start() && !others;
     let flushed = match header.segment {
         0 if is_empty => journal::keep_name(directory, name),
-        1.. if survey.is_empty() && !is_imaged && !is_made(Mistake::RestartNotFlushed) => {
-            segments::keep_path(directory, name, header)
+        1.. if survey.is_empty() && !is_imaged => {
+            step!(RestartNotFlushed, segments::keep_path(directory, name, header), else Ok(()))
         }
         _ => Ok(()),
     };

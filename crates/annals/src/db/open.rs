@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use annals_schema::Schema;
+use annals_storage::step;
 
 use crate::db::acquire::Acquired;
 use crate::db::careful::Careful;
@@ -22,7 +23,6 @@ use crate::db::replay::older::Past;
 use crate::db::replay::scan::{self, Replay};
 use crate::journal::segments::Maker;
 use crate::journal::{self, Checkpoints, Recovery, Survey, Verdict, segments};
-use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Access, Clock, Directory, SystemClock};
 use crate::{Error, ErrorKind, Result};
 
@@ -120,7 +120,7 @@ impl Options {
         let Acquired { storage, is_new, others } = acquired;
         let joins = others && survey.is_told() && survey.verdict() == Verdict::Whole;
         let careful = Careful { directory: &*directory, name, survey: &survey, recovery, others };
-        let stopped = found.stopped.take().filter(|_| !is_made(Mistake::UnappliedIgnored));
+        let stopped = found.stopped.take().filter(|_| step!(UnappliedIgnored, true, else false));
         let settled = match &stopped {
             Some(stopped) => careful.leave(&stopped.unapplied)?,
             None if joins => journal::join(&survey),

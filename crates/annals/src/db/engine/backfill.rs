@@ -21,6 +21,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, TryLockError};
 use std::time::Duration;
 
+use annals_storage::step;
+
 use crate::Result;
 use crate::db::engine::core::{Core, Writing};
 use crate::db::image::drafting::{Counts, Drafting, write_all};
@@ -36,7 +38,6 @@ use crate::db::present::snapshot::Published;
 use crate::image::{Catalog, NewRoot, Root, RootPin, Stored};
 use crate::journal::lock;
 use crate::journal::segments::kept_name;
-use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Access, Clock as _, SystemClock};
 use crate::store::{Keep as _, Piece};
 
@@ -141,9 +142,7 @@ impl Core {
         if working.stands_for(&published) {
             return Ok(report(mode, BackfillOutcome::UpToDate, working, (imager, phases)));
         }
-        if !is_made(Mistake::ImageBeforeJournal) {
-            self.checkpoints().harden()?;
-        }
+        step!(ImageBeforeJournal, self.checkpoints().harden()?);
         phases.harden = laps.next();
         self.carry_out((imager, mode, watch), working, published, phases)
     }
@@ -165,9 +164,7 @@ impl Core {
             Ok(written) => written,
             Err(error) => {
                 working.spill = spill;
-                if is_made(Mistake::FailedBackfillPoisons) {
-                    self.checkpoints().poison("a backfill failed");
-                }
+                step!(FailedBackfillPoisons, else self.checkpoints().poison("a backfill failed"));
                 return Err(error.within("the image wasn't brought forward; nothing is lost"));
             }
         };
@@ -225,10 +222,7 @@ impl Core {
         }
         let frames = self.key_frames(imager, published, &mut drafting)?;
         let catalog = drafting.store(Piece::Node(catalog))?;
-        let written = match is_made(Mistake::PublishedBeforeWritten) {
-            true => Ok(()),
-            false => drafting.write(),
-        };
+        let written = step!(PublishedBeforeWritten, drafting.write(), else Ok(()));
         let (counts, late) = drafting.end();
         phases.write = counts.took;
         phases.collect = clock.elapsed().saturating_sub(begun).saturating_sub(counts.took);
@@ -243,14 +237,12 @@ impl Core {
             }
             pager.set_keeps(keeps);
         }
-        if root.is_ok() || is_made(Mistake::InstalledBeforePublished) {
+        if step!(InstalledBeforePublished, root.is_ok(), else true) {
             saved.pin = Some(working.pins.add(pin, clock.elapsed()));
             imager.note_saved(saved, number);
         }
         let root = root?;
-        if is_made(Mistake::PublishedBeforeWritten) {
-            write_all(&image, &late)?;
-        }
+        step!(PublishedBeforeWritten, else write_all(&image, &late)?);
         let counts = spill.map_or(counts, |spill| spill.written.and(counts));
         phases.publish = clock.elapsed().saturating_sub(begun);
         working.root = Some(root);
@@ -332,7 +324,7 @@ impl Core {
             }
         }
         let is_newest = published.view.root() == imager.newest();
-        Ok((is_newest || is_made(Mistake::OutdatedBoundTaken)).then_some(published))
+        Ok(step!(OutdatedBoundTaken, is_newest, else true).then_some(published))
     }
 
     /// Lets the store go on from the newest root, as [`Self::try_to_install`]. Where many bytes were written

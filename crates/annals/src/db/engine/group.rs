@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+use annals_storage::step;
 use arc_swap::ArcSwap;
 
 use crate::db::changes::feed::Feed;
@@ -24,7 +25,6 @@ use crate::db::changes::feed::Slot;
 use crate::db::present::segment::{Current, JournalFile};
 use crate::db::present::snapshot::Published;
 use crate::journal::{Level, Point, lock};
-use crate::mistakes::{Mistake, is_made};
 use crate::storage::Clock;
 use crate::store::{Rescue, Shown, View};
 use crate::{Error, ErrorKind, Result};
@@ -187,9 +187,7 @@ impl Group {
     pub(in crate::db) fn add(&self, written: Written, view: Arc<View>, thread: usize) -> bool {
         let Written { point, level } = written;
         let mut queue = lock(&self.queue);
-        if is_made(Mistake::FailedFlushForgotten) {
-            queue.failure = None;
-        }
+        step!(FailedFlushForgotten, else queue.failure = None);
         // A soft commit waits only for those before it.
         if level == Level::Soft && queue.waiting.is_empty() {
             self.acknowledge(view, point, 1, false);
@@ -238,9 +236,7 @@ impl Group {
         };
         queue.before = std::mem::take(&mut queue.last);
         queue.last = queue.waiting.iter().map(|waiting| waiting.thread).collect();
-        if is_made(Mistake::SeenBeforeFlush) {
-            self.publish(&mut queue, target);
-        }
+        step!(SeenBeforeFlush, else self.publish(&mut queue, target));
         drop(queue);
 
         let leading = Leading(self);
@@ -254,8 +250,11 @@ impl Group {
         queue.is_led = false;
         match reached {
             Ok(()) => self.publish(&mut queue, target),
-            Err(_) if is_made(Mistake::FailedGroupAcknowledged) => self.publish(&mut queue, target),
-            Err(error) => queue.failure = Some(error.to_string()),
+            Err(error) => step!(
+                FailedGroupAcknowledged,
+                queue.failure = Some(error.to_string()),
+                else self.publish(&mut queue, target)
+            ),
         }
         self.led.notify_all();
         queue
@@ -289,9 +288,13 @@ impl Group {
         let (mut last, mut count, mut flushed) = (None, 0, false);
         while let Some(first) = queue.waiting.front() {
             let is_reached = first.point.position <= target.position;
-            let overtakes = is_made(Mistake::SoftOvertakes)
-                && queue.waiting.back().is_some_and(|last| last.level == Level::Soft);
-            if !is_reached && first.level != Level::Soft && !overtakes {
+            let is_soft = |waiting: &Waiting| waiting.level == Level::Soft;
+            let is_due = is_reached || is_soft(first);
+            if !step!(
+                SoftOvertakes,
+                is_due,
+                else is_due || queue.waiting.back().is_some_and(is_soft)
+            ) {
                 break;
             }
             count += 1;

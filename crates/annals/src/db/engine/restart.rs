@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use annals_schema::Blob;
+use annals_storage::step;
 
 use crate::db::engine::core::{Core, Writing};
 use crate::db::engine::state;
@@ -17,7 +18,6 @@ use crate::db::present::segment::Segment;
 use crate::db::present::snapshot::Snapshot;
 use crate::journal::segments::{self, Maker, Next, Sealer, Sealing, kept_name};
 use crate::journal::{Checkpoints, Head, Level, Point, Settled, Writer, lock};
-use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Directory, Lock};
 use crate::store::BlobPiece;
 use crate::{Error, ErrorKind, Result};
@@ -130,13 +130,9 @@ impl Core {
         writer.begin(Level::Checksummed)?;
         let moved = state::write(&mut writer, &snapshot, last_blob, header.segment)?;
         let point = writer.commit(Level::Checksummed, None)?;
-        if !is_made(Mistake::StateNotFlushed) {
-            checkpoints.reach(Level::Checksummed, point)?;
-        }
+        step!(StateNotFlushed, checkpoints.reach(Level::Checksummed, point)?);
         checkpoints.acknowledge(point, 1, true);
-        if !is_made(Mistake::StateNotFlushed) {
-            checkpoints.hard()?;
-        }
+        step!(StateNotFlushed, checkpoints.hard()?);
         Ok((checkpoints, writer, point, Some(moved)))
     }
 

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
+use annals_storage::step;
+
 use crate::Result;
 use crate::db::engine::core::{Core, Writing};
 use crate::db::image::BackfillMode;
 use crate::db::image::imager::Imager;
 use crate::journal::lock;
-use crate::mistakes::{Mistake, is_made};
 
 impl Core {
     /// Gives how many bytes of changes may be in memory alone before a transaction makes room, where there
@@ -60,9 +61,7 @@ impl Core {
     pub(in crate::db) fn commit_spilled(&self) {
         if let Some(imager) = self.image() {
             imager.commit_spilled();
-            if !is_made(Mistake::SpillNotShown) {
-                imager.show_spilled();
-            }
+            step!(SpillNotShown, imager.show_spilled());
         }
     }
 

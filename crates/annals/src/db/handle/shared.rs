@@ -18,6 +18,8 @@ use std::io;
 use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
 
+use annals_storage::step;
+
 use crate::db::engine::core::Writing;
 use crate::db::handle::database::Database;
 use crate::db::handle::sharing::Sharing;
@@ -31,7 +33,6 @@ use crate::db::threads::this_thread;
 use crate::journal::format::FRAME_HEADER_LEN;
 use crate::journal::segments::Maker;
 use crate::journal::{self, Head, Point, Recovered, Rule, Survey, Verdict, lock, segments};
-use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Hold, Lock};
 use crate::{Error, ErrorKind, Result};
 
@@ -136,7 +137,7 @@ impl Database {
         };
         self.take_turn(&mut writing)?;
         let closed = match self.is_alone() {
-            Ok(is_alone) if is_alone || is_made(Mistake::ClosedAmongOthers) => {
+            Ok(is_alone) if step!(ClosedAmongOthers, is_alone, else true) => {
                 if is_alone {
                     // What goes wrong with it is no reason not to close: the next opening replays more.
                     let _ = self.backfill_as_the_last(writing);
@@ -166,7 +167,7 @@ impl Database {
                 return;
             }
             let is_failed = self.checkpoints().check_usable().is_err();
-            if is_failed && !is_made(Mistake::FailedFlushNotTold) {
+            if step!(FailedFlushNotTold, is_failed, else false) {
                 let _ = self.checkpoints().tell();
             }
             self.segment().load().end_turn();
@@ -281,12 +282,12 @@ impl Database {
             return Ok(false);
         }
         self.keep_path(writing, sharing)?;
-        if self.is_up_to_date(writing)? {
+        if step!(OthersNotLookedAt, self.is_up_to_date(writing)?, else true) {
             return Ok(true);
         }
         let ahead = self.look(self.read_head()?, writing)?;
         self.bring_in(writing, sharing, ahead.end, ahead.last_clock_time)?;
-        if ahead.sealed.is_some() && !is_made(Mistake::SealIgnored) {
+        if step!(SealIgnored, ahead.sealed.is_some(), else false) {
             self.finish_restart(sharing, &ahead)?;
             return Ok(false);
         }
@@ -301,7 +302,7 @@ impl Database {
     /// Makes the path of a segment durable that another process made, before anything is committed there.
     fn keep_path(&self, writing: &Writing, sharing: &Sharing) -> Result<()> {
         let segment = self.segment().load_full();
-        if segment.is_named.load(Ordering::Relaxed) || is_made(Mistake::RestartNotFlushed) {
+        if step!(RestartNotFlushed, segment.is_named.load(Ordering::Relaxed), else true) {
             return Ok(());
         }
         let ahead = self.look(self.read_head()?, writing)?;
@@ -327,9 +328,6 @@ impl Database {
 
     /// Tells, with a few small reads, that nobody wrote since this handle did.
     fn is_up_to_date(&self, writing: &Writing) -> Result<bool> {
-        if is_made(Mistake::OthersNotLookedAt) {
-            return Ok(true);
-        }
         let file = self.file();
         let storage = &*file.storage;
         let live = journal::live(storage).filter(|live| self.checkpoints().is_unchanged(live));

@@ -3,6 +3,7 @@
 use std::sync::MutexGuard;
 
 use annals_schema::{Command, FieldNumber, RowId, TableNumber, Timestamp, ValueRef};
+use annals_storage::step;
 
 use crate::db::engine::background::Background;
 use crate::db::engine::core::Writing;
@@ -12,7 +13,6 @@ use crate::db::threads::this_thread;
 use crate::debug::brief;
 use crate::event::Event;
 use crate::journal::{Level, Point};
-use crate::mistakes::{Mistake, is_made};
 use crate::store::{Uniqueness, View};
 use crate::{Error, Result};
 
@@ -378,7 +378,7 @@ impl<'db> Transaction<'db> {
         if database.sharing().is_some() {
             // Other processes build on it as soon as the turn ends. Other threads of this one may write
             // meanwhile, and share the flush.
-            let in_turn = database.stay_in_turn().filter(|_| !is_made(Mistake::TurnEndedEarly));
+            let in_turn = step!(TurnEndedEarly, database.stay_in_turn(), else None);
             drop(self);
             database.group().wait(point)?;
             drop(in_turn);

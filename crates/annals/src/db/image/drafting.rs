@@ -3,11 +3,12 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use annals_storage::step;
+
 use crate::db::image::report::{BackfillProgress, Watching};
 use crate::image::{
     Array, Draft, Frames, Image, KeyFrames, Root, Step, Stored, Written, walk_array,
 };
-use crate::mistakes::{Mistake, is_made};
 use crate::storage::Clock;
 use crate::store::{Keep, Piece, Saved};
 use crate::{Error, ErrorKind, Result};
@@ -83,8 +84,7 @@ impl<'d, 'i> Drafting<'d, 'i> {
         let begun = self.clock.elapsed();
         match write_all(self.image, &self.queue) {
             Ok(written) => self.written.runs += written.runs,
-            Err(_) if is_made(Mistake::ImageErrorDropped) => {}
-            Err(error) => return Err(error),
+            Err(error) => step!(ImageErrorDropped, return Err(error)),
         }
         self.queue.clear();
         self.queued = 0;

@@ -6,6 +6,8 @@
 use std::io;
 use std::sync::Arc;
 
+use annals_storage::step;
+
 use crate::db::image::imager::Imager;
 use crate::db::image::pins::Pins;
 use crate::db::replay::older::{Past, Since};
@@ -17,7 +19,6 @@ use crate::image::{
     SetAside, Source, Usable, Witness,
 };
 use crate::journal::{FrameReader, Head, Point, Survey};
-use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Access, Clock, Directory, Storage, SystemClock};
 use crate::store::{BaseRoot, Pager, Store, View};
 use crate::{Error, ErrorKind, Result};
@@ -343,12 +344,12 @@ impl Looking<'_> {
         let head = &found.head;
         let header = &head.header;
         for witness in &found.witnesses {
-            if !ends_there(self.storage, head, witness)? && !is_made(Mistake::OtherHistoryTrusted) {
+            if !step!(OtherHistoryTrusted, ends_there(self.storage, head, witness)?, else true) {
                 return Ok(Rooted::Doubtful);
             }
         }
         let is_known = match root.segment == header.segment {
-            true => self.has(head, root.point)? || is_made(Mistake::OtherHistoryTrusted),
+            true => step!(OtherHistoryTrusted, self.has(head, root.point)?, else true),
             // The seals prove the rest.
             false => root.segment < header.segment,
         };

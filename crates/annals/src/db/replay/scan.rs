@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use annals_schema::{Blob, RowId, Schema, TableNumber, ValueRef};
+use annals_storage::step;
 
 use crate::db::progress::Watched;
 use crate::db::replay::older::Past;
@@ -11,7 +12,6 @@ use crate::event::{self, Event};
 use crate::journal::format::Header;
 use crate::journal::segments::Place;
 use crate::journal::{Committed, Erasure, Frame, FrameReader, Recovery, Rule, Survey, Verdict};
-use crate::mistakes::{Mistake, is_made};
 use crate::storage::{Access, Directory, Storage};
 use crate::store::{BlobPiece, Store, View};
 use crate::{Error, ErrorKind, Result};
@@ -220,7 +220,7 @@ pub(in crate::db) fn is_damaged(survey: &Survey) -> bool {
 
 /// Tells whether something would have to be cut, or called damaged, for what may be one wrong read.
 pub(in crate::db) fn looks_wrong(survey: &Survey) -> bool {
-    let has_tail = survey.may_hold_a_commit() && !is_made(Mistake::TailCutAtOnce);
+    let has_tail = step!(TailCutAtOnce, survey.may_hold_a_commit(), else false);
     has_tail || is_damaged(survey)
 }
 
@@ -418,7 +418,7 @@ impl Replay {
 
     /// Gives the store as of the last commit that counts.
     pub(in crate::db) fn finish(mut self) -> (Store, Arc<View>) {
-        if self.open && !is_made(Mistake::UncommittedApplied) {
+        if step!(UncommittedApplied, self.open, else false) {
             self.store.rollback();
             self.room.iter().for_each(|room| room.roll_back());
         }

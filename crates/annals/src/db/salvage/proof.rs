@@ -7,10 +7,11 @@
 
 use std::io;
 
+use annals_storage::step;
+
 use crate::db::salvage::parts::Parts;
 use crate::journal::segments::Seal;
 use crate::journal::{Link, Point, Trailer, Walk};
-use crate::mistakes::{Mistake, is_made};
 use crate::storage::Storage;
 
 /// Frames one after another, linked by the chain.
@@ -60,8 +61,8 @@ impl Proof {
             let is_tagged = trailer.is_some_and(|trailer| {
                 secrets.iter().any(|secret| trailer.is_proven(&frame.header, secret))
             });
-            last.is_proven |= is_sealed || is_tagged || witnesses.contains(&point);
-            last.is_proven |= is_made(Mistake::UnprovenTaken);
+            let is_proven = is_sealed || is_tagged || witnesses.contains(&point);
+            last.is_proven |= step!(UnprovenTaken, is_proven, else true);
         }
         Ok(proof)
     }

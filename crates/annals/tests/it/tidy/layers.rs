@@ -46,7 +46,7 @@ const ROOMS: &[Room] = &[
             "annals_storage::TypedId",
             "annals_storage::Violation",
             "annals_storage::debug",
-            "annals_storage::mistakes",
+            "annals_storage::step",
             "arena",
             "image::catalog",
             "image::format",
