@@ -219,10 +219,13 @@ impl Space {
         debug_assert!(self.given.used() == 0 && self.released.is_empty());
         let last = on_disk.len().saturating_sub(1);
         let (before, newest) = on_disk.split_at(last);
-        let before = step!(OlderRootWrittenOver, before, else &[]);
-        let read = step!(PinnedRootWrittenOver, pinned, else &[]);
-        let frames = step!(KeyFrameWrittenOver, frames, else &[]);
-        let mut roots = [before, newest, read, frames].concat();
+        let mut roots = [
+            step!(OlderRootWrittenOver, before, else &[]),
+            newest,
+            step!(PinnedRootWrittenOver, pinned, else &[]),
+            step!(KeyFrameWrittenOver, frames, else &[]),
+        ]
+        .concat();
         roots.sort_unstable();
         let Self { waiting, used, .. } = self;
         for waiting in &mut *waiting {

@@ -74,11 +74,11 @@ impl Blanks {
         let (first, end) = (index * each, index * each + each);
         let clip = move |slot: usize| slot.clamp(first, end) - first;
         let (low, high) = (clip(self.gap.0.min(self.from)), clip(self.gap.1.min(self.from)));
-        let parts = match low < high {
+        let filled = match low < high {
             true => [(0, low), (high, clip(self.from))],
             false => [(0, clip(self.from)), (0, 0)],
         };
-        let parts = step!(BlanksIgnored, parts, else [(0, each), (0, 0)]);
+        let parts = step!(BlanksIgnored, filled, else [(0, each), (0, 0)]);
         parts.into_iter().filter(|(begin, end)| begin < end)
     }
 }
