@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use annals_schema::Timestamp;
 
-use crate::db::erase::Marks;
 use crate::db::history;
 use crate::db::image;
 use crate::db::inspection::{HeadInspection, Inspection, SegmentInspection};
+use crate::db::marks::Marks;
 use crate::db::options::{Options, locate};
 use crate::db::present::segment::JournalFile;
 use crate::db::present::snapshot::{Published, Snapshot};

@@ -10,7 +10,7 @@
 //! - `engine`: what the threads of an open database share, and what is done with it in the background;
 //! - `handle`: the database and its transactions, which programs hold; `reader` is the one that never writes;
 //! - `time`: reading the past and what comes, through these; `open`, with `acquire` and `careful`: how a database is opened;
-//! - `inspect`, `outside`: looking at files; the rest are tools, which write other files: `salvage`, `erase`, ..
+//! - `inspect`, `outside`, by the `marks` of erasures: looking at files; the rest are tools, which write other files: `salvage`, `erase`, ..
 
 mod acquire;
 mod beside;
@@ -23,6 +23,7 @@ mod history;
 mod image;
 mod inspect;
 mod inspection;
+mod marks;
 mod open;
 mod options;
 mod outcome;

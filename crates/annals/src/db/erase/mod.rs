@@ -16,18 +16,16 @@
 //!
 //! In reading order: `call` is what a program calls, and `report` what it is told; `search` reads all of
 //! history and finds the values; `write` rewrites segments, by an `editor`; `replace` puts them in their places, by
-//! the list in the `marker`. The `marks` are read again by whoever examines a journal.
+//! the list in the `marker`. An examination of a journal reads the marks again (`db::marks`).
 
 mod call;
 mod editor;
 mod marker;
-mod marks;
 mod replace;
 mod report;
 mod search;
 mod write;
 
 pub use call::{erase, erase_in};
-pub(super) use marks::Marks;
 pub(super) use replace::finish;
 pub use report::{Erase, Erased};
