@@ -266,7 +266,7 @@ impl Crew {
             self.world.history.harden();
             let is_last = self.world.sharing.is_some_and(|sharing| !sharing.joins);
             if is_last {
-                self.world.history.hard = inspection.end.position;
+                self.world.history.hard = inspection.end.txid;
                 judge::closed(&self.disk)?;
             } else if inspection.holder.is_none() {
                 return Err(Stop::Broken("closed, though others have it open".to_owned()));

@@ -96,7 +96,8 @@ pub(super) struct History {
     pending: Vec<(State, Level)>,
     /// Whether an opening ever returned: from then on the file must exist.
     pub(super) opened: bool,
-    /// A position that a slot on the disk must reach: recovery or a close flushed one there.
+    /// A transaction that a slot on the disk must reach: recovery or a close flushed one there. No position, for a segment
+    /// in which nothing was committed may be made again.
     pub(super) hard: u64,
 }
 
@@ -258,7 +259,7 @@ impl History {
         self.durable = txid;
         self.opened = true;
         if database.recovered().unclean {
-            self.hard = snapshot.point().position;
+            self.hard = snapshot.point().txid;
         }
         self.shows_the_newest(&snapshot)
     }

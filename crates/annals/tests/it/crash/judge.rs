@@ -38,11 +38,14 @@ pub(super) fn before(disk: &SimulatedDisk, history: &History) -> Checked<Before>
         };
     };
     let inspection = inspect_in(disk, NAME).map_err(|error| format!("inspecting: {error:?}"))?;
-    let slots = inspection.slots.iter().flatten().flatten().map(|slot| slot.point.position);
+    let slots = inspection.slots.iter().flatten().flatten().map(|slot| slot.point.txid);
     match slots.max() {
         None => return Err("neither slot is whole".to_owned()),
         Some(newest) if newest < history.hard => {
-            return Err(format!("no slot reaches {}, as one did before", history.hard));
+            return Err(format!(
+                "no slot of segment {} reaches transaction {}, as one did before: {:?}",
+                inspection.segment, history.hard, inspection.slots
+            ));
         }
         Some(_) => {}
     }

@@ -83,7 +83,7 @@ impl World {
             7 => {
                 let point = database.hard_checkpoint()?;
                 self.history.see(database)?;
-                self.history.hard = point.position;
+                self.history.hard = point.txid;
                 self.history.harden();
             }
             _ => {

@@ -205,13 +205,13 @@ impl World {
                 let reached = self.database().hard_checkpoint();
                 if let Ok(point) = reached {
                     self.see_all()?;
-                    self.history.hard = point.position;
+                    self.history.hard = point.txid;
                     self.history.harden();
                 }
                 self.shrug("a hard checkpoint", reached.map(drop))
             }
             Step::Reopen => {
-                let end = self.database().read().point().position;
+                let end = self.database().read().txid();
                 let closed = self.database.take().unwrap().close();
                 if closed.is_ok() {
                     self.history.hard = end;
