@@ -14,12 +14,12 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
-use annals_storage::step;
 use arc_swap::ArcSwap;
 
+use crate::Result;
 use crate::db::changes::feed::Feed;
 use crate::db::changes::feed::Slot;
 use crate::db::present::segment::{Current, JournalFile};
@@ -27,7 +27,6 @@ use crate::db::present::snapshot::Published;
 use crate::journal::{Level, Point, lock};
 use crate::storage::Clock;
 use crate::store::{Rescue, Shown, View};
-use crate::{Error, ErrorKind, Result};
 
 /// A leader waits for others at most this part of the time that the last flush took.
 const PATIENCE: u32 = 4;
@@ -35,18 +34,18 @@ const PATIENCE: u32 = 4;
 /// What was committed, and what will be.
 #[derive(Debug)]
 pub(in crate::db) struct Group {
-    segment: Arc<Current>,
-    clock: Arc<dyn Clock>,
+    pub(super) segment: Arc<Current>,
+    pub(super) clock: Arc<dyn Clock>,
     published: ArcSwap<Published>,
     /// Tells those who follow; always with the lock of `queue` held.
     feed: Arc<Feed>,
-    queue: Mutex<Queue>,
+    pub(super) queue: Mutex<Queue>,
     /// Told whenever a leader has ended.
-    led: Condvar,
+    pub(super) led: Condvar,
     /// How many transactions are open or about to begin.
     open: AtomicUsize,
     /// How many commits wait: as `queue.waiting`, for whoever looks without its lock.
-    written: AtomicUsize,
+    pub(super) written: AtomicUsize,
     /// Whether a leader may wait for others.
     is_patient: bool,
     /// Who rebuilds views of which a page is lost.
@@ -54,33 +53,26 @@ pub(in crate::db) struct Group {
 }
 
 #[derive(Debug, Default)]
-struct Queue {
-    waiting: VecDeque<Waiting>,
+pub(super) struct Queue {
+    pub(super) waiting: VecDeque<Waiting>,
     /// Whether a thread leads.
-    is_led: bool,
+    pub(super) is_led: bool,
     /// Why nothing can be acknowledged any more.
-    failure: Option<String>,
+    pub(super) failure: Option<String>,
     /// The threads whose commits were in the last group that was led, and in the one before.
-    last: Vec<usize>,
-    before: Vec<usize>,
+    pub(super) last: Vec<usize>,
+    pub(super) before: Vec<usize>,
     /// How long reaching the level took the last time.
-    took: Duration,
+    pub(super) took: Duration,
 }
 
 /// A commit that is written, but not acknowledged.
 #[derive(Debug)]
-struct Waiting {
-    point: Point,
-    level: Level,
-    view: Arc<View>,
-    thread: usize,
-}
-
-/// A commit that was written.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::db) struct Written {
-    pub(in crate::db) point: Point,
-    pub(in crate::db) level: Level,
+pub(super) struct Waiting {
+    pub(super) point: Point,
+    pub(super) level: Level,
+    pub(super) view: Arc<View>,
+    pub(super) thread: usize,
 }
 
 impl Group {
@@ -119,7 +111,7 @@ impl Group {
     }
 
     /// Lets a view be seen.
-    fn let_see(&self, view: Arc<View>, point: Point, file: Arc<JournalFile>) {
+    pub(super) fn let_see(&self, view: Arc<View>, point: Point, file: Arc<JournalFile>) {
         if let Some(rescue) = self.rescue.get() {
             view.rescued_by(rescue, Shown { txid: point.txid, is_adapted: false });
         }
@@ -182,40 +174,6 @@ impl Group {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Takes a written commit over; tells whether that acknowledges it already. The caller holds the writer's
-    /// lock.
-    pub(in crate::db) fn add(&self, written: Written, view: Arc<View>, thread: usize) -> bool {
-        let Written { point, level } = written;
-        let mut queue = lock(&self.queue);
-        step!(FailedFlushForgotten, else queue.failure = None);
-        // A soft commit waits only for those before it.
-        if level == Level::Soft && queue.waiting.is_empty() {
-            self.acknowledge(view, point, 1, false);
-            return true;
-        }
-        queue.waiting.push_back(Waiting { point, level, view, thread });
-        self.publish(&mut queue, Point { position: 0, ..point });
-        queue.waiting.is_empty()
-    }
-
-    /// Returns when a commit is acknowledged; does what it takes if nobody does.
-    pub(in crate::db) fn wait(&self, point: Point) -> Result<()> {
-        let mut queue = lock(&self.queue);
-        loop {
-            if self.segment.load().checkpoints.acknowledged().txid >= point.txid {
-                return Ok(());
-            }
-            if let Some(failure) = &queue.failure {
-                return Err(unknown_outcome(point, failure));
-            }
-            queue = if queue.is_led {
-                self.led.wait(queue).unwrap_or_else(PoisonError::into_inner)
-            } else {
-                self.lead(queue)
-            };
-        }
-    }
-
     /// Returns when everything that is written is acknowledged; flushes only if a level asks for it.
     pub(in crate::db) fn settle(&self) -> Result<()> {
         let last = lock(&self.queue).waiting.back().map(|waiting| waiting.point);
@@ -224,44 +182,8 @@ impl Group {
         waited.or_else(|error| self.segment.load().checkpoints.check_usable().and(Err(error)))
     }
 
-    /// Leads: reaches the levels of all that wait by now, and publishes them.
-    fn lead<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
-        queue.is_led = true;
-        let mut queue = self.gather(queue);
-        let levels = queue.waiting.iter().map(|waiting| waiting.level);
-        let level = strongest(levels);
-        let Some(&Waiting { point: target, .. }) = queue.waiting.back() else {
-            queue.is_led = false;
-            return queue;
-        };
-        queue.before = std::mem::take(&mut queue.last);
-        queue.last = queue.waiting.iter().map(|waiting| waiting.thread).collect();
-        step!(SeenBeforeFlush, else self.publish(&mut queue, target));
-        drop(queue);
-
-        let leading = Leading(self);
-        let begun = self.clock.elapsed();
-        let reached = self.segment.load().checkpoints.reach(level, target);
-        let took = self.clock.elapsed().saturating_sub(begun);
-        drop(leading);
-
-        let mut queue = lock(&self.queue);
-        queue.took = took;
-        queue.is_led = false;
-        match reached {
-            Ok(()) => self.publish(&mut queue, target),
-            Err(error) => step!(
-                FailedGroupAcknowledged,
-                queue.failure = Some(error.to_string()),
-                else self.publish(&mut queue, target)
-            ),
-        }
-        self.led.notify_all();
-        queue
-    }
-
     /// Waits a little for the commits of others, if there are any, so that they share the flush.
-    fn gather<'q>(&'q self, queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+    pub(super) fn gather<'q>(&'q self, queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
         let mut threads: Vec<usize> = queue.last.iter().chain(&queue.before).copied().collect();
         threads.extend(queue.waiting.iter().map(|waiting| waiting.thread));
         threads.sort_unstable();
@@ -282,77 +204,6 @@ impl Group {
         }
         lock(&self.queue)
     }
-
-    /// Publishes, in order, what is reached: all up to `target`, and soft commits right behind.
-    fn publish(&self, queue: &mut Queue, target: Point) {
-        let (mut last, mut count, mut flushed) = (None, 0, false);
-        while let Some(first) = queue.waiting.front() {
-            let is_reached = first.point.position <= target.position;
-            let is_soft = |waiting: &Waiting| waiting.level == Level::Soft;
-            let is_due = is_reached || is_soft(first);
-            if !step!(
-                SoftOvertakes,
-                is_due,
-                else is_due || queue.waiting.back().is_some_and(is_soft)
-            ) {
-                break;
-            }
-            count += 1;
-            flushed |= first.level.flushes();
-            last = queue.waiting.pop_front();
-        }
-        self.written.store(queue.waiting.len(), Ordering::Relaxed);
-        let Some(Waiting { point, view, .. }) = last else { return };
-        self.acknowledge(view, point, count, flushed);
-    }
-
-    /// Lets the state after so many commits be seen, and counts them.
-    fn acknowledge(&self, view: Arc<View>, point: Point, count: u64, flushed: bool) {
-        let segment = self.segment.load();
-        let file = Arc::clone(&segment.file);
-        self.let_see(view, point, file);
-        self.feed.tell(|| self.published());
-        segment.checkpoints.acknowledge(point, count, flushed);
-    }
-}
-
-/// A thread that leads. If it panics (in a storage that isn't ours), nobody waits for it for ever.
-struct Leading<'g>(&'g Group);
-
-impl Drop for Leading<'_> {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            return;
-        }
-        let cause = "the thread that flushed panicked";
-        self.0.segment.load().checkpoints.poison(cause);
-        let mut queue = lock(&self.0.queue);
-        queue.is_led = false;
-        queue.failure.get_or_insert_with(|| cause.to_owned());
-        self.0.led.notify_all();
-    }
-}
-
-/// Gives a level whose steps reach all of these.
-fn strongest(levels: impl Iterator<Item = Level>) -> Level {
-    let steps = |level: &Level| match level {
-        Level::Soft => 0,
-        Level::Checksummed => 1,
-        Level::Half => 2,
-        Level::TwoPhase => 3,
-    };
-    levels.max_by_key(steps).unwrap_or(Level::Soft)
-}
-
-fn unknown_outcome(point: Point, cause: &str) -> Error {
-    Error::new(
-        ErrorKind::UnknownOutcome,
-        format!(
-            "transaction {} (chain {:016x}) was written, but whether it is durable is not known \
-             ({cause}): reopen the database, and see whether it is there",
-            point.txid, point.chain
-        ),
-    )
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 pub(in crate::db) mod backfill;
 pub(in crate::db) mod background;
+pub(in crate::db) mod commit;
 pub(in crate::db) mod core;
 pub(in crate::db) mod forget;
 pub(in crate::db) mod group;

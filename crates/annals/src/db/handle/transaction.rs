@@ -5,11 +5,9 @@ use std::sync::MutexGuard;
 use annals_schema::{Command, FieldNumber, RowId, TableNumber, Timestamp, ValueRef};
 use annals_storage::step;
 
-use crate::db::engine::background::Background;
+use crate::db::engine::commit::{Request, Written};
 use crate::db::engine::core::Writing;
-use crate::db::engine::group::Written;
 use crate::db::handle::database::Database;
-use crate::db::threads::this_thread;
 use crate::debug::brief;
 use crate::event::Event;
 use crate::journal::{Level, Point};
@@ -350,29 +348,17 @@ impl<'db> Transaction<'db> {
             let point = self.writing.writer.committed();
             return Ok(Pending { database, point, level, is_empty: true, is_acknowledged: false });
         }
-        self.writing.store.check_unique()?;
-        self.writing.store.check_references()?;
-        let time = self.time.map(|time| time.0);
-        let committed = self.writing.writer.commit(level, time);
-        let point = committed.map_err(|error| database.core().advise_space(error))?;
-        let written = Written { point, level };
-        self.committed = true;
-        let imager = database.core().image();
-        if let Some(imager) = imager {
-            imager.install(&mut self.writing.store);
-        }
-        let view = self.writing.store.commit();
-        if let Some(imager) = imager {
-            imager.note_published(&view);
-        }
-        let mut is_acknowledged = database.group().add(written, view, this_thread());
+        let (time, is_spilled) = (self.time.map(|time| time.0), self.spilled);
+        let written =
+            database.core().commit(&mut self.writing, Request { level, time, is_spilled })?;
+        let Written { point, mut is_acknowledged } = written;
+        (self.committed, self.spilled) = (true, false);
         database.wake_keeper();
-        if std::mem::take(&mut self.spilled) {
-            database.core().commit_spilled();
-            database.background().into_iter().for_each(Background::want);
-        }
-        let Writing { file, store, .. } = &mut *self.writing;
         if let Some(background) = database.background() {
+            if is_spilled {
+                background.want();
+            }
+            let Writing { file, store, .. } = &mut *self.writing;
             background.note_commit(file, point.position, store);
         }
         if database.sharing().is_some() {
