@@ -6,8 +6,8 @@
 
 use annals_schema::{Blob, Field, RowId, Type, ValueRef};
 
-use super::decode::{Decoder, Malformed};
 use super::encode::{has_null_bit, put_value};
+use super::input::{Decoder, Malformed};
 use super::vector::width;
 use super::{Vector, opcode};
 

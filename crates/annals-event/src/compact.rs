@@ -4,7 +4,7 @@
 //! needs no loop: 7 bits a byte up to 8 bytes; a first byte of 0 means that 8 whole bytes follow.
 //! (The idea is that of prefix varints, as in UTF-8 and in SQLite 4's integers.)
 
-use super::decode::Malformed;
+use super::input::Malformed;
 
 /// Appends `value` in as few bytes as it needs.
 #[inline]

@@ -6,18 +6,9 @@ use annals_schema::{
 };
 
 use super::encode::has_null_bit;
+use super::input::{Decoder, Malformed};
 use super::{Event, MAX_PIECE, MAX_VECTOR, cells, compact, opcode, piece};
 use crate::{Error, Result};
-
-/// Why bytes are no event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed(pub(crate) &'static str);
-
-impl From<Malformed> for Error {
-    fn from(malformed: Malformed) -> Self {
-        Self::corrupt(format!("the journal holds an event that makes no sense: {}", malformed.0))
-    }
-}
 
 /// Takes the events of a frame, in their order.
 pub trait Sink {
@@ -128,14 +119,6 @@ pub fn decode_to<S: Sink>(
         sink.end(decoder.input.len());
     }
     Ok(())
-}
-
-pub(super) struct Decoder<'p> {
-    pub(super) input: &'p [u8],
-    /// Where the input ends in the file.
-    pub(super) end: u64,
-    pub(super) table: Option<TableNumber>,
-    pub(super) last_id: Option<RowId>,
 }
 
 impl<'p> Decoder<'p> {
@@ -301,18 +284,6 @@ impl<'p> Decoder<'p> {
         Ok(Event::UpdateVector { table: table.number, id, field: number, values })
     }
 
-    /// Takes the number of rows from `id` on; gives the last id too.
-    pub(super) fn count(&mut self, id: RowId) -> Result<(u64, RowId), Malformed> {
-        let count = compact::take(&mut self.input)?;
-        if !(1..=MAX_VECTOR).contains(&count) {
-            return Err(Malformed("the number of rows is out of range"));
-        }
-        match id.0 + (count - 1) {
-            last if last <= RowId::MAX.0 => Ok((count, RowId(last))),
-            _ => Err(Malformed("the id of a row is out of range")),
-        }
-    }
-
     fn piece(&mut self) -> Result<Event<'p>, Malformed> {
         let blob = match compact::take(&mut self.input)? {
             number if (1..=Blob::MAX.0).contains(&number) => Blob(number),
@@ -413,88 +384,5 @@ impl<'p> Decoder<'p> {
             _ => None,
         };
         opcode::to_type(code, target).ok_or(Malformed("a field has a type that is unknown"))
-    }
-
-    pub(super) fn table<'s>(&self, schema: &'s Schema) -> Result<&'s Table, Malformed> {
-        let number = self.table.ok_or(Malformed("it names no table"))?;
-        schema.table(number).ok_or(Malformed("it names a table that isn't there"))
-    }
-
-    pub(super) fn value(&mut self, ty: Type) -> Result<ValueRef<'p>, Malformed> {
-        Ok(match ty {
-            Type::Bool => match self.byte()? {
-                0 => ValueRef::Bool(false),
-                1 => ValueRef::Bool(true),
-                _ => return Err(Malformed("a bool is neither 0 nor 1")),
-            },
-            Type::Int8 => ValueRef::Int8(self.byte()?.cast_signed()),
-            Type::UInt8 => ValueRef::UInt8(self.byte()?),
-            Type::Int16 => ValueRef::Int16(self.signed()?),
-            Type::Int32 => ValueRef::Int32(self.signed()?),
-            Type::Int64 => ValueRef::Int64(self.signed()?),
-            Type::Timestamp => ValueRef::Timestamp(self.signed()?),
-            Type::UInt16 => ValueRef::UInt16(self.number()?),
-            Type::UInt32 => ValueRef::UInt32(self.number()?),
-            Type::UInt64 => ValueRef::UInt64(self.number()?),
-            Type::Float32 => ValueRef::Float32(f32::from_le_bytes(self.array()?)),
-            Type::Float64 => ValueRef::Float64(f64::from_le_bytes(self.array()?)),
-            Type::String => ValueRef::String(self.text()?),
-            Type::Bytes => ValueRef::Bytes(self.bytes()?),
-            Type::Blob => match compact::take(&mut self.input)? {
-                0 => ValueRef::Null,
-                number if number <= Blob::MAX.0 => ValueRef::Blob(Blob(number)),
-                _ => return Err(Malformed("the number of a blob is out of range")),
-            },
-            Type::Reference(..) => match compact::take(&mut self.input)? {
-                0 => ValueRef::Null,
-                next if next - 1 <= RowId::MAX.0 => ValueRef::Reference(RowId(next - 1)),
-                _ => return Err(Malformed("a reference is out of range")),
-            },
-        })
-    }
-
-    pub(super) fn id(&mut self) -> Result<RowId, Malformed> {
-        match compact::take(&mut self.input)? {
-            id if id <= RowId::MAX.0 => Ok(RowId(id)),
-            _ => Err(Malformed("the id of a row is out of range")),
-        }
-    }
-
-    pub(super) fn number<T: TryFrom<u64>>(&mut self) -> Result<T, Malformed> {
-        T::try_from(compact::take(&mut self.input)?)
-            .map_err(|_| Malformed("a number is out of range"))
-    }
-
-    fn signed<T: TryFrom<i64>>(&mut self) -> Result<T, Malformed> {
-        T::try_from(compact::take_signed(&mut self.input)?)
-            .map_err(|_| Malformed("a number is out of range"))
-    }
-
-    fn text(&mut self) -> Result<&'p str, Malformed> {
-        std::str::from_utf8(self.bytes()?).map_err(|_| Malformed("a text is not UTF-8"))
-    }
-
-    pub(super) fn bytes(&mut self) -> Result<&'p [u8], Malformed> {
-        // What is longer than memory can be is longer than the input, too.
-        let len = usize::try_from(compact::take(&mut self.input)?).unwrap_or(usize::MAX);
-        self.slice(len)
-    }
-
-    pub(super) fn slice(&mut self, len: usize) -> Result<&'p [u8], Malformed> {
-        let (taken, rest) =
-            self.input.split_at_checked(len).ok_or(Malformed("it ends too early"))?;
-        self.input = rest;
-        Ok(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let (taken, rest) = self.input.split_first_chunk().ok_or(Malformed("it ends too early"))?;
-        self.input = rest;
-        Ok(*taken)
-    }
-
-    pub(super) fn byte(&mut self) -> Result<u8, Malformed> {
-        let [byte] = self.array()?;
-        Ok(byte)
     }
 }

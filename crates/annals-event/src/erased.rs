@@ -5,8 +5,8 @@
 
 use annals_schema::{Field, FieldNumber, RowId, Schema, Table, ValueRef};
 
-use super::decode::{Decoder, Malformed};
 use super::encode::{Encoder, put_value};
+use super::input::{Decoder, Malformed};
 use super::{Event, Vector, compact, opcode};
 
 /// Tells whether a value says that the one that a field had was erased.

@@ -16,6 +16,7 @@ mod document;
 mod edit;
 mod encode;
 mod erased;
+mod input;
 #[cfg(test)]
 mod malformed;
 pub mod opcode;

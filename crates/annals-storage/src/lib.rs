@@ -31,6 +31,8 @@ mod holding;
 mod identity;
 mod interrupted;
 mod lock;
+#[cfg(test)]
+mod lock_tests;
 mod memory;
 #[cfg(feature = "testing")]
 #[doc(hidden)]

@@ -442,6 +442,3 @@ mod system {
         check_supported(Lock::Pin(roots.start)).map(|()| None)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -168,11 +168,6 @@ impl Image {
     }
 }
 
-/// Returns true if an error says that a part of an image can't be read.
-pub(super) fn is_damage(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io | ErrorKind::PageLost)
-}
-
 /// An image as views read it: what can't be read of it is noted, and a lost page.
 #[derive(Debug)]
 pub struct Guarded(pub Arc<Image>);

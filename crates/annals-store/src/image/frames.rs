@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use super::Catalog;
 use super::create::open_derived;
-use super::damage::{Damage, is_damage};
+use super::damage::Damage;
 use super::file::{Held, Image};
 use super::format::{FRAMES_HEAD_LEN, FRAMES_MAGIC, Identity, MAX_FRAMES, ROOT_LEN, Root};
 use super::open::{Judging, check_identity, read_header, verify_written};
@@ -25,6 +25,7 @@ use super::pin::RootPin;
 use super::publish::Draft;
 use super::roots::Chosen;
 use super::space::Space;
+use super::stored::is_damage;
 use super::stored::{Source as _, Stored};
 use crate::{Error, ErrorKind, Result};
 use annals_storage::sync::lock;

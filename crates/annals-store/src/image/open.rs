@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use super::catalog::Catalog;
 use super::create::{SetAside, open_derived, set_aside};
-use super::damage::{Damage, is_damage};
+use super::damage::Damage;
 use super::file::{Held, Image};
 use super::format::{IMAGE_HEADER_LEN, IMAGE_VERSION, Identity, ImageHeader, Root};
 use super::roots::{Chosen, Roots, Slot};
+use super::stored::is_damage;
 use super::walk::{Object, Step, read_catalog, walk};
 use crate::{Error, ErrorKind, Result};
 use annals_storage::Point;

@@ -9,8 +9,8 @@
 use std::cmp::Reverse;
 use std::io;
 
-use super::damage::is_damage;
 use super::format::{ROOT_AT, ROOT_COPY_AT, ROOT_LEN, Root};
+use super::stored::is_damage;
 use crate::{Error, ErrorKind, Result};
 use annals_storage::Storage;
 

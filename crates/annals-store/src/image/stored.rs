@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use crate::Result;
+use crate::{Error, ErrorKind, Result};
 
 /// An entry of the image's directory: where a page, a long value, a node of the directory or the
 /// catalog is, and what proves it. All zeros stand for nothing.
@@ -68,4 +68,9 @@ pub trait Source: Send + Sync + Debug {
     /// # Errors
     /// `Io`; `Corrupt` if there are fewer.
     fn holds(&self, stored: &Stored) -> Result<()>;
+}
+
+/// True if an error says that a part of an image can't be read.
+pub(super) fn is_damage(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io | ErrorKind::PageLost)
 }

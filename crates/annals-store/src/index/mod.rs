@@ -11,6 +11,8 @@ pub(super) mod delaying;
 pub(super) mod each;
 pub(super) mod key;
 pub(super) mod late;
+#[cfg(test)]
+mod late_tests;
 pub(super) mod lookup;
 pub(super) mod run;
 pub(super) mod tree;

@@ -7,7 +7,7 @@
 //!
 //! In reading order: `format` is the bytes of the head; `zone`, `entry` and `node` are those of pages; `extent` is
 //! where a run and its pages are; `write` makes a run, and `merge` one of several; `file` opens, creates and
-//! publishes; `read` looks things up; `check` looks at all of it. (`document` and `tests` are for tests only.)
+//! publishes, and `update` adds zones; `read` looks things up; `check` looks at all of it. (`document` and `tests` are for tests only.)
 #![deny(clippy::indexing_slicing)]
 
 mod check;
@@ -22,6 +22,7 @@ mod node;
 mod read;
 #[cfg(test)]
 mod tests;
+mod update;
 mod write;
 mod zone;
 

@@ -1,8 +1,7 @@
 //! The locks of all storages behave the same.
 
-use super::*;
 use crate::simulated::SimulatedDisk;
-use crate::{Access, Directory, FileDirectory, MemoryDirectory};
+use crate::{Access, Directory, FileDirectory, Hold, Lock, MemoryDirectory};
 
 const LOCKS: [Lock; 7] = [
     Lock::Head,
