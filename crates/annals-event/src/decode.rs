@@ -7,7 +7,7 @@ use annals_schema::{
 
 use super::encode::has_null_bit;
 use super::input::{Decoder, Malformed};
-use super::{Event, MAX_PIECE, MAX_VECTOR, cells, compact, opcode, piece};
+use super::{Event, MAX_PIECE, cells, compact, opcode, piece};
 use crate::{Error, Result};
 
 /// Takes the events of a frame, in their order.

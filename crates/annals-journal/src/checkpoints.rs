@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use super::format::{Live, Point, Secret};
 use super::head::{self, Head};
-use super::recover::Settled;
-use super::segments::Sealing;
+use super::outcome::Settled;
+use super::seal::Sealing;
 use super::slots::Slots;
 use super::space::{Look, Space, zero};
 use crate::{Error, ErrorKind, Result};

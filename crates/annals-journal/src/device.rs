@@ -21,7 +21,7 @@ use super::format::{
 };
 use super::head::{self, HEADERS_AT, Head};
 use super::space::zero;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 use annals_storage::{Clock, Storage};
 
 /// By how much a journal's space on a device grows at least, so that slots are seldom written for it.
@@ -107,16 +107,4 @@ fn write_new(storage: &dyn Storage, len: u64, clock: &dyn Clock) -> std::io::Res
         storage.write_at(at, &bytes)?;
     }
     storage.flush()
-}
-
-/// Explains that a device isn't blank, and holds no journal either.
-pub(super) fn not_blank(name: &str) -> Error {
-    Error::new(
-        ErrorKind::NotAJournal,
-        format!(
-            "{name}: the device holds no Annals journal, but something else: check the path. If nothing \
-             on it is needed, wipe its head, and a database can be created there: dd if=/dev/zero \
-             of={name} bs=4096 count=4"
-        ),
-    )
 }

@@ -1,11 +1,10 @@
 //! The head of a journal file: header, slots and live block, in the first 16 KiB.
 
-use super::device;
 use super::format::{
     self, FRAMES_AT, HEADER_AT, HEADER_LEN, Header, LIVE_AT, LIVE_COPY_AT, LIVE_LEN, Live, Point,
     SLOT_AT, SLOT_COPY_AT, SLOT_LEN, Secret, Slot,
 };
-use super::verdict::{salvage_advice, shown_path};
+use super::refusal::{not_blank, salvage_advice, shown_path};
 use crate::{Error, ErrorKind, Result};
 use annals_storage::{Storage, is_compressed, step};
 
@@ -271,7 +270,7 @@ fn no_header(storage: &dyn Storage, name: &str, first: Option<&[u8; HEADER_LEN]>
     let is_damaged =
         first.is_some_and(|bytes| bytes.starts_with(&format::MAGIC)) || has_frame(storage, name);
     if storage.has_fixed_len() && !is_damaged {
-        return device::not_blank(name);
+        return not_blank(name);
     }
     if is_damaged {
         return Error::corrupt(format!(

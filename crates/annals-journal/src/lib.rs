@@ -3,7 +3,7 @@
 //!
 //! In reading order: `format` and `frame` are the bytes; `head` is the first 16 KiB, and `copies` each part
 //! of that by itself; `reader` follows the chain and tells what is `committed`; `survey` finds how far, and the `verdict`
-//! judges it; `recover` makes it fit to be written, and saves the `tail`; `walk` goes on behind damage; `create`
+//! judges it; `recover` makes it fit to be written, to which `outcome` says what it may do and did, and saves the `tail`; `walk` goes on behind damage; `create`
 //! makes a new one; `slots` and `checkpoints` know how far it is flushed, and `commit` has the recipe of
 //! each `level`; `rewrite` writes a segment anew, and an `erasure` marks why; `space` `ahead` is zeros, on a `device` too; `writer` writes transactions; `segments` are the
 //! files of a journal that was split. The journal doesn't know the store. (`testing` is for tests only.)
@@ -27,10 +27,12 @@ pub mod format;
 mod frame;
 mod head;
 mod level;
+mod outcome;
 mod reader;
 mod recover;
 mod refusal;
 mod rewrite;
+mod seal;
 pub mod segments;
 mod slots;
 mod space;
@@ -52,13 +54,14 @@ pub use create::{create, keep_name, new_header};
 pub use device::{create_on, is_blank};
 pub use frame::{FrameHeader, Trailer};
 pub use head::{Head, first_slot, head_with, holder, live, segment_hash};
+pub use outcome::Settled;
 pub use reader::{Frame, FrameReader};
-pub use recover::{Settled, join, refuse, settle, settle_among_others};
-pub use refusal::{busy, cannot_open};
+pub use recover::{join, refuse, settle, settle_among_others};
+pub use refusal::{busy, cannot_open, shown_path};
 pub use rewrite::Rewriting;
 pub use survey::{Rule, Survey};
 pub use tail::copy_whole;
-pub use verdict::{Verdict, shown_path};
+pub use verdict::Verdict;
 pub use walk::{Link, Skipped, Step, Walk};
 pub use writer::Writer;
 
@@ -67,5 +70,5 @@ pub use copies::Copies;
 pub use erasure::{Carried, Erasure};
 pub use format::Point;
 pub use level::Level;
-pub use recover::{Cut, Recovered, Recovery};
+pub use outcome::{Cut, Recovered, Recovery};
 pub use segments::{Plan, Retention, SegmentFacts};

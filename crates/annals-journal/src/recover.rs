@@ -17,125 +17,19 @@
 use super::checkpoints::FLUSHES_AT_FIRST;
 use super::format::{FRAME_ALIGN, Live, Point, Secret, Slot};
 use super::head;
+use super::outcome::{Recovered, Recovery, Settled};
 use super::reader::FrameReader;
+use super::refusal::shown_path;
 use super::slots::Slots;
 use super::space::zero;
 use super::survey::Survey;
 use super::tail;
-use super::verdict::{Verdict, shown_path};
+use super::verdict::Verdict;
 use crate::{Error, ErrorKind, Result};
 use annals_storage::{Directory, Storage, step};
 
-/// What opening does with a journal whose end isn't in order.
-///
-/// None of them helps against damage, that is, if something is missing that was on permanent storage:
-/// that is always refused. Each of them saves beside the file what it cuts off, if a commit may lie in
-/// it, and reports what it did; without space for that it reports that it was not saved, unless
-/// `Options::copy_first` asks for more. In shared mode, once a process has
-/// the file open, all but [`Refuse`](Self::Refuse) are as [`Checked`](Self::Checked).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Recovery {
-    /// Keeps all commits whose chain verifies, and cuts what follows them.
-    #[default]
-    Checked,
-    /// Refuses to open for writing if [`Checked`](Self::Checked) would have to cut anything.
-    Refuse,
-    /// Goes back to the last commit that is known to have been flushed, as slots and frames tell. Later
-    /// ones are cut off though they verify, soft ones above all.
-    ToHard,
-    /// Goes back to the last commit that was acknowledged, as the live block tells other processes (at
-    /// most 10 ms late; without `Options::background` it tells of the last
-    /// checkpoint or opening), as far as it verifies; never farther back than [`ToHard`](Self::ToHard)
-    /// goes.
-    ToSoft,
-    /// Another name of [`Checked`](Self::Checked), beside [`ToHard`](Self::ToHard) and
-    /// [`ToSoft`](Self::ToSoft).
-    ToEnd,
-}
-
-impl Recovery {
-    /// Gives what holds once several processes have a journal open: what one of them shows must not be
-    /// taken back.
-    #[doc(hidden)]
-    #[inline]
-    pub const fn among_others(self) -> Self {
-        match self {
-            Self::Refuse => Self::Refuse,
-            _ => Self::Checked,
-        }
-    }
-}
-
-/// What opening found and did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recovered {
-    /// Whether the journal had not been closed properly.
-    pub unclean: bool,
-    /// What was cut off, if anything was.
-    pub cut: Option<Cut>,
-    /// The copy of the whole file that was made before anything was cut off, if one was asked for.
-    pub copied_to: Option<String>,
-    /// A sentence for each thing worth telling a person; empty if there is none.
-    pub findings: Vec<String>,
-}
-
-/// What recovery cut off a journal's end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
-    /// The position of the cut: the end of the last transaction that is whole.
-    pub position: u64,
-    /// The number of that transaction.
-    pub txid: u64,
-    /// How many bytes followed.
-    pub bytes: u64,
-    /// How many commits were among them whose frames verify, but which don't count by this
-    /// [`Recovery`].
-    pub commits: u64,
-    /// How many data frames of a transaction that never committed were among them.
-    pub uncommitted_frames: u64,
-    /// Whether a transaction may be lost that had been acknowledged at a level that promises less
-    /// than permanence, or by a disk that broke its promise.
-    pub may_have_been_acknowledged: bool,
-    /// The file beside the journal that has the bytes, or the first 64 MiB of them; `None` if no
-    /// commit can lie in them, or if there was no space for it.
-    pub saved_as: Option<String>,
-}
-
 /// How much is written again at a time.
 const REWRITE_STEP: usize = 1 << 20;
-
-/// Where things are when recovery is done.
-pub struct Settled {
-    /// What was found, and what was done about it.
-    pub recovered: Recovered,
-    /// How far zeros follow the end.
-    pub(crate) zeroed_to: u64,
-    /// Whether the slots hold a secret that was drawn for this opening.
-    pub(super) has_secret: bool,
-    pub(super) slots: Slots,
-}
-
-impl Settled {
-    /// Describes a new journal, or segment, of which nothing had to be recovered. `secret` is what its
-    /// slots hold.
-    #[inline]
-    pub fn new_journal(start: Point, secret: Secret) -> Self {
-        Self {
-            recovered: Recovered::default(),
-            zeroed_to: start.position,
-            has_secret: true,
-            slots: Slots::flushed(0, head::first_slot(start, secret)),
-        }
-    }
-}
-
-impl Settled {
-    /// Says that this process has just created the file, whose secret is new.
-    #[inline]
-    pub fn just_created(self) -> Self {
-        Self { has_secret: true, ..self }
-    }
-}
 
 /// Refuses a journal that can't be made fit to be written, or that the user doesn't want to be cut.
 #[inline]

@@ -1,4 +1,4 @@
-//! Why a journal can't be opened.
+//! Why a journal can't be opened, and what to do about it.
 
 use std::io;
 
@@ -43,4 +43,34 @@ pub fn busy(shown: &str, holder: Option<u32>) -> Error {
         None => "another process is just opening or closing it; try again".to_owned(),
     };
     Error::new(ErrorKind::Busy, format!("{shown}: {who}"))
+}
+
+/// Explains that a device isn't blank, and holds no journal either.
+pub(super) fn not_blank(name: &str) -> Error {
+    Error::new(
+        ErrorKind::NotAJournal,
+        format!(
+            "{name}: the device holds no Annals journal, but something else: check the path. If nothing \
+             on it is needed, wipe its head, and a database can be created there: dd if=/dev/zero \
+             of={name} bs=4096 count=4"
+        ),
+    )
+}
+
+/// Says what to do with a damaged file.
+pub(super) fn salvage_advice(name: &str) -> String {
+    format!(
+        "restore it from a backup, or write all that verifies into a new file with `annals recover {} \
+         --salvage NEW`",
+        shown_path(name)
+    )
+}
+
+/// Writes a path as it is typed in a shell.
+pub fn shown_path(path: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "._-/:@+,=\\".contains(c);
+    match path.chars().all(is_plain) && !path.is_empty() {
+        true => path.to_owned(),
+        false => format!("'{}'", path.replace('\'', "'\\''")),
+    }
 }

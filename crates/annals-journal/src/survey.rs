@@ -13,10 +13,10 @@ use super::device;
 use super::format::{FRAME_ALIGN, FRAMES_AT, Point, Secret};
 use super::frame::Trailer;
 use super::head::Head;
+use super::outcome::Recovery;
 use super::reader::{Frame, FrameReader};
-use super::recover::Recovery;
-use super::segments::Seal;
-use super::verdict::salvage_advice;
+use super::refusal::salvage_advice;
+use super::seal::Seal;
 use crate::{Error, ErrorKind, Result};
 use annals_storage::{Storage, step};
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::recover::Cut;
+use super::outcome::Cut;
 use super::survey::Survey;
 use crate::{Error, Result};
 use annals_storage::{Directory, Storage, step};

@@ -3,7 +3,8 @@
 use annals_storage::step;
 
 use super::format::Live;
-use super::recover::Recovery;
+use super::outcome::Recovery;
+use super::refusal::salvage_advice;
 use super::survey::Survey;
 use crate::Error;
 
@@ -106,23 +107,5 @@ impl Survey {
              but from there on it does not verify (the file has {} bytes); {lost}, {whole}. {advice}",
             self.verified_to, self.hard, self.len
         ))
-    }
-}
-
-/// Says what to do with a damaged file.
-pub(super) fn salvage_advice(name: &str) -> String {
-    format!(
-        "restore it from a backup, or write all that verifies into a new file with `annals recover {} \
-         --salvage NEW`",
-        shown_path(name)
-    )
-}
-
-/// Writes a path as it is typed in a shell.
-pub fn shown_path(path: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "._-/:@+,=\\".contains(c);
-    match path.chars().all(is_plain) && !path.is_empty() {
-        true => path.to_owned(),
-        false => format!("'{}'", path.replace('\'', "'\\''")),
     }
 }

@@ -1,5 +1,7 @@
 //! The locks of all storages behave the same.
 
+use std::io;
+
 use crate::simulated::SimulatedDisk;
 use crate::{Access, Directory, FileDirectory, Hold, Lock, MemoryDirectory};
 

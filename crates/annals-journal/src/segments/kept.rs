@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::names::{erased_name, journal_of, kept_name};
-use super::seal::Seal;
 use crate::format::{Header, Point};
 use crate::head::Head;
 use crate::reader::{Frame, FrameReader};
+use crate::seal::Seal;
 use crate::{Error, Result};
 use annals_storage::{Access, Clock, Directory, Hold, Lock, Storage, SystemClock, step};
 

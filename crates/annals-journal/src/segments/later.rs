@@ -5,7 +5,7 @@ use std::io;
 use super::names::{journal_of, kept_name, number_in};
 use crate::format::Header;
 use crate::head::Head;
-use crate::recover::Recovery;
+use crate::outcome::Recovery;
 use crate::survey::{Rule, Survey};
 use crate::{Error, Result};
 use annals_storage::{Access, Directory, Storage, is_same_file};

@@ -29,8 +29,8 @@ mod next;
 mod place;
 mod resting;
 mod retention;
-mod seal;
 
+pub use crate::seal::{Seal, Sealer, Sealing, with_next};
 pub use kept::Kept;
 pub use later::{later, refuse_replaced};
 pub use names::{
@@ -41,4 +41,3 @@ pub use next::{Maker, Next, are_held, finish, is_read, keep, keep_path, remove};
 pub use place::Place;
 pub use resting::Chain;
 pub use retention::{Plan, Retention, SegmentFacts};
-pub use seal::{Seal, Sealer, Sealing, with_next};

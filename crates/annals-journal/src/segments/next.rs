@@ -4,10 +4,11 @@ use std::io;
 use std::sync::Arc;
 
 use super::names::{NEXT, is_id, kept_name, number_in, refuse_sealed};
-use super::seal::Seal;
 use crate::format::{Header, MAX_SEGMENTS, Secret, VERSION};
 use crate::head::{self, Head};
-use crate::recover::{self, Recovery};
+use crate::outcome::Recovery;
+use crate::recover;
+use crate::seal::Seal;
 use crate::survey::{Rule, Survey};
 use crate::verdict::Verdict;
 use crate::{Error, ErrorKind, Result};

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use super::file::Image;
 use super::format::Root;
-use super::stored::{Source, Stored};
+use super::stored::{Source, Stored, is_damage};
 use super::units::Extent;
 use super::walk::{Object, Step, walk};
 use crate::{Error, ErrorKind, Result};
